@@ -1,0 +1,33 @@
+"""The one door to the host's wall clock and randomness.
+
+Everything that decides or is replayed takes a `Host`, so that a simulation can pass its own. No other
+module may read the wall clock or draw a random number (the lint holds this).
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+import time
+from collections.abc import Callable
+
+from attrs import field, frozen
+
+
+def _wall_clock_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@frozen
+class Host:
+    """What a process takes from its host besides I/O."""
+
+    now_ms: Callable[[], int] = _wall_clock_ms
+    """Milliseconds since 1970 (UTC), for timestamps that people and znodes see; never for measuring time."""
+
+    rng: random.Random = field(factory=random.SystemRandom)
+    """The only source of randomness: ids, jitter, placement."""
+
+    def new_id(self) -> str:
+        """Return a new 128-bit id as 22 characters of base64url, the form of Kafka's topic ids."""
+        return base64.urlsafe_b64encode(self.rng.randbytes(16)).rstrip(b"=").decode()

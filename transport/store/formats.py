@@ -1,0 +1,242 @@
+"""What is in the znodes: Kafka's JSON, read leniently and written byte for byte as Kafka would.
+
+Readers ignore keys they do not know, and rewriting a topic's znode keeps them (KAFKA-12835). A value that
+cannot be decoded raises `UndecodableZnode`, which names the path and the fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+from attrs import field, frozen
+
+from transport.messages import BrokerEndpoint
+from transport.metadata import BrokerRegistration, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
+from transport.store import paths
+
+LISTENER: Final = "KLAMM"
+TOPIC_KEYS: Final = frozenset({"version", "topic_id", "partitions", "adding_replicas", "removing_replicas"})
+
+
+class UndecodableZnode(Exception):
+    """A znode's data is not what its path promises."""
+
+    def __init__(self, path: str, fault: str) -> None:
+        super().__init__(f"{path}: {fault}")
+        self.path = path
+        self.fault = fault
+
+
+def _load(path: str, data: bytes) -> dict[str, Any]:
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise UndecodableZnode(path, f"not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise UndecodableZnode(path, "not a JSON object")
+    return value
+
+
+def _int(path: str, value: object, name: str) -> int:
+    if type(value) is not int:
+        raise UndecodableZnode(path, f"{name} must be an integer, is {value!r}")
+    return value
+
+
+def _ints(path: str, value: object, name: str) -> tuple[int, ...]:
+    if not isinstance(value, list) or any(type(item) is not int for item in value):
+        raise UndecodableZnode(path, f"{name} must be a list of integers, is {value!r}")
+    return tuple(value)
+
+
+# --- /controller, /controller_epoch, /klamm/controllers/ID ------------------------------------------------------
+
+
+def encode_controller(controller_id: int, now_ms: int) -> bytes:
+    """Encode `/controller`; `now_ms` is the time of the election."""
+    return orjson.dumps(
+        {"version": 2, "brokerid": controller_id, "timestamp": str(now_ms), "kraftControllerEpoch": -1}
+    )
+
+
+def decode_controller(data: bytes) -> int:
+    """Return the id of the controller that `/controller` names."""
+    return _int(paths.CONTROLLER, _load(paths.CONTROLLER, data).get("brokerid"), "brokerid")
+
+
+def encode_controller_epoch(epoch: int) -> bytes:
+    """Encode `/controller_epoch`, a decimal number as text."""
+    return str(epoch).encode()
+
+
+def decode_controller_epoch(data: bytes) -> int:
+    """Return the controller epoch."""
+    try:
+        return int(data)
+    except ValueError as error:
+        raise UndecodableZnode(paths.CONTROLLER_EPOCH, f"not a number: {data!r}") from error
+
+
+def encode_controller_endpoint(endpoint: BrokerEndpoint) -> bytes:
+    """Encode where a controller listens."""
+    return orjson.dumps({"version": 1, "host": endpoint.host, "port": endpoint.port})
+
+
+def decode_controller_endpoint(controller_id: int, data: bytes) -> BrokerEndpoint:
+    """Return where the controller listens."""
+    path = paths.controller_endpoint(controller_id)
+    value = _load(path, data)
+    return BrokerEndpoint(controller_id, str(value.get("host")), _int(path, value.get("port"), "port"))
+
+
+# --- /brokers/ids/N ---------------------------------------------------------------------------------------------
+
+
+def encode_broker(registration: BrokerRegistration, now_ms: int) -> bytes:
+    """Encode a broker's registration: Kafka's version 5 with one listener named KLAMM, and a storage id."""
+    value: dict[str, Any] = {
+        "version": 5,
+        "host": None,
+        "port": -1,
+        "endpoints": [f"{LISTENER}://{registration.host}:{registration.port}"],
+        "jmx_port": -1,
+        "timestamp": str(now_ms),
+        "listener_security_protocol_map": {LISTENER: "PLAINTEXT"},
+        "features": {},
+    }
+    if registration.rack is not None:
+        value["rack"] = registration.rack
+    if registration.storage_id is not None:
+        value["storage_id"] = registration.storage_id
+    return orjson.dumps(value)
+
+
+def decode_broker(broker_id: int, data: bytes, czxid: int) -> BrokerRegistration:
+    """Return the registration in `data`; the broker epoch is the znode's `czxid`.
+
+    Raises UndecodableZnode if it has no listener named KLAMM: that is not one of our brokers.
+    """
+    path = paths.broker(broker_id)
+    value = _load(path, data)
+    for endpoint in value.get("endpoints") or ():
+        name, _, address = str(endpoint).partition("://")
+        host, _, port = address.rpartition(":")
+        if name == LISTENER and port.isdecimal():
+            return BrokerRegistration(
+                broker_id, host.strip("[]"), int(port), czxid, value.get("rack"), value.get("storage_id")
+            )
+    raise UndecodableZnode(path, f"no listener named {LISTENER}: not a broker of this kind of cluster")
+
+
+# --- /brokers/topics/T and below --------------------------------------------------------------------------------
+
+
+@frozen
+class TopicZnode:
+    """A topic's assignment and id. `unknown` holds the keys that we do not know, to be written back."""
+
+    partitions: Mapping[int, ReplicaAssignment]
+    topic_id: str | None = None
+    unknown: Mapping[str, Any] = field(factory=dict)
+
+
+def encode_topic(topic: TopicZnode) -> bytes:
+    """Encode a topic's znode: Kafka's version 3."""
+    assignments = topic.partitions
+    value: dict[str, Any] = {
+        "version": 3,
+        "partitions": {str(p): a.replicas for p, a in assignments.items()},
+        "adding_replicas": {str(p): a.adding_replicas for p, a in assignments.items() if a.adding_replicas},
+        "removing_replicas": {str(p): a.removing_replicas for p, a in assignments.items() if a.removing_replicas},
+    }
+    if topic.topic_id is not None:
+        value["topic_id"] = topic.topic_id
+    return orjson.dumps(value | dict(topic.unknown))
+
+
+def decode_topic(name: str, data: bytes) -> TopicZnode:
+    """Return a topic's assignment, of any of Kafka's versions."""
+    path = paths.topic(name)
+    value = _load(path, data)
+    partitions = value.get("partitions")
+    if not isinstance(partitions, dict) or not all(key.isdecimal() for key in partitions):
+        raise UndecodableZnode(path, "partitions must map partition numbers to replicas")
+    adding = value.get("adding_replicas") or {}
+    removing = value.get("removing_replicas") or {}
+    assignments = {
+        int(key): ReplicaAssignment(
+            _ints(path, replicas, "replicas"),
+            _ints(path, adding.get(key, []), "adding_replicas"),
+            _ints(path, removing.get(key, []), "removing_replicas"),
+        )
+        for key, replicas in partitions.items()
+    }
+    unknown = {key: item for key, item in value.items() if key not in TOPIC_KEYS}
+    return TopicZnode(dict(sorted(assignments.items())), value.get("topic_id"), unknown)
+
+
+def encode_partition_state(state: LeaderAndIsr) -> bytes:
+    """Encode a partition's state; its partition epoch is not in the data, it is the znode's version."""
+    value: dict[str, Any] = {
+        "controller_epoch": state.controller_epoch,
+        "leader": state.leader,
+        "version": 1,
+        "leader_epoch": state.leader_epoch,
+        "isr": state.isr,
+    }
+    if state.leader_recovery_state is not LeaderRecoveryState.RECOVERED:
+        value["leader_recovery_state"] = int(state.leader_recovery_state)
+    return orjson.dumps(value)
+
+
+def decode_partition_state(tp: TopicPartition, data: bytes, version: int) -> LeaderAndIsr:
+    """Return a partition's state; `version` is the znode's dataVersion."""
+    path = paths.partition_state(tp)
+    value = _load(path, data)
+    try:
+        recovery = LeaderRecoveryState(value.get("leader_recovery_state", 0))
+    except ValueError as error:
+        raise UndecodableZnode(path, str(error)) from error
+    return LeaderAndIsr(
+        _int(path, value.get("leader"), "leader"),
+        _int(path, value.get("leader_epoch"), "leader_epoch"),
+        _ints(path, value.get("isr"), "isr"),
+        version,
+        _int(path, value.get("controller_epoch"), "controller_epoch"),
+        recovery,
+    )
+
+
+# --- /admin/reassign_partitions ---------------------------------------------------------------------------------
+
+
+def encode_reassign_partitions(targets: Mapping[TopicPartition, tuple[int, ...]]) -> bytes:
+    """Encode `/admin/reassign_partitions`, which is Kafka's reassignment JSON."""
+    return orjson.dumps(
+        {
+            "version": 1,
+            "partitions": [
+                {"topic": tp.topic, "partition": tp.partition, "replicas": replicas} for tp, replicas in targets.items()
+            ],
+        }
+    )
+
+
+def decode_reassign_partitions(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the new replicas per partition, from the znode or from a reassignment file."""
+    path = paths.REASSIGN_PARTITIONS
+    entries = _load(path, data).get("partitions")
+    if not isinstance(entries, list):
+        raise UndecodableZnode(path, 'there must be a list "partitions"')
+    targets: dict[TopicPartition, tuple[int, ...]] = {}
+    for number, entry in enumerate(entries):
+        where = f"partitions[{number}]"
+        if not isinstance(entry, dict) or not isinstance(entry.get("topic"), str):
+            raise UndecodableZnode(path, f"{where} must be an object with a topic")
+        tp = TopicPartition(entry["topic"], _int(path, entry.get("partition"), f"{where}.partition"))
+        if tp in targets:
+            raise UndecodableZnode(path, f"{tp} stands in the list twice")
+        targets[tp] = _ints(path, entry.get("replicas"), f"{where}.replicas")
+    return targets

@@ -1,0 +1,63 @@
+"""Where things are in the metadata store: Kafka's layout, and our own below `/klamm`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from transport.metadata import TopicPartition
+
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+BROKER_IDS: Final = "/brokers/ids"
+TOPICS: Final = "/brokers/topics"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+KLAMM_CONTROLLERS: Final = "/klamm/controllers"
+
+PERSISTENT: Final = (
+    "/consumers",
+    BROKER_IDS,
+    TOPICS,
+    "/config/changes",
+    "/config/topics",
+    "/config/clients",
+    "/config/users",
+    "/config/brokers",
+    "/config/ips",
+    "/admin/delete_topics",
+    "/brokers/seqid",
+    "/isr_change_notification",
+    "/latest_producer_id_block",
+    "/log_dir_event_notification",
+    KLAMM_CONTROLLERS,
+)
+"""What brokers and controllers create at start-up if it is missing."""
+
+
+def broker(broker_id: int) -> str:
+    """Return the path of a broker's registration, an ephemeral whose czxid is the broker epoch."""
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic(name: str) -> str:
+    """Return the path of a topic's znode, which has its assignment and its id."""
+    return f"{TOPICS}/{name}"
+
+
+def topic_partitions(name: str) -> str:
+    """Return the path of the parent of a topic's partitions."""
+    return f"{TOPICS}/{name}/partitions"
+
+
+def partition(tp: TopicPartition) -> str:
+    """Return the path of a partition, the parent of its state."""
+    return f"{TOPICS}/{tp.topic}/partitions/{tp.partition}"
+
+
+def partition_state(tp: TopicPartition) -> str:
+    """Return the path of a partition's state: leader, ISR and epochs."""
+    return f"{TOPICS}/{tp.topic}/partitions/{tp.partition}/state"
+
+
+def controller_endpoint(controller_id: int) -> str:
+    """Return the path of the ephemeral that says where a controller listens."""
+    return f"{KLAMM_CONTROLLERS}/{controller_id}"
