@@ -1,0 +1,22 @@
+"""What pytest does in this repository beyond its configuration; loaded with `-p` in pyproject.toml."""
+
+from __future__ import annotations
+
+import hypothesis
+import pytest
+
+from tests.house import requirements
+
+# A slow machine is not a failure: no deadlines. Under CI, hypothesis's own profile repeats the same examples each time.
+hypothesis.settings.register_profile("default", deadline=None)
+hypothesis.settings.register_profile("soak", deadline=None, max_examples=5_000, print_blob=True)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse to run tests that claim a requirement which is not in docs/requirements.md."""
+    rows = requirements.parse(requirements.DOCUMENT.read_text(encoding="utf-8"))
+    problems = ((item, requirements.problem(requirements.claims(item), rows)) for item in items)
+    wrong = [f"{item.nodeid}: {problem}" for item, problem in problems if problem]
+    if wrong:
+        raise pytest.UsageError("\n".join(wrong))
