@@ -28,8 +28,16 @@ class Request(Generic[R]):
 # --- what more than one message carries -------------------------------------------------------------------------
 
 
+class PackedOnce:
+    """A message that many others carry: its encoding is kept in it, apart from its fields, equality and copies."""
+
+    __slots__ = ("packed",)
+
+    packed: bytes
+
+
 @frozen
-class PartitionState:
+class PartitionState(PackedOnce):
     """All that a broker is told about one partition. Packed once, whatever the number of brokers told.
 
     `leader` is -1 for none and -2 while the topic is being deleted. `partition_epoch` is the version of the

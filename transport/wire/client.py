@@ -1,0 +1,161 @@
+"""The calling end of the wire: one connection, one request at a time."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from itertools import count
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, cast
+
+import trio
+
+from transport.errors import ApiError, ErrorCode
+from transport.messages import Api, ApiVersionsRequest, ApiVersionsResponse, Request
+from transport.network import Network
+from transport.wire.apis import API_BY_KEY, API_BY_REQUEST
+from transport.wire.codec import decode, encode
+from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
+from transport.wire.errors import CodecError, ConnectionBroken, FrameError, RequestTimedOut, UnsupportedApi
+from transport.wire.frame_stream import FrameStream
+from transport.wire.frames import frame
+
+R = TypeVar("R")
+
+REQUEST_TIMEOUT_SECONDS: Final = 30.0
+_NEGOTIATION: Final[Mapping[type[Request[Any]], int]] = MappingProxyType({ApiVersionsRequest: 0})
+
+
+class Connection:
+    """A connection to one server: callers queue up, and one request is under way at a time.
+
+    There is no background task. A call that is cancelled or times out while its request is under way leaves an answer
+    that nobody waits for, and so closes the connection.
+    """
+
+    def __init__(self, stream: trio.abc.Stream, *, peer: str, client_id: str) -> None:
+        """Take over a stream; `peer` names the other end in errors. Call `negotiate` before anything else."""
+        self._frames = FrameStream(stream)
+        self._peer = peer
+        self._client_id = client_id
+        self._versions = _NEGOTIATION
+        self._correlation_ids = count()
+        self._turn = trio.Lock()
+        self._is_broken = False
+
+    async def negotiate(self) -> None:
+        """Ask what the server speaks, and settle on the highest common version of each api."""
+        offered = await self.call(ApiVersionsRequest())
+        self._versions = {**_NEGOTIATION, **_common_versions(offered)}
+
+    async def call(self, request: Request[R], *, timeout: float = REQUEST_TIMEOUT_SECONDS) -> R:  # noqa: ASYNC109
+        """Send a request and return its response; `timeout`, in seconds, includes the wait for the caller's turn.
+
+        Raises ApiError if the server answers with one; UnsupportedApi, CodecError or FrameTooLarge if the request
+        cannot be sent to this server at all; RequestTimedOut or ConnectionBroken if there is no answer.
+        """
+        api = API_BY_REQUEST[type(request)]
+        version = self._versions.get(api.request)
+        if version is None:
+            raise UnsupportedApi(f"{self._peer} does not offer {api.name} in a version from {_version_range(api)}")
+        body = encode(request)
+        try:
+            with trio.fail_after(timeout):
+                async with self._turn:
+                    return cast("R", await self._exchange(api, version, body))
+        except trio.TooSlowError:
+            raise RequestTimedOut(f"{self._peer} did not answer {api.name} within {timeout:g} s") from None
+
+    async def close(self) -> None:
+        """Close the connection; a call that is under way ends with ConnectionBroken."""
+        self._is_broken = True
+        await self._frames.close()
+
+    async def _exchange(self, api: Api, version: int, body: bytes) -> object:
+        if self._is_broken:
+            raise ConnectionBroken(f"the connection to {self._peer} is closed")
+        correlation_id = next(self._correlation_ids)
+        framed = frame(RequestEnvelope(api.key, version, correlation_id, self._client_id, body).pack())
+        self._is_broken = True  # until the answer has come whole
+        try:
+            response = await self._send_and_receive(framed, correlation_id)
+            message = decode(api.response if response.error == ErrorCode.NONE else str, response.body)
+            self._is_broken = False
+        except (trio.BrokenResourceError, trio.ClosedResourceError, CodecError, FrameError) as error:
+            raise ConnectionBroken(
+                f"the connection to {self._peer} broke: {str(error) or type(error).__name__}"
+            ) from error
+        finally:
+            if self._is_broken:
+                await self._frames.close()
+        if response.error != ErrorCode.NONE:
+            raise ApiError(_known_code(response.error), str(message))
+        return message
+
+    async def _send_and_receive(self, framed: bytes, correlation_id: int) -> ResponseEnvelope:
+        await self._frames.send(framed)
+        payload = await self._frames.receive()
+        if payload is None:
+            raise ConnectionBroken(f"{self._peer} closed the connection")
+        response = ResponseEnvelope.unpack(payload)
+        if response.correlation_id != correlation_id:
+            raise ConnectionBroken(f"{self._peer} answered a request that is not the one under way")
+        return response
+
+
+@asynccontextmanager
+async def open_connection(
+    network: Network, host: str, port: int, *, client_id: str, connect_timeout: float = REQUEST_TIMEOUT_SECONDS
+) -> AsyncIterator[Connection]:
+    """Connect, negotiate versions, and close at the end of the body, whose exceptions pass through as they are.
+
+    `connect_timeout`, in seconds, is for both steps. Raises ConnectionBroken if either fails.
+    """
+    peer = f"{host}:{port}"
+    connection = await _connect(network, host, port, peer, client_id, connect_timeout)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def _connect(
+    network: Network, host: str, port: int, peer: str, client_id: str, connect_timeout: float
+) -> Connection:
+    try:
+        with trio.fail_after(connect_timeout):
+            connection = Connection(await network.connect(host, port), peer=peer, client_id=client_id)
+            try:
+                await connection.negotiate()
+            except BaseException:
+                await connection.close()
+                raise
+    except OSError as error:
+        raise ConnectionBroken(f"cannot connect to {peer}: {error}") from error
+    except trio.TooSlowError:
+        raise ConnectionBroken(f"cannot connect to {peer}: no answer within {connect_timeout:g} s") from None
+    except (ApiError, RequestTimedOut) as error:
+        raise ConnectionBroken(f"cannot agree with {peer} on versions: {error}") from error
+    return connection
+
+
+def _common_versions(offered: ApiVersionsResponse) -> dict[type[Request[Any]], int]:
+    versions: dict[type[Request[Any]], int] = {}
+    for theirs in offered.apis:
+        ours = API_BY_KEY.get(theirs.api_key)
+        if ours is not None and max(ours.min_version, theirs.min_version) <= (
+            highest := min(ours.max_version, theirs.max_version)
+        ):
+            versions[ours.request] = highest
+    return versions
+
+
+def _known_code(number: int) -> ErrorCode:
+    try:
+        return ErrorCode(number)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _version_range(api: Api) -> str:
+    return f"{api.min_version} to {api.max_version}"

@@ -1,0 +1,83 @@
+"""The envelopes of messages.
+
+A request travels as `[api_key, api_version, correlation_id, client_id, body]`, a response as
+`[correlation_id, error, body]`. The body of a request is a message; so is that of a response whose error is 0, else it
+is a sentence for people. Bodies are spliced in and cut out as bytes: encoded once, and decoded only when it is known
+what they should be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgpack
+from attrs import frozen
+
+from transport.wire.errors import CodecError
+
+MAX_CLIENT_ID_BYTES: Final = 249
+_MAX_HEADER_BYTES: Final = 512
+_REQUEST_TYPES: Final = (int, int, int, str)
+_RESPONSE_TYPES: Final = (int, int)
+
+
+@frozen
+class RequestEnvelope:
+    """A request whose body is packed."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str
+    body: bytes
+
+    def pack(self) -> bytes:
+        """Return the payload of a frame."""
+        return _close((self.api_key, self.api_version, self.correlation_id, self.client_id), self.body)
+
+    @classmethod
+    def unpack(cls, payload: bytes) -> RequestEnvelope:
+        """Open the payload of a frame, but not its body; raises CodecError."""
+        return cls(*_open(payload, _REQUEST_TYPES))
+
+
+@frozen
+class ResponseEnvelope:
+    """A response whose body is packed."""
+
+    correlation_id: int
+    error: int
+    body: bytes
+
+    def pack(self) -> bytes:
+        """Return the payload of a frame."""
+        return _close((self.correlation_id, self.error), self.body)
+
+    @classmethod
+    def unpack(cls, payload: bytes) -> ResponseEnvelope:
+        """Open the payload of a frame, but not its body; raises CodecError."""
+        return cls(*_open(payload, _RESPONSE_TYPES))
+
+
+def _close(header: Sequence[int | str], body: bytes) -> bytes:
+    packer = msgpack.Packer(autoreset=False)
+    packer.pack_array_header(len(header) + 1)
+    for value in header:
+        packer.pack(value)
+    return b"".join((packer.bytes(), body))
+
+
+def _open(payload: bytes, types: Sequence[type[int | str]]) -> list[Any]:
+    unpacker = msgpack.Unpacker(
+        max_str_len=MAX_CLIENT_ID_BYTES, max_bin_len=0, max_array_len=0, max_map_len=0, max_ext_len=0
+    )
+    unpacker.feed(payload[:_MAX_HEADER_BYTES])
+    try:
+        parts = unpacker.read_array_header()
+        header = [unpacker.unpack() for _ in types]
+    except (msgpack.UnpackException, ValueError) as error:
+        raise CodecError(f"not an envelope: {error}") from None
+    if parts != len(types) + 1 or any(type(value) is not wanted for value, wanted in zip(header, types, strict=True)):
+        raise CodecError("not an envelope: its parts are of other types or another number")
+    return [*header, payload[unpacker.tell() :]]

@@ -1,0 +1,37 @@
+"""Frames over a trio stream."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from transport.wire.frames import MAX_FRAME_BYTES, FrameDecoder
+
+_RECEIVE_BYTES: Final = 64 * 1024
+
+
+class FrameStream:
+    """Sends frames and receives their payloads. Trio's stream errors and `FrameError` pass through."""
+
+    def __init__(self, stream: trio.abc.Stream, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+        self._stream = stream
+        self._decoder = FrameDecoder(max_frame_bytes)
+
+    async def send(self, framed: bytes) -> None:
+        """Send a payload that `frame` has framed."""
+        await self._stream.send_all(framed)
+
+    async def receive(self) -> bytes | None:
+        """Return the next payload, or None if the peer ended the stream, be it within a frame."""
+        while (payload := self._decoder.next_frame()) is None:
+            data = await self._stream.receive_some(_RECEIVE_BYTES)
+            if not data:
+                return None
+            self._decoder.feed(data)
+        return payload
+
+    async def close(self) -> None:
+        """Close the stream at once, even when cancelled."""
+        with trio.CancelScope(shield=True):  # closing forcefully never waits, and must not replace another exception
+            await trio.aclose_forcefully(self._stream)

@@ -1,0 +1,110 @@
+"""The answering end of the wire: connections whose requests are answered in order, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+import structlog
+import trio
+
+from transport.errors import ApiError, ErrorCode
+from transport.messages import Api, ApiVersion, ApiVersionsRequest, ApiVersionsResponse, Request
+from transport.network import Network
+from transport.wire.apis import API_BY_KEY, API_BY_REQUEST
+from transport.wire.codec import decode, encode
+from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
+from transport.wire.errors import CodecError, FrameError, FrameTooLarge
+from transport.wire.frame_stream import FrameStream
+from transport.wire.frames import MAX_FRAME_BYTES, frame
+
+Handler = Callable[[Any], Awaitable[object]]
+"""Answers a request of the class it is registered for with a response of that request's type, or raises ApiError."""
+
+Handlers = Mapping[type[Request[Any]], Handler]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+async def serve(
+    network: Network,
+    handlers: Handlers,
+    host: str,
+    port: int,
+    *,
+    task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Answer requests at an address until cancelled; reports the real port as started.
+
+    Every request gets one answer: what its handler returns, the ApiError it raises, UNKNOWN_SERVER_ERROR for any other
+    Exception of it (logged with the api's name), INVALID_REQUEST for a body that is not the message it should be, or
+    UNSUPPORTED_VERSION for an api or version that has no handler. ApiVersions needs none. Raises OSError if the address
+    cannot be listened on.
+    """
+    await network.serve(partial(serve_stream, handlers=handlers), host, port, task_status=task_status)
+
+
+async def serve_stream(stream: trio.abc.Stream, handlers: Handlers, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+    """Answer the requests of one connection until the peer ends it or sends what is no request.
+
+    A peer that goes away while its request is handled is noticed when the answer is written, so the handler finishes.
+    """
+    frames = FrameStream(stream, max_frame_bytes)
+    answering: Handlers = {**handlers, ApiVersionsRequest: partial(_api_versions, handlers)}
+    try:
+        while (payload := await frames.receive()) is not None:
+            await frames.send(await _respond(answering, RequestEnvelope.unpack(payload), max_frame_bytes))
+    except (CodecError, FrameError) as error:
+        _log.warning("connection closed: the peer sent what is no request", reason=str(error))
+    except (trio.BrokenResourceError, trio.ClosedResourceError):
+        return  # the peer is gone
+
+
+async def _respond(handlers: Handlers, request: RequestEnvelope, max_frame_bytes: int) -> bytes:
+    try:
+        api = _find_api(handlers, request)
+        body = await _handle(api, handlers[api.request], request)
+        return frame(ResponseEnvelope(request.correlation_id, ErrorCode.NONE, body).pack(), max_frame_bytes)
+    except ApiError as error:
+        code, message = error.code, error.message
+    except FrameTooLarge as error:
+        code, message = ErrorCode.INVALID_REQUEST, f"The answer is too large: {error}. Ask for less at a time."
+    return frame(ResponseEnvelope(request.correlation_id, code, encode(message)).pack())
+
+
+def _find_api(handlers: Handlers, request: RequestEnvelope) -> Api:
+    api = API_BY_KEY.get(request.api_key)
+    if api is None or api.request not in handlers:
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"There is no api with key {request.api_key} here.")
+    if not api.min_version <= request.api_version <= api.max_version:
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"{api.name} is spoken here in versions {api.min_version} to {api.max_version}, not {request.api_version}.",
+        )
+    return api
+
+
+async def _handle(api: Api, handler: Handler, request: RequestEnvelope) -> bytes:
+    try:
+        message = decode(api.request, request.body)
+    except CodecError as error:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"This is no {api.name} request: {error}.") from None
+    try:
+        return _encode_response(api, await handler(message))
+    except ApiError:
+        raise
+    except Exception:  # noqa: BLE001  the request is answered and the log says what failed
+        _log.exception("request failed", api=api.name, client_id=request.client_id)
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{api.name} failed; the server's log says why.") from None
+
+
+def _encode_response(api: Api, response: object) -> bytes:
+    if not isinstance(response, api.response):
+        raise TypeError(f"the handler of {api.name} returned {type(response).__name__}")
+    return encode(response)
+
+
+async def _api_versions(handlers: Handlers, _: ApiVersionsRequest) -> ApiVersionsResponse:
+    offered = sorted((API_BY_REQUEST[request] for request in {*handlers, ApiVersionsRequest}), key=lambda api: api.key)
+    return ApiVersionsResponse(tuple(ApiVersion(api.key, api.min_version, api.max_version) for api in offered))
