@@ -1,0 +1,142 @@
+"""The actor that delivers requests to one peer, in order and at least once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Generic, Protocol, TypeVar
+
+import structlog
+import trio
+from attrs import frozen
+
+from actors.backoff import Backoff
+
+Item = TypeVar("Item")
+Req = TypeVar("Req")
+Resp = TypeVar("Resp")
+Item_contra = TypeVar("Item_contra", contravariant=True)
+Req_co = TypeVar("Req_co", covariant=True)
+Req_contra = TypeVar("Req_contra", contravariant=True)
+Resp_co = TypeVar("Resp_co", covariant=True)
+
+REQUEST_TIMEOUT_SECONDS: Final = 30.0
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Backlog(Protocol[Item_contra, Req_co]):
+    """What waits to be sent. It merges what it can, which is what bounds it."""
+
+    def add(self, item: Item_contra) -> None:
+        """Merge an item into what waits."""
+
+    def take(self) -> Req_co | None:
+        """Remove the next request to send and return it; None if nothing waits."""
+
+    def __len__(self) -> int:
+        """Return the number of items that wait, however many requests they will make."""
+
+
+class Caller(Protocol[Req_contra, Resp_co]):
+    """A connection to the peer."""
+
+    async def call(self, request: Req_contra, *, timeout: float) -> Resp_co:  # noqa: ASYNC109
+        """Send a request and return its response; `timeout` is in seconds."""
+
+
+@frozen
+class ChannelStatistics:
+    """Items that wait, requests that were answered, and failures after which the channel tried again."""
+
+    queue_size: int
+    answered: int
+    retries: int
+
+
+class Channel(Generic[Item, Req, Resp]):
+    """A backlog of requests to one peer, and the loop that sends them, one at a time.
+
+    A request that could not be delivered, or whose answer was lost, is sent again before any other one, over a new
+    connection and after a back-off, for as long as the channel runs. So requests arrive in order, each at least once,
+    and while one is under way what comes after it merges in the backlog. A channel that is run again goes on where
+    it was.
+    """
+
+    def __init__(  # noqa: PLR0913  all by name, but for the four that every channel has
+        self,
+        name: str,
+        backlog: Backlog[Item, Req],
+        connect: Callable[[], AbstractAsyncContextManager[Caller[Req, Resp]]],
+        on_response: Callable[[Req, Resp | Exception], None],
+        *,
+        backoff: Backoff,
+        retry_on: tuple[type[Exception], ...],
+        answered: tuple[type[Exception], ...] = (),
+        request_timeout: float = REQUEST_TIMEOUT_SECONDS,
+    ) -> None:
+        """Send to the peer `name` over what `connect` opens.
+
+        An exception of the kinds `answered` is the peer's answer: `on_response` gets it as it gets a response. After
+        one of the kinds `retry_on`, from `connect` or a call, the channel tries again. Any other is a fault of ours
+        and ends `run`, as does what `on_response` raises.
+        """
+        self._name = name
+        self._backlog = backlog
+        self._connect = connect
+        self._on_response = on_response
+        self._backoff = backoff
+        self._retry_on = retry_on
+        self._answers = answered
+        self._request_timeout = request_timeout
+        self._under_way: Req | None = None
+        self._work = trio.Event()
+        self._answered = 0
+        self._retries = 0
+
+    def tell(self, item: Item) -> None:
+        """Merge an item into the backlog; in the trio thread."""
+        self._backlog.add(item)
+        self._work.set()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Send what there is until cancelled; connects when there is something to send."""
+        task_status.started()
+        while True:
+            await self._next_request()
+            try:
+                await self._send_over_one_connection()
+            except self._retry_on as error:
+                delay = self._backoff.next()
+                self._retries += 1
+                _log.warning("trying again", channel=self._name, reason=str(error), delay_seconds=round(delay, 3))
+                await trio.sleep(delay)
+
+    def statistics(self) -> ChannelStatistics:
+        """Return the present numbers; the request under way is no longer in the queue."""
+        return ChannelStatistics(len(self._backlog), self._answered, self._retries)
+
+    async def _send_over_one_connection(self) -> None:
+        async with self._connect() as caller:
+            while True:
+                request = await self._next_request()
+                response = await self._ask(caller, request)
+                self._under_way = None
+                self._answered += 1
+                self._backoff.reset()
+                self._on_response(request, response)
+
+    async def _ask(self, caller: Caller[Req, Resp], request: Req) -> Resp | Exception:
+        try:
+            return await caller.call(request, timeout=self._request_timeout)
+        except self._answers as answer:
+            return answer
+
+    async def _next_request(self) -> Req:
+        """Return the request under way, or else wait for one in the backlog and make it that."""
+        while self._under_way is None:
+            self._work = trio.Event()
+            self._under_way = self._backlog.take()
+            if self._under_way is None:
+                await self._work.wait()
+        return self._under_way
