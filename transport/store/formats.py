@@ -15,6 +15,7 @@ from attrs import field, frozen
 from transport.messages import BrokerEndpoint
 from transport.metadata import BrokerRegistration, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
 from transport.store import paths
+from transport.store.protocol import Delete, Set
 
 LISTENER: Final = "KLAMM"
 TOPIC_KEYS: Final = frozenset({"version", "topic_id", "partitions", "adding_replicas", "removing_replicas"})
@@ -222,6 +223,13 @@ def encode_reassign_partitions(targets: Mapping[TopicPartition, tuple[int, ...]]
             ],
         }
     )
+
+
+def requests_write(targets: Mapping[TopicPartition, tuple[int, ...]], version: int) -> Set | Delete:
+    """Return the operation that leaves `targets` in `/admin/reassign_partitions`: with none left it is deleted."""
+    if targets:
+        return Set(paths.REASSIGN_PARTITIONS, encode_reassign_partitions(targets), version)
+    return Delete(paths.REASSIGN_PARTITIONS, version)
 
 
 def decode_reassign_partitions(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:

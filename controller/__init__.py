@@ -1,0 +1,36 @@
+"""The controller of a partitioned, replicated cluster: its decisions, and the service that takes them.
+
+`run` it in a trio nursery or `run_asyncio` it in an asyncio program. Its decisions are pure (`controller.elections`,
+`controller.reassignment`, the state tables), its events are handled by generators of rounds (`controller.handlers`), and
+`controller.round_runner` alone commits, applies and publishes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from controller.asyncio_host import run_asyncio
+    from controller.config import ControllerConfig
+    from controller.embedding import run
+    from controller.observer import CommittedRound, Observer, PublishedRound
+
+__all__ = ["CommittedRound", "ControllerConfig", "Observer", "PublishedRound", "run", "run_asyncio"]
+
+_HOMES = {
+    "CommittedRound": "controller.observer",
+    "ControllerConfig": "controller.config",
+    "Observer": "controller.observer",
+    "PublishedRound": "controller.observer",
+    "run": "controller.embedding",
+    "run_asyncio": "controller.asyncio_host",
+}
+
+
+def __getattr__(name: str) -> Any:
+    # Lazily, so that the command's help does not wait for trio and kazoo.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_HOMES[name]), name)

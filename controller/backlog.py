@@ -1,0 +1,119 @@
+"""What waits for one broker, merged: bounded by what exists, not by what happened.
+
+While one request is in flight everything else merges here by (topic id, partition). The newest state in line of authority
+(controller epoch, leader epoch, partition epoch) wins; isNew and delete are sticky. A StopReplica that deletes is never absorbed by
+a later LeaderAndIsr for the same name, or a recreated partition would lose its new log: it goes first, in a request of its own.
+The list of live brokers goes before any LeaderAndIsr; then LeaderAndIsr, UpdateMetadata, StopReplica.
+"""
+
+from __future__ import annotations
+
+from attrs import define, evolve, field
+
+from controller.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from transport.messages import (
+    BrokerEndpoint,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    PartitionState,
+    Request,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+
+Key = tuple[str, int]
+"""Topic name and partition number."""
+
+
+def authority(state: PartitionState) -> tuple[int, int, int]:
+    """Return what orders two states of one partition: the greater one is the newer."""
+    return state.controller_epoch, state.leader_epoch, state.partition_epoch
+
+
+@define
+class BrokerBacklog:
+    """The merged backlog of one incarnation of one broker, whose requests it puts into their envelopes."""
+
+    controller: BrokerEndpoint
+    controller_epoch: int
+    broker_epoch: int
+    _first_stops: list[StopReplicaPartition] = field(factory=list, init=False)
+    _live_brokers: tuple[BrokerEndpoint, ...] | None = field(default=None, init=False)
+    _leader_and_isr: dict[Key, LeaderAndIsrPartition] = field(factory=dict, init=False)
+    _metadata: dict[Key, PartitionState] = field(factory=dict, init=False)
+    _stops: dict[Key, dict[str, StopReplicaPartition]] = field(factory=dict, init=False)
+    """Per partition and topic id: a deleted topic and its namesake may both have to be stopped."""
+
+    def __len__(self) -> int:
+        """Count the entries that wait."""
+        parts = (self._first_stops, self._leader_and_isr, self._metadata, self._stops)
+        return sum(map(len, parts)) + (self._live_brokers is not None)
+
+    def add(self, publication: Publication) -> None:
+        """Merge a publication in."""
+        match publication:
+            case TellLeaderAndIsr(state=state, is_new=is_new):
+                self._add_leader_and_isr(state, is_new)
+            case TellMetadata(partitions=partitions, live_brokers=live):
+                self._add_metadata(partitions, live)
+            case TellStopReplica(partition=partition):
+                self._add_stop(partition)
+
+    def take(self) -> Request[object] | None:
+        """Take out the next request, None if nothing waits."""
+        if self._first_stops:
+            stops, self._first_stops = self._first_stops, []
+            return self._stop_request(stops)
+        if self._live_brokers is not None and self._leader_and_isr:
+            return self._metadata_request(())
+        if self._leader_and_isr:
+            items, self._leader_and_isr = self._leader_and_isr, {}
+            return LeaderAndIsrRequest(
+                self.controller.id, self.controller_epoch, self.broker_epoch, tuple(items.values())
+            )
+        if self._metadata or self._live_brokers is not None:
+            states, self._metadata = self._metadata, {}
+            return self._metadata_request(tuple(states.values()))
+        if self._stops:
+            waiting, self._stops = self._stops, {}
+            return self._stop_request([stop for by_id in waiting.values() for stop in by_id.values()])
+        return None
+
+    # --- merging ------------------------------------------------------------------------------------------------
+
+    def _add_leader_and_isr(self, state: PartitionState, is_new: bool) -> None:
+        key = state.topic, state.partition
+        self._first_stops += [stop for stop in self._stops.pop(key, {}).values() if stop.delete]
+        waiting = self._leader_and_isr.get(key)
+        if waiting is not None and waiting.state.topic_id == state.topic_id:
+            is_new = is_new or waiting.is_new
+            state = max(waiting.state, state, key=authority)
+        self._leader_and_isr[key] = LeaderAndIsrPartition(state, is_new)
+
+    def _add_metadata(self, partitions: tuple[PartitionState, ...], live: tuple[BrokerEndpoint, ...] | None) -> None:
+        if live is not None:
+            self._live_brokers = live
+        for state in partitions:
+            key = state.topic, state.partition
+            waiting = self._metadata.get(key)
+            if waiting is None or waiting.topic_id != state.topic_id or authority(waiting) <= authority(state):
+                self._metadata[key] = state
+
+    def _add_stop(self, partition: StopReplicaPartition) -> None:
+        by_id = self._stops.setdefault((partition.topic, partition.partition), {})
+        waiting = by_id.get(partition.topic_id)
+        if waiting is not None and waiting.delete:
+            partition = evolve(partition, delete=True)
+        by_id[partition.topic_id] = partition
+
+    # --- envelopes ----------------------------------------------------------------------------------------------
+
+    def _metadata_request(self, partitions: tuple[PartitionState, ...]) -> UpdateMetadataRequest:
+        live, self._live_brokers = self._live_brokers, None
+        return UpdateMetadataRequest(
+            self.controller.id, self.controller_epoch, self.broker_epoch, self.controller, live, partitions
+        )
+
+    def _stop_request(self, stops: list[StopReplicaPartition]) -> StopReplicaRequest:
+        return StopReplicaRequest(self.controller.id, self.controller_epoch, self.broker_epoch, tuple(stops))

@@ -1,0 +1,50 @@
+"""The command `klamm`: nouns, then verbs. Its help loads nothing but click; each noun's module is loaded when it is used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+import click
+
+_COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "demo": ("controller.cli.demo:demo", "Run a cluster on this machine and move a partition under load."),
+    "controller": ("controller.cli.services:controller", "Run a controller."),
+    "broker": ("controller.cli.services:broker", "Run a broker, list brokers."),
+    "zookeeper": ("controller.cli.services:zookeeper", "Run a development ZooKeeper."),
+    "topic": ("controller.cli.topics:topic", "Create, list and describe topics."),
+    "reassignment": ("controller.cli.reassignments:reassignment", "Move replicas between brokers."),
+    "plan": ("controller.cli.plan:plan", "Compute reassignments with Spark."),
+    "produce": ("controller.cli.data:produce", "Write lines of standard input as records."),
+    "consume": ("controller.cli.data:consume", "Print records as lines."),
+    "state": ("controller.cli.state:state", "Look at what is in ZooKeeper."),
+}
+"""Where each command is, and what its line in the help says."""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command, None if there is none of that name."""
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="klamm")
+def main() -> None:
+    """Klamm: a cluster controller for partitioned, replicated systems."""

@@ -1,0 +1,68 @@
+"""`klamm produce` and `klamm consume`: lines in, lines out, through the reference brokers."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+import trio
+
+from broker import Consumer, Producer
+from controller.cli.cluster import DEFAULT_BOOTSTRAP
+from controller.cli.running import parse_addresses, run
+from transport.host import Host
+from transport.network import TcpNetwork
+
+BATCH = 100
+
+
+def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the brokers to ask first."""
+    return click.option("--bootstrap-server", default=DEFAULT_BOOTSTRAP, show_default=True, metavar="HOST:PORT,...",
+                        help="Brokers to ask first.")(command)
+
+
+@click.command()
+@click.argument("topic")
+@click.option("--partition", default=0, show_default=True)
+@click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True,
+              help="Wait for the whole ISR or for the leader alone.")
+@bootstrap_option
+def produce(topic: str, partition: int, acks: str, bootstrap_server: str) -> None:
+    """Write each line of standard input to TOPIC as a record."""
+
+    async def work() -> int:
+        async with Producer(parse_addresses(bootstrap_server), network=TcpNetwork(), host=Host()) as producer:
+            sent = 0
+            while lines := await trio.to_thread.run_sync(_read_lines, abandon_on_cancel=True):
+                await producer.send(topic, partition, lines, acks=-1 if acks == "all" else 1)
+                sent += len(lines)
+            return sent
+
+    click.echo(f"{run(work)} records acknowledged", err=True)
+
+
+def _read_lines() -> list[bytes]:
+    """Read what is there of standard input, up to a batch; a person's line goes out as soon as it ends."""
+    first = sys.stdin.buffer.readline()
+    lines = [first] if first else []
+    while lines and len(lines) < BATCH and not sys.stdin.isatty() and (line := sys.stdin.buffer.readline()):
+        lines.append(line)
+    return [line.rstrip(b"\n") for line in lines]
+
+
+@click.command()
+@click.argument("topic")
+@click.option("--partition", default=0, show_default=True)
+@click.option("--from-offset", default=0, show_default=True)
+@click.option("--follow", is_flag=True, help="Wait for more at the end.")
+@bootstrap_option
+def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstrap_server: str) -> None:
+    """Print the records of TOPIC as lines."""
+
+    async def work() -> None:
+        async with Consumer(parse_addresses(bootstrap_server), network=TcpNetwork(), host=Host()) as consumer:
+            async for record in consumer.records(topic, partition, from_offset, follow=follow):
+                click.echo(record.value)
+
+    run(work)

@@ -1,0 +1,50 @@
+"""How commands print: tables that fit 80 columns, and JSON in one form everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import click
+import orjson
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from transport.messages import PartitionState
+
+
+def partition_json(state: PartitionState) -> dict[str, Any]:
+    """Return a partition in the one JSON form that every command prints."""
+    return {
+        "topic": state.topic,
+        "partition": state.partition,
+        "replicas": state.replicas,
+        "adding_replicas": state.adding_replicas,
+        "removing_replicas": state.removing_replicas,
+        "leader": state.leader,
+        "isr": state.isr,
+        "leader_epoch": state.leader_epoch,
+        "controller_epoch": state.controller_epoch,
+        "partition_state": "OnlinePartition" if state.leader >= 0 else "OfflinePartition",
+    }
+
+
+def print_json(value: object) -> None:
+    """Print JSON, indented."""
+    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a plain table; cells are folded and never cut."""
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for row in rows:
+        table.add_row(*(show(cell) for cell in row))
+    Console(highlight=False, soft_wrap=False).print(table)
+
+
+def show(cell: object) -> str:
+    """Return a cell's text: a list of brokers as 1,2,3, nothing as a dash."""
+    if isinstance(cell, tuple | list):
+        return ",".join(map(str, cell)) or "-"
+    return "-" if cell is None else str(cell)

@@ -1,0 +1,88 @@
+"""What commands share: running async code with one-line errors, services that stop on signals, logs."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import click
+import structlog
+import trio
+
+from controller.admin_client import Address, ClusterUnreachable
+from transport.errors import ApiError
+from transport.store.formats import UndecodableZnode
+from transport.store.protocol import StoreError
+from transport.wire import WireError
+from transport.zookeeper_server import DevelopmentServerError
+
+T = TypeVar("T")
+
+_CAUSED_BY_USERS: Final[tuple[type[Exception], ...]] = (
+    ApiError,
+    ClusterUnreachable,
+    DevelopmentServerError,
+    OSError,
+    StoreError,
+    UndecodableZnode,
+    WireError,
+)
+INTERRUPTED = 130
+
+
+def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
+    """Run `work` in trio. What a user can cause, and `expected`, becomes one line on stderr and exit code 1."""
+    try:
+        return trio.run(work)
+    except BaseException as error:
+        cause = _only_leaf(error)
+        if isinstance(cause, KeyboardInterrupt):
+            sys.exit(INTERRUPTED)
+        if isinstance(cause, _CAUSED_BY_USERS + expected):
+            raise click.ClickException(str(cause)) from error
+        if isinstance(cause, click.ClickException):
+            raise cause from None
+        raise
+
+
+def _only_leaf(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error
+
+
+async def until_signal(scope: trio.CancelScope) -> None:
+    """Cancel `scope` at SIGINT or SIGTERM, so that a service ends in good order."""
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            scope.cancel()
+            return
+
+
+def configure_logs(level: int = logging.INFO) -> None:
+    """Log to stderr, a line an event; colours only on a terminal."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="%H:%M:%S.%f", utc=False),
+            structlog.processors.format_exc_info,
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0, sort_keys=False),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
+
+
+def parse_addresses(value: str) -> list[Address]:
+    """Parse "host:port,host:port". Raises click.BadParameter."""
+    addresses = []
+    for item in value.split(","):
+        host, _, port = item.strip().rpartition(":")
+        if not host or not port.isdecimal():
+            raise click.BadParameter(f"{item!r} is not HOST:PORT")
+        addresses.append((host, int(port)))
+    return addresses

@@ -1,0 +1,158 @@
+"""`klamm controller run`, `klamm broker run / list`, `klamm zookeeper run`: the services, each its own process."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+import trio
+
+import controller as klamm
+from broker import BrokerConfig, BrokerIdInUse, WrongLogDir, run_reference_broker
+from controller.cli.cluster import Cluster, cluster_options, output_option
+from controller.cli.output import print_json, print_table
+from controller.cli.running import configure_logs, run, until_signal
+from controller.config import ControllerConfig
+from transport.host import Host
+from transport.messages import MetadataResponse
+from transport.network import TcpNetwork
+from transport.store.zookeeper import open_zookeeper
+from transport.zookeeper_server import development_zookeeper
+
+FIRST_BROKER_PORT = 9091
+
+
+def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the address of ZooKeeper."""
+    return click.option("--zookeeper", default="127.0.0.1:2181", show_default=True, metavar="HOST:PORT/CHROOT",
+                        help="The metadata store.")(command)
+
+
+def session_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the session time-out."""
+    return click.option("--session-timeout", default=18_000, show_default=True, metavar="MS",
+                        help="How long ZooKeeper waits before it gives this process up.")(command)
+
+
+# --- klamm controller -------------------------------------------------------------------------------------------
+
+
+@click.group()
+def controller() -> None:
+    """Run a controller."""
+
+
+@controller.command(name="run")
+@click.option("--id", "controller_id", type=int, required=True, help="Unlike every broker's id.")
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", default=0, show_default="any free one")
+@zookeeper_option
+@session_option
+def run_controller(controller_id: int, host: str, port: int, zookeeper: str, session_timeout: int) -> None:
+    """Run a controller: the active one, or standing by to become it."""
+    configure_logs()
+    config = ControllerConfig(controller_id, host, port, zookeeper, session_timeout)
+
+    async def work() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(until_signal, nursery.cancel_scope)
+            service = await nursery.start(klamm.run, config)
+            click.echo(f"controller {controller_id} listens on {service.endpoint.host}:{service.endpoint.port}")
+
+    run(work)
+
+
+# --- klamm broker -----------------------------------------------------------------------------------------------
+
+
+@click.group()
+def broker() -> None:
+    """Run a broker, list brokers."""
+
+
+@broker.command(name="run")
+@click.option("--id", "broker_id", type=int, required=True)
+@click.option("--host", default="127.0.0.1", show_default=True)
+@click.option("--port", type=int, show_default="9091 + id")
+@click.option("--rack")
+@click.option("--log-dir", type=click.Path(path_type=Path), show_default="klamm-data/broker-ID",
+              help="Where the partitions' logs are kept.")
+@click.option("--min-insync-replicas", default=1, show_default=True)
+@click.option("--replica-fetch-max-bytes", default=1024 * 1024, show_default=True)
+@click.option("--replica-fetch-wait-max-ms", default=500, show_default=True)
+@zookeeper_option
+@session_option
+def run_broker(
+    broker_id: int, port: int | None, log_dir: Path | None, zookeeper: str, session_timeout: int, **settings: object
+) -> None:
+    """Run a reference broker."""
+    configure_logs()
+    config = BrokerConfig(
+        broker_id,
+        log_dir or Path(f"klamm-data/broker-{broker_id}"),
+        port=FIRST_BROKER_PORT + broker_id if port is None else port,
+        zookeeper_session_timeout_ms=session_timeout,
+        **settings,  # type: ignore[arg-type]
+    )
+
+    async def work() -> None:
+        async with open_zookeeper(zookeeper, session_timeout_ms=session_timeout) as store, trio.open_nursery() as nursery:
+            nursery.start_soon(until_signal, nursery.cancel_scope)
+            serving = partial(run_reference_broker, config, store=store, network=TcpNetwork(), host=Host())
+            handle = await nursery.start(serving)
+            click.echo(f"broker {broker_id} listens on {config.host}:{handle.port}")
+
+    run(work, BrokerIdInUse, WrongLogDir)
+
+
+@broker.command(name="list")
+@output_option
+@cluster_options
+def list_brokers(cluster: Cluster, output: str) -> None:
+    """List the live brokers, and what they lead and hold."""
+
+    async def work() -> MetadataResponse:
+        async with cluster.open_admin() as admin:
+            return await admin.describe_cluster()
+
+    metadata = run(work)
+    rows = [
+        {
+            "id": b.id,
+            "address": f"{b.host}:{b.port}",
+            "rack": b.rack,
+            "leaders": sum(state.leader == b.id for state in metadata.partitions),
+            "replicas": sum(b.id in state.replicas for state in metadata.partitions),
+        }
+        for b in metadata.brokers
+    ]
+    if output == "json":
+        print_json(rows)
+    else:
+        print_table(["id", "address", "rack", "leaders", "replicas"], [tuple(row.values()) for row in rows])
+
+
+# --- klamm zookeeper --------------------------------------------------------------------------------------------
+
+
+@click.group()
+def zookeeper() -> None:
+    """Run a development ZooKeeper."""
+
+
+@zookeeper.command(name="run")
+@click.option("--port", default=2181, show_default=True)
+@click.option("--data-dir", type=click.Path(path_type=Path), default=Path("klamm-data/zookeeper"), show_default=True)
+def run_zookeeper(port: int, data_dir: Path) -> None:
+    """Run the ZooKeeper that comes with PySpark, for development: it does not force its log to disk."""
+    configure_logs()
+
+    async def work() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(until_signal, nursery.cancel_scope)
+            async with development_zookeeper(data_dir, port) as server:
+                click.echo(f"ZooKeeper listens on {server.host}:{server.port}")
+                await trio.sleep_forever()
+
+    run(work)

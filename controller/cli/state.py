@@ -1,0 +1,29 @@
+"""`klamm state dump`: what is in ZooKeeper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from controller.cli.output import print_json
+from controller.cli.running import run
+from controller.state_dump import dump as dump_state
+from transport.store.zookeeper import open_zookeeper
+
+
+@click.group()
+def state() -> None:
+    """Look at what is in ZooKeeper."""
+
+
+@state.command()
+@click.option("--zookeeper", default="127.0.0.1:2181", show_default=True, metavar="HOST:PORT/CHROOT")
+def dump(zookeeper: str) -> None:
+    """Print brokers and partitions as JSON, read from ZooKeeper without being controller."""
+
+    async def work() -> dict[str, Any]:
+        async with open_zookeeper(zookeeper) as store:
+            return await dump_state(store)
+
+    print_json(run(work))

@@ -1,0 +1,53 @@
+"""The commit trace: what the controller committed, for whoever subscribes over the wire."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from controller.observer import CommittedRound, PublishedRound
+from transport.messages import CommitTraceRequest, CommitTraceResponse, TracedCommit
+
+CAPACITY: Final = 10_000
+
+
+@define
+class CommitTrace:
+    """An observer that keeps the last commits and lets readers wait for the next one."""
+
+    controller_id: int
+    _commits: deque[TracedCommit] = field(factory=lambda: deque(maxlen=CAPACITY), init=False)
+    _next: int = field(default=0, init=False)
+    _grown: trio.Event = field(factory=trio.Event, init=False)
+
+    def committed(self, commit: CommittedRound) -> None:
+        """Keep a commit and wake the readers."""
+        self._commits.append(
+            TracedCommit(
+                self._next,
+                self.controller_id,
+                commit.controller_epoch,
+                commit.event,
+                commit.round,
+                commit.zxid,
+                commit.topic_versions,
+                commit.partitions,
+            )
+        )
+        self._next += 1
+        self._grown.set()
+        self._grown = trio.Event()
+
+    def published(self, publication: PublishedRound) -> None:
+        """Publications are not in the trace."""
+
+    async def read(self, request: CommitTraceRequest) -> CommitTraceResponse:
+        """Return the commits from the one asked for on, waiting for one if there is none yet."""
+        if request.sequence >= self._next:
+            with trio.move_on_after(request.max_wait_ms / 1000):
+                await self._grown.wait()
+        commits = tuple(commit for commit in self._commits if commit.sequence >= request.sequence)
+        return CommitTraceResponse(self._next, commits)

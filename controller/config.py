@@ -1,0 +1,21 @@
+"""How a controller is configured."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+
+@frozen
+class ControllerConfig:
+    """What one controller needs to know. Times are in milliseconds; names are Kafka's where Kafka has the setting.
+
+    `controller_id` must differ from every broker's id. `port` 0 takes any free one.
+    """
+
+    controller_id: int
+    host: str = "127.0.0.1"
+    port: int = 0
+    zookeeper_connect: str = "127.0.0.1:2181"
+    zookeeper_session_timeout_ms: int = 18_000
+    request_timeout_ms: int = 30_000
+    controller_socket_timeout_ms: int = 30_000

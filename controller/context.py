@@ -1,0 +1,200 @@
+"""What the active controller knows: brokers, topics, assignments, leadership, states.
+
+One context lives as long as one controllership (KAFKA-5310) and is touched by the event-queue task alone. Only `apply`
+changes it, by replaying facts that were committed or observed. Indexes (replicas per broker, partitions being
+reassigned, partitions per state) follow from the facts and keep questions about one broker from scanning all.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import structlog
+from attrs import define, field, frozen
+
+from controller import facts
+from controller.facts import Fact, Replica
+from controller.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
+from controller.partition_states import PartitionPhase
+from controller.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
+from controller.replica_states import ReplicaPhase
+from transport.messages import BrokerEndpoint, PartitionState
+from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.store.formats import TopicZnode
+
+log = structlog.get_logger(__name__)
+
+UNASSIGNED = ReplicaAssignment(())
+
+
+@frozen
+class KnownTopic:
+    """A topic's znode as it was last read or written, and the dataVersion that the next write must expect."""
+
+    znode: TopicZnode
+    version: int
+
+
+@define
+class ControllerContext:
+    """The memory of one controllership.
+
+    `controller` is where it listens, `epoch` the controller epoch, `epoch_version` the dataVersion of `/controller_epoch` which fences every write.
+    """
+
+    controller: BrokerEndpoint
+    epoch: int
+    epoch_version: int
+    brokers: dict[int, BrokerRegistration] = field(factory=dict)
+    topics: dict[str, KnownTopic] = field(factory=dict)
+    leadership: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
+    partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
+    replica_phases: dict[Replica, ReplicaPhase] = field(factory=dict)
+    reassigning: dict[TopicPartition, None] = field(factory=dict)
+    _by_broker: defaultdict[int, dict[TopicPartition, None]] = field(factory=lambda: defaultdict(dict))
+
+    # --- questions ----------------------------------------------------------------------------------------------
+
+    def assignment(self, tp: TopicPartition) -> ReplicaAssignment:
+        """Return the assignment of a partition, an empty one if it is unknown."""
+        topic = self.topics.get(tp.topic)
+        return UNASSIGNED if topic is None else topic.znode.partitions.get(tp.partition, UNASSIGNED)
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return all partitions."""
+        return [TopicPartition(name, p) for name, topic in self.topics.items() for p in topic.znode.partitions]
+
+    def partitions_on(self, broker_ids: Iterable[int]) -> list[TopicPartition]:
+        """Return the partitions with a replica on any of these brokers."""
+        return list(dict.fromkeys(tp for broker_id in broker_ids for tp in self._by_broker.get(broker_id, ())))
+
+    def is_online(self, broker_id: int) -> bool:
+        """Whether replicas on this broker can lead."""
+        return broker_id in self.brokers
+
+    def online(self, replicas: Iterable[int]) -> tuple[int, ...]:
+        """Return those of `replicas` that are online, in order."""
+        return tuple(r for r in replicas if r in self.brokers)
+
+    def in_phase(self, *phases: PartitionPhase) -> list[TopicPartition]:
+        """Return the partitions in one of these states."""
+        return [tp for tp, phase in self.partition_phases.items() if phase in phases]
+
+    def live_brokers(self) -> tuple[BrokerEndpoint, ...]:
+        """Return the complete list of live brokers as brokers are told it."""
+        return tuple(BrokerEndpoint(b.id, b.host, b.port, b.rack) for _, b in sorted(self.brokers.items()))
+
+    def describe(
+        self,
+        tp: TopicPartition,
+        *,
+        leadership: LeaderAndIsr | None = None,
+        assignment: ReplicaAssignment | None = None,
+    ) -> PartitionState:
+        """Return what brokers are told of a partition, with values about to be committed in place of known ones.
+
+        Raises KeyError if the partition has no leadership yet.
+        """
+        assignment = assignment or self.assignment(tp)
+        leadership = leadership or self.leadership[tp]
+        return PartitionState(
+            tp.topic,
+            self.topics[tp.topic].znode.topic_id or "",
+            tp.partition,
+            leadership.controller_epoch,
+            leadership.leader,
+            leadership.leader_epoch,
+            leadership.isr,
+            leadership.partition_epoch,
+            assignment.replicas,
+            assignment.adding_replicas,
+            assignment.removing_replicas,
+            int(leadership.leader_recovery_state),
+            tuple(r for r in assignment.replicas if r not in self.brokers),
+        )
+
+    # --- the only mutator ---------------------------------------------------------------------------------------
+
+    def apply(self, fact: Fact) -> None:
+        """Take a fact that was committed or observed."""
+        _APPLY[type(fact)](self, fact)
+
+    def _broker_registered(self, fact: facts.BrokerRegistered) -> None:
+        self.brokers[fact.registration.id] = fact.registration
+
+    def _broker_gone(self, fact: facts.BrokerGone) -> None:
+        self.brokers.pop(fact.broker_id, None)
+
+    def _topic_written(self, fact: facts.TopicWritten) -> None:
+        known = self.topics.get(fact.name)
+        before = {} if known is None else known.znode.partitions
+        self.topics[fact.name] = KnownTopic(fact.znode, fact.version)
+        self._reindex(fact.name, before, fact.znode.partitions)
+
+    def _topic_gone(self, fact: facts.TopicGone) -> None:
+        known = self.topics.pop(fact.name, None)
+        if known is not None:
+            self._reindex(fact.name, known.znode.partitions, {})
+
+    def _reindex(
+        self, name: str, before: Mapping[int, ReplicaAssignment], after: Mapping[int, ReplicaAssignment]
+    ) -> None:
+        for number in {**before, **after}:
+            old, new = before.get(number, UNASSIGNED), after.get(number, UNASSIGNED)
+            if old != new:
+                self._reindex_partition(TopicPartition(name, number), old, new)
+
+    def _reindex_partition(self, tp: TopicPartition, old: ReplicaAssignment, new: ReplicaAssignment) -> None:
+        for broker_id in old.replicas:
+            if broker_id not in new.replicas:
+                self._by_broker[broker_id].pop(tp, None)
+                self.replica_phases.pop((tp, broker_id), None)
+        for broker_id in new.replicas:
+            self._by_broker[broker_id][tp] = None
+        if new.is_being_reassigned:
+            self.reassigning[tp] = None
+        else:
+            self.reassigning.pop(tp, None)
+        if new is UNASSIGNED:
+            self.leadership.pop(tp, None)
+            self.partition_phases.pop(tp, None)
+
+    def _leadership_written(self, fact: facts.LeadershipWritten) -> None:
+        self.leadership[fact.tp] = fact.leadership
+
+    def _partition_moved(self, fact: facts.PartitionMoved) -> None:
+        before = self.partition_phases.get(fact.tp, PartitionPhase.NON_EXISTENT)
+        if fact.phase not in PARTITION_TRANSITIONS[before]:
+            log.error("illegal partition transition", partition=str(fact.tp), before=before.value, to=fact.phase.value)
+            return
+        self.partition_phases[fact.tp] = fact.phase
+
+    def _replica_moved(self, fact: facts.ReplicaMoved) -> None:
+        before = self.replica_phases.get(fact.replica, ReplicaPhase.NON_EXISTENT)
+        if fact.phase not in REPLICA_TRANSITIONS[before]:
+            tp, broker_id = fact.replica
+            log.error(
+                "illegal replica transition",
+                partition=str(tp),
+                broker=broker_id,
+                before=before.value,
+                to=fact.phase.value,
+            )
+            return
+        if fact.phase is ReplicaPhase.NON_EXISTENT:
+            self.replica_phases.pop(fact.replica, None)
+        else:
+            self.replica_phases[fact.replica] = fact.phase
+
+
+_APPLY: Mapping[type[Fact], Any] = {
+    facts.BrokerRegistered: ControllerContext._broker_registered,
+    facts.BrokerGone: ControllerContext._broker_gone,
+    facts.TopicWritten: ControllerContext._topic_written,
+    facts.TopicGone: ControllerContext._topic_gone,
+    facts.LeadershipWritten: ControllerContext._leadership_written,
+    facts.PartitionMoved: ControllerContext._partition_moved,
+    facts.ReplicaMoved: ControllerContext._replica_moved,
+}

@@ -1,0 +1,95 @@
+"""Who is the controller: an ephemeral `/controller`, and an epoch that fences whoever was it before.
+
+The ephemeral and the epoch are written in one multi (KAFKA-6082), and the dataVersion of `/controller_epoch` is checked
+by every later write of that controller. A `/controller` of our own session is ours even if we never saw its creation
+succeed (KAFKA-13407); one of another session, even with our id, is somebody else's until it expires.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from transport.messages import BrokerEndpoint
+from transport.store import formats, paths
+from transport.store.protocol import (
+    Check,
+    Conflict,
+    ConflictReason,
+    Create,
+    Delete,
+    MetadataStore,
+    Set,
+)
+
+
+@frozen
+class Won:
+    """We are the controller at `epoch`; `version` is that of `/controller_epoch`, the fencing token."""
+
+    epoch: int
+    version: int
+
+
+@frozen
+class Standby:
+    """Another one is the controller."""
+
+    controller_id: int
+
+
+async def elect(store: MetadataStore, controller_id: int, now_ms: int) -> Won | Standby:
+    """Become the controller unless there is one, and watch `/controller` either way."""
+    while True:
+        [holder] = await store.read([paths.CONTROLLER], watch=True)
+        [epoch] = await store.read([paths.CONTROLLER_EPOCH])
+        if holder is not None and (holder.stat.ephemeral_owner != store.session_id or epoch is None):
+            return Standby(formats.decode_controller(holder.data))
+        if epoch is None:
+            await _create_epoch(store)
+            continue
+        number, version = formats.decode_controller_epoch(epoch.data), epoch.stat.version
+        if holder is not None:
+            return Won(number, version)
+        try:
+            await store.multi(
+                [
+                    Create(paths.CONTROLLER, formats.encode_controller(controller_id, now_ms), ephemeral=True),
+                    Set(paths.CONTROLLER_EPOCH, formats.encode_controller_epoch(number + 1), version),
+                ]
+            )
+        except Conflict:
+            continue
+        return Won(number + 1, version + 1)
+
+
+async def _create_epoch(store: MetadataStore) -> None:
+    try:
+        await store.multi([Create(paths.CONTROLLER_EPOCH, formats.encode_controller_epoch(0))])
+    except Conflict as conflict:
+        if conflict.reason is not ConflictReason.NODE_EXISTS:
+            raise
+
+
+async def resign(store: MetadataStore, won: Won) -> None:
+    """Delete `/controller` if it is still that of this epoch, so that the next is elected at once."""
+    try:
+        await store.multi([Check(paths.CONTROLLER_EPOCH, won.version), Delete(paths.CONTROLLER)])
+    except Conflict:
+        return
+
+
+async def register_endpoint(store: MetadataStore, endpoint: BrokerEndpoint) -> None:
+    """Announce where this controller listens, in an ephemeral of the present session.
+
+    That of an earlier session of ours is replaced; a conflict with a live namesake shows at the next election.
+    """
+    path = paths.controller_endpoint(endpoint.id)
+    [found] = await store.read([path])
+    if found is not None and found.stat.ephemeral_owner == store.session_id:
+        return
+    create = Create(path, formats.encode_controller_endpoint(endpoint), ephemeral=True)
+    replace = [] if found is None else [Delete(path, found.stat.version)]
+    try:
+        await store.multi([*replace, create])
+    except Conflict:
+        await register_endpoint(store, endpoint)

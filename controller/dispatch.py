@@ -1,0 +1,91 @@
+"""Which handler answers which event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from controller.context import ControllerContext
+from controller.events import (
+    BrokerChange,
+    ControllerEvent,
+    PartitionModifications,
+    PartitionReassignmentIsrChange,
+    RequestEvent,
+    TopicChange,
+    ZkPartitionReassignment,
+)
+from controller.handlers import alter_partition, brokers, metadata, reassignment_requests, reassignments, topics
+from controller.rounds import Rounds, immediately
+from transport.errors import ApiError, ErrorCode
+from transport.host import Host
+from transport.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    CreateTopicsRequest,
+    ListPartitionReassignmentsRequest,
+    MetadataRequest,
+    Request,
+)
+from transport.metadata import TopicPartition
+
+REQUESTS: tuple[type[Request[object]], ...] = (
+    AlterPartitionRequest,
+    AlterPartitionReassignmentsRequest,
+    CreateTopicsRequest,
+    ListPartitionReassignmentsRequest,
+    MetadataRequest,
+)
+"""The apis that the event queue answers."""
+
+
+def new_ids(host: Host) -> Iterator[str]:
+    """Yield new topic ids without end."""
+    while True:
+        yield host.new_id()
+
+
+def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -> Rounds[object]:
+    """Return the rounds of an event that only the active controller processes."""
+    match event:
+        case BrokerChange():
+            return brokers.broker_change(context)
+        case TopicChange():
+            return topics.topic_change(context, new_ids(host))
+        case PartitionModifications(topic=name):
+            return topics.partition_modifications(context, name)
+        case ZkPartitionReassignment():
+            return reassignment_requests.requested_in_store(context)
+        case PartitionReassignmentIsrChange(partitions=tps):
+            return reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
+        case RequestEvent(request=request):
+            return _rounds_for_request(context, request, new_ids(host))
+        case _:
+            raise TypeError(f"no handler for {event.name}")
+
+
+def _rounds_for_request(context: ControllerContext, request: Request[object], ids: Iterable[str]) -> Rounds[object]:
+    match request:
+        case AlterPartitionRequest():
+            return alter_partition.alter_partition(context, request)
+        case AlterPartitionReassignmentsRequest(partitions=partitions):
+            return reassignment_requests.requested_by_api(context, partitions)
+        case CreateTopicsRequest(topics=wanted):
+            return topics.create_topics(context, wanted, ids)
+        case ListPartitionReassignmentsRequest(partitions=partitions):
+            tps = None if partitions is None else [TopicPartition(*item) for item in partitions]
+            return immediately(reassignment_requests.list_ongoing(context, tps))
+        case MetadataRequest(topics=names):
+            return immediately(metadata.describe_cluster(context, names))
+        case _:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "no controller answers this api")
+
+
+def follow_ups(context: ControllerContext, event: ControllerEvent) -> list[ControllerEvent]:
+    """Return the events that an event which was processed calls for."""
+    match event:
+        case RequestEvent(request=AlterPartitionRequest(partitions=items)):
+            tps = tuple(TopicPartition(item.topic, item.partition) for item in items)
+            ready = tuple(tp for tp in tps if reassignments.may_finish(context, tp))
+            return [PartitionReassignmentIsrChange(ready)] if ready else []
+        case _:
+            return []

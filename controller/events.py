@@ -1,0 +1,139 @@
+"""The events of the controller's queue. They carry no data of the store: they name what to look at (KAFKA-5879).
+
+An event that re-reads the store has a key, under which it waits in the queue at most once. A request has a `Reply`,
+which gets exactly one answer: when it is dropped, NOT_CONTROLLER.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+import trio
+from attrs import define, field, frozen
+
+from transport.errors import ApiError, ErrorCode
+from transport.messages import Request
+from transport.metadata import TopicPartition
+
+R = TypeVar("R")
+
+
+def not_controller() -> ApiError:
+    """Return the answer of a node that is not, or no longer, the active controller."""
+    return ApiError(ErrorCode.NOT_CONTROLLER, "this is not the active controller: ask the cluster who is")
+
+
+@define(eq=False)
+class Reply(Generic[R]):
+    """The one answer to a request: the first that is set counts."""
+
+    _done: trio.Event = field(factory=trio.Event, init=False)
+    _answer: R | ApiError | None = field(default=None, init=False)
+
+    def set(self, answer: R | ApiError) -> None:
+        """Answer, unless an answer was given."""
+        if not self._done.is_set():
+            self._answer = answer
+            self._done.set()
+
+    async def wait(self) -> R:
+        """Return the answer. Raises ApiError if that is the answer."""
+        await self._done.wait()
+        if isinstance(self._answer, ApiError):
+            raise self._answer
+        assert self._answer is not None, "an answer is set before the event"
+        return self._answer
+
+
+@frozen
+class ControllerEvent:
+    """What all events share."""
+
+    @property
+    def name(self) -> str:
+        """The event's type, as statistics and the trace show it."""
+        return type(self).__name__
+
+    @property
+    def key(self) -> Hashable:
+        """What the event looks at: it waits in the queue at most once per key. None means always."""
+        return self
+
+    def preempt(self) -> None:
+        """Be dropped unprocessed."""
+
+
+# --- taking and leaving office ----------------------------------------------------------------------------------
+
+
+@frozen
+class Elect(ControllerEvent):
+    """Look whether there is a controller, and become it if there is none. At start and when `/controller` changed."""
+
+
+@frozen
+class SessionEnded(ControllerEvent):
+    """The session with the metadata store is gone, and the office with it."""
+
+
+@frozen
+class Reload(ControllerEvent):
+    """The connection to the metadata store came back: every watch was lost, so load everything again."""
+
+
+# --- the cluster changed ----------------------------------------------------------------------------------------
+
+
+@frozen
+class BrokerChange(ControllerEvent):
+    """The list of registered brokers changed."""
+
+
+@frozen
+class TopicChange(ControllerEvent):
+    """The list of topics changed."""
+
+
+@frozen
+class PartitionModifications(ControllerEvent):
+    """A topic's znode changed."""
+
+    topic: str
+
+
+@frozen
+class ZkPartitionReassignment(ControllerEvent):
+    """`/admin/reassign_partitions` changed."""
+
+
+@frozen
+class PartitionReassignmentIsrChange(ControllerEvent):
+    """The ISR of partitions that are being reassigned changed: they may be ready for phase B."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+# --- requests ---------------------------------------------------------------------------------------------------
+
+
+@frozen(eq=False)
+class RequestEvent(ControllerEvent):
+    """A request of any api that needs the active controller, and its reply."""
+
+    request: Request[object]
+    reply: Reply[object] = field(factory=Reply)
+
+    @property
+    def name(self) -> str:
+        """The api's name."""
+        return type(self.request).__name__.removesuffix("Request")
+
+    @property
+    def key(self) -> Hashable:
+        """Every request is processed."""
+        return None
+
+    def preempt(self) -> None:
+        """Answer that this is not the controller."""
+        self.reply.set(not_controller())

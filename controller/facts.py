@@ -1,0 +1,74 @@
+"""What the context can be told: facts that were committed to the store or observed in it.
+
+`ControllerContext.apply` replays facts and is the only way to change the context, so that memory holds exactly
+what was committed, and never runs ahead of it.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from controller.partition_states import PartitionPhase
+from controller.replica_states import ReplicaPhase
+from transport.metadata import BrokerRegistration, LeaderAndIsr, TopicPartition
+from transport.store.formats import TopicZnode
+
+Replica = tuple[TopicPartition, int]
+"""One replica: a partition and the id of the broker that holds it."""
+
+
+@frozen
+class BrokerRegistered:
+    """A broker is registered, for the first time or with a new broker epoch."""
+
+    registration: BrokerRegistration
+
+
+@frozen
+class BrokerGone:
+    """A broker's registration is gone."""
+
+    broker_id: int
+
+
+@frozen
+class TopicWritten:
+    """A topic's znode has this content at this dataVersion."""
+
+    name: str
+    znode: TopicZnode
+    version: int
+
+
+@frozen
+class TopicGone:
+    """A topic's znode is gone."""
+
+    name: str
+
+
+@frozen
+class LeadershipWritten:
+    """A partition's state znode has this content."""
+
+    tp: TopicPartition
+    leadership: LeaderAndIsr
+
+
+@frozen
+class PartitionMoved:
+    """A partition goes into a state of its state machine."""
+
+    tp: TopicPartition
+    phase: PartitionPhase
+
+
+@frozen
+class ReplicaMoved:
+    """A replica goes into a state of its state machine."""
+
+    replica: Replica
+    phase: ReplicaPhase
+
+
+Fact = BrokerRegistered | BrokerGone | TopicWritten | TopicGone | LeadershipWritten | PartitionMoved | ReplicaMoved

@@ -1,0 +1,1 @@
+"""What the controller does about each event: generators of rounds, without I/O (see `controller.rounds`)."""

@@ -1,0 +1,104 @@
+"""Leaders ask for new ISRs (KIP-497): the table of refusals in its order, and the write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import evolve
+
+from controller.context import ControllerContext
+from controller.handlers.leadership import leadership_step, refresh
+from controller.rounds import Rounds, Step, TellMetadata, change
+from transport.errors import ApiError, ErrorCode
+from transport.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
+from transport.metadata import LeaderAndIsr, LeaderRecoveryState, TopicPartition
+
+
+def alter_partition(context: ControllerContext, request: AlterPartitionRequest) -> Rounds[AlterPartitionResponse]:
+    """Answer a leader. Raises ApiError(STALE_BROKER_EPOCH) unless the broker is live under just this epoch."""
+    broker = context.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {request.broker_id} is registered under another epoch")
+    verdicts = {TopicPartition(item.topic, item.partition): _judge(context, request, item) for item in request.partitions}
+    wanted = {tp: verdict for tp, verdict in verdicts.items() if isinstance(verdict, LeaderAndIsr)}
+    refused = yield from change("ISR", [_step(context, tp, new) for tp, new in wanted.items()])
+    stale = [tp for step in refused for tp in step.subjects]
+    yield from refresh(context, stale)
+    errors = dict.fromkeys(stale, ErrorCode.INVALID_UPDATE_VERSION)
+    errors |= {tp: verdict for tp, verdict in verdicts.items() if not isinstance(verdict, LeaderAndIsr)}
+    return _response(context, verdicts, errors)
+
+
+def _step(context: ControllerContext, tp: TopicPartition, new: LeaderAndIsr) -> Step:
+    metadata = TellMetadata(None, (context.describe(tp, leadership=new),))
+    return leadership_step(context, tp, new, (metadata,))
+
+
+def _response(
+    context: ControllerContext,
+    tps: Sequence[TopicPartition] | Mapping[TopicPartition, object],
+    errors: Mapping[TopicPartition, ErrorCode],
+) -> AlterPartitionResponse:
+    results = []
+    for tp in tps:
+        error = errors.get(tp, ErrorCode.NONE)
+        if error is not ErrorCode.NONE:
+            results.append(AlterPartitionResult(*tp, error))
+            continue
+        now = context.leadership[tp]
+        recovery = int(now.leader_recovery_state)
+        results.append(
+            AlterPartitionResult(*tp, error, now.leader, now.leader_epoch, now.isr, now.partition_epoch, recovery)
+        )
+    return AlterPartitionResponse(tuple(results))
+
+
+def _judge(
+    context: ControllerContext, request: AlterPartitionRequest, item: AlterPartitionItem
+) -> LeaderAndIsr | ErrorCode:
+    """Return the leadership to write, or the first error that applies; NONE if it is in force already."""
+    tp = TopicPartition(item.topic, item.partition)
+    current = context.leadership.get(tp)
+    topic = context.topics.get(item.topic)
+    if topic is not None and item.topic_id and topic.znode.topic_id != item.topic_id:
+        return ErrorCode.UNKNOWN_TOPIC_ID
+    if current is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return _epoch_error(request.broker_id, item, current) or _isr_error(context, tp, item, current) or evolve(
+        current,
+        leader=request.broker_id,
+        isr=item.new_isr,
+        partition_epoch=current.partition_epoch + 1,
+        controller_epoch=context.epoch,
+        leader_recovery_state=LeaderRecoveryState(item.leader_recovery_state),
+    )
+
+
+def _epoch_error(broker_id: int, item: AlterPartitionItem, current: LeaderAndIsr) -> ErrorCode | None:
+    if item.partition_epoch > current.partition_epoch or item.leader_epoch > current.leader_epoch:
+        # The leader knows more than we do: we may be the deposed one (KAFKA-14154).
+        return ErrorCode.NOT_CONTROLLER
+    if item.leader_epoch < current.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    asked = (broker_id, item.new_isr, item.leader_recovery_state)
+    if asked == (current.leader, current.isr, int(current.leader_recovery_state)):
+        # A request that was granted, and whose answer was lost (KAFKA-14144).
+        return ErrorCode.NONE
+    if item.partition_epoch < current.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    # Stricter than the original: nobody becomes leader through this request.
+    return None if broker_id == current.leader else ErrorCode.INVALID_REQUEST
+
+
+def _isr_error(
+    context: ControllerContext, tp: TopicPartition, item: AlterPartitionItem, current: LeaderAndIsr
+) -> ErrorCode | None:
+    recovering = item.leader_recovery_state != LeaderRecoveryState.RECOVERED
+    recovered = current.leader_recovery_state is LeaderRecoveryState.RECOVERED
+    if recovering and (recovered or len(item.new_isr) > 1):
+        return ErrorCode.INVALID_REQUEST
+    if not item.new_isr or not set(item.new_isr) <= set(context.assignment(tp).replicas):
+        return ErrorCode.INVALID_REQUEST
+    if any(r not in context.brokers for r in item.new_isr):
+        return ErrorCode.INELIGIBLE_REPLICA
+    return None

@@ -1,0 +1,97 @@
+"""Brokers that come, go, or come back as another incarnation (KAFKA-7235)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from controller.context import ControllerContext
+from controller.facts import BrokerGone, BrokerRegistered, PartitionMoved, ReplicaMoved
+from controller.handlers import leadership, reassignments
+from controller.partition_states import PartitionPhase
+from controller.replica_states import ReplicaPhase
+from controller.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
+from transport.metadata import BrokerRegistration, TopicPartition
+from transport.store import formats, paths
+
+log = structlog.get_logger(__name__)
+
+
+def broker_change(context: ControllerContext) -> Rounds[None]:
+    """Compare the registrations with what is known, and act on new, bounced and dead brokers in this order."""
+    registered = {broker.id: broker for broker in (yield from read_brokers())}
+    new = [broker for id_, broker in registered.items() if id_ not in context.brokers]
+    bounced = [b for id_, b in registered.items() if id_ in context.brokers and b.epoch > context.brokers[id_].epoch]
+    dead = [id_ for id_ in sorted(context.brokers) if id_ not in registered]
+    yield from brokers_started(context, new)
+    yield from brokers_failed(context, [broker.id for broker in bounced])
+    yield from brokers_started(context, bounced)
+    yield from brokers_failed(context, dead)
+
+
+def read_brokers() -> Rounds[list[BrokerRegistration]]:
+    """Read all registrations, and watch for brokers that come and go."""
+    names = yield from children(paths.BROKER_IDS, watch=True)
+    ids = sorted(int(name) for name in names if name.isdecimal())
+    found = yield from read(paths.broker(id_) for id_ in ids)
+    brokers = []
+    for id_, znode in zip(ids, found, strict=True):
+        if znode is None:
+            continue
+        try:
+            brokers.append(formats.decode_broker(id_, znode.data, znode.stat.czxid))
+        except formats.UndecodableZnode as fault:
+            log.error("broker set aside: its registration cannot be used", broker=id_, fault=str(fault))
+    return brokers
+
+
+def brokers_started(context: ControllerContext, brokers: Sequence[BrokerRegistration]) -> Rounds[None]:
+    """Tell new brokers everything and the others about them, then use them: elect, and go on with moves to them."""
+    if not brokers:
+        return
+    ids = tuple(broker.id for broker in brokers)
+    yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
+    yield from change("metadata", [Step(publications=_introductions(context, ids))])
+    yield from change("resend", [resend(context, tp, ids) for tp in context.partitions_on(ids)])
+    yield from leadership.bring_online(context)
+    moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
+    yield from reassignments.advance(context, moving)
+
+
+def _introductions(context: ControllerContext, ids: tuple[int, ...]) -> tuple[TellMetadata, TellMetadata]:
+    live = context.live_brokers()
+    others = tuple(id_ for id_ in sorted(context.brokers) if id_ not in ids)
+    everything = tuple(context.describe(tp) for tp in context.leadership)
+    return TellMetadata(others, (), live), TellMetadata(ids, everything, live)
+
+
+def resend(context: ControllerContext, tp: TopicPartition, ids: Sequence[int]) -> Step:
+    """Return the step that brings the replicas of a partition on `ids` Online: they are told what they hold."""
+    assignment = context.assignment(tp)
+    here = [r for r in assignment.replicas if r in ids]
+    facts = tuple(ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in here)
+    if tp not in context.leadership:
+        return Step(facts=facts)
+    state = context.describe(tp)
+    adding = tuple(r for r in here if r in assignment.adding_replicas)
+    kept = tuple(r for r in here if r not in adding)
+    return Step(
+        subjects=(tp,),
+        facts=facts,
+        publications=(TellLeaderAndIsr(kept, state), TellLeaderAndIsr(adding, state, is_new=True)),
+    )
+
+
+def brokers_failed(context: ControllerContext, ids: Sequence[int]) -> Rounds[None]:
+    """Elect new leaders for what the dead led, and take their replicas out of the ISRs."""
+    if not ids:
+        return
+    yield from change("brokers", [Step(facts=tuple(BrokerGone(id_) for id_ in ids))])
+    # Whoever follows a new leader must know who is alive first (KAFKA-4443, KAFKA-13225).
+    yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
+    affected = context.partitions_on(ids)
+    leaderless = [tp for tp in affected if tp in context.leadership and context.leadership[tp].leader in ids]
+    yield from change("offline", [Step((tp,), facts=(PartitionMoved(tp, PartitionPhase.OFFLINE),)) for tp in leaderless])
+    yield from leadership.bring_online(context)
+    yield from leadership.take_offline(context, affected, ids)

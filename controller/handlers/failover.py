@@ -1,0 +1,73 @@
+"""A new controller loads the cluster and puts it in order (reference: Kafka's onControllerFailover)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from controller.context import ControllerContext
+from controller.facts import BrokerRegistered, Fact, LeadershipWritten, PartitionMoved, ReplicaMoved
+from controller.handlers import leadership, reassignment_requests, reassignments
+from controller.handlers.brokers import read_brokers, resend
+from controller.handlers.topics import load_topics
+from controller.partition_states import PartitionPhase
+from controller.replica_states import ReplicaPhase
+from controller.rounds import Loaded, Rounds, Step, TellMetadata, change, children, read
+from transport.metadata import TopicPartition
+from transport.store import paths
+from transport.store.protocol import Znode
+
+
+def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
+    """Load everything, tell brokers who is alive and then what they hold, and go on with what was under way."""
+    brokers = yield from read_brokers()
+    yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
+    names = yield from children(paths.TOPICS, watch=True)
+    yield from load_topics(context, names, new_ids)
+    yield from _load_states(context)
+    # Who is alive goes out before any LeaderAndIsr that names a leader (KAFKA-4443).
+    yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
+    yield from _start_replicas(context)
+    yield from leadership.bring_online(context)
+    yield from reassignment_requests.requested_in_store(context)
+    yield from reassignments.advance(context, list(context.reassigning))
+
+
+def _load_states(context: ControllerContext) -> Rounds[None]:
+    tps = context.partitions()
+    znodes = yield from read(paths.partition_state(tp) for tp in tps)
+    loaded = dict(leadership.decode_states(context, tps, znodes))
+    yield from change("observed", [Step((tp,), facts=(LeadershipWritten(tp, state),)) for tp, state in loaded.items()])
+    yield from change("observed", [Step((tp,), facts=_first_phases(context, tp)) for tp in tps])
+    yield from _trace(context, dict(zip(tps, znodes, strict=True)))
+
+
+def _first_phases(context: ControllerContext, tp: TopicPartition) -> tuple[Fact, ...]:
+    """Partitions without leadership are New, those with a live leader Online, the rest Offline; replicas as alive."""
+    known: list[Fact] = [PartitionMoved(tp, PartitionPhase.NEW)]
+    if tp in context.leadership:
+        alive = context.is_online(context.leadership[tp].leader)
+        known.append(PartitionMoved(tp, PartitionPhase.ONLINE if alive else PartitionPhase.OFFLINE))
+    for replica in context.assignment(tp).replicas:
+        alive = context.is_online(replica)
+        known.append(ReplicaMoved((tp, replica), ReplicaPhase.NEW))
+        known.append(ReplicaMoved((tp, replica), ReplicaPhase.ONLINE if alive else ReplicaPhase.OFFLINE))
+    return tuple(known)
+
+
+def _trace(context: ControllerContext, znodes: dict[TopicPartition, Znode | None]) -> Rounds[None]:
+    """Put what moves into the commit trace, so that whoever follows it across a failover misses nothing."""
+    moving = [tp for tp in context.reassigning if tp in context.leadership]
+    topics = yield from read(paths.topic(tp.topic) for tp in moving)
+    for tp, topic in zip(moving, topics, strict=True):
+        state = znodes[tp]
+        yield Loaded(tp, max(znode.stat.mzxid for znode in (topic, state) if znode is not None))
+
+
+def _start_replicas(context: ControllerContext) -> Rounds[None]:
+    """Tell every live broker what it holds; take the replicas of dead brokers out of the ISRs (KAFKA-3143)."""
+    live = sorted(context.brokers)
+    everything = tuple(context.describe(tp) for tp in context.leadership)
+    yield from change("resend", [resend(context, tp, live) for tp in context.partitions_on(live)])
+    yield from change("metadata", [Step(publications=(TellMetadata(None, everything),))])
+    dead = sorted({r for tp in context.partitions() for r in context.assignment(tp).replicas} - set(live))
+    yield from leadership.take_offline(context, context.partitions_on(dead), dead)

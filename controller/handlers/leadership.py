@@ -1,0 +1,224 @@
+"""Writing leadership: first leaders, elections, ISRs that shrink.
+
+Every write of a partition's state goes through `write_leadership`: it is versioned with what the context holds, so a
+partition whose znode changed meanwhile is refused, read again and decided again; everything else goes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import structlog
+
+from controller import elections
+from controller.context import ControllerContext
+from controller.facts import Fact, LeadershipWritten, PartitionMoved, ReplicaMoved
+from controller.partition_states import PartitionPhase
+from controller.replica_states import ReplicaPhase
+from controller.rounds import (
+    Publication,
+    Rounds,
+    Step,
+    TellLeaderAndIsr,
+    TellMetadata,
+    change,
+    read,
+)
+from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Create, Set, Znode
+
+log = structlog.get_logger(__name__)
+
+
+class ControllerMoved(Exception):
+    """Another controller was elected: this one must stop acting."""
+
+
+Decide = Callable[[Sequence[TopicPartition]], list[Step]]
+
+
+def write_leadership(context: ControllerContext, name: str, tps: Iterable[TopicPartition], decide: Decide) -> Rounds[None]:
+    """Run `decide` over partitions as the round `name`, and again over those whose state had changed.
+
+    Raises ControllerMoved if a later controller wrote one of them.
+    """
+    pending = list(tps)
+    while pending:
+        refused = yield from change(name, decide(pending))
+        stale = [tp for step in refused for tp in step.subjects]
+        yield from refresh(context, stale)
+        pending = [tp for tp in stale if tp in context.leadership]
+
+
+def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
+    """Take over the state of partitions as it stands in the store."""
+    znodes = yield from read(paths.partition_state(tp) for tp in tps)
+    steps = [Step(facts=(LeadershipWritten(tp, state),)) for tp, state in decode_states(context, tps, znodes)]
+    yield from change("observed", steps)
+
+
+def decode_states(
+    context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]
+) -> list[tuple[TopicPartition, LeaderAndIsr]]:
+    """Return the state of each partition that has a decodable one.
+
+    Raises ControllerMoved if a later controller wrote one of them.
+    """
+    found: list[tuple[TopicPartition, LeaderAndIsr]] = []
+    for tp, znode in zip(tps, znodes, strict=True):
+        if znode is None:
+            continue
+        try:
+            state = formats.decode_partition_state(tp, znode.data, znode.stat.version)
+        except formats.UndecodableZnode as fault:
+            log.error("partition set aside: its state cannot be decoded", partition=str(tp), fault=str(fault))
+            continue
+        if state.controller_epoch > context.epoch:
+            raise ControllerMoved(f"{tp} was written at controller epoch {state.controller_epoch}")
+        found.append((tp, state))
+    return found
+
+
+def leadership_step(
+    context: ControllerContext,
+    tp: TopicPartition,
+    leadership: LeaderAndIsr,
+    publications: Sequence[Publication],
+    *facts: Fact,
+) -> Step:
+    """Return the step that writes a partition's next leadership over the version that the context holds.
+
+    A partition left without a leader goes Offline, so that it is tried again (KAFKA-14808).
+    """
+    path = paths.partition_state(tp)
+    phase = PartitionPhase.OFFLINE if leadership.leader == NO_LEADER else PartitionPhase.ONLINE
+    return Step(
+        subjects=(tp,),
+        writes=(Set(path, formats.encode_partition_state(leadership), leadership.partition_epoch - 1),),
+        facts=(LeadershipWritten(tp, leadership), PartitionMoved(tp, phase), *facts),
+        publications=tuple(publications),
+    )
+
+
+def tell(
+    context: ControllerContext,
+    tp: TopicPartition,
+    leadership: LeaderAndIsr,
+    recipients: Sequence[int],
+    *,
+    new: Sequence[int] = (),
+    assignment: ReplicaAssignment | None = None,
+) -> tuple[Publication, ...]:
+    """Return LeaderAndIsr for `recipients`, with isNew for those in `new`, and the metadata for every broker."""
+    state = context.describe(tp, leadership=leadership, assignment=assignment)
+    known = tuple(r for r in recipients if r not in new)
+    return (
+        TellLeaderAndIsr(known, state),
+        TellLeaderAndIsr(tuple(new), state, is_new=True),
+        TellMetadata(None, (state,)),
+    )
+
+
+# --- first leaders ----------------------------------------------------------------------------------------------
+
+
+def bring_online(context: ControllerContext) -> Rounds[None]:
+    """Give a leader to every New and Offline partition that can have one."""
+    yield from initialise(context, context.in_phase(PartitionPhase.NEW))
+    yield from elect_leaders(context, context.in_phase(PartitionPhase.OFFLINE))
+
+
+def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
+    """Create the state of New partitions: the first live replica leads, all live ones are the ISR.
+
+    A state that exists already is adopted (a creation whose answer was lost, or another controller's). A partition
+    without a live replica stays New.
+    """
+    pending = [tp for tp in tps if context.online(context.assignment(tp).replicas)]
+    yield from _create_parents(list(dict.fromkeys(tp.topic for tp in pending)))
+    while pending:
+        parents = yield from read(paths.partition(tp) for tp in pending)
+        states = yield from read(paths.partition_state(tp) for tp in pending)
+        yield from _adopt(context, pending, states)
+        steps = [
+            _creation(context, tp, parent is None)
+            for tp, parent, state in zip(pending, parents, states, strict=True)
+            if state is None
+        ]
+        refused = yield from change("create", steps)
+        pending = [tp for step in refused for tp in step.subjects]
+
+
+def _create_parents(topics: Sequence[str]) -> Rounds[None]:
+    found = yield from read(paths.topic_partitions(name) for name in topics)
+    missing = [name for name, znode in zip(topics, found, strict=True) if znode is None]
+    yield from change("parents", [Step(writes=(Create(paths.topic_partitions(name)),)) for name in missing])
+
+
+def _adopt(
+    context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]
+) -> Rounds[None]:
+    steps = []
+    for tp, state in decode_states(context, tps, znodes):
+        phase = PartitionPhase.ONLINE if context.is_online(state.leader) else PartitionPhase.OFFLINE
+        steps.append(Step((tp,), facts=(LeadershipWritten(tp, state), PartitionMoved(tp, phase))))
+    yield from change("adopt", steps)
+
+
+def _creation(context: ControllerContext, tp: TopicPartition, without_parent: bool) -> Step:
+    online = context.online(context.assignment(tp).replicas)
+    leadership = elections.initial(online, context.epoch)
+    assert leadership is not None, "partitions without a live replica were left out"
+    state = Create(paths.partition_state(tp), formats.encode_partition_state(leadership))
+    return Step(
+        subjects=(tp,),
+        writes=(Create(paths.partition(tp)), state) if without_parent else (state,),
+        facts=(LeadershipWritten(tp, leadership), PartitionMoved(tp, PartitionPhase.ONLINE)),
+        publications=tell(context, tp, leadership, (), new=online),
+    )
+
+
+# --- elections and ISRs -----------------------------------------------------------------------------------------
+
+
+def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
+    """Elect leaders for Offline partitions from the live members of their ISRs; the rest stay Offline."""
+
+    def decide(pending: Sequence[TopicPartition]) -> list[Step]:
+        result = elections.elect(candidates(context, pending), elections.offline, context.epoch)
+        for candidate in result.failed:
+            log.warning("no leader: no member of the ISR is alive", partition=str(candidate.tp))
+        return [
+            leadership_step(context, c.tp, new, tell(context, c.tp, new, c.online)) for c, new in result.elected
+        ]
+
+    yield from write_leadership(context, "elect", [tp for tp in tps if tp in context.leadership], decide)
+
+
+def candidates(context: ControllerContext, tps: Iterable[TopicPartition]) -> list[elections.Candidate]:
+    """Return the candidates of an election in the order of the present assignment."""
+    found = []
+    for tp in tps:
+        replicas = context.assignment(tp).replicas
+        found.append(elections.Candidate(tp, replicas, context.online(replicas), context.leadership[tp]))
+    return found
+
+
+def take_offline(context: ControllerContext, tps: Iterable[TopicPartition], gone: Sequence[int]) -> Rounds[None]:
+    """Take the replicas on dead brokers offline and out of the ISRs; the last member of an ISR stays in it."""
+
+    def decide(pending: Sequence[TopicPartition]) -> list[Step]:
+        return [_shrink(context, tp, gone) for tp in pending]
+
+    yield from write_leadership(context, "shrink", [tp for tp in tps if tp in context.leadership], decide)
+
+
+def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int]) -> Step:
+    replicas = context.assignment(tp).replicas
+    moved = [ReplicaMoved((tp, r), ReplicaPhase.OFFLINE) for r in replicas if r in gone]
+    leadership = elections.without_replicas(context.leadership[tp], gone, context.epoch)
+    if leadership is None:
+        return Step((tp,), facts=tuple(moved), publications=(TellMetadata(None, (context.describe(tp),)),))
+    others = [r for r in replicas if r not in gone]
+    return leadership_step(context, tp, leadership, tell(context, tp, leadership, others), *moved)

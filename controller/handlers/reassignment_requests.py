@@ -1,0 +1,119 @@
+"""What administrators ask of reassignments, through `/admin/reassign_partitions` or the admin API."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from controller.context import ControllerContext
+from controller.handlers import reassignments
+from controller.reassignment import reassign_to, target_fault
+from controller.rounds import Rounds, read
+from transport.errors import ErrorCode
+from transport.messages import (
+    AlterPartitionReassignmentsResponse,
+    ListPartitionReassignmentsResponse,
+    OngoingReassignment,
+    PartitionError,
+    ReassignablePartition,
+)
+from transport.metadata import TopicPartition
+from transport.store import formats, paths
+
+log = structlog.get_logger(__name__)
+
+Fault = tuple[ErrorCode, str]
+
+
+def requested_in_store(context: ControllerContext) -> Rounds[None]:
+    """Act on `/admin/reassign_partitions`: refuse and remove what cannot be done, begin the rest.
+
+    Entries that are under way already are left alone, so that reading the znode again costs nothing.
+    """
+    [znode] = yield from read([paths.REASSIGN_PARTITIONS], watch=True)
+    if znode is None:
+        return
+    try:
+        entries = formats.decode_reassign_partitions(znode.data)
+    except formats.UndecodableZnode as error:
+        log.error("reassignment requests removed: they cannot be decoded", fault=str(error))
+        entries = {}
+    faults = {tp: fault for tp, target in entries.items() if (fault := refusal(context, tp, target)) is not None}
+    for tp, (_, text) in faults.items():
+        log.warning("reassignment refused", partition=str(tp), reason=text)
+    yield from reassignments.rewrite_requests(
+        lambda tp, target: entries.get(tp) == target and (tp in faults or is_done(context, tp, target))
+    )
+    wanted = {tp: target for tp, target in entries.items() if tp not in faults}
+    new = {tp: target for tp, target in wanted.items() if context.assignment(tp).target_replicas != target}
+    yield from reassignments.begin(context, new)
+
+
+def is_done(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:
+    """Whether a partition has just these replicas, in this order, and does not move."""
+    assignment = context.assignment(tp)
+    return not assignment.is_being_reassigned and assignment.replicas == tuple(target)
+
+
+def refusal(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> Fault | None:
+    """Return why a partition cannot be moved to `target`, None if it can."""
+    current = context.assignment(tp)
+    if not current.replicas:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}"
+    text = target_fault(current, target, context.brokers)
+    if text is not None:
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, text
+    if current.is_being_reassigned and tp in context.leadership:
+        new = reassign_to(current, target)
+        if not reassignments.surviving(context, tp, new):
+            return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no live member of the ISR would be left to lead"
+    return None
+
+
+def requested_by_api(
+    context: ControllerContext, partitions: Sequence[ReassignablePartition]
+) -> Rounds[AlterPartitionReassignmentsResponse]:
+    """Begin, override or cancel; the answer says what was begun. The api wins over entries in the store."""
+    judged = {TopicPartition(item.topic, item.partition): _judge(context, item) for item in partitions}
+    targets = {tp: verdict for tp, verdict in judged.items() if not isinstance(verdict, PartitionError)}
+    yield from reassignments.rewrite_requests(lambda tp, _: tp in targets)
+    new = {tp: target for tp, target in targets.items() if context.assignment(tp).target_replicas != target}
+    yield from reassignments.begin(context, new)
+    errors = [
+        verdict if isinstance(verdict, PartitionError) else PartitionError(tp.topic, tp.partition)
+        for tp, verdict in judged.items()
+    ]
+    return AlterPartitionReassignmentsResponse(tuple(errors))
+
+
+def _judge(context: ControllerContext, item: ReassignablePartition) -> tuple[int, ...] | PartitionError:
+    tp = TopicPartition(item.topic, item.partition)
+    current = context.assignment(tp)
+    if item.replicas is None and not current.is_being_reassigned:
+        text = f"{tp} is not being reassigned: there is nothing to cancel"
+        return PartitionError(*tp, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, text)
+    target = current.origin_replicas if item.replicas is None else item.replicas
+    fault = refusal(context, tp, target)
+    return target if fault is None else PartitionError(*tp, *fault)
+
+
+def list_ongoing(
+    context: ControllerContext, wanted: Sequence[TopicPartition] | None
+) -> ListPartitionReassignmentsResponse:
+    """List the reassignments under way; partitions that are not being reassigned, or unknown, are left out."""
+    tps = context.reassigning if wanted is None else [tp for tp in wanted if tp in context.reassigning]
+    return ListPartitionReassignmentsResponse(tuple(_ongoing(context, tp) for tp in sorted(tps)))
+
+
+def _ongoing(context: ControllerContext, tp: TopicPartition) -> OngoingReassignment:
+    assignment, leadership = context.assignment(tp), context.leadership.get(tp)
+    return OngoingReassignment(
+        tp.topic,
+        tp.partition,
+        assignment.replicas,
+        assignment.adding_replicas,
+        assignment.removing_replicas,
+        -1 if leadership is None else leadership.leader,
+        () if leadership is None else leadership.isr,
+    )

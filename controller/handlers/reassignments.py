@@ -1,0 +1,305 @@
+"""Moving replicas (KIP-455): U stores the target, A brings replicas in, B takes the others out.
+
+For ORS = {1,2,3} and TRS = {4,5,6} a partition goes through these states in the store:
+
+    RS             AR       RR       leader  ISR             after
+    {1,2,3}                          1       {1,2,3}         (before)
+    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  1       {1,2,3}         U1, A1, A2: AR is told to follow
+    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  1       {1,2,3,4,5,6}   AR caught up: phase B may begin
+    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  4       {1,2,3,4,5,6}   B3: a leader inside TRS
+    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  4       {4,5,6}         B4: RR out of the ISR, then B5: deleted
+    {4,5,6}                          4       {4,5,6}         B6: RS = TRS, written last
+
+RS = TRS is written last because until then the topic's znode is the only durable copy of ORS. The original's B2 (memory
+first) is no step here: B3 and B4 tell brokers RS = TRS, and the context changes with B6's commit. B4 deletes nothing
+and begins only when a live leader inside TRS is committed: else the move waits.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import structlog
+from attrs import evolve
+
+from controller import elections
+from controller.context import ControllerContext
+from controller.facts import Fact, ReplicaMoved, TopicGone, TopicWritten
+from controller.handlers.leadership import leadership_step, refresh, tell, write_leadership
+from controller.reassignment import completed, is_caught_up, reassign_to
+from controller.replica_states import ReplicaPhase
+from controller.rounds import (
+    Rounds,
+    Step,
+    TellLeaderAndIsr,
+    TellMetadata,
+    TellStopReplica,
+    change,
+    read,
+)
+from transport.messages import StopReplicaPartition
+from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Set
+
+log = structlog.get_logger(__name__)
+
+Targets = Mapping[TopicPartition, tuple[int, ...]]
+
+Alongside = Callable[[ControllerContext, TopicPartition, ReplicaAssignment], Step | None]
+"""What is committed in one multi with a partition's new assignment."""
+
+
+def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
+    """Store new targets of known partitions (U1), then go as far as their ISRs allow."""
+
+    def wanted(tp: TopicPartition) -> ReplicaAssignment:
+        return reassign_to(context.assignment(tp), targets[tp])
+
+    yield from _write_assignments(context, "U1", list(targets), wanted, drop)
+    yield from advance(context, list(targets))
+
+
+def advance(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
+    """Run phase B for what is caught up, phase A for the rest. Safe to run again at any point (failover)."""
+    led = [tp for tp in tps if tp in context.leadership]
+    ready = [tp for tp in led if is_ready(context, tp)]
+    yield from _bring_in(context, [tp for tp in led if tp not in set(ready)])
+    yield from finish(context, ready)
+
+
+def is_ready(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Whether phase B may begin: nothing moves, or the ISR covers TRS."""
+    assignment = context.assignment(tp)
+    return not assignment.is_being_reassigned or is_caught_up(assignment, context.leadership[tp].isr)
+
+
+def may_finish(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Whether a partition is being reassigned and phase B may begin."""
+    return tp in context.reassigning and tp in context.leadership and is_ready(context, tp)
+
+
+# --- topic znodes: U1 and B6 ------------------------------------------------------------------------------------
+
+
+def _write_assignments(
+    context: ControllerContext,
+    name: str,
+    tps: Sequence[TopicPartition],
+    wanted: Callable[[TopicPartition], ReplicaAssignment],
+    alongside: Alongside,
+) -> Rounds[None]:
+    """Write assignments where they differ, one step per topic; a topic that changed meanwhile is read and done again."""
+    pending = list(tps)
+    while pending:
+        by_topic: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)
+        for tp in pending:
+            if (assignment := wanted(tp)) != context.assignment(tp):
+                by_topic[tp.topic][tp] = assignment
+        refused = yield from change(name, [_topic_step(context, *item, alongside) for item in by_topic.items()])
+        pending = [tp for step in refused for tp in step.subjects]
+        yield from _refresh_topics(context, pending)
+        pending = [tp for tp in pending if context.assignment(tp).replicas]
+
+
+def _topic_step(
+    context: ControllerContext,
+    name: str,
+    assignments: Mapping[TopicPartition, ReplicaAssignment],
+    alongside: Alongside,
+) -> Step:
+    known = context.topics[name]
+    partitions = {**known.znode.partitions, **{tp.partition: a for tp, a in assignments.items()}}
+    znode = evolve(known.znode, partitions=partitions)
+    step = Step(
+        subjects=tuple(assignments),
+        writes=(Set(paths.topic(name), formats.encode_topic(znode), known.version),),
+        facts=(TopicWritten(name, znode, known.version + 1),),
+    )
+    extras = [extra for item in assignments.items() if (extra := alongside(context, *item)) is not None]
+    return evolve(
+        step,
+        writes=(*step.writes, *(write for extra in extras for write in extra.writes)),
+        facts=(*step.facts, *(fact for extra in extras for fact in extra.facts)),
+        publications=tuple(publication for extra in extras for publication in extra.publications),
+    )
+
+
+def drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> Step | None:
+    """Return how the replicas leave that an override or a cancel abandons, None if there are none.
+
+    Their leaving the ISR, and a leader among those that stay, go into the multi that stores the new target (KAFKA-14808).
+    """
+    dropped = tuple(r for r in context.assignment(tp).replicas if r not in new.replicas)
+    current = context.leadership.get(tp)
+    if not dropped or current is None:
+        return None
+    leader = current.leader if current.leader in new.replicas else next(iter(surviving(context, tp, new)), NO_LEADER)
+    isr = tuple(r for r in current.isr if r in new.replicas) or current.isr[:1]
+    leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
+    stop = TellStopReplica(dropped, _stop(context, tp, leadership, delete=True))
+    told = tell(context, tp, leadership, new.replicas, assignment=new)
+    return leadership_step(context, tp, leadership, (*told, stop))
+
+
+def nothing(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> None:
+    """Write nothing beside an assignment."""
+
+
+def surviving(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> tuple[int, ...]:
+    """Return the replicas of `new` that could lead at once: alive and in the ISR."""
+    isr = context.leadership[tp].isr
+    return tuple(r for r in context.online(new.replicas) if r in isr)
+
+
+def _refresh_topics(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
+    names = list(dict.fromkeys(tp.topic for tp in tps))
+    znodes = yield from read((paths.topic(name) for name in names), watch=True)
+    steps = []
+    for name, znode in zip(names, znodes, strict=True):
+        if znode is None:
+            steps.append(Step(facts=(TopicGone(name),)))
+        else:
+            topic = formats.decode_topic(name, znode.data)
+            steps.append(Step(facts=(TopicWritten(name, topic, znode.stat.version),)))
+    yield from change("observed", steps)
+    yield from refresh(context, [tp for tp in tps if tp in context.leadership])
+
+
+# --- phase A ----------------------------------------------------------------------------------------------------
+
+
+def _bring_in(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
+    """Tell the adding replicas to follow: A1 bumps the leader epoch, A2 makes them NewReplica."""
+
+    def bump(pending: Sequence[TopicPartition]) -> list[Step]:
+        steps = []
+        for tp in pending:
+            assignment = context.assignment(tp)
+            leadership = elections.next_epoch(context.leadership[tp], context.epoch)
+            told = tell(context, tp, leadership, assignment.replicas, new=assignment.adding_replicas)
+            steps.append(leadership_step(context, tp, leadership, told))
+        return steps
+
+    yield from write_leadership(context, "A1", tps, bump)
+    yield from change("A2", [_new_replicas(context, tp) for tp in tps])
+
+
+def _new_replicas(context: ControllerContext, tp: TopicPartition) -> Step:
+    adding = context.assignment(tp).adding_replicas
+    unknown = [r for r in adding if (tp, r) not in context.replica_phases]
+    return Step(
+        subjects=(tp,),
+        facts=tuple(ReplicaMoved((tp, r), ReplicaPhase.NEW) for r in unknown),
+        publications=(TellLeaderAndIsr(adding, context.describe(tp), is_new=True),),
+    )
+
+
+# --- phase B ----------------------------------------------------------------------------------------------------
+
+
+def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
+    """Take the removing replicas out of partitions whose ISR covers TRS."""
+    yield from change("B1", [_online(context, tp) for tp in tps])
+    yield from write_leadership(context, "B3", tps, lambda pending: _lead_inside_target(context, pending))
+    ready = [tp for tp in tps if _led_inside_target(context, tp)]
+    yield from write_leadership(context, "B4", ready, lambda pending: [_retire(context, tp) for tp in pending])
+    yield from change("B5", [_delete(context, tp) for tp in ready])
+    yield from _write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), nothing)
+    yield from remove_requests(context, ready)
+    done = [tp for tp in ready if tp in context.leadership]
+    metadata = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in done]
+    yield from change("B8", metadata)
+
+
+def _online(context: ControllerContext, tp: TopicPartition) -> Step:
+    adding = context.assignment(tp).adding_replicas
+    phases = context.replica_phases
+    new = tuple(ReplicaMoved((tp, r), ReplicaPhase.NEW) for r in adding if (tp, r) not in phases)
+    return Step((tp,), facts=(*new, *(ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in adding)))
+
+
+def _lead_inside_target(context: ControllerContext, tps: Sequence[TopicPartition]) -> list[Step]:
+    """B3: elect a leader in TRS where there is none alive, else bump the epoch; tell TRS that RS = TRS."""
+    settled = [tp for tp in tps if _led_inside_target(context, tp)]
+    result = elections.elect(
+        [_target_candidate(context, tp) for tp in tps if tp not in set(settled)], elections.reassign, context.epoch
+    )
+    for candidate in result.failed:
+        log.warning("move waits: no live member of the ISR in the target", partition=str(candidate.tp))
+    bumped = [(tp, elections.next_epoch(context.leadership[tp], context.epoch)) for tp in settled]
+    return [_told_target(context, tp, new) for tp, new in (*((c.tp, new) for c, new in result.elected), *bumped)]
+
+
+def _told_target(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr) -> Step:
+    target = completed(context.assignment(tp))
+    return leadership_step(
+        context, tp, leadership, tell(context, tp, leadership, target.replicas, assignment=target)
+    )
+
+
+def _target_candidate(context: ControllerContext, tp: TopicPartition) -> elections.Candidate:
+    target = context.assignment(tp).target_replicas
+    return elections.Candidate(tp, target, context.online(target), context.leadership[tp])
+
+
+def _led_inside_target(context: ControllerContext, tp: TopicPartition) -> bool:
+    leader = context.leadership[tp].leader
+    return context.is_online(leader) and leader in context.assignment(tp).target_replicas
+
+
+def _retire(context: ControllerContext, tp: TopicPartition) -> Step:
+    """B4: RR leaves the ISR, under an epoch that RR does not have yet, so that it heeds StopReplica (KAFKA-13972)."""
+    target, removing = completed(context.assignment(tp)), context.assignment(tp).removing_replicas
+    moved = tuple(ReplicaMoved((tp, r), ReplicaPhase.OFFLINE) for r in removing)
+    shrunk = elections.without_replicas(context.leadership[tp], removing, context.epoch)
+    leadership = shrunk or context.leadership[tp]
+    stop = TellStopReplica(removing, _stop(context, tp, leadership, delete=False))
+    if shrunk is None:
+        return Step((tp,), facts=moved, publications=(stop,))
+    told = tell(context, tp, leadership, target.replicas, assignment=target)
+    return leadership_step(context, tp, leadership, (*told, stop), *moved)
+
+
+_LAST_PHASES = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL, ReplicaPhase.NON_EXISTENT)
+
+
+def _delete(context: ControllerContext, tp: TopicPartition) -> Step:
+    removing = context.assignment(tp).removing_replicas
+    stop = TellStopReplica(removing, _stop(context, tp, context.leadership[tp], delete=True))
+    facts = tuple(ReplicaMoved((tp, r), phase) for r in removing for phase in _LAST_PHASES)
+    return Step((tp,), facts=facts, publications=(stop,))
+
+
+def _stop(
+    context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr, *, delete: bool
+) -> StopReplicaPartition:
+    topic_id = context.topics[tp.topic].znode.topic_id or ""
+    return StopReplicaPartition(tp.topic, topic_id, tp.partition, leadership.leader_epoch, delete)
+
+
+# --- /admin/reassign_partitions ---------------------------------------------------------------------------------
+
+
+def remove_requests(context: ControllerContext, done: Iterable[TopicPartition]) -> Rounds[None]:
+    """B7: take requests that are fulfilled out of `/admin/reassign_partitions`, and the znode with the last of them."""
+    fulfilled = {tp: context.assignment(tp).replicas for tp in done}
+    yield from rewrite_requests(lambda tp, replicas: fulfilled.get(tp) == replicas)
+
+
+def rewrite_requests(is_over: Callable[[TopicPartition, tuple[int, ...]], bool]) -> Rounds[None]:
+    """Take entries out of `/admin/reassign_partitions`; again if somebody rewrote it meanwhile."""
+    refused: tuple[Step, ...] = (Step(),)
+    while refused:
+        [znode] = yield from read([paths.REASSIGN_PARTITIONS])
+        if znode is None:
+            return
+        try:
+            entries = formats.decode_reassign_partitions(znode.data)
+        except formats.UndecodableZnode:
+            entries = {}
+        left = {tp: replicas for tp, replicas in entries.items() if not is_over(tp, replicas)}
+        if len(left) == len(entries) and entries:
+            return
+        refused = yield from change("B7", [Step(writes=(formats.requests_write(left, znode.stat.version),))])

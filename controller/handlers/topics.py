@@ -1,0 +1,163 @@
+"""Topics that appear, grow or vanish, and topics that an administrator asks for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import structlog
+from attrs import evolve
+
+from controller.context import ControllerContext
+from controller.facts import PartitionMoved, ReplicaMoved, TopicGone, TopicWritten
+from controller.handlers import leadership
+from controller.partition_states import PartitionPhase
+from controller.replica_states import ReplicaPhase
+from controller.rounds import Rounds, Step, change, children, read
+from transport.errors import ErrorCode
+from transport.messages import CreateTopicsResponse, NewTopic, TopicError
+from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Create, Set
+
+log = structlog.get_logger(__name__)
+
+LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
+    """Compare the list of topics with what is known; give ids to new ones and leaders to their partitions.
+
+    `new_ids` is where topic ids come from, for topics written by tools that know none.
+    """
+    listed = yield from children(paths.TOPICS, watch=True)
+    gone = [name for name in context.topics if name not in set(listed)]
+    yield from change("gone", [Step(facts=(TopicGone(name),)) for name in gone])
+    new = [name for name in listed if name not in context.topics]
+    yield from load_topics(context, new, new_ids)
+    yield from start_partitions(context, [tp for tp in context.partitions() if tp.topic in set(new)])
+
+
+def partition_modifications(context: ControllerContext, name: str) -> Rounds[None]:
+    """Start the partitions that were added to a topic's znode; changes to others there are not taken over."""
+    [znode] = yield from read([paths.topic(name)], watch=True)
+    known = context.topics.get(name)
+    if znode is None or known is None or znode.stat.version <= known.version:
+        return
+    written = _decode(name, znode.data)
+    if written is None:
+        return
+    added = {p: a for p, a in written.partitions.items() if p not in known.znode.partitions}
+    merged = evolve(written, partitions={**known.znode.partitions, **added}, topic_id=known.znode.topic_id)
+    yield from change("observed", [Step(facts=(TopicWritten(name, merged, znode.stat.version),))])
+    yield from start_partitions(context, [TopicPartition(name, p) for p in added])
+
+
+def load_topics(context: ControllerContext, names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
+    """Read topics, watch them, and write an id into those that have none (KAFKA-12835)."""
+    znodes = yield from read((paths.topic(name) for name in names), watch=True)
+    ids = iter(new_ids)
+    steps = []
+    for name, znode in zip(names, znodes, strict=True):
+        topic = None if znode is None else _decode(name, znode.data)
+        if znode is None or topic is None:
+            continue
+        version = znode.stat.version
+        if topic.topic_id is not None:
+            steps.append(Step(facts=(TopicWritten(name, topic, version),)))
+        else:
+            topic = evolve(topic, topic_id=next(ids))
+            write = Set(paths.topic(name), formats.encode_topic(topic), version)
+            steps.append(Step(writes=(write,), facts=(TopicWritten(name, topic, version + 1),)))
+    yield from change("topics", steps)
+
+
+def _decode(name: str, data: bytes) -> formats.TopicZnode | None:
+    try:
+        return formats.decode_topic(name, data)
+    except formats.UndecodableZnode as fault:
+        log.error("topic set aside: its assignment cannot be decoded", topic=name, fault=str(fault))
+        return None
+
+
+def start_partitions(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
+    """Take partitions from NonExistent to Online, and their replicas with them."""
+    yield from change("new", [_new_partition(context, tp) for tp in tps])
+    yield from leadership.initialise(context, tps)
+    yield from leadership.elect_leaders(
+        context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]
+    )
+    online = [
+        Step((tp,), facts=tuple(ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in context.assignment(tp).replicas))
+        for tp in tps
+    ]
+    yield from change("replicas", online)
+
+
+def _new_partition(context: ControllerContext, tp: TopicPartition) -> Step:
+    replicas = context.assignment(tp).replicas
+    moved = tuple(ReplicaMoved((tp, r), ReplicaPhase.NEW) for r in replicas)
+    return Step((tp,), facts=(PartitionMoved(tp, PartitionPhase.NEW), *moved))
+
+
+# --- creation by an administrator -------------------------------------------------------------------------------
+
+
+def create_topics(
+    context: ControllerContext, topics: Sequence[NewTopic], new_ids: Iterable[str]
+) -> Rounds[CreateTopicsResponse]:
+    """Write the znodes of new topics; the change of the list of topics then starts their partitions."""
+    results: dict[str, TopicError] = {}
+    steps: dict[str, Step] = {}
+    for topic, topic_id in zip(topics, new_ids, strict=False):
+        error = fault(context, topic)
+        results[topic.name] = error or TopicError(topic.name)
+        if error is None:
+            znode = formats.TopicZnode(place(topic, sorted(context.brokers)), topic_id)
+            steps[topic.name] = Step(writes=(Create(paths.topic(topic.name), formats.encode_topic(znode)),))
+    refused = yield from change("topics", list(steps.values()))
+    for name, step in steps.items():
+        if step in refused:
+            results[name] = TopicError(name, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
+    return CreateTopicsResponse(tuple(results.values()))
+
+
+def fault(context: ControllerContext, topic: NewTopic) -> TopicError | None:
+    """Return why a topic cannot be created, None if it can."""
+    name, live = topic.name, sorted(context.brokers)
+    if not LEGAL_NAME.fullmatch(name) or name in {".", ".."}:
+        text = f"{name!r} is not a legal name: up to 249 letters, digits, '.', '_' and '-'"
+        return TopicError(name, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+    if name in context.topics:
+        return TopicError(name, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
+    if topic.assignments:
+        return _assignment_fault(topic, live)
+    if topic.partitions < 1:
+        return TopicError(name, ErrorCode.INVALID_PARTITIONS, "a topic needs at least 1 partition")
+    if not 1 <= topic.replication_factor <= len(live):
+        text = f"replication factor {topic.replication_factor} is not between 1 and the {len(live)} live brokers"
+        return TopicError(name, ErrorCode.INVALID_REPLICATION_FACTOR, text)
+    return None
+
+
+def _assignment_fault(topic: NewTopic, live: Sequence[int]) -> TopicError | None:
+    for number, replicas in enumerate(topic.assignments):
+        dead = [r for r in replicas if r not in live]
+        if not replicas or len(set(replicas)) != len(replicas) or len(replicas) != len(topic.assignments[0]):
+            text = f"replicas {list(replicas)} of partition {number}: distinct brokers, equally many for each partition"
+            return TopicError(topic.name, ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+        if dead:
+            text = f"replicas {list(replicas)} of partition {number}: brokers {dead} are not alive"
+            return TopicError(topic.name, ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+    return None
+
+
+def place(topic: NewTopic, live: Sequence[int]) -> Mapping[int, ReplicaAssignment]:
+    """Assign the partitions of a new topic: as asked, or dealt round the live brokers."""
+    if topic.assignments:
+        return {number: ReplicaAssignment(replicas) for number, replicas in enumerate(topic.assignments)}
+    return {
+        number: ReplicaAssignment(tuple(live[(number + i) % len(live)] for i in range(topic.replication_factor)))
+        for number in range(topic.partitions)
+    }

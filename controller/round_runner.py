@@ -1,0 +1,111 @@
+"""Drives the rounds of an event against the store, the context and the channels.
+
+For each chunk of a change: commit (fenced by the version of `/controller_epoch`), apply, publish. Memory never runs ahead of
+the store, and brokers never hear of what is not durable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar, assert_never
+
+import trio
+from attrs import define, field
+
+from controller.context import ControllerContext
+from controller.facts import BrokerGone, BrokerRegistered
+from controller.observer import CommittedRound, Observer, PublishedRound
+from controller.rounds import Change, Children, Effect, Loaded, Publication, Read, Rounds, Step
+from transport.metadata import TopicPartition
+from transport.store import paths
+from transport.store.commit import commit_chunk, plan_chunks
+from transport.store.protocol import Check, MetadataStore
+
+T = TypeVar("T")
+
+
+class Publisher(Protocol):
+    """Who takes publications to the brokers."""
+
+    def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
+        """Learn of a broker that came, with a new epoch perhaps, or went."""
+
+    def publish(self, publications: Sequence[Publication]) -> None:
+        """Take publications; must not block."""
+
+
+@define
+class RoundRunner:
+    """Runs one controllership's handlers, one at a time."""
+
+    store: MetadataStore
+    context: ControllerContext
+    channels: Publisher
+    observer: Observer
+    _event: str = field(default="", init=False)
+
+    async def run(self, event: str, rounds: Rounds[T]) -> T:
+        """Run a handler to its end and return its result.
+
+        Raises what the handler raises, Fenced if another controller was elected, or another StoreError.
+        """
+        self._event = event
+        reply: object = None
+        while True:
+            try:
+                effect = rounds.send(reply)
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+            reply = await self._perform(effect)
+
+    async def _perform(self, effect: Effect) -> object:
+        match effect:
+            case Read():
+                return await self.store.read(effect.paths, watch=effect.watch)
+            case Children():
+                return await self.store.children(effect.paths, watch=effect.watch)
+            case Change():
+                return await self._change(effect)
+            case Loaded():
+                self._commit_seen("loaded", effect.zxid, (effect.tp,))
+                return None
+            case _:
+                assert_never(effect)
+
+    async def _change(self, change: Change) -> tuple[Step, ...]:
+        self._apply(change.round, [step for step in change.steps if not step.writes])
+        steps = [step for step in change.steps if step.writes]
+        fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
+        refused: list[Step] = []
+        for chunk in plan_chunks([step.writes for step in steps]):
+            members = [steps[i] for i in chunk]
+            result = await commit_chunk(self.store, [step.writes for step in members], fence)
+            self._apply(change.round, [members[i] for i in result.committed], result.zxid)
+            refused += [members[i] for i in result.conflicts]
+        await trio.lowlevel.checkpoint()
+        return tuple(refused)
+
+    def _apply(self, name: str, steps: Sequence[Step], zxid: int | None = None) -> None:
+        for step in steps:
+            for fact in step.facts:
+                self.context.apply(fact)
+                if isinstance(fact, BrokerRegistered | BrokerGone):
+                    self.channels.follow(fact)
+        subjects = tuple(tp for step in steps for tp in step.subjects)
+        if zxid is not None:
+            self._commit_seen(name, zxid, subjects)
+        self._publish(name, steps, subjects)
+
+    def _publish(self, name: str, steps: Sequence[Step], subjects: tuple[TopicPartition, ...]) -> None:
+        publications = [publication for step in steps for publication in step.publications]
+        if publications:
+            self.channels.publish(publications)
+            self.observer.published(PublishedRound(self._event, name, self.context.epoch, subjects))
+
+    def _commit_seen(self, name: str, zxid: int, subjects: tuple[TopicPartition, ...]) -> None:
+        context = self.context
+        partitions = tuple(context.describe(tp) for tp in subjects if tp in context.leadership)
+        topics = dict.fromkeys(tp.topic for tp in subjects if tp.topic in context.topics)
+        versions = tuple((name, context.topics[name].version) for name in topics)
+        self.observer.committed(CommittedRound(self._event, name, context.epoch, zxid, partitions, versions))

@@ -1,0 +1,126 @@
+"""Rounds: how a handler observes, decides and changes without doing any I/O itself.
+
+A handler is a generator. It yields a `Read` or `Children` (observe) and is sent what was found; it yields a `Change`
+(decide), whose steps are committed, applied and published by whoever drives it, and is sent the steps that the store
+refused because something they rest on had changed. Between two yields nothing else touches the context. `read`,
+`children` and `change` give these yields their types; handlers compose with `yield from`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from typing import TypeVar, cast
+
+from attrs import frozen
+
+from controller.facts import Fact
+from transport.messages import BrokerEndpoint, PartitionState, StopReplicaPartition
+from transport.metadata import TopicPartition
+from transport.store.protocol import Op, Znode
+
+T = TypeVar("T")
+
+
+@frozen
+class TellLeaderAndIsr:
+    """Tell brokers to lead or follow a partition."""
+
+    brokers: tuple[int, ...]
+    state: PartitionState
+    is_new: bool = False
+
+
+@frozen
+class TellStopReplica:
+    """Tell brokers to stop a replica, perhaps to delete it."""
+
+    brokers: tuple[int, ...]
+    partition: StopReplicaPartition
+
+
+@frozen
+class TellMetadata:
+    """Tell brokers about partitions, and with `live_brokers` who is alive. `brokers` None means every live one."""
+
+    brokers: tuple[int, ...] | None
+    partitions: tuple[PartitionState, ...] = ()
+    live_brokers: tuple[BrokerEndpoint, ...] | None = None
+
+
+Publication = TellLeaderAndIsr | TellStopReplica | TellMetadata
+
+
+@frozen
+class Step:
+    """One subject's part of a change: committed whole or not at all, then applied, then published.
+
+    `subjects` are the partitions that the step is about. A step without writes is applied and published at once.
+    """
+
+    subjects: tuple[TopicPartition, ...] = ()
+    writes: tuple[Op, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    publications: tuple[Publication, ...] = ()
+
+
+@frozen
+class Read:
+    """Observe znodes; answered by a list of Znode or None."""
+
+    paths: tuple[str, ...]
+    watch: bool
+
+
+@frozen
+class Children:
+    """Observe lists of children; answered by a list of names or None for each."""
+
+    paths: tuple[str, ...]
+    watch: bool
+
+
+@frozen
+class Change:
+    """A named round's decision; answered by the steps that the store refused."""
+
+    round: str
+    steps: tuple[Step, ...]
+
+
+@frozen
+class Loaded:
+    """Not a change: what a new controller found of a partition that is being reassigned, for the commit trace."""
+
+    tp: TopicPartition
+    zxid: int
+
+
+Effect = Read | Children | Change | Loaded
+Rounds = Generator[Effect, object, T]
+
+
+def read(paths: Iterable[str], *, watch: bool = False) -> Rounds[list[Znode | None]]:
+    """Observe znodes, None for each that does not exist."""
+    wanted = tuple(paths)
+    if not wanted:
+        return []
+    return cast("list[Znode | None]", (yield Read(wanted, watch)))
+
+
+def children(path: str, *, watch: bool = False) -> Rounds[list[str]]:
+    """Observe the sorted names of a znode's children, none if it does not exist."""
+    lists = cast("list[list[str] | None]", (yield Children((path,), watch)))
+    return lists[0] or []
+
+
+def change(name: str, steps: Sequence[Step]) -> Rounds[tuple[Step, ...]]:
+    """Commit, apply and publish `steps` as the round `name`; return those refused."""
+    if not steps:
+        return ()
+    return cast("tuple[Step, ...]", (yield Change(name, tuple(steps))))
+
+
+def immediately(result: T) -> Rounds[T]:
+    """Return a result that needs no round."""
+    yield from ()
+    return result

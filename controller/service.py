@@ -1,0 +1,261 @@
+"""The controller as a running service: the event queue, what feeds it, and the office it may hold.
+
+Every change of the store, every request and every answer of a broker becomes an event of one queue. What it takes to hold office
+(context, channels, round runner) exists only while it is held and is thrown away with it; a fault or a lost connection costs
+the office, never memory that disagrees with the store: the next controllership, ours or another's, loads afresh.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import structlog
+import trio
+from attrs import define, field
+
+from actors import Backoff, EventQueue
+from controller import controller_election, dispatch
+from controller.broker_channels import BrokerChannels
+from controller.commit_trace import CommitTrace
+from controller.config import ControllerConfig
+from controller.context import ControllerContext
+from controller.controller_election import Standby, Won
+from controller.events import (
+    BrokerChange,
+    ControllerEvent,
+    Elect,
+    PartitionModifications,
+    Reload,
+    RequestEvent,
+    SessionEnded,
+    TopicChange,
+    ZkPartitionReassignment,
+    not_controller,
+)
+from controller.handlers.failover import failover
+from controller.handlers.leadership import ControllerMoved
+from controller.observer import Observer
+from controller.round_runner import RoundRunner
+from transport.errors import ApiError, ErrorCode
+from transport.host import Host
+from transport.messages import BrokerEndpoint, CommitTraceRequest, LeaderAndIsrResponse, Request, StopReplicaResponse
+from transport.network import Network
+from transport.store import paths
+from transport.store.commit import Fenced
+from transport.store.protocol import (
+    MetadataStore,
+    SessionChanged,
+    SessionExpired,
+    SessionState,
+    StoreError,
+    StoreEvent,
+    WatchFired,
+)
+from transport.wire import Handlers, serve
+
+log = structlog.get_logger(__name__)
+
+MAX_WAITING_REQUESTS: Final = 1000
+RESIGN_TIMEOUT: Final = 5.0
+
+_WATCHED: Final[dict[str, ControllerEvent]] = {
+    paths.CONTROLLER: Elect(),
+    paths.BROKER_IDS: BrokerChange(),
+    paths.TOPICS: TopicChange(),
+    paths.REASSIGN_PARTITIONS: ZkPartitionReassignment(),
+}
+
+
+@define
+class Office:
+    """What the active controller has and a standby has not."""
+
+    won: Won
+    context: ControllerContext
+    channels: BrokerChannels
+    runner: RoundRunner
+
+
+@define
+class ControllerService:
+    """One controller, active or standing by. `run` it in a trio nursery."""
+
+    config: ControllerConfig
+    store: MetadataStore
+    network: Network
+    host: Host
+    observer: Observer
+    trace: CommitTrace
+    endpoint: BrokerEndpoint = field(init=False)
+    """Where the controller listens, once it does."""
+
+    _nursery: trio.Nursery = field(init=False)
+    _office: Office | None = field(default=None, init=False)
+    _waiting_requests: int = field(default=0, init=False)
+    _queue: EventQueue[ControllerEvent] = field(init=False)
+    _backoff: Backoff = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._queue = EventQueue(self._process)
+        self._backoff = Backoff(0.1, 10.0, jitter=self.host.rng.random)
+
+    # --- what feeds the queue -----------------------------------------------------------------------------------
+
+    def tell(self, event: ControllerEvent) -> None:
+        """Queue an event, for an embedder or a test that scripts them."""
+        self._queue.tell(event)
+
+    async def answer(self, request: Request[object]) -> object:
+        """Answer a request through the queue. Raises ApiError, retriable if the queue is full."""
+        if self._waiting_requests >= MAX_WAITING_REQUESTS:
+            raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many requests wait for the controller: try again")
+        event = RequestEvent(request)
+        self._waiting_requests += 1
+        try:
+            if not self._queue.tell(event):
+                raise not_controller()
+            return await event.reply.wait()
+        finally:
+            self._waiting_requests -= 1
+
+    def _store_changed(self, event: StoreEvent) -> None:
+        match event:
+            case WatchFired(path=path):
+                topic = path.removeprefix(f"{paths.TOPICS}/")
+                self._queue.tell(_WATCHED.get(path) or PartitionModifications(topic))
+            case SessionChanged(state=SessionState.EXPIRED):
+                self._queue.preempt_and_put(SessionEnded(), cancel_running=True)
+            case SessionChanged(state=SessionState.CONNECTED):
+                # Whatever watch there was is gone: what changed meanwhile shows only by looking.
+                self._queue.tell(Reload())
+
+    def _broker_answered(self, broker_id: int, request: Request[object], response: object) -> None:
+        api = type(request).__name__.removesuffix("Request")
+        match response:
+            case LeaderAndIsrResponse() | StopReplicaResponse():
+                for item in response.partitions:
+                    if item.error is not ErrorCode.NONE:
+                        log.warning("broker refused", api=api, broker=broker_id, partition=f"{item.topic}-{item.partition}",
+                                    error=item.error.name)
+            case ApiError():
+                log.warning("broker refused", api=api, broker=broker_id, error=str(response))
+
+    # --- the queue's task ---------------------------------------------------------------------------------------
+
+    async def run(self, *, task_status: trio.TaskStatus[ControllerService] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve, stand for election and process events until cancelled, then resign. Started when it listens.
+
+        Raises in an exception group OSError if the address is in use.
+        """
+        async with trio.open_nursery() as self._nursery:
+            serving = partial(serve, self.network, self._handlers(), self.config.host, self.config.port)
+            port = await self._nursery.start(serving)
+            self.endpoint = BrokerEndpoint(self.config.controller_id, self.config.host, port)
+            task_status.started(self)
+            await self._run_queue()
+
+    def _handlers(self) -> Handlers:
+        return {**dict.fromkeys(dispatch.REQUESTS, self.answer), CommitTraceRequest: self.trace.read}
+
+    async def _run_queue(self) -> None:
+        unsubscribe = self.store.subscribe(self._store_changed)
+        self._queue.tell(Elect())
+        try:
+            await self._queue.run()
+        finally:
+            unsubscribe()
+            self._queue.close()
+            await self._resign()
+
+    async def _process(self, event: ControllerEvent) -> None:
+        try:
+            await self._process_safely(event)
+        except (Fenced, ControllerMoved) as moved:
+            log.warning("deposed", controller=self.config.controller_id, reason=str(moved))
+            self._leave(event)
+            self._queue.tell(Elect())
+        except StoreError as error:
+            log.warning("metadata store failed: loading again", event=event.name, error=str(error))
+            self._leave(event)
+            await self._stand_again()
+        except Exception:
+            log.exception("resigning after a fault", event=event.name)
+            event.preempt()
+            await self._resign()
+            await self._stand_again()
+
+    async def _process_safely(self, event: ControllerEvent) -> None:
+        match event:
+            case SessionEnded():
+                self._leave(event)
+            case Elect():
+                await self._elect()
+            case Reload():
+                self._leave(event)
+                await self._elect()
+            case _ if self._office is None:
+                event.preempt()
+            case _:
+                await self._handle(self._office, event)
+
+    async def _handle(self, office: Office, event: ControllerEvent) -> None:
+        reply = event.reply if isinstance(event, RequestEvent) else None
+        try:
+            result = await office.runner.run(event.name, dispatch.rounds_for(office.context, event, self.host))
+        except ApiError as refusal:
+            result = refusal
+        if reply is not None:
+            reply.set(result)
+        for follow_up in dispatch.follow_ups(office.context, event):
+            self._queue.tell(follow_up)
+
+    # --- the office ---------------------------------------------------------------------------------------------
+
+    async def _elect(self) -> None:
+        await controller_election.register_endpoint(self.store, self.endpoint)
+        outcome = await controller_election.elect(self.store, self.config.controller_id, self.host.now_ms())
+        match outcome:
+            case Standby(controller_id=other):
+                if self._office is not None:
+                    log.warning("deposed", controller=self.config.controller_id, by=other)
+                    self._leave(Elect())
+            case Won() if self._office is None or self._office.won != outcome:
+                await self._take_office(outcome)
+        self._backoff.reset()
+
+    async def _take_office(self, won: Won) -> None:
+        log.info("elected", controller=self.config.controller_id, epoch=won.epoch)
+        context = ControllerContext(self.endpoint, won.epoch, won.version)
+        channels = BrokerChannels(
+            self._nursery, self.network, self.host, self.config, self.endpoint, won.epoch, self._broker_answered
+        )
+        self._office = Office(won, context, channels, RoundRunner(self.store, context, channels, self.observer))
+        await self._office.runner.run("Failover", failover(context, dispatch.new_ids(self.host)))
+        log.info("in office", controller=self.config.controller_id, brokers=sorted(context.brokers),
+                 partitions=len(context.partition_phases))
+
+    def _leave(self, event: ControllerEvent) -> None:
+        """Give up the office without touching the store; `event`, if it is a request, is answered."""
+        event.preempt()
+        if self._office is not None:
+            self._office.channels.close()
+            self._office = None
+            self._queue.preempt_and_put(Elect())
+
+    async def _resign(self) -> None:
+        office, self._office = self._office, None
+        if office is None:
+            return
+        office.channels.close()
+        with trio.move_on_after(RESIGN_TIMEOUT, shield=True):
+            try:
+                await controller_election.resign(self.store, office.won)
+                log.info("resigned", controller=self.config.controller_id, epoch=office.won.epoch)
+            except StoreError as error:
+                log.warning("could not resign: the session has to expire", error=str(error))
+
+    async def _stand_again(self) -> None:
+        await trio.sleep(self._backoff.next())
+        if self.store.state is not SessionState.EXPIRED:
+            self._queue.tell(Elect())

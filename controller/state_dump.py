@@ -1,0 +1,95 @@
+"""The cluster as the metadata store has it, without being its controller."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transport.metadata import TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import MetadataStore, Znode
+
+
+async def dump(store: MetadataStore) -> dict[str, Any]:
+    """Read everything into one JSON value: controller, brokers, partitions, requests, and what could not be decoded."""
+    faults: list[str] = []
+    return {
+        "controller": await _controller(store),
+        "brokers": await _brokers(store, faults),
+        "partitions": await _partitions(store, faults),
+        "reassign_partitions": await _requests(store, faults),
+        "undecodable": faults,
+    }
+
+
+async def _controller(store: MetadataStore) -> dict[str, Any]:
+    holder, epoch = await store.read([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
+    return {
+        "id": None if holder is None else formats.decode_controller(holder.data),
+        "epoch": 0 if epoch is None else formats.decode_controller_epoch(epoch.data),
+    }
+
+
+async def _brokers(store: MetadataStore, faults: list[str]) -> list[dict[str, Any]]:
+    [names] = await store.children([paths.BROKER_IDS])
+    ids = sorted(int(name) for name in names or [] if name.isdecimal())
+    found = await store.read([paths.broker(id_) for id_ in ids])
+    brokers = []
+    for id_, znode in zip(ids, found, strict=True):
+        if znode is None:
+            continue
+        try:
+            b = formats.decode_broker(id_, znode.data, znode.stat.czxid)
+        except formats.UndecodableZnode as fault:
+            faults.append(str(fault))
+            continue
+        brokers.append({"id": id_, "host": b.host, "port": b.port, "rack": b.rack, "epoch": b.epoch})
+    return brokers
+
+
+async def _partitions(store: MetadataStore, faults: list[str]) -> list[dict[str, Any]]:
+    [names] = await store.children([paths.TOPICS])
+    topics = {}
+    for name, znode in zip(names or [], await store.read([paths.topic(name) for name in names or []]), strict=True):
+        try:
+            if znode is not None:
+                topics[name] = formats.decode_topic(name, znode.data)
+        except formats.UndecodableZnode as fault:
+            faults.append(str(fault))
+    tps = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+    states = await store.read([paths.partition_state(tp) for tp in tps])
+    return [_partition(tp, topics[tp.topic], znode, faults) for tp, znode in zip(tps, states, strict=True)]
+
+
+def _partition(tp: TopicPartition, topic: formats.TopicZnode, znode: Znode | None, faults: list[str]) -> dict[str, Any]:
+    assignment = topic.partitions[tp.partition]
+    state = None
+    if znode is not None:
+        try:
+            state = formats.decode_partition_state(tp, znode.data, znode.stat.version)
+        except formats.UndecodableZnode as fault:
+            faults.append(str(fault))
+    phase = "NewPartition" if state is None else "OnlinePartition" if state.leader >= 0 else "OfflinePartition"
+    return {
+        "topic": tp.topic,
+        "partition": tp.partition,
+        "replicas": assignment.replicas,
+        "adding_replicas": assignment.adding_replicas,
+        "removing_replicas": assignment.removing_replicas,
+        "leader": -1 if state is None else state.leader,
+        "isr": () if state is None else state.isr,
+        "leader_epoch": -1 if state is None else state.leader_epoch,
+        "controller_epoch": -1 if state is None else state.controller_epoch,
+        "partition_state": phase,
+    }
+
+
+async def _requests(store: MetadataStore, faults: list[str]) -> list[dict[str, Any]]:
+    [znode] = await store.read([paths.REASSIGN_PARTITIONS])
+    if znode is None:
+        return []
+    try:
+        entries = formats.decode_reassign_partitions(znode.data)
+    except formats.UndecodableZnode as fault:
+        faults.append(str(fault))
+        return []
+    return [{"topic": tp.topic, "partition": tp.partition, "replicas": target} for tp, target in entries.items()]

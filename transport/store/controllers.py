@@ -1,0 +1,20 @@
+"""Where the active controller listens, as the metadata store knows it."""
+
+from __future__ import annotations
+
+from transport.messages import BrokerEndpoint
+from transport.store import formats, paths
+from transport.store.protocol import MetadataStore
+
+
+async def find_controller(store: MetadataStore) -> BrokerEndpoint | None:
+    """Return the endpoint of the active controller, None if there is none or it has not said where it listens.
+
+    Raises StoreError, or UndecodableZnode if somebody else wrote there.
+    """
+    [holder] = await store.read([paths.CONTROLLER])
+    if holder is None:
+        return None
+    controller_id = formats.decode_controller(holder.data)
+    [endpoint] = await store.read([paths.controller_endpoint(controller_id)])
+    return None if endpoint is None else formats.decode_controller_endpoint(controller_id, endpoint.data)
