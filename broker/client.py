@@ -1,0 +1,218 @@
+"""A small client of the reference broker, for tests, the demo and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+import trio
+
+from actors import Backoff
+from transport.errors import ApiError, ErrorCode
+from transport.host import Host
+from transport.messages import (
+    MAX_WAIT_MS,
+    BrokerEndpoint,
+    FetchPartition,
+    FetchRequest,
+    FetchResult,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+)
+from transport.metadata import TopicPartition
+from transport.network import Network
+from transport.wire import Connection, WireError, open_connection
+
+T = TypeVar("T")
+
+REQUEST_TIMEOUT_MS: Final = 10_000
+FETCH_MAX_BYTES: Final = 1024 * 1024
+CONSUMER: Final = -1
+
+_MENDED_BY_TIME: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.BROKER_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+)
+
+
+class GaveUp(Exception):
+    """A request did not succeed within its time; the message says why the last attempt did not."""
+
+
+class _Client:
+    """Finds partition leaders and keeps a connection to each broker it talked to. For one task at a time."""
+
+    def __init__(
+        self, network: Network, bootstrap: Sequence[tuple[str, int]], *, host: Host, client_id: str = "klamm-client"
+    ) -> None:
+        """Begin with `bootstrap`, the addresses of some brokers; the other brokers are found through them."""
+        self._network = network
+        self._bootstrap = tuple(bootstrap)
+        self._host = host
+        self._client_id = client_id
+        self._brokers: tuple[tuple[str, int], ...] = ()
+        self._leaders: dict[TopicPartition, tuple[str, int]] = {}
+        self._connections: dict[tuple[str, int], tuple[Connection, AsyncExitStack]] = {}
+        self._asked = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for address in list(self._connections):
+            await self._disconnect(address)
+
+    async def _at_leader(self, tp: TopicPartition, attempt: Callable[[Connection], Awaitable[T]], seconds: float) -> T:
+        """Try `attempt` at the leader, again and again wherever it moves, for `seconds`. Raises GaveUp or ApiError."""
+        backoff = Backoff(0.02, 1.0, jitter=self._host.rng.random)
+        reason = "no attempt was made"
+        with trio.move_on_after(seconds):
+            while True:
+                try:
+                    return await attempt(await self._leader_connection(tp))
+                except ApiError as error:
+                    if error.code not in _MENDED_BY_TIME:
+                        raise
+                    reason = str(error)
+                except WireError as error:
+                    reason = str(error)
+                await self._forget_leader(tp)
+                await trio.sleep(backoff.next())
+        raise GaveUp(f"{tp}: no success within {seconds:g} s: {reason}")
+
+    async def _leader_connection(self, tp: TopicPartition) -> Connection:
+        address = self._leaders.get(tp)
+        if address is None:
+            address = self._leaders[tp] = await self._find_leader(tp)
+        return await self._connect(address)
+
+    async def _find_leader(self, tp: TopicPartition) -> tuple[str, int]:
+        candidates = list(dict.fromkeys((*self._brokers, *self._bootstrap)))
+        # another one each time: a broker that is cut off from the controller would name the old leader for ever
+        address = candidates[self._asked % len(candidates)]
+        self._asked += 1
+        try:
+            connection = await self._connect(address)
+            metadata = await connection.call(MetadataRequest((tp.topic,)), timeout=REQUEST_TIMEOUT_MS / 1000)
+        except WireError:
+            await self._disconnect(address)
+            raise
+        self._brokers = tuple((broker.host, broker.port) for broker in metadata.brokers)
+        leader = _leader_of(tp, metadata)
+        return leader.host, leader.port
+
+    async def _connect(self, address: tuple[str, int]) -> Connection:
+        held = self._connections.get(address)
+        if held is not None:
+            return held[0]
+        stack = AsyncExitStack()
+        connection = await stack.enter_async_context(
+            open_connection(
+                self._network, *address, client_id=self._client_id, connect_timeout=REQUEST_TIMEOUT_MS / 1000
+            )
+        )
+        self._connections[address] = connection, stack
+        return connection
+
+    async def _disconnect(self, address: tuple[str, int]) -> None:
+        _, stack = self._connections.pop(address, (None, None))
+        if stack is not None:
+            await stack.aclose()
+
+    async def _forget_leader(self, tp: TopicPartition) -> None:
+        address = self._leaders.pop(tp, None)
+        if address is not None:
+            await self._disconnect(address)
+
+
+class Producer(_Client):
+    """Appends records to partitions, wherever their leaders are. Use it as an async context manager, in one task."""
+
+    async def send(
+        self, topic: str, partition: int, values: Sequence[bytes], *, acks: int = -1, give_up_after: float = 30.0
+    ) -> int:
+        """Append records and return the offset of the first.
+
+        Attempts that fail, or whose outcome is not known, are repeated for `give_up_after` seconds: so a record can
+        be there twice, and after GaveUp it may be there. Raises ApiError for what repeating does not mend.
+        """
+        request = ProduceRequest(topic, partition, acks, REQUEST_TIMEOUT_MS, tuple(values))
+
+        async def attempt(connection: Connection) -> int:
+            return (await connection.call(request, timeout=2 * REQUEST_TIMEOUT_MS / 1000)).base_offset
+
+        return await self._at_leader(TopicPartition(topic, partition), attempt, give_up_after)
+
+
+class Consumer(_Client):
+    """Reads committed records of partitions. Use it as an async context manager, in one task."""
+
+    async def records(
+        self, topic: str, partition: int, from_offset: int = 0, *, give_up_after: float = 30.0
+    ) -> AsyncIterator[tuple[int, bytes]]:
+        """Yield offset and value of each record as it is committed, without end.
+
+        Raises GaveUp if no leader answers for `give_up_after` seconds, ApiError with OFFSET_OUT_OF_RANGE.
+        """
+        offset = from_offset
+        while True:
+            result = await self._fetch(TopicPartition(topic, partition), offset, give_up_after)
+            for record in result.records:
+                yield offset, record.value
+                offset += 1
+
+    async def read_all(
+        self, topic: str, partition: int, from_offset: int = 0, *, up_to: int = 0, give_up_after: float = 30.0
+    ) -> list[bytes]:
+        """Return the values from `from_offset` to the leader's high watermark, and at least up to offset `up_to`.
+
+        Give `up_to` (the end of what was acknowledged) when nothing may be missing: a leader that has just been
+        elected may not know yet how much is committed. Raises GaveUp if `up_to` is not reached in `give_up_after`
+        seconds without progress.
+        """
+        values: list[bytes] = []
+        tp = TopicPartition(topic, partition)
+        progress_at = trio.current_time()
+        while True:
+            result = await self._fetch(tp, from_offset + len(values), give_up_after)
+            values += [record.value for record in result.records]
+            end = from_offset + len(values)
+            if end >= max(up_to, result.high_watermark):
+                return values
+            if result.records:
+                progress_at = trio.current_time()
+            elif trio.current_time() - progress_at > give_up_after:
+                raise GaveUp(f"{tp}: only {end} of {up_to} records were committed after {give_up_after:g} s")
+
+    async def _fetch(self, tp: TopicPartition, offset: int, give_up_after: float) -> FetchResult:
+        request = FetchRequest(CONSUMER, MAX_WAIT_MS, (FetchPartition(*tp, offset, FETCH_MAX_BYTES),))
+
+        async def attempt(connection: Connection) -> FetchResult:
+            [result] = (await connection.call(request, timeout=REQUEST_TIMEOUT_MS / 1000)).partitions
+            if result.error is not ErrorCode.NONE:
+                raise ApiError(result.error, f"reading {tp} from offset {offset}")
+            return result
+
+        return await self._at_leader(tp, attempt, give_up_after)
+
+
+def _leader_of(tp: TopicPartition, metadata: MetadataResponse) -> BrokerEndpoint:
+    state = next((state for state in metadata.partitions if state.partition == tp.partition), None)
+    if state is None:
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp} is not known")
+    leader = next((broker for broker in metadata.brokers if broker.id == state.leader), None)
+    if leader is None:
+        raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{tp} has no live leader now")
+    return leader

@@ -1,0 +1,88 @@
+"""A broker's way to the active controller."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import structlog
+import trio
+
+from actors import Backoff
+from broker.metadata_cache import MetadataCache
+from broker.registration import Registration
+from transport.errors import ApiError, ErrorCode
+from transport.host import Host
+from transport.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResult, BrokerEndpoint
+from transport.network import Network
+from transport.store.controllers import find_controller
+from transport.store.formats import UndecodableZnode
+from transport.store.protocol import MetadataStore, StoreError
+from transport.wire import WireError, open_connection
+
+_RETRIED: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT)
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class ControllerLink:
+    """Finds the active controller and follows it from one to the next.
+
+    It believes the controller that spoke last (UpdateMetadata); when that one cannot be reached or says that it is
+    not the controller, it asks the store until a newer one speaks. Requests are rare and carry many partitions, so
+    each gets a connection of its own.
+    """
+
+    def __init__(
+        self, store: MetadataStore, network: Network, host: Host, metadata: MetadataCache, registration: Registration
+    ) -> None:
+        self._store = store
+        self._network = network
+        self._host = host
+        self._metadata = metadata
+        self._registration = registration
+        self._distrusted: tuple[int, BrokerEndpoint] | None = None
+
+    async def alter_partition(self, items: Sequence[AlterPartitionItem]) -> tuple[AlterPartitionResult, ...]:
+        """Ask the controller to change ISRs; tries until answered or cancelled, so an answer may be to a repetition.
+
+        Raises ApiError if the answer is an error for the whole request that another try would not mend, such as
+        STALE_BROKER_EPOCH.
+        """
+        backoff = Backoff(jitter=self._host.rng.random)
+        while True:
+            endpoint = await self._find()
+            if endpoint is not None:
+                try:
+                    return await self._ask(endpoint, items)
+                except WireError as error:
+                    self._give_up_on(endpoint, str(error))
+                except ApiError as error:
+                    if error.code not in _RETRIED:
+                        raise
+                    self._give_up_on(endpoint, str(error))
+            await trio.sleep(backoff.next())
+
+    async def _ask(
+        self, endpoint: BrokerEndpoint, items: Sequence[AlterPartitionItem]
+    ) -> tuple[AlterPartitionResult, ...]:
+        client_id = f"broker-{self._registration.broker_id}"
+        async with open_connection(self._network, endpoint.host, endpoint.port, client_id=client_id) as connection:
+            request = AlterPartitionRequest(self._registration.broker_id, self._registration.epoch, tuple(items))
+            response = await connection.call(request)
+            return response.partitions
+
+    async def _find(self) -> BrokerEndpoint | None:
+        spoke_last = self._metadata.controller
+        if spoke_last is not None and (self._metadata.controller_epoch, spoke_last) != self._distrusted:
+            return spoke_last
+        try:
+            return await find_controller(self._store)
+        except (StoreError, UndecodableZnode) as error:
+            _log.info("the controller cannot be looked up", reason=str(error))
+            return None
+
+    def _give_up_on(self, endpoint: BrokerEndpoint, reason: str) -> None:
+        _log.info("the controller did not answer", controller=endpoint.id, reason=reason)
+        if endpoint == self._metadata.controller:
+            self._distrusted = (self._metadata.controller_epoch, endpoint)

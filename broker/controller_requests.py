@@ -1,0 +1,125 @@
+"""Answers what the controller sends: the fence, then the service, one request at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import structlog
+import trio
+from attrs import evolve
+
+from broker.fencing import ControllerFence, HostedReplica, Verdict, judge_leader_and_isr, judge_stop_replica
+from broker.metadata_cache import MetadataCache
+from broker.registration import Registration
+from broker.service import Service
+from transport.errors import ApiError
+from transport.messages import (
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionError,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from transport.metadata import TopicPartition
+from transport.wire import Handlers
+
+P = TypeVar("P")
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class ControllerRequests:
+    """The broker's side of the controller's channel.
+
+    A request may come twice, or late on a connection that the controller has given up: they are taken one at a time,
+    and what was obeyed already is answered without calling the service again.
+    """
+
+    def __init__(self, service: Service, metadata: MetadataCache, registration: Registration) -> None:
+        self._service = service
+        self._metadata = metadata
+        self._registration = registration
+        self._fence = ControllerFence()
+        self._hosted: dict[TopicPartition, HostedReplica] = {}
+        self._one_at_a_time = trio.Lock()
+
+    def handlers(self) -> Handlers:
+        """Return the handlers of the controller's requests and of Metadata."""
+        return {
+            LeaderAndIsrRequest: self.leader_and_isr,
+            StopReplicaRequest: self.stop_replica,
+            UpdateMetadataRequest: self.update_metadata,
+            MetadataRequest: self.metadata,
+        }
+
+    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Make each partition lead or follow. Raises ApiError if the request is fenced."""
+        async with self._one_at_a_time:
+            self._fence.admit(request, self._registration.epoch)
+            outcomes = [
+                await _outcome(partition.state.topic, partition.state.partition, self._transition, partition)
+                for partition in request.partitions
+            ]
+            return LeaderAndIsrResponse(tuple(outcomes))
+
+    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Stop each partition. Raises ApiError if the request is fenced."""
+        async with self._one_at_a_time:
+            self._fence.admit(request, self._registration.epoch)
+            outcomes = [
+                await _outcome(partition.topic, partition.partition, self._stop, partition)
+                for partition in request.partitions
+            ]
+            return StopReplicaResponse(tuple(outcomes))
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        """Take the news of the cluster. Raises ApiError if the request is fenced."""
+        async with self._one_at_a_time:
+            self._fence.admit(request, self._registration.epoch)
+            self._metadata.update(request)
+            await self._service.update_metadata(self._metadata)
+            return UpdateMetadataResponse()
+
+    async def metadata(self, request: MetadataRequest) -> MetadataResponse:
+        """Tell what this broker knows of the cluster."""
+        return self._metadata.describe(request)
+
+    async def _transition(self, partition: LeaderAndIsrPartition) -> None:
+        state = partition.state
+        tp = TopicPartition(state.topic, state.partition)
+        verdict = judge_leader_and_isr(self._hosted.get(tp), state)
+        if verdict is Verdict.KNOWN:
+            return
+        if state.leader == self._registration.broker_id:
+            await self._service.become_leader(state, is_new=partition.is_new)
+        else:
+            await self._service.become_follower(state, is_new=partition.is_new)
+        self._hosted[tp] = HostedReplica(state)
+
+    async def _stop(self, partition: StopReplicaPartition) -> None:
+        tp = TopicPartition(partition.topic, partition.partition)
+        hosted = self._hosted.get(tp)
+        if not judge_stop_replica(hosted, partition):
+            return
+        await self._service.stop_replica(partition)
+        if partition.delete:
+            self._hosted.pop(tp, None)
+        elif hosted is not None:
+            epoch = max(hosted.state.leader_epoch, partition.leader_epoch)
+            self._hosted[tp] = HostedReplica(evolve(hosted.state, leader_epoch=epoch), stopped=True)
+
+
+async def _outcome(topic: str, partition: int, order: Callable[[P], Awaitable[None]], what: P) -> PartitionError:
+    try:
+        await order(what)
+    except ApiError as error:
+        _log.warning("a partition's order failed", topic=topic, partition=partition, error=str(error))
+        return PartitionError(topic, partition, error.code, error.message)
+    return PartitionError(topic, partition)

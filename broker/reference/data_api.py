@@ -1,0 +1,164 @@
+"""Produce and Fetch, answered from the replicas that this broker leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import trio
+
+from broker.config import BrokerConfig
+from broker.reference.leadership import Leadership
+from broker.reference.replica import CONSUMER, Replica
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+    ProduceRequest,
+    ProduceResponse,
+    Record,
+)
+from transport.metadata import NO_EPOCH, TopicPartition
+from transport.wire import Handlers
+
+ACKS_ALL: Final = -1
+ACKS_LEADER: Final = 1
+
+_RECORD_OVERHEAD: Final = 16
+
+
+class DataApi:
+    """The handlers of the data's apis."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        replicas: Mapping[TopicPartition, Replica],
+        followers_moved: Callable[[Replica], None],
+    ) -> None:
+        """Serve `replicas`, the live table of the service; `followers_moved` is called after each follower's fetch."""
+        self._config = config
+        self._replicas = replicas
+        self._followers_moved = followers_moved
+
+    def handlers(self) -> Handlers:
+        """Return the handlers of Produce and Fetch."""
+        return {ProduceRequest: self.produce, FetchRequest: self.fetch}
+
+    async def produce(self, request: ProduceRequest) -> ProduceResponse:
+        """Append records, and with acks -1 answer when all of the ISR has them.
+
+        Raises ApiError: NOT_ENOUGH_REPLICAS if nothing was appended for want of ISR members, NOT_LEADER_OR_FOLLOWER,
+        REQUEST_TIMED_OUT or NOT_ENOUGH_REPLICAS_AFTER_APPEND if the records may or may not stay.
+        """
+        self._check(request)
+        replica = self._find(request.topic, request.partition)
+        leadership = replica.leading()
+        if request.acks == ACKS_ALL:
+            self._check_isr(leadership, ErrorCode.NOT_ENOUGH_REPLICAS)
+        try:
+            base_offset = replica.append(request.values)
+        except OSError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{replica.tp} cannot be written: {error}") from error
+        replica.advance(trio.current_time())
+        if request.acks == ACKS_ALL:
+            end_offset = base_offset + len(request.values)
+            await self._committed(replica, leadership, end_offset, request.timeout_ms)
+        return ProduceResponse(base_offset)
+
+    async def fetch(self, request: FetchRequest) -> FetchResponse:
+        """Read partitions; a follower's fetch also tells how far it has come.
+
+        An answer that would be empty waits. What fails for one partition is that partition's error.
+        """
+        if request.replica_id != CONSUMER:
+            self._note_fetches(request)
+        results = self._read_all(request)
+        with trio.move_on_after(max(0, request.max_wait_ms) / 1000):
+            while not any(map(_has_news, results)):
+                await self._change(request.partitions)
+                results = self._read_all(request)
+        return FetchResponse(tuple(results))
+
+    def _check(self, request: ProduceRequest) -> None:
+        if request.acks not in (ACKS_ALL, ACKS_LEADER) or not request.values or request.timeout_ms < 0:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "acks must be -1 or 1, with at least one value and a time-out")
+        largest = max(map(len, request.values))
+        if largest > self._config.message_max_bytes:
+            limit = self._config.message_max_bytes
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"a record of {largest} bytes exceeds the limit of {limit}")
+
+    def _check_isr(self, leadership: Leadership, code: ErrorCode) -> None:
+        in_sync, needed = len(leadership.state.isr), self._config.min_insync_replicas
+        if in_sync < needed:
+            raise ApiError(code, f"{in_sync} replicas are in sync, min.insync.replicas is {needed}")
+
+    def _find(self, topic: str, partition: int) -> Replica:
+        replica = self._replicas.get(TopicPartition(topic, partition))
+        if replica is None:
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"this broker has no replica of {topic}-{partition}")
+        return replica
+
+    async def _committed(self, replica: Replica, leadership: Leadership, end_offset: int, wait_ms: int) -> None:
+        """Wait until the records before `end_offset` are committed under the leadership that appended them."""
+        with trio.move_on_after(wait_ms / 1000) as waiting:
+            while replica.leadership is leadership and replica.high_watermark < end_offset:
+                await _change_of([replica])
+        if replica.leadership is not leadership:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"the leader of {replica.tp} changed")
+        if waiting.cancelled_caught:
+            raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"not all of the ISR had it within {wait_ms} ms")
+        self._check_isr(leadership, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+
+    def _note_fetches(self, request: FetchRequest) -> None:
+        now = trio.current_time()
+        for partition in request.partitions:
+            try:
+                replica = self._find(partition.topic, partition.partition)
+                replica.note_fetch(request.replica_id, partition, now)
+            except ApiError:
+                continue  # reading it says so
+            self._followers_moved(replica)
+
+    def _read_all(self, request: FetchRequest) -> list[FetchResult]:
+        results = []
+        budget = self._config.fetch_max_bytes
+        for partition in request.partitions:
+            result = self._read(request.replica_id, partition, min(partition.max_bytes, budget))
+            budget -= sum(map(_size, result.records))
+            results.append(result)
+        return results
+
+    def _read(self, reader: int, partition: FetchPartition, max_bytes: int) -> FetchResult:
+        try:
+            replica = self._find(partition.topic, partition.partition)
+            return replica.read(reader, partition, max_bytes)
+        except ApiError as error:
+            return FetchResult(partition.topic, partition.partition, error.code)
+        except OSError:
+            return FetchResult(partition.topic, partition.partition, ErrorCode.KAFKA_STORAGE_ERROR)
+
+    async def _change(self, partitions: tuple[FetchPartition, ...]) -> None:
+        found = (self._replicas.get(TopicPartition(p.topic, p.partition)) for p in partitions)
+        await _change_of([replica for replica in found if replica is not None])
+
+
+async def _change_of(replicas: list[Replica]) -> None:
+    event = trio.Event()
+    for replica in replicas:
+        replica.watch(event)
+    try:
+        await event.wait()
+    finally:
+        for replica in replicas:
+            replica.unwatch(event)
+
+
+def _has_news(result: FetchResult) -> bool:
+    return result.error is not ErrorCode.NONE or bool(result.records) or result.diverging_epoch != NO_EPOCH
+
+
+def _size(record: Record) -> int:
+    return _RECORD_OVERHEAD + len(record.value)

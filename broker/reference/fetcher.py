@@ -1,0 +1,120 @@
+"""Copies from one leader broker all the partitions that this broker follows it in."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import structlog
+import trio
+from attrs import define
+
+from actors import Backoff
+from broker.kit import BrokerHandle
+from broker.reference.replica import Replica
+from transport.errors import ApiError, ErrorCode
+from transport.messages import BrokerEndpoint, FetchPartition, FetchRequest, FetchResult
+from transport.metadata import TopicPartition
+from transport.wire import Connection, WireError, open_connection
+
+MAX_BACKOFF_SECONDS: Final = 2.0
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@define(eq=False)
+class _Followed:
+    replica: Replica
+    not_before: float = 0.0
+
+
+class Fetcher:
+    """One task, one connection, one request under way with all partitions in it.
+
+    When a partition comes, or gets a new leader epoch, the request under way does not have it: it is given up with its
+    connection, so that nobody waits out its long-poll. That is rare, and reconnecting is cheap.
+    """
+
+    def __init__(self, handle: BrokerHandle, leader_id: int) -> None:
+        self._handle = handle
+        self._leader_id = leader_id
+        self._followed: dict[TopicPartition, _Followed] = {}
+        self._session = trio.CancelScope()
+        self._backoff = Backoff(maximum=MAX_BACKOFF_SECONDS, jitter=handle.host.rng.random)
+        self._endpoint: BrokerEndpoint | None = None
+
+    def follow(self, replica: Replica) -> None:
+        """Copy a partition, from where its log ends."""
+        self._followed[replica.tp] = _Followed(replica)
+        self._session.cancel()
+
+    def forget(self, tp: TopicPartition) -> None:
+        """Copy a partition no longer; an answer that is still to come is not for it."""
+        self._followed.pop(tp, None)
+
+    def metadata_changed(self) -> None:
+        """Look whether the leader listens elsewhere now."""
+        if self._handle.metadata.broker(self._leader_id) != self._endpoint:
+            self._session.cancel()
+
+    async def run(self) -> None:
+        """Fetch until cancelled; a leader that is away is tried again, with back-off."""
+        while True:
+            with self._session:
+                if not self._followed:
+                    await trio.sleep_forever()
+                await self._fetch_or_back_off()
+            self._session = trio.CancelScope()
+
+    async def _fetch_or_back_off(self) -> None:
+        try:
+            await self._fetch_all()
+        except (WireError, ApiError) as error:
+            _log.info("cannot fetch", broker_id=self._handle.broker_id, leader=self._leader_id, reason=str(error))
+            await trio.sleep(self._backoff.next())
+
+    async def _fetch_all(self) -> None:
+        """Fetch as long as there is something to follow."""
+        self._endpoint = endpoint = self._handle.metadata.broker(self._leader_id)
+        if endpoint is None:
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "no address is known yet")
+        client_id = f"broker-{self._handle.broker_id}-fetcher"
+        async with open_connection(
+            self._handle.network, endpoint.host, endpoint.port, client_id=client_id
+        ) as connection:
+            while self._followed:
+                await self._fetch_once(connection)
+                self._backoff.reset()
+
+    async def _fetch_once(self, connection: Connection) -> None:
+        config = self._handle.config
+        now = trio.current_time()
+        due = [followed for followed in self._followed.values() if followed.not_before <= now]
+        pauses = [followed.not_before - now for followed in self._followed.values() if followed.not_before > now]
+        if not due:
+            await trio.sleep(min(pauses))
+            return
+        wait_ms = min([config.replica_fetch_wait_max_ms, *(math.ceil(1000 * pause) for pause in pauses)])
+        asked = [followed.replica.next_fetch(config.replica_fetch_max_bytes) for followed in due]
+        response = await connection.call(FetchRequest(config.broker_id, wait_ms, tuple(asked)))
+        answers = {TopicPartition(result.topic, result.partition): result for result in response.partitions}
+        for followed, question in zip(due, asked, strict=True):
+            tp = followed.replica.tp
+            if tp in answers and self._followed.get(tp) is followed:
+                self._take(followed, question, answers[tp])
+
+    def _take(self, followed: _Followed, asked: FetchPartition, result: FetchResult) -> None:
+        tp = followed.replica.tp
+        if result.error is not ErrorCode.NONE:
+            self._pause(followed, result.error.name)
+            return
+        try:
+            followed.replica.take(asked, result)
+        except OSError as error:
+            self._pause(followed, str(error))
+        if result.records:  # the others come first in the next request, whose answer has its limit too
+            self._followed[tp] = self._followed.pop(tp)
+
+    def _pause(self, followed: _Followed, reason: str) -> None:
+        _log.info("cannot follow yet", partition=str(followed.replica.tp), leader=self._leader_id, reason=reason)
+        followed.not_before = trio.current_time() + self._handle.config.replica_fetch_backoff_ms / 1000

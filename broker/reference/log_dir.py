@@ -1,0 +1,76 @@
+"""A broker's log directory: a directory per partition, with its log and the id of its topic."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Final
+
+from broker.fencing import check_topic_id
+from broker.reference.log import Log, read_records
+from transport.errors import ApiError, ErrorCode
+from transport.messages import Record
+from transport.metadata import TopicPartition
+
+LOG_FILE: Final = "records.log"
+TOPIC_ID_FILE: Final = "topic.id"
+DELETED_SUFFIX: Final = ".deleted"
+
+_LEGAL_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+class LogDir:
+    """Opens and deletes the logs below one directory. Every method may raise OSError."""
+
+    def __init__(self, path: Path) -> None:
+        """Take over the directory, and finish the deletions that an earlier run began."""
+        self._path = path
+        path.mkdir(parents=True, exist_ok=True)
+        for remains in sorted(path.glob(f"*{DELETED_SUFFIX}")):
+            shutil.rmtree(remains)
+
+    def directory(self, tp: TopicPartition) -> Path:
+        """Return where a partition's log is; raises ApiError for a topic name that is no file name."""
+        if not _LEGAL_TOPIC.fullmatch(tp.topic):
+            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{tp.topic!r} is no legal topic name")
+        return self._path / str(tp)
+
+    def open(self, tp: TopicPartition, topic_id: str) -> Log:
+        """Open the log of a partition, or make an empty one.
+
+        Raises ApiError with UNKNOWN_TOPIC_ID if there is one of an earlier topic of that name.
+        """
+        directory = self.directory(tp)
+        directory.mkdir(exist_ok=True)
+        held = self.topic_id(tp)
+        if held is None:
+            (directory / TOPIC_ID_FILE).write_text(topic_id, encoding="utf-8")
+        else:
+            check_topic_id(held, topic_id)
+        return Log(directory / LOG_FILE)
+
+    def topic_id(self, tp: TopicPartition) -> str | None:
+        """Return the id of the topic whose log is here; None if there is none."""
+        try:
+            return (self.directory(tp) / TOPIC_ID_FILE).read_text(encoding="utf-8") or None
+        except FileNotFoundError:
+            return None
+
+    def delete(self, tp: TopicPartition, topic_id: str) -> None:
+        """Delete the log of a partition, if there is one of that topic. It may not be open."""
+        if self.topic_id(tp) != topic_id:
+            return
+        doomed = self._path / f"{tp}{DELETED_SUFFIX}"
+        if doomed.exists():  # a deletion that failed
+            shutil.rmtree(doomed)
+        self.directory(tp).rename(doomed)  # at once, so that a half-deleted log is never taken for a whole one
+        shutil.rmtree(doomed)
+
+
+def records_on_disk(log_dir: Path, tp: TopicPartition) -> tuple[Record, ...]:
+    """Return what a replica holds, be its broker alive or not; without anything that is just being written.
+
+    `log_dir` is that of the broker. Raises FileNotFoundError if it has no such replica, or CorruptLog.
+    """
+    return read_records(log_dir / str(tp) / LOG_FILE)

@@ -1,0 +1,169 @@
+"""One partition's replica on this broker: its log, its high watermark, and its part as leader or follower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import structlog
+import trio
+
+from broker.reference.leadership import Leadership
+from broker.reference.log import Log
+from transport.errors import ApiError, ErrorCode
+from transport.messages import FetchPartition, FetchResult, PartitionState, Record
+from transport.metadata import NO_EPOCH, TopicPartition
+
+CONSUMER: Final = -1
+"""The replica id of a fetch that comes from no replica."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Replica:
+    """A log and what is known about it. It follows unless `leadership` is set.
+
+    The high watermark is not kept on disk. A new leader may know too low a one, or 0 after a restart: then it promises
+    less than is committed until its followers have fetched. Nothing is cut off by it (followers truncate by leader
+    epoch), and nobody joins the ISR by it alone (a joiner needs the leader's log up to the start of its epoch).
+    """
+
+    def __init__(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
+        self.tp = tp
+        self.log = log
+        self.state = state
+        self.high_watermark = 0
+        self.leadership: Leadership | None = None
+        self._waiting: dict[trio.Event, None] = {}
+
+    # --- waiting ------------------------------------------------------------------------------------------------
+
+    def watch(self, event: trio.Event) -> None:
+        """Set `event` at the next change of log end, high watermark or part."""
+        self._waiting[event] = None
+
+    def unwatch(self, event: trio.Event) -> None:
+        """Forget an event that is no longer waited for."""
+        self._waiting.pop(event, None)
+
+    def changed(self) -> None:
+        """Wake who waits for a change."""
+        waiting, self._waiting = self._waiting, {}
+        for event in waiting:
+            event.set()
+
+    # --- parts --------------------------------------------------------------------------------------------------
+
+    def lead(self, state: PartitionState, begin: Callable[[int], Leadership], now: float) -> None:
+        """Lead, or go on leading; `begin` makes a new leadership that starts at a log end."""
+        if self.leadership is None:
+            self.leadership = begin(self.log.end_offset)
+        else:
+            self.leadership.renew(state, self.log.end_offset, now)
+        self.state = state
+        self.changed()
+
+    def follow(self, state: PartitionState) -> None:
+        """Follow `state.leader`, or nobody."""
+        self.leadership = None
+        self.state = state
+        self.changed()
+
+    def close(self) -> None:
+        """Neither lead nor follow any more."""
+        self.leadership = None
+        self.log.close()
+        self.changed()
+
+    # --- as leader ----------------------------------------------------------------------------------------------
+
+    def leading(self) -> Leadership:
+        """Return the leadership; raises ApiError with NOT_LEADER_OR_FOLLOWER if there is none."""
+        if self.leadership is None:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"the leader of {self.tp} is broker {self.state.leader}")
+        return self.leadership
+
+    def append(self, values: Sequence[bytes]) -> int:
+        """Append what a producer sent, and return the offset of the first. Raises ApiError or OSError."""
+        epoch = self.leading().state.leader_epoch
+        base_offset = self.log.append([Record(epoch, value) for value in values])
+        self.changed()
+        return base_offset
+
+    def advance(self, now: float) -> None:
+        """Raise the high watermark as far as the followers' progress allows."""
+        if self.leadership is None:
+            return
+        raised = self.leadership.high_watermark(self.high_watermark, self.log.end_offset, now)
+        if raised > self.high_watermark:
+            self.high_watermark = raised
+            self.changed()
+
+    def note_fetch(self, follower: int, partition: FetchPartition, now: float) -> None:
+        """Take note of how far a follower's log agrees with ours; nothing if it does not. Raises ApiError."""
+        leadership = self._admit(follower, partition)
+        if self._divergence(partition) is None and partition.fetch_offset <= self.log.end_offset:
+            leadership.record_fetch(follower, partition.fetch_offset, self.log.end_offset, now)
+            self.advance(now)
+
+    def read(self, reader: int, partition: FetchPartition, max_bytes: int) -> FetchResult:
+        """Return what a fetch of this partition gets now: a follower up to the log end, a consumer less.
+
+        Raises ApiError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH or OFFSET_OUT_OF_RANGE.
+        """
+        self._admit(reader, partition)
+        diverging = self._divergence(partition)
+        if diverging is not None:
+            return FetchResult(*self.tp, ErrorCode.NONE, self.high_watermark, (), *diverging)
+        if not 0 <= partition.fetch_offset <= self.log.end_offset:
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.tp} has offsets up to {self.log.end_offset}")
+        end = self.high_watermark if reader == CONSUMER else self.log.end_offset
+        records = self.log.read(partition.fetch_offset, max_bytes, end) if max_bytes > 0 else ()
+        return FetchResult(*self.tp, ErrorCode.NONE, self.high_watermark, records)
+
+    def _admit(self, reader: int, partition: FetchPartition) -> Leadership:
+        leadership = self.leading()
+        asked, ours = partition.current_leader_epoch, self.state.leader_epoch
+        if asked != NO_EPOCH and asked < ours:
+            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, f"the leader epoch is {ours}, no longer {asked}")
+        if asked > ours:
+            raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"the leader epoch is still {ours}, not yet {asked}")
+        if reader != CONSUMER and not leadership.knows(reader):
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {reader} is no replica of {self.tp}")
+        return leadership
+
+    def _divergence(self, partition: FetchPartition) -> tuple[int, int] | None:
+        """Return where the reader's log parts from ours, as an epoch and its end (KIP-595); None if it does not."""
+        if partition.last_fetched_epoch == NO_EPOCH:
+            return None
+        epoch, end = self.log.end_offset_for_epoch(partition.last_fetched_epoch)
+        if epoch == partition.last_fetched_epoch and end >= partition.fetch_offset:
+            return None
+        return epoch, end
+
+    # --- as follower --------------------------------------------------------------------------------------------
+
+    def next_fetch(self, max_bytes: int) -> FetchPartition:
+        """Return what a follower asks its leader for."""
+        log, epoch = self.log, self.state.leader_epoch
+        return FetchPartition(*self.tp, log.end_offset, max_bytes, epoch, log.latest_epoch)
+
+    def take(self, asked: FetchPartition, result: FetchResult) -> None:
+        """Take the leader's answer, unless it is to a question of the past. Raises OSError."""
+        is_past = asked.current_leader_epoch != self.state.leader_epoch or asked.fetch_offset != self.log.end_offset
+        if self.leadership is not None or is_past:
+            return
+        if result.diverging_epoch != NO_EPOCH:
+            self._truncate(result)
+            return
+        if result.records:
+            self.log.append(result.records)
+        self.high_watermark = max(self.high_watermark, min(result.high_watermark, self.log.end_offset))
+
+    def _truncate(self, result: FetchResult) -> None:
+        _, own_end = self.log.end_offset_for_epoch(result.diverging_epoch)
+        end_offset = min(own_end, result.diverging_end_offset)
+        report = _log.warning if end_offset < self.high_watermark else _log.info
+        report("truncated", partition=str(self.tp), log_end=self.log.end_offset, end_offset=end_offset)
+        self.log.truncate(end_offset)
+        self.high_watermark = min(self.high_watermark, end_offset)

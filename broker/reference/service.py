@@ -1,0 +1,157 @@
+"""The reference service: it leads, follows and stops replicas as the controller says."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import structlog
+import trio
+
+from broker.kit import BrokerHandle
+from broker.metadata_cache import MetadataCache
+from broker.reference.data_api import DataApi
+from broker.reference.fetcher import Fetcher
+from broker.reference.isr_updates import IsrUpdates
+from broker.reference.leadership import Leadership, Settled
+from broker.reference.log_dir import LogDir
+from broker.reference.replica import Replica
+from transport.errors import ApiError, ErrorCode
+from transport.messages import AlterPartitionItem, AlterPartitionResult, PartitionState, StopReplicaPartition
+from transport.metadata import TopicPartition
+from transport.wire import Handlers
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class ReferenceService:
+    """The replicas of one reference broker. Implements `broker.service.Service`.
+
+    Disk access is direct: it goes to the page cache, and a short stall of this broker is no harm to others.
+    """
+
+    def __init__(self, handle: BrokerHandle) -> None:
+        """Take over the log directory; nothing is led or followed until the controller says so."""
+        self._handle = handle
+        self._logs = LogDir(handle.config.log_dir)
+        self._replicas: dict[TopicPartition, Replica] = {}
+        self._fetchers: dict[int, Fetcher] = {}
+        self._live_brokers: tuple[int, ...] = ()
+        self._isr_updates = IsrUpdates(handle, self._settle)
+        self._data_api = DataApi(handle.config, self._replicas, self._review)
+        handle.nursery.start_soon(self._isr_updates.run)
+        handle.nursery.start_soon(self._review_periodically)
+
+    def handlers(self) -> Handlers:
+        """Return the handlers of Produce and Fetch."""
+        return self._data_api.handlers()
+
+    async def become_leader(self, state: PartitionState, *, is_new: bool) -> None:
+        """Lead a partition; see `Service.become_leader`."""
+        replica = self._open(state, is_new=is_new)
+        self._stop_fetching(replica.tp)
+        replica.lead(state, partial(self._begin_leadership, state), trio.current_time())
+        self._review(replica)
+
+    async def become_follower(self, state: PartitionState, *, is_new: bool) -> None:
+        """Follow a partition's leader; see `Service.become_follower`."""
+        replica = self._open(state, is_new=is_new)
+        self._stop_fetching(replica.tp)
+        replica.follow(state)
+        if state.leader >= 0:
+            self._fetcher(state.leader).follow(replica)
+
+    async def stop_replica(self, partition: StopReplicaPartition) -> None:
+        """Stop a replica, and delete its log if told so; see `Service.stop_replica`."""
+        tp = TopicPartition(partition.topic, partition.partition)
+        try:
+            if self._logs.topic_id(tp) != partition.topic_id:
+                return
+            self._stop_fetching(tp)
+            replica = self._replicas.pop(tp, None)
+            if replica is not None:
+                replica.close()
+            if partition.delete:
+                self._logs.delete(tp, partition.topic_id)
+        except OSError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp} cannot be stopped: {error}") from error
+        _log.info("stopped", broker_id=self._handle.broker_id, partition=str(tp), deleted=partition.delete)
+
+    async def update_metadata(self, metadata: MetadataCache) -> None:
+        """Reconnect to brokers that moved, and no longer wait for those that died."""
+        for fetcher in self._fetchers.values():
+            fetcher.metadata_changed()
+        if metadata.live_brokers != self._live_brokers:
+            self._live_brokers = metadata.live_brokers
+            for replica in self._replicas.values():
+                self._review(replica)
+
+    def _open(self, state: PartitionState, *, is_new: bool) -> Replica:
+        tp = TopicPartition(state.topic, state.partition)
+        replica = self._replicas.get(tp)
+        if replica is None:
+            try:
+                replica = Replica(tp, self._logs.open(tp, state.topic_id), state)
+            except OSError as error:
+                raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {tp} cannot be opened: {error}") from error
+            self._replicas[tp] = replica
+            _log.info(
+                "opened",
+                broker_id=self._handle.broker_id,
+                partition=str(tp),
+                is_new=is_new,
+                log_end=replica.log.end_offset,
+            )
+        return replica
+
+    def _begin_leadership(self, state: PartitionState, log_end: int) -> Leadership:
+        handle = self._handle
+        return Leadership(
+            handle.broker_id,
+            state,
+            log_end,
+            trio.current_time(),
+            max_lag=handle.config.replica_lag_time_max_ms / 1000,
+            is_live=lambda broker_id: handle.metadata.broker(broker_id) is not None,
+        )
+
+    def _fetcher(self, leader_id: int) -> Fetcher:
+        fetcher = self._fetchers.get(leader_id)
+        if fetcher is None:
+            fetcher = self._fetchers[leader_id] = Fetcher(self._handle, leader_id)
+            self._handle.nursery.start_soon(fetcher.run)
+        return fetcher
+
+    def _stop_fetching(self, tp: TopicPartition) -> None:
+        replica = self._replicas.get(tp)
+        if replica is not None and replica.state.leader in self._fetchers:
+            self._fetchers[replica.state.leader].forget(tp)
+
+    # --- ISR ----------------------------------------------------------------------------------------------------
+
+    def _review(self, replica: Replica) -> None:
+        """Advance the high watermark and propose the ISR that is due, if this broker leads the partition."""
+        leadership = replica.leadership
+        if leadership is None:
+            return
+        now = trio.current_time()
+        replica.advance(now)
+        item = leadership.propose(replica.high_watermark, replica.log.end_offset, now)
+        if item is not None:
+            self._isr_updates.submit(item)
+
+    def _settle(self, item: AlterPartitionItem, result: AlterPartitionResult) -> Settled:
+        replica = self._replicas.get(TopicPartition(item.topic, item.partition))
+        if replica is None or replica.leadership is None:
+            return Settled.DONE
+        settled = replica.leadership.settle(item, result, trio.current_time())
+        if result.error is not ErrorCode.NONE:
+            _log.info("proposed ISR", partition=str(replica.tp), isr=item.new_isr, error=result.error.name)
+        self._review(replica)
+        return settled
+
+    async def _review_periodically(self) -> None:
+        """See to followers that stopped fetching, whose silence calls nobody; twice in the lag allowed, as in Kafka."""
+        while True:
+            await trio.sleep(self._handle.config.replica_lag_time_max_ms / 2000)
+            for replica in self._replicas.values():
+                self._review(replica)

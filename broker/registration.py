@@ -1,0 +1,138 @@
+"""A broker's registration: the ephemeral `/brokers/ids/N`, whose czxid is the broker epoch."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import structlog
+import trio
+
+from actors import Backoff
+from broker.config import BrokerConfig
+from broker.wakeup import Wakeup
+from transport.host import Host
+from transport.metadata import NO_EPOCH, BrokerRegistration
+from transport.store import formats, paths
+from transport.store.protocol import (
+    Conflict,
+    ConflictReason,
+    Create,
+    MetadataStore,
+    SessionChanged,
+    SessionState,
+    Set,
+    StoreError,
+    StoreEvent,
+    Znode,
+)
+
+EXPIRY_SLACK: Final = 1.5
+"""ZooKeeper expires sessions by the tick, so an old registration may outlive its session time-out a little."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class BrokerIdInUse(Exception):
+    """Another session holds the registration of this broker id, and does not let go."""
+
+
+class Registration:
+    """Announces a broker in the store, and again after each loss of the session.
+
+    As Kafka does it: a multi of create and set expecting version 0, so that the znode's version is 1 from the start.
+    """
+
+    def __init__(self, store: MetadataStore, host: Host, config: BrokerConfig, storage_id: str) -> None:
+        self.broker_id = config.broker_id
+        self._store = store
+        self._host = host
+        self._config = config
+        self._storage_id = storage_id
+        self._path = paths.broker(config.broker_id)
+        self._news = Wakeup()
+        self._port = 0
+        self._epoch = NO_EPOCH
+        self._session_id: int | None = None
+
+    @property
+    def epoch(self) -> int:
+        """The broker epoch of the latest registration, -1 before the first."""
+        return self._epoch
+
+    async def register(self, port: int) -> None:
+        """Announce that the broker listens on `port`.
+
+        While another session holds the id, wait for it to go, which a predecessor that died does within the session
+        time-out; then raise BrokerIdInUse. Store failures are retried until cancelled.
+        """
+        self._port = port
+        unsubscribe = self._store.subscribe(self._on_store_event)
+        try:
+            await self._register()
+        finally:
+            unsubscribe()
+
+    async def keep(self) -> None:
+        """Register again with each new session of the store, until cancelled. Raises BrokerIdInUse."""
+        unsubscribe = self._store.subscribe(self._on_store_event)
+        try:
+            while True:
+                if self._store.state is SessionState.CONNECTED and self._store.session_id != self._session_id:
+                    await self._register()
+                await self._news.wait()
+        finally:
+            unsubscribe()
+
+    def _on_store_event(self, event: StoreEvent) -> None:
+        if isinstance(event, SessionChanged) or event.path == self._path:
+            self._news.set()
+
+    async def _register(self) -> None:
+        deadline = trio.current_time() + EXPIRY_SLACK * self._config.zookeeper_session_timeout_ms / 1000
+        backoff = Backoff(jitter=self._host.rng.random)
+        while True:
+            try:
+                holder = await self._try_once()
+            except StoreError as error:
+                _log.info("registration is retried", broker_id=self.broker_id, reason=str(error))
+                await trio.sleep(backoff.next())
+                continue
+            if holder is None:
+                _log.info("registered", broker_id=self.broker_id, port=self._port, broker_epoch=self._epoch)
+                return
+            with trio.move_on_at(deadline) as waiting:
+                await self._news.wait()
+            if waiting.cancelled_caught:
+                raise BrokerIdInUse(self._in_use(holder))
+
+    async def _try_once(self) -> Znode | None:
+        """Return None when registered, else the registration that is in the way; its end is being watched."""
+        session_id = self._store.session_id
+        data = formats.encode_broker(self._announced(), self._host.now_ms())
+        try:
+            committed = await self._store.multi([Create(self._path, ephemeral=True), Set(self._path, data, 0)])
+        except Conflict as conflict:
+            if conflict.reason is not ConflictReason.NODE_EXISTS:
+                raise
+            [found] = await self._store.read([self._path], watch=True)
+            if found is None:  # it went between the two requests
+                return await self._try_once()
+            if found.stat.ephemeral_owner != session_id:
+                return found
+            self._epoch = found.stat.czxid  # an earlier attempt took effect though its answer was lost
+        else:
+            self._epoch = committed.zxid
+        self._session_id = session_id
+        return None
+
+    def _announced(self) -> BrokerRegistration:
+        config = self._config
+        return BrokerRegistration(config.broker_id, config.host, self._port, NO_EPOCH, config.rack, self._storage_id)
+
+    def _in_use(self, holder: Znode) -> str:
+        try:
+            other = formats.decode_broker(self.broker_id, holder.data, holder.stat.czxid)
+            where = f"at {other.host}:{other.port}"
+        except formats.UndecodableZnode:
+            where = "as a broker of another kind"
+        return f"broker id {self.broker_id} is already live {where}: stop that one or choose another id"
