@@ -7,7 +7,7 @@ import sys
 import click
 import trio
 
-from broker import Consumer, Producer
+from broker.client import Consumer, GaveUp, Producer
 from controller.cli.cluster import DEFAULT_BOOTSTRAP
 from controller.cli.running import parse_addresses, run
 from transport.host import Host
@@ -32,14 +32,14 @@ def produce(topic: str, partition: int, acks: str, bootstrap_server: str) -> Non
     """Write each line of standard input to TOPIC as a record."""
 
     async def work() -> int:
-        async with Producer(parse_addresses(bootstrap_server), network=TcpNetwork(), host=Host()) as producer:
+        async with Producer(TcpNetwork(), parse_addresses(bootstrap_server), host=Host()) as producer:
             sent = 0
             while lines := await trio.to_thread.run_sync(_read_lines, abandon_on_cancel=True):
                 await producer.send(topic, partition, lines, acks=-1 if acks == "all" else 1)
                 sent += len(lines)
             return sent
 
-    click.echo(f"{run(work)} records acknowledged", err=True)
+    click.echo(f"{run(work, GaveUp)} records acknowledged", err=True)
 
 
 def _read_lines() -> list[bytes]:
@@ -61,8 +61,12 @@ def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstra
     """Print the records of TOPIC as lines."""
 
     async def work() -> None:
-        async with Consumer(parse_addresses(bootstrap_server), network=TcpNetwork(), host=Host()) as consumer:
-            async for record in consumer.records(topic, partition, from_offset, follow=follow):
-                click.echo(record.value)
+        async with Consumer(TcpNetwork(), parse_addresses(bootstrap_server), host=Host()) as consumer:
+            if follow:
+                async for _, value in consumer.records(topic, partition, from_offset):
+                    click.echo(value)
+            else:
+                for value in await consumer.read_all(topic, partition, from_offset):
+                    click.echo(value)
 
-    run(work)
+    run(work, GaveUp)

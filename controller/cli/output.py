@@ -37,7 +37,9 @@ def print_json(value: object) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a plain table; cells are folded and never cut."""
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for column in table.columns:
+        column.overflow = "fold"
     for row in rows:
         table.add_row(*(show(cell) for cell in row))
     Console(highlight=False, soft_wrap=False).print(table)

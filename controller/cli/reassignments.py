@@ -70,12 +70,18 @@ def _without(
 
 
 async def wait_for(admin: AdminClient, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
-    """Show progress until every move has ended."""
+    """Show progress on stderr until every move has ended: a bar on a terminal, else a line whenever there is news."""
+    console = Console(stderr=True)
     columns = (TextColumn("moved"), MofNCompleteColumn(), BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=len(targets))
+        told = ""
         async for status in moves.follow(admin, targets):
-            progress.update(task, completed=len(targets) - len(status.ongoing), description=status.waits_for())
+            news = status.waits_for()
+            progress.update(task, completed=len(targets) - len(status.ongoing), description=news)
+            if news and news != told and not console.is_terminal:
+                click.echo(news, err=True)
+            told = news
 
 
 async def _report(

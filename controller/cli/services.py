@@ -9,7 +9,10 @@ import click
 import trio
 
 import controller as klamm
-from broker import BrokerConfig, BrokerIdInUse, WrongLogDir, run_reference_broker
+from broker.config import BrokerConfig
+from broker.meta_properties import WrongLogDir
+from broker.reference.run import run_reference_broker
+from broker.registration import BrokerIdInUse
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import print_json, print_table
 from controller.cli.running import configure_logs, run, until_signal

@@ -1,0 +1,5 @@
+"""`python -m controller.cli` is `klamm`."""
+
+from controller.cli import main
+
+main()

@@ -1,0 +1,80 @@
+"""`klamm demo`: a cluster on this machine, a move under load, and proof that nothing was lost."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+import trio
+
+from broker.client import GaveUp
+from controller.cli.demo import scenario
+from controller.cli.demo.clusters import in_process_cluster, process_cluster
+from controller.cli.demo.planned_move import remove_broker_one
+from controller.cli.demo.scenario import BROKERS, CONTROLLERS, DemoFailed, Outcome
+from controller.cli.demo.trace_rows import Row
+from controller.cli.output import print_table
+from controller.cli.running import configure_logs, run
+
+
+@click.command()
+@click.option("--store", type=click.Choice(["zookeeper", "memory"]), default="zookeeper", show_default=True,
+              help="Processes on a development ZooKeeper, or one process without Java.")
+@click.option("--kill-controller", is_flag=True, help="Kill the active controller in the middle of the move.")
+def demo(store: str, kill_controller: bool) -> None:
+    """Run six brokers and two controllers, and move a partition from {1,2,3} to {4,5,6} while records are written."""
+    configure_logs(level=50)
+    with tempfile.TemporaryDirectory(prefix="klamm-demo-") as directory:
+        outcome = run(lambda: _demo(Path(directory), store, kill_controller=kill_controller), DemoFailed, GaveUp)
+    _show(outcome)
+    sys.exit(1 if outcome.lost or outcome.faults else 0)
+
+
+async def _demo(directory: Path, store: str, *, kill_controller: bool) -> Outcome:
+    start = process_cluster if store == "zookeeper" else in_process_cluster
+    kind = "processes on a development ZooKeeper" if store == "zookeeper" else "tasks of one process on a memory store"
+    click.echo(f"starting {len(BROKERS)} brokers and {len(CONTROLLERS)} controllers as {kind}")
+    async with start(directory, BROKERS, CONTROLLERS) as cluster, trio.open_nursery() as nursery:
+        scene = await scenario.set_up(cluster, nursery)
+        click.echo("a producer writes to orders-0 on {1,2,3} with acks=all; moving it to {4,5,6}")
+        await scenario.move(scene, kill_controller=kill_controller)
+        if store == "zookeeper":
+            await remove_broker_one(scene)
+        else:
+            click.echo("no plan on Spark without Java: leave out --store memory to see one")
+        outcome = await scenario.judge(scene)
+        nursery.cancel_scope.cancel()
+    return outcome
+
+
+def _show(outcome: Outcome) -> None:
+    print_table(["RS", "AR", "RR", "leader", "ISR", "step", "zxid", "versions", "acked"], map(_cells, outcome.rows))
+    click.echo(
+        f"{outcome.acknowledged} records acknowledged, {outcome.read_back} read back, {outcome.lost} lost"
+        + (f" ({outcome.repeated} written twice by retries)" if outcome.repeated else "")
+    )
+    for fault in outcome.faults:
+        click.echo(f"not as it should be: {fault}", err=True)
+    if not outcome.faults:
+        click.echo("the last row equals the store; 4, 5, 6 hold equal logs and 1, 2, 3 none")
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    s = row.state
+    return (
+        _braces(s.replicas),
+        _braces(s.adding_replicas),
+        _braces(s.removing_replicas),
+        s.leader,
+        _braces(sorted(s.isr)),
+        row.stage.value,
+        f"{row.zxid:#x}",
+        f"{row.topic_version}/{s.partition_epoch}",
+        row.acknowledged,
+    )
+
+
+def _braces(brokers: tuple[int, ...] | list[int]) -> str:
+    return "{" + ",".join(map(str, brokers)) + "}"

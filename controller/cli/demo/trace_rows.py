@@ -1,0 +1,84 @@
+"""The rows RS / AR / RR / leader / ISR of a move, taken from the controllers' commit traces.
+
+A partition that moves from ORS to TRS goes through six stages, told apart by its state alone; a row is the first
+commit of its stage (of the first stage, the last before the move). ISR growth in between makes no row, and neither does a
+new controller that finds what the last one left: a stage is entered once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from attrs import frozen
+
+from transport.messages import PartitionState, TracedCommit
+
+
+class Stage(Enum):
+    """The stages of a move, by the step that enters them."""
+
+    INITIAL = "before"
+    BRING_IN = "A2"
+    CAUGHT_UP = "ISR"
+    LED_INSIDE = "B3"
+    TAKEN_OUT = "B4"
+    DONE = "B6"
+
+
+@frozen
+class Seen:
+    """A commit as a subscriber saw it, and how many records had been acknowledged by then."""
+
+    commit: TracedCommit
+    acknowledged: int
+
+
+@frozen
+class Row:
+    """One row of the table."""
+
+    stage: Stage
+    state: PartitionState
+    zxid: int
+    topic_version: int
+    controller_id: int
+    acknowledged: int
+
+
+def stage_of(state: PartitionState, target: frozenset[int]) -> Stage:
+    """Tell a partition's stage on its way to `target` from its state."""
+    if not (state.adding_replicas or state.removing_replicas):
+        return Stage.DONE if frozenset(state.replicas) == target else Stage.INITIAL
+    if not target <= frozenset(state.isr):
+        return Stage.BRING_IN
+    if state.leader not in target:
+        return Stage.CAUGHT_UP
+    return Stage.TAKEN_OUT if frozenset(state.isr) <= target else Stage.LED_INSIDE
+
+
+def rows(seen: Sequence[Seen], topic: str, partition: int, target: frozenset[int]) -> list[Row]:
+    """Return the rows of a partition's move to `target`, in the order of their zxids."""
+    found: dict[Stage, Row] = {}
+    for item in sorted(seen, key=lambda item: (item.commit.zxid, item.commit.sequence)):
+        for state in item.commit.partitions:
+            if (state.topic, state.partition) != (topic, partition):
+                continue
+            stage = stage_of(state, target)
+            if stage is Stage.INITIAL or _is_first(stage, state, found):
+                found[stage] = _row(stage, state, item)
+    return list(found.values())
+
+
+def _is_first(stage: Stage, state: PartitionState, found: dict[Stage, Row]) -> bool:
+    known = found.get(stage)
+    if known is None:
+        return True
+    # U1 enters the stage under the old leader epoch, A1 and A2 complete it: the row shows what A2 published.
+    return stage is Stage.BRING_IN and known.state.leader_epoch == found[Stage.INITIAL].state.leader_epoch < state.leader_epoch
+
+
+def _row(stage: Stage, state: PartitionState, item: Seen) -> Row:
+    versions = dict(item.commit.topic_versions)
+    commit = item.commit
+    return Row(stage, state, commit.zxid, versions.get(state.topic, -1), commit.controller_id, item.acknowledged)

@@ -1,0 +1,89 @@
+"""`klamm plan`: plans for big moves, and what they change; nothing is moved by planning."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from spark_bridge.plan import Plan, PlanError, PlanRequest
+
+_WIDTH = 80
+_LONGEST_TABLE = 20
+
+
+@click.group()
+def plan() -> None:
+    """Plan big moves of replicas on Spark."""
+
+
+@plan.command("remove-brokers")
+@click.option("--snapshot", required=True, metavar="FILE", help="The cluster, as `klamm state dump` prints it.")
+@click.option("--brokers", required=True, metavar="IDS", help="The brokers to empty, such as 3,7.")
+@click.option("-o", "--output", metavar="FILE", help="Where the plan goes; without it, to stdout.")
+def remove_brokers(snapshot: str, brokers: str, output: str | None) -> None:
+    """Plan new places for all replicas on some brokers.
+
+    Only these replicas move. Racks are kept apart as far as possible, and the other brokers end as evenly loaded as
+    that permits. The plan is Kafka's reassignment JSON, for `klamm reassignment execute`; the report goes to stderr.
+    """
+    made = _compute(PlanRequest(snapshot, _ids(brokers)))
+    _write(made.reassignment_json(), output)
+    _report(made)
+
+
+def _ids(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(sorted({int(broker) for broker in text.split(",")}))
+    except ValueError:
+        raise click.ClickException(f"--brokers takes broker ids such as 3,7, not {text!r}") from None
+
+
+def _compute(request: PlanRequest) -> Plan:
+    import trio
+    from rich.console import Console
+
+    from controller.planning import compute_plan
+
+    try:
+        with Console(stderr=True).status("Planning on Spark, which takes some seconds to start ..."):
+            return trio.run(compute_plan, request)
+    except PlanError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _write(text: str, output: str | None) -> None:
+    """Write the whole plan or none of it."""
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    path = Path(output)
+    part = path.with_name(f"{path.name}.part")
+    try:
+        part.write_text(text)
+        part.replace(path)
+    except OSError as error:
+        raise click.ClickException(f"{output}: {error.strerror}") from None
+
+
+def _report(made: Plan) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    changed = [b for b in made.brokers if b.replicas_before != b.replicas_after]
+    # Who is emptied first, then who receives most.
+    changed.sort(key=lambda b: (b.replicas_after > b.replicas_before, b.replicas_before - b.replicas_after, b.id))
+    table = Table("broker", "rack")
+    for heading in ("replicas", "-> after", "preferred leaders", "-> after"):
+        table.add_column(heading, justify="right")
+    for b in changed[:_LONGEST_TABLE]:
+        counts = (b.replicas_before, b.replicas_after, b.leaders_before, b.leaders_after)
+        table.add_row(str(b.id), b.rack or "-", *map(str, counts))
+    console = Console(stderr=True, width=_WIDTH, highlight=False)
+    if changed:
+        console.print(table)
+    console.print(f"Replicas to move: {made.moved_replicas}, in {len(made.partitions)} partitions.")
+    console.print(f"Brokers that change: {len(changed)} of {len(made.brokers)} ({len(changed[:_LONGEST_TABLE])} shown).")
+    console.print(
+        f"Most minus least on those that receive: {made.replica_spread} replicas, {made.leader_spread} leaderships."
+    )
