@@ -1,0 +1,256 @@
+"""Messages to msgpack and back."""
+
+from __future__ import annotations
+
+import types
+from enum import Enum
+from typing import Any, get_args, get_origin, get_type_hints
+
+import attrs
+import msgpack
+import pytest
+from attrs import frozen
+from hypothesis import given
+from hypothesis import strategies as st
+
+from transport.errors import ErrorCode
+from transport.messages import (
+    APIS,
+    BrokerEndpoint,
+    FetchRequest,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    ListPartitionReassignmentsRequest,
+    MetadataResponse,
+    PartitionError,
+    PartitionState,
+    ProduceRequest,
+    UpdateMetadataRequest,
+)
+from transport.wire import CodecError, decode, encode
+
+MESSAGES = [message for api in APIS for message in (api.request, api.response)]
+STATE = PartitionState("t", "id", 0, 1, 2, 3, (1, 2), 4, (1, 2, 3))
+ENDPOINT = BrokerEndpoint(1, "localhost", 9092)
+
+SCALARS: dict[Any, st.SearchStrategy[Any]] = {
+    int: st.integers(-(2**63), 2**63 - 1),
+    bool: st.booleans(),
+    str: st.text(max_size=5),
+    bytes: st.binary(max_size=5),
+    types.NoneType: st.none(),
+}
+
+
+def _values(annotation: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  annotations have no static type
+    """Generate values of a type that a message's field may have, from nothing but its annotation."""
+    if annotation in SCALARS:
+        return SCALARS[annotation]
+    if attrs.has(annotation):
+        hints = get_type_hints(annotation)
+        return st.builds(annotation, *(_values(hints[field.name]) for field in attrs.fields(annotation)))
+    args = get_args(annotation)
+    if get_origin(annotation) is types.UnionType:
+        return st.one_of(*map(_values, args))
+    if get_origin(annotation) is tuple and args[-1] is Ellipsis:
+        return st.lists(_values(args[0]), max_size=2).map(tuple)
+    if get_origin(annotation) is tuple:
+        return st.tuples(*map(_values, args))
+    return st.sampled_from(annotation)
+
+
+def _plain(value: object) -> object:
+    """Encode the long way, without caches and compiled closures."""
+    if isinstance(value, Enum):
+        return value.value
+    if attrs.has(type(value)):
+        return [_plain(getattr(value, field.name)) for field in attrs.fields(type(value))]  # type: ignore[arg-type]
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+@pytest.mark.parametrize("message_class", MESSAGES)
+@given(data=st.data())
+def test_every_message_survives_the_wire_in_the_documented_form(
+    message_class: type[object], data: st.DataObject
+) -> None:
+    message = data.draw(_values(message_class))
+    body = encode(message)
+    assert body == msgpack.packb(_plain(message))
+    assert decode(message_class, body) == message
+    assert encode(message) == body  # now with its partition states packed
+
+
+# --- packed once ------------------------------------------------------------------------------------------------
+
+
+def test_a_partition_state_is_packed_once_and_spliced_into_every_message_that_carries_it() -> None:
+    state = attrs.evolve(STATE)
+    encode(UpdateMetadataRequest(1, 2, 3, ENDPOINT, None, (state,)))
+    packed = state.packed
+    mark = packed[:-1] + b"\x91\x07"  # another value of the last field shows where the kept bytes are used
+    object.__setattr__(state, "packed", mark)
+    for message in (
+        state,
+        LeaderAndIsrRequest(1, 2, 3, (LeaderAndIsrPartition(state, is_new=True),)),
+        UpdateMetadataRequest(1, 2, 4, ENDPOINT, (ENDPOINT,), (STATE, state)),
+        MetadataResponse(None, 1, (), (state,)),
+    ):
+        assert mark in encode(message)
+        assert packed not in encode(message).replace(encode(STATE), b"", 1)
+
+
+def test_a_changed_copy_of_a_packed_state_is_packed_anew() -> None:
+    encode(STATE)
+    changed = attrs.evolve(STATE, leader=7)
+    assert not hasattr(changed, "packed")
+    assert decode(PartitionState, encode(changed)).leader == 7
+
+
+def test_being_packed_shows_neither_in_equality_nor_in_hash_nor_in_repr() -> None:
+    packed, fresh = attrs.evolve(STATE), attrs.evolve(STATE)
+    encode(packed)
+    assert (packed, hash(packed), repr(packed), attrs.asdict(packed)) == (
+        fresh,
+        hash(fresh),
+        repr(fresh),
+        attrs.asdict(fresh),
+    )
+
+
+def test_more_states_than_a_short_array_header_counts() -> None:
+    for count in (15, 16, 65_535, 65_536):
+        message = UpdateMetadataRequest(1, 2, 3, ENDPOINT, None, (STATE,) * count)
+        assert decode(UpdateMetadataRequest, encode(message)) == message
+
+
+# --- versions of a message --------------------------------------------------------------------------------------
+
+
+@frozen
+class _Old:
+    name: str
+    state: PartitionState | None
+
+
+@frozen
+class _New:
+    name: str
+    state: PartitionState | None
+    racks: tuple[str, ...] = ("r0",)
+    limits: tuple[tuple[str, int], ...] = ()
+
+
+def test_a_reader_ignores_trailing_fields_that_it_does_not_know() -> None:
+    assert decode(_Old, encode(_New("a", STATE, ("r1",), (("x", 1),)))) == _Old("a", STATE)
+    assert decode(_Old, msgpack.packb(["a", [*_as_list(STATE), {"an": ["unknown", "field"]}], 9])) == _Old("a", STATE)
+
+
+def test_missing_trailing_fields_take_their_defaults() -> None:
+    assert decode(_New, encode(_Old("a", None))) == _New("a", None, ("r0",), ())
+    assert decode(PartitionError, msgpack.packb(["t", 1])) == PartitionError("t", 1, ErrorCode.NONE, "")
+
+
+def test_a_missing_field_without_a_default_is_refused() -> None:
+    with pytest.raises(CodecError, match="PartitionError as an array of 2 or more"):
+        decode(PartitionError, msgpack.packb(["t"]))
+
+
+def test_an_unknown_error_code_is_an_unknown_error() -> None:
+    assert decode(PartitionError, msgpack.packb(["t", 1, 9999])).error is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+# --- what is refused --------------------------------------------------------------------------------------------
+
+
+def _as_list(message: object) -> list[Any]:
+    encoded: list[Any] = msgpack.unpackb(encode(message))
+    return encoded
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("topic", b"t"),
+        ("topic", None),
+        ("partition", True),
+        ("partition", 1.0),
+        ("partition", "1"),
+        ("isr", 1),
+        ("isr", "12"),
+        ("isr", [1, "2"]),
+        ("isr", [1, True]),
+        ("isr", {"1": 2}),
+        ("isr", None),
+    ],
+)
+def test_a_field_of_another_type_is_refused(field: str, value: object) -> None:
+    values = _as_list(STATE)
+    values[[each.name for each in attrs.fields(PartitionState)].index(field)] = value
+    with pytest.raises(CodecError, match="PartitionState: expected"):
+        decode(PartitionState, msgpack.packb(values))
+
+
+@pytest.mark.parametrize(
+    ("message_class", "values"),
+    [
+        pytest.param(ProduceRequest, ["t", 0, 1, 1, ["str"]], id="str for bytes"),
+        pytest.param(LeaderAndIsrPartition, [_as_list(STATE), 1], id="int for bool"),
+        pytest.param(PartitionError, ["t", 0, True], id="bool for an error code"),
+        pytest.param(PartitionError, ["t", 0, [0]], id="array for an error code"),
+        pytest.param(ListPartitionReassignmentsRequest, [[["t", 1, 2]]], id="a pair of three"),
+        pytest.param(ListPartitionReassignmentsRequest, [[[1, "t"]]], id="a pair turned round"),
+        pytest.param(FetchRequest, [1, 1, [7]], id="int for a message"),
+        pytest.param(FetchRequest, {"replica_id": 1}, id="map for a message"),
+    ],
+)
+def test_a_message_of_another_shape_is_refused(message_class: type[object], values: object) -> None:
+    with pytest.raises(CodecError):
+        decode(message_class, msgpack.packb(values))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\xc1", id="no msgpack"),
+        pytest.param(encode(STATE)[:-1], id="cut off"),
+        pytest.param(encode(STATE) + b"\x00", id="followed by more"),
+        pytest.param(b"\x91" * 100_000 + b"\xc0", id="nested"),
+        pytest.param(b"\xdd\xff\xff\xff\xff", id="a claim of four billion elements"),
+        pytest.param(b"\xdf\xff\xff\xff\xff", id="a claim of four billion pairs"),
+        pytest.param(b"\xdd\x00\x0f\xff\xff" * 1000 + b"\x00" * 1_048_575, id="nested claims within the body's size"),
+        pytest.param(b"\x91\xd6\xff\x00\x00\x00\x01", id="timestamp"),
+        pytest.param(b"\x91\xd4\x05\x01", id="extension"),
+        pytest.param(b"\x91\xa1\xff", id="no UTF-8"),
+        pytest.param(b"\x91\x81\x90\x00", id="a key that is no string"),
+    ],
+)
+def test_bytes_beyond_the_limits_are_refused(body: bytes) -> None:
+    with pytest.raises(CodecError, match=r"not msgpack within limits|more than one value"):
+        decode(PartitionState, body)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_message_or_a_codec_error(body: bytes) -> None:
+    for message_class in (UpdateMetadataRequest, ListPartitionReassignmentsRequest):
+        try:
+            decode(message_class, body)
+        except CodecError:
+            continue
+
+
+@pytest.mark.parametrize("value", [2**70, "\ud800", object()])
+def test_a_value_that_msgpack_does_not_have_is_refused_and_leaves_nothing_behind(value: Any) -> None:  # noqa: ANN401
+    with pytest.raises(CodecError, match="PartitionState cannot be encoded"):
+        encode(attrs.evolve(STATE, topic=value))
+    assert decode(PartitionState, encode(attrs.evolve(STATE))) == STATE
+
+
+@frozen
+class _WithSet:
+    names: frozenset[str]
+
+
+def test_an_annotation_that_the_wire_has_no_form_for_is_named() -> None:
+    with pytest.raises(TypeError, match="frozenset"):
+        encode(_WithSet(frozenset()))
