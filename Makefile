@@ -49,7 +49,7 @@ java:
 	@$(HAVE_JAVA) || { echo "$(JAVA_IS_MISSING)" >&2; exit 1; }
 
 $(INSTALLED): pyproject.toml
-	@python=; for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	@python=; for candidate in $(or $(PYTHON),python3 python3.14 python3.13 python3.12 python3.11); do \
 		if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
 			python=$$candidate; break; fi; done; \
 	if [ -z "$$python" ]; then \
@@ -57,6 +57,6 @@ $(INSTALLED): pyproject.toml
 	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 		if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then \
 			echo "$$python cannot make a virtual environment: apt-get install python3-venv" >&2; exit 1; fi; \
-		echo "installing into .venv: about 500 MB to download, once, nearly all of it PySpark"; \
+		echo "installing into .venv: about 490 MB to download, once, nearly all of it PySpark"; \
 		"$$python" -m venv --clear .venv; fi; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' && touch $@

@@ -27,8 +27,8 @@ ORDER_FREE: Final = ("all", "any", "frozenset", "len", "max", "min", "set", "sor
 KEYED: Final = ("max", "min", "sorted")
 PASSED_ON: Final = ("chain", "filter", "iter", "list", "map", "tuple")
 """Calls whose result has the order of their argument, and nothing else of it."""
-TAKES_ORDER: Final = (*PASSED_ON, "deque", "enumerate", "islice", "print", "repr", "reversed", "str", "zip")
-TAKES_ORDER_AS_METHOD: Final = (*PASSED_ON, "extend", "extendleft", "from_iterable", "fromkeys", "join", "writelines")
+TAKES_ORDER: Final = (*PASSED_ON, "deque", "enumerate", "print", "repr", "str", "zip")
+TAKES_ORDER_AS_METHOD: Final = (*PASSED_ON, "extend", "fromkeys", "join")
 
 _ESCAPE: Final = re.compile(r"#\s*set-order\b:?\s*(?P<reason>.*)")
 
@@ -141,9 +141,7 @@ class _Finder(ast.NodeVisitor):
         self.generic_visit(node)
 
     def visit_Starred(self, node: ast.Starred) -> None:
-        if node in self._order_free:
-            self._order_free.add(node.value)
-        elif self._is_set(node.value):
+        if node not in self._order_free and self._is_set(node.value):
             self._report(node, "unpacking takes the order of a set")
         self.generic_visit(node)
 

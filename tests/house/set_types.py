@@ -37,9 +37,9 @@ SCOPES: Final = (*FUNCTIONS, *COMPREHENSIONS, ast.Lambda, ast.ClassDef)
 
 _ABSTRACT_SETS: Final = ("AbstractSet", "FrozenSet", "MutableSet", "Set")
 _ABSTRACT_MODULES: Final = ("typing", "collections.abc")
-_MAPPINGS: Final = ("defaultdict", "dict", "Mapping", "MutableMapping", "OrderedDict")
-_SEQUENCES: Final = ("Collection", "deque", "Iterable", "Iterator", "list", "Sequence", "tuple")
-_WRAPPERS: Final = ("Annotated", "ClassVar", "Final", "Optional")
+_MAPPINGS: Final = ("defaultdict", "dict", "Mapping", "MutableMapping")
+_SEQUENCES: Final = ("Iterable", "Iterator", "list", "Sequence", "tuple")
+_WRAPPERS: Final = ("Annotated", "ClassVar", "Final")
 _SET_METHODS: Final = ("copy", "difference", "intersection", "symmetric_difference", "union")
 _SET_OPERATORS: Final = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 
@@ -83,7 +83,9 @@ class Annotations:
             return self.kind(arguments[0])
         if name in _MAPPINGS and self.kind(arguments[-1]) is Kind.SET:
             return Kind.MAPPING
-        if name in _SEQUENCES and any(self.kind(argument) is Kind.SET for argument in arguments):
+        if name in _SEQUENCES and all(
+            self.kind(argument) is Kind.SET for argument in arguments if not _is_dots(argument)
+        ):
             return Kind.SEQUENCE
         return Kind.OTHER
 
@@ -158,12 +160,20 @@ class SetTypes:
                     _bind(scope, name, first_known(kinds))
                 case ast.Assign(targets=targets, value=value):
                     for target in targets:
-                        _bind_target(scope, target, self.kind(value, scope))
+                        self._bind_value(scope, target, value)
                 case ast.NamedExpr(target=ast.Name(id=name), value=value):
                     _bind(scope, name, self.kind(value, scope))
                 case ast.For() | ast.comprehension():
                     self._bind_element(scope, part.target, part.iter)
         return scope
+
+    def _bind_value(self, scope: Scope, target: ast.expr, value: ast.expr) -> None:
+        match target, value:
+            case ast.Tuple(elts=targets), ast.Tuple(elts=values) if len(targets) == len(values):
+                for each, its_value in zip(targets, values, strict=True):
+                    self._bind_value(scope, each, its_value)
+            case _:
+                _bind_target(scope, target, self.kind(value, scope))
 
     def _bind_element(self, scope: Scope, target: ast.expr, iterated: ast.expr) -> None:
         match target, iterated:
@@ -226,9 +236,11 @@ class _KindOf(ast.NodeVisitor):
 
     def visit_Call(self, node: ast.Call) -> Kind:
         match node:
-            case ast.Call(func=ast.Name(id="set" | "frozenset")):
+            case ast.Call(
+                func=ast.Name(id="set" | "frozenset") | ast.Subscript(value=ast.Name(id="set" | "frozenset"))
+            ):
                 return Kind.SET
-            case ast.Call(func=ast.Name(id="defaultdict"), args=[ast.Name(id="set" | "frozenset"), *_]):
+            case ast.Call(func=ast.Name(id="defaultdict"), args=[factory, *_]) if _is_set_type(factory):
                 return Kind.MAPPING
             case ast.Call(func=ast.Name(id=name)):
                 return self.types.result(name)
@@ -271,11 +283,18 @@ def _bind_target(scope: Scope, target: ast.expr, kind: Kind) -> None:
             _bind(scope, node.id, Kind.OTHER)
 
 
+def _is_set_type(node: ast.expr) -> bool:
+    """Whether this is `set`, `frozenset` or one of them with the type of its elements."""
+    name = node.value if isinstance(node, ast.Subscript) else node
+    return isinstance(name, ast.Name) and name.id in {"set", "frozenset"}
+
+
 def _is_plainly_a_set(node: ast.expr) -> bool:
-    match node:
-        case ast.Set() | ast.SetComp() | ast.Call(func=ast.Name(id="set" | "frozenset")):
-            return True
-    return False
+    return isinstance(node, (ast.Set, ast.SetComp)) or (isinstance(node, ast.Call) and _is_set_type(node.func))
+
+
+def _is_dots(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is ...
 
 
 def _is_key_view(node: ast.expr) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from tests.house.set_order import check, main
 
 HEADER = """\
-from collections.abc import Mapping, Set as AbstractSet
+from collections.abc import Mapping, MutableSet, Set as AbstractSet
 import typing as t
 class Broker:
     isr: frozenset[int]
@@ -41,9 +41,14 @@ def inside_function(body: str) -> str:
         "[(x, y) for x in plain for y in s]",
         "list(s)",
         "tuple(s)",
+        "deque(s)",
+        "print(s)",
+        "repr(s)",
         "enumerate(s)",
         "zip(plain, s)",
         "list(map(str, s))",
+        "filter(f, s)",
+        "itertools.chain(plain, s)",
         "dict.fromkeys(s)",
         "plain.extend(s)",
         "', '.join(s)",
@@ -59,6 +64,7 @@ def inside_function(body: str) -> str:
         "sorted(s, key=len)",
         "sorted(s, key=lambda x: (x, len(x)))",
         "min(s, key=lambda x: len(x))",
+        "max(s, key=f)",
         "sorted(enumerate(s))",
     ],
 )
@@ -78,7 +84,11 @@ def test_flags_what_takes_the_order_of_a_set(statement: str) -> None:
         "sorted(list(map(str, s)))",
         "sorted(s, key=lambda x: (len(x), x))",
         "sorted(sorted(s), key=len)",
+        "sorted(filter(f, chain(s, plain)))",
         "sum(1 for x in s)",
+        "any(f(x) for x in s)",
+        "len([f(x) for x in s])",
+        "frozenset(f(x) for x in s)",
         "all(x for y in m for x in y)",
         "max(*s)",
         "{f(x) for x in s}",
@@ -107,12 +117,16 @@ def test_leaves_alone_what_does_not(statement: str) -> None:
         "{x for x in plain}",
         "set(plain)",
         "frozenset(plain)",
+        "set[str]()",
         "s | f()",
         "s - f()",
         "f() & s",
         "d.keys() - f()",
         "s.union(plain)",
         "s.copy()",
+        "s.difference(plain)",
+        "s.intersection(plain)",
+        "s.symmetric_difference(plain)",
         "s or plain",
         "s if f() else plain",
         "(y := s)",
@@ -139,10 +153,13 @@ def test_sees_that_an_expression_is_a_set(expression: str) -> None:
         "set[int]",
         "frozenset",
         "AbstractSet[int]",
+        "MutableSet[int]",
         "t.AbstractSet[int]",
+        "t.FrozenSet[int]",
         "set[int] | None",
         "None | frozenset[int]",
         "t.Final[set[int]]",
+        "t.ClassVar[set[int]]",
         "t.Annotated[set[int], 'sorted later']",
         "'set[int]'",
     ],
@@ -153,10 +170,33 @@ def test_understands_annotations(annotation: str) -> None:
     assert problems(f"{HEADER}async def function(*, it: {annotation}): return [x async for x in f(list(it))]")
 
 
-@pytest.mark.parametrize("annotation", ["list[int]", "Set", "dict[int, int]", "tuple[int, ...]", "Mapping[int, int]"])
+@pytest.mark.parametrize(
+    "annotation",
+    [
+        "dict[str, set[int]]",
+        "defaultdict[str, set[int]]",
+        "Mapping[str, set[int]]",
+        "MutableMapping[str, set[int]]",
+        "list[set[int]]",
+        "Sequence[set[int]]",
+        "tuple[set[int], ...]",
+    ],
+)
+def test_sees_what_holds_sets(annotation: str) -> None:
+    assert problems(f"def function(it: {annotation}): return list(it[x])") == ["list() takes the order of a set"]
+
+
+@pytest.mark.parametrize("annotation", ["Iterable[set[int]]", "Iterator[set[int]]"])
+def test_sees_what_yields_sets(annotation: str) -> None:
+    assert len(problems(f"def function(it: {annotation}): return [x for each in it for x in each]")) == 1
+
+
+@pytest.mark.parametrize(
+    "annotation", ["list[int]", "Set", "dict[int, int]", "tuple[int, set[int]]", "tuple[int, ...]"]
+)
 def test_does_not_take_other_annotations_for_sets(annotation: str) -> None:
-    source = f"from transport.store.protocol import Set\nfrom collections.abc import Mapping\ndef f(it: {annotation}):"
-    assert problems(f"{source} return list(it)") == []
+    source = f"from transport.store.protocol import Set\ndef f(it: {annotation}):"
+    assert problems(f"{source} return list(it), list(it[0])") == []
 
 
 @pytest.mark.parametrize(
@@ -164,6 +204,8 @@ def test_does_not_take_other_annotations_for_sets(annotation: str) -> None:
     [
         "def f():\n    it = set()\n    return list(it)",
         "it: Final = frozenset({1})\nlist(it)",
+        "it, other = set(), []\nlist(it)\nlist(other)",
+        "if it := {1}: list(it)",
         "it = {1}\ndef f():\n    return [x for x in it]",
         "f = lambda it={1}: list({*it} | {2})",
         "class A:\n    def __init__(self): self.it = set()\n    def f(self): return list(self.it)",
@@ -179,8 +221,19 @@ def test_follows_names(source: str) -> None:
     assert len(problems(source)) == 1
 
 
-def test_a_parameter_hides_a_name_further_out() -> None:
-    assert problems("it = {1}\ndef f(it: list[int]):\n    return list(it)") == []
+@pytest.mark.parametrize(
+    "function",
+    [
+        "def f(it: list[int]): return list(it)",
+        "def f():\n    it = g()\n    return list(it)",
+        "def f():\n    it, other = g()\n    return list(it)",
+        "def f():\n    for it in g(): list(it)",
+        "def f():\n    for it, other in g().items(): list(it)",
+        "def f(): return [list(it) for it in g()]",
+    ],
+)
+def test_a_name_hides_the_same_name_further_out(function: str) -> None:
+    assert problems(f"it = {{1}}\n{function}") == []
 
 
 def test_knows_fields_and_functions_of_the_other_files() -> None:
