@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 import trio
 
@@ -18,11 +19,15 @@ from transport.store.protocol import MetadataStore, ensure_paths
 from transport.store.zookeeper import open_zookeeper
 
 
+OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
+"""Opens a session with a metadata store."""
+
+
 async def run(
     config: ControllerConfig,
     *,
     observer: Observer | None = None,
-    store: MetadataStore | None = None,
+    open_store: OpenStore | None = None,
     network: Network | None = None,
     host: Host | None = None,
     task_status: trio.TaskStatus[ControllerService] = trio.TASK_STATUS_IGNORED,
@@ -30,24 +35,16 @@ async def run(
     """Run a controller until cancelled, then resign. In a nursery: `await nursery.start(controller.run, config)`.
 
     It stands for election at once and answers requests either way; what is `started` tells where it listens, and
-    takes events. `observer` sees each commit and each publish. Without a `store` it opens a session with
-    `config.zookeeper_connect`; one that is given is the caller's to close.
+    takes events. `observer` sees each commit and each publish. Its session with the metadata store is its own: with
+    ZooKeeper at `config.zookeeper_connect`, or what `open_store` opens (`MemoryZooKeeper(...).session`, say).
 
     Raises StoreUnavailable if ZooKeeper cannot be reached; in an exception group OSError if the address is in use.
     """
     trace = CommitTrace(config.controller_id)
     observers = Observers((trace,) if observer is None else (trace, observer))
-    async with _session(config, store) as session:
-        await ensure_paths(session, paths.PERSISTENT)
-        service = ControllerService(config, session, network or TcpNetwork(), host or Host(), observers, trace)
-        await service.run(task_status=task_status)
-
-
-@asynccontextmanager
-async def _session(config: ControllerConfig, store: MetadataStore | None) -> AsyncIterator[MetadataStore]:
-    if store is not None:
-        yield store
-        return
     timeout = config.zookeeper_session_timeout_ms
-    async with open_zookeeper(config.zookeeper_connect, session_timeout_ms=timeout) as opened:
-        yield opened
+    open_store = open_store or partial(open_zookeeper, config.zookeeper_connect, session_timeout_ms=timeout)
+    async with open_store() as store:
+        await ensure_paths(store, paths.PERSISTENT)
+        service = ControllerService(config, store, network or TcpNetwork(), host or Host(), observers, trace)
+        await service.run(task_status=task_status)

@@ -14,7 +14,7 @@ import structlog
 import trio
 from attrs import define, field
 
-from actors import Backoff, EventQueue
+from actors import Backoff, EventQueue, EventStatistics
 from controller import controller_election, dispatch
 from controller.broker_channels import BrokerChannels
 from controller.commit_trace import CommitTrace
@@ -100,11 +100,20 @@ class ControllerService:
         self._queue = EventQueue(self._process)
         self._backoff = Backoff(0.1, 10.0, jitter=self.host.rng.random)
 
+    @property
+    def is_active(self) -> bool:
+        """Whether this is the active controller, as far as it knows."""
+        return self._office is not None
+
     # --- what feeds the queue -----------------------------------------------------------------------------------
 
     def tell(self, event: ControllerEvent) -> None:
         """Queue an event, for an embedder or a test that scripts them."""
         self._queue.tell(event)
+
+    def statistics(self) -> dict[str, EventStatistics]:
+        """Return how many events of each name were processed, and what they cost."""
+        return self._queue.statistics()
 
     async def answer(self, request: Request[object]) -> object:
         """Answer a request through the queue. Raises ApiError, retriable if the queue is full."""
@@ -176,11 +185,11 @@ class ControllerService:
             self._leave(event)
             self._queue.tell(Elect())
         except StoreError as error:
-            log.warning("metadata store failed: loading again", event=event.name, error=str(error))
+            log.warning("metadata store failed: loading again", during=event.name, error=str(error))
             self._leave(event)
             await self._stand_again()
         except Exception:
-            log.exception("resigning after a fault", event=event.name)
+            log.exception("resigning after a fault", during=event.name)
             event.preempt()
             await self._resign()
             await self._stand_again()

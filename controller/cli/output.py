@@ -35,9 +35,9 @@ def print_json(value: object) -> None:
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a plain table; cells are folded and never cut."""
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, narrow: bool = False) -> None:
+    """Print a plain table; cells are folded and never cut. A `narrow` one leaves one space between columns, not two."""
+    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0 if narrow else 1, 0, 0))
     for column in table.columns:
         column.overflow = "fold"
     for row in rows:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
-from spark_bridge.plan import Plan, PlanError, PlanRequest
+from controller.cli.running import run
+from controller.planning import Plan, PlanError, PlanRequest, compute_plan
 
-_WIDTH = 80
-_LONGEST_TABLE = 20
+_WIDTH: Final = 80
+_MOST_ROWS: Final = 20
 
 
 @click.group()
@@ -27,9 +33,12 @@ def remove_brokers(snapshot: str, brokers: str, output: str | None) -> None:
     Only these replicas move. Racks are kept apart as far as possible, and the other brokers end as evenly loaded as
     that permits. The plan is Kafka's reassignment JSON, for `klamm reassignment execute`; the report goes to stderr.
     """
-    made = _compute(PlanRequest(snapshot, _ids(brokers)))
+    request = PlanRequest(snapshot, _ids(brokers))
+    console = Console(stderr=True, width=_WIDTH, highlight=False)
+    with console.status("Planning on Spark, which takes some seconds to start ..."):
+        made = run(partial(compute_plan, request), PlanError)
     _write(made.reassignment_json(), output)
-    _report(made)
+    _report(made, console)
 
 
 def _ids(text: str) -> tuple[int, ...]:
@@ -37,19 +46,6 @@ def _ids(text: str) -> tuple[int, ...]:
         return tuple(sorted({int(broker) for broker in text.split(",")}))
     except ValueError:
         raise click.ClickException(f"--brokers takes broker ids such as 3,7, not {text!r}") from None
-
-
-def _compute(request: PlanRequest) -> Plan:
-    import trio
-    from rich.console import Console
-
-    from controller.planning import compute_plan
-
-    try:
-        with Console(stderr=True).status("Planning on Spark, which takes some seconds to start ..."):
-            return trio.run(compute_plan, request)
-    except PlanError as error:
-        raise click.ClickException(str(error)) from None
 
 
 def _write(text: str, output: str | None) -> None:
@@ -60,30 +56,25 @@ def _write(text: str, output: str | None) -> None:
     path = Path(output)
     part = path.with_name(f"{path.name}.part")
     try:
-        part.write_text(text)
+        part.write_text(text, encoding="utf-8")
         part.replace(path)
     except OSError as error:
         raise click.ClickException(f"{output}: {error.strerror}") from None
 
 
-def _report(made: Plan) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
+def _report(made: Plan, console: Console) -> None:
     changed = [b for b in made.brokers if b.replicas_before != b.replicas_after]
     # Who is emptied first, then who receives most.
     changed.sort(key=lambda b: (b.replicas_after > b.replicas_before, b.replicas_before - b.replicas_after, b.id))
-    table = Table("broker", "rack")
-    for heading in ("replicas", "-> after", "preferred leaders", "-> after"):
+    table = Table("broker", "rack", box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for heading in ("replicas", "after", "preferred leader of", "after"):
         table.add_column(heading, justify="right")
-    for b in changed[:_LONGEST_TABLE]:
+    for b in changed[:_MOST_ROWS]:
         counts = (b.replicas_before, b.replicas_after, b.leaders_before, b.leaders_after)
         table.add_row(str(b.id), b.rack or "-", *map(str, counts))
-    console = Console(stderr=True, width=_WIDTH, highlight=False)
-    if changed:
-        console.print(table)
+    console.print(table)
+    unseen = f", {len(changed) - _MOST_ROWS} of them not shown" if len(changed) > _MOST_ROWS else ""
+    console.print(f"{len(changed)} of {len(made.brokers)} brokers change{unseen}.")
     console.print(f"Replicas to move: {made.moved_replicas}, in {len(made.partitions)} partitions.")
-    console.print(f"Brokers that change: {len(changed)} of {len(made.brokers)} ({len(changed[:_LONGEST_TABLE])} shown).")
-    console.print(
-        f"Most minus least on those that receive: {made.replica_spread} replicas, {made.leader_spread} leaderships."
-    )
+    spreads = f"{made.replica_spread} in replicas, {made.leader_spread} in preferred leaders"
+    console.print(f"Most minus least where some arrive: {spreads}.")

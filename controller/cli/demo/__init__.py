@@ -11,9 +11,11 @@ import trio
 
 from broker.client import GaveUp
 from controller.cli.demo import scenario
-from controller.cli.demo.clusters import in_process_cluster, process_cluster
+from controller.cli.demo.clusters import BROKERS, CONTROLLERS
 from controller.cli.demo.planned_move import remove_broker_one
-from controller.cli.demo.scenario import BROKERS, CONTROLLERS, DemoFailed, Outcome
+from controller.cli.demo.process_cluster import process_cluster
+from controller.cli.demo.scenario import DemoFailed, Outcome
+from controller.cli.demo.task_cluster import task_cluster
 from controller.cli.demo.trace_rows import Row
 from controller.cli.output import print_table
 from controller.cli.running import configure_logs, run
@@ -33,10 +35,10 @@ def demo(store: str, kill_controller: bool) -> None:
 
 
 async def _demo(directory: Path, store: str, *, kill_controller: bool) -> Outcome:
-    start = process_cluster if store == "zookeeper" else in_process_cluster
+    start = process_cluster if store == "zookeeper" else task_cluster
     kind = "processes on a development ZooKeeper" if store == "zookeeper" else "tasks of one process on a memory store"
     click.echo(f"starting {len(BROKERS)} brokers and {len(CONTROLLERS)} controllers as {kind}")
-    async with start(directory, BROKERS, CONTROLLERS) as cluster, trio.open_nursery() as nursery:
+    async with start(directory) as cluster, trio.open_nursery() as nursery:
         scene = await scenario.set_up(cluster, nursery)
         click.echo("a producer writes to orders-0 on {1,2,3} with acks=all; moving it to {4,5,6}")
         await scenario.move(scene, kill_controller=kill_controller)
@@ -50,7 +52,8 @@ async def _demo(directory: Path, store: str, *, kill_controller: bool) -> Outcom
 
 
 def _show(outcome: Outcome) -> None:
-    print_table(["RS", "AR", "RR", "leader", "ISR", "step", "zxid", "versions", "acked"], map(_cells, outcome.rows))
+    columns = ["step", "RS", "AR", "RR", "leader", "ISR", "zxid", "versions", "acked"]
+    print_table(columns, map(_cells, outcome.rows), narrow=True)
     click.echo(
         f"{outcome.acknowledged} records acknowledged, {outcome.read_back} read back, {outcome.lost} lost"
         + (f" ({outcome.repeated} written twice by retries)" if outcome.repeated else "")
@@ -64,12 +67,12 @@ def _show(outcome: Outcome) -> None:
 def _cells(row: Row) -> tuple[object, ...]:
     s = row.state
     return (
+        row.stage.value,
         _braces(s.replicas),
         _braces(s.adding_replicas),
         _braces(s.removing_replicas),
         s.leader,
         _braces(sorted(s.isr)),
-        row.stage.value,
         f"{row.zxid:#x}",
         f"{row.topic_version}/{s.partition_epoch}",
         row.acknowledged,

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from broker.reference.log_dir import records_on_disk
 from controller.admin_client import AdminClient
-from controller.cli.demo.clusters import DemoCluster, log_dir
+from controller.cli.demo.clusters import BROKERS, CONTROLLERS, DemoCluster, log_dir
 from controller.cli.demo.load import Load, record
 from controller.cli.demo.trace_follower import TraceFollower
 from controller.cli.demo.trace_rows import Row, Stage, rows
@@ -24,8 +24,6 @@ from transport.network import TcpNetwork
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore
 
-BROKERS: Final = (1, 2, 3, 4, 5, 6)
-CONTROLLERS: Final = (1001, 1002)
 ORIGIN, TARGET = (1, 2, 3), (4, 5, 6)
 ORDERS: Final = TopicPartition("orders", 0)
 INVOICES: Final = "invoices"

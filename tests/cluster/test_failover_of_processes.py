@@ -1,0 +1,50 @@
+"""The active controller is killed in the middle of a move; real ZooKeeper, processes, sockets and SIGKILL."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+import trio
+
+from controller.cli.demo import scenario
+from controller.cli.demo.clusters import CONTROLLERS
+from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from controller.cli.demo.trace_rows import Stage
+from transport.store import formats, paths
+from transport.store.protocol import MetadataStore
+from transport.store.zookeeper import open_zookeeper
+
+FIRST, SECOND = CONTROLLERS
+
+
+@pytest.mark.requirement("A2", "A6", "A7", "A8", "D1", "D7", "D10", "E2")
+@pytest.mark.parametrize("round_", ["A2", "B3"])
+async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Path, round_: str) -> None:
+    address = f"{zookeeper}/failover-{round_}"
+    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
+        cluster.start(FIRST, "tests.cluster.dying_controller", "--after", round_)
+        await until_controller(store, FIRST)
+        cluster.start(SECOND, "controller.cli", "controller", "run")
+        cluster.start_brokers()
+        async with trio.open_nursery() as nursery:
+            scene = await scenario.set_up(cluster, nursery)
+            await scenario.move(scene, kill_controller=False)
+            assert cluster.processes[FIRST].poll() == -signal.SIGKILL
+            outcome = await scenario.judge(scene)
+            nursery.cancel_scope.cancel()
+
+    assert outcome.faults == []
+    assert outcome.lost == 0
+    assert outcome.rows[-1].stage is Stage.DONE
+    assert outcome.rows[-1].controller_id == SECOND
+
+
+async def until_controller(store: MetadataStore, controller_id: int) -> None:
+    with trio.fail_after(30):
+        while True:
+            [znode] = await store.read([paths.CONTROLLER])
+            if znode is not None and formats.decode_controller(znode.data) == controller_id:
+                return
+            await trio.sleep(0.05)

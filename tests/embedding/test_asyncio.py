@@ -1,0 +1,47 @@
+"""A controller in an asyncio program: what is raised, what a cancel does, what is shared."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import controller
+from controller.service import ControllerService
+from transport.host import Host
+from transport.store.memory import MemoryZooKeeper
+from transport.store.protocol import StoreUnavailable
+
+
+@pytest.mark.requirement("E4")
+def test_what_a_controller_raises_is_raised_in_the_asyncio_task() -> None:
+    config = controller.ControllerConfig(1001, zookeeper_connect="127.0.0.1:1")
+
+    async def main() -> None:
+        await controller.run_asyncio(config)
+
+    with pytest.RaisesGroup(StoreUnavailable, flatten_subgroups=True):
+        asyncio.run(main())
+
+
+def test_one_controller_after_another_in_one_event_loop() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+
+    async def lead_once() -> int:
+        started: asyncio.Future[ControllerService] = asyncio.get_running_loop().create_future()
+        config = controller.ControllerConfig(1001)
+        run = controller.run_asyncio(config, on_started=started.set_result, open_store=zookeeper.session)
+        task = asyncio.create_task(run)
+        service = await started
+        while not service.is_active:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not service.is_active
+        return service.endpoint.port
+
+    async def main() -> list[int]:
+        return [await lead_once() for _ in range(3)]
+
+    assert len(asyncio.run(main())) == 3

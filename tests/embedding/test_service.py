@@ -1,0 +1,126 @@
+"""The running service on the memory store: who leads, who answers, what a lost session costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import pytest
+import trio
+
+import controller
+from controller.admin_client import open_admin
+from controller.events import BrokerChange
+from controller.service import ControllerService
+from transport.errors import ApiError, ErrorCode
+from transport.host import Host
+from transport.messages import ListPartitionReassignmentsRequest, MetadataRequest
+from transport.network import TcpNetwork
+from transport.store import paths
+from transport.store.memory import MemoryZooKeeper
+from transport.wire import open_connection
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with trio.fail_after(10):
+        while not condition():
+            await trio.sleep(0.001)
+
+
+async def start(nursery: trio.Nursery, zookeeper: MemoryZooKeeper, controller_id: int) -> ControllerService:
+    config = controller.ControllerConfig(controller_id)
+    service: ControllerService = await nursery.start(partial(controller.run, config, open_store=zookeeper.session))
+    return service
+
+
+@pytest.mark.requirement("D1", "B4")
+async def test_a_standby_says_that_it_is_not_the_controller() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with trio.open_nursery() as nursery:
+        leading = await start(nursery, zookeeper, 1001)
+        await until(lambda: leading.is_active)
+        standby = await start(nursery, zookeeper, 1002)
+        endpoint = standby.endpoint
+        async with open_connection(TcpNetwork(), endpoint.host, endpoint.port, client_id="test") as connection:
+            with pytest.raises(ApiError) as caught:
+                await connection.call(ListPartitionReassignmentsRequest())
+        assert caught.value.code is ErrorCode.NOT_CONTROLLER
+        assert not standby.is_active
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("D1", "D7", "E1")
+async def test_a_lost_session_costs_the_office_and_a_standby_takes_it() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with trio.open_nursery() as nursery:
+        first = await start(nursery, zookeeper, 1001)
+        await until(lambda: first.is_active)
+        second = await start(nursery, zookeeper, 1002)
+        zookeeper.expire(first.store.session_id)
+        await until(lambda: second.is_active)
+        await until(lambda: not first.is_active)
+        async with zookeeper.session() as store:
+            [epoch] = await store.read([paths.CONTROLLER_EPOCH])
+        assert epoch is not None
+        assert epoch.data == b"2"
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("E1")
+async def test_a_lost_connection_is_followed_by_a_reload_under_the_same_epoch() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with trio.open_nursery() as nursery:
+        service = await start(nursery, zookeeper, 1001)
+        await until(lambda: service.is_active)
+        zookeeper.disconnect(service.store.session_id)
+        zookeeper.reconnect(service.store.session_id)
+        async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
+            assert (await admin.describe_cluster()).controller_epoch == 1
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("D12")
+async def test_a_controller_that_is_told_to_stop_makes_way_at_once() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with trio.open_nursery() as nursery:
+        with trio.CancelScope() as stopping:
+            async with trio.open_nursery() as inner:
+                first = await start(inner, zookeeper, 1001)
+                await until(lambda: first.is_active)
+                second = await start(nursery, zookeeper, 1002)
+                stopping.cancel()
+        await until(lambda: second.is_active)
+        nursery.cancel_scope.cancel()
+
+
+async def test_requests_are_answered_when_the_controller_stops() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    refused: list[ErrorCode] = []
+
+    async def ask(service: ControllerService) -> None:
+        try:
+            await service.answer(MetadataRequest())
+        except ApiError as error:
+            refused.append(error.code)
+
+    async with trio.open_nursery() as nursery:
+        service = await start(nursery, zookeeper, 1001)
+        await until(lambda: service.is_active)
+        for _ in range(10):
+            nursery.start_soon(ask, service)
+        await trio.lowlevel.checkpoint()
+        zookeeper.expire(service.store.session_id, reconnect=False)
+        await until(lambda: len(refused) == 10)
+        nursery.cancel_scope.cancel()
+    assert set(refused) == {ErrorCode.NOT_CONTROLLER}
+
+
+@pytest.mark.requirement("E4")
+async def test_scripted_events_drive_an_embedded_controller() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with trio.open_nursery() as nursery:
+        service = await start(nursery, zookeeper, 1001)
+        await until(lambda: service.is_active)
+        service.tell(BrokerChange())
+        await until(lambda: "BrokerChange" in service.statistics())
+        nursery.cancel_scope.cancel()
