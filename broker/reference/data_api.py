@@ -36,12 +36,15 @@ class DataApi:
         self,
         config: BrokerConfig,
         replicas: Mapping[TopicPartition, Replica],
-        followers_moved: Callable[[Replica], None],
+        review: Callable[[Replica], None],
     ) -> None:
-        """Serve `replicas`, the live table of the service; `followers_moved` is called after each follower's fetch."""
+        """Serve `replicas`, the live table of the service.
+
+        `review` is called after each append and each fetch of a follower: high watermark or ISR may have to change.
+        """
         self._config = config
         self._replicas = replicas
-        self._followers_moved = followers_moved
+        self._review = review
 
     def handlers(self) -> Handlers:
         """Return the handlers of Produce and Fetch."""
@@ -62,7 +65,7 @@ class DataApi:
             base_offset = replica.append(request.values)
         except OSError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{replica.tp} cannot be written: {error}") from error
-        replica.advance(trio.current_time())
+        self._review(replica)
         if request.acks == ACKS_ALL:
             end_offset = base_offset + len(request.values)
             await self._committed(replica, leadership, end_offset, request.timeout_ms)
@@ -120,7 +123,7 @@ class DataApi:
                 replica.note_fetch(request.replica_id, partition, now)
             except ApiError:
                 continue  # reading it says so
-            self._followers_moved(replica)
+            self._review(replica)
 
     def _read_all(self, request: FetchRequest) -> list[FetchResult]:
         results = []

@@ -65,6 +65,11 @@ class Leadership:
         proposed = self._pending.new_isr if self._pending is not None else ()
         return self.state.isr + tuple(r for r in proposed if r not in self.state.isr)
 
+    @property
+    def is_overtaken(self) -> bool:
+        """Whether the controller answered that it knows a newer state, which has not come yet."""
+        return self._is_overtaken
+
     def renew(self, state: PartitionState, log_end: int, now: float) -> None:
         """Take the controller's news: a higher leader epoch, or a newer ISR or replica set under the same.
 

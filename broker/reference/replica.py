@@ -104,7 +104,6 @@ class Replica:
         leadership = self._admit(follower, partition)
         if self._divergence(partition) is None and partition.fetch_offset <= self.log.end_offset:
             leadership.record_fetch(follower, partition.fetch_offset, self.log.end_offset, now)
-            self.advance(now)
 
     def read(self, reader: int, partition: FetchPartition, max_bytes: int) -> FetchResult:
         """Return what a fetch of this partition gets now: a follower up to the log end, a consumer less.

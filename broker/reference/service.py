@@ -38,8 +38,7 @@ class ReferenceService:
         self._live_brokers: tuple[int, ...] = ()
         self._isr_updates = IsrUpdates(handle, self._settle)
         self._data_api = DataApi(handle.config, self._replicas, self._review)
-        handle.nursery.start_soon(self._isr_updates.run)
-        handle.nursery.start_soon(self._review_periodically)
+        handle.nursery.start_soon(self._run)
 
     def handlers(self) -> Handlers:
         """Return the handlers of Produce and Fetch."""
@@ -77,13 +76,16 @@ class ReferenceService:
         _log.info("stopped", broker_id=self._handle.broker_id, partition=str(tp), deleted=partition.delete)
 
     async def update_metadata(self, metadata: MetadataCache) -> None:
-        """Reconnect to brokers that moved, and no longer wait for those that died."""
+        """Reconnect to brokers that moved, forget those that died, and catch up where a proposal was overtaken."""
         for fetcher in self._fetchers.values():
             fetcher.metadata_changed()
         if metadata.live_brokers != self._live_brokers:
             self._live_brokers = metadata.live_brokers
             for replica in self._replicas.values():
                 self._review(replica)
+        for replica in self._replicas.values():
+            if replica.leadership is not None and replica.leadership.is_overtaken:
+                self._catch_up(replica, replica.leadership, metadata.partition(replica.tp))
 
     def _open(self, state: PartitionState, *, is_new: bool) -> Replica:
         tp = TopicPartition(state.topic, state.partition)
@@ -148,6 +150,23 @@ class ReferenceService:
             _log.info("proposed ISR", partition=str(replica.tp), isr=item.new_isr, error=result.error.name)
         self._review(replica)
         return settled
+
+    def _catch_up(self, replica: Replica, leadership: Leadership, news: PartitionState | None) -> None:
+        """Take the state that overtook a proposal; the controller publishes it with its refusal."""
+        state = leadership.state
+        if news is not None and (news.topic_id, news.leader_epoch) == (state.topic_id, state.leader_epoch):
+            leadership.renew(news, replica.log.end_offset, trio.current_time())
+            self._review(replica)
+
+    async def _run(self) -> None:
+        """Do the background work, and close the logs at its end."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._isr_updates.run)
+                nursery.start_soon(self._review_periodically)
+        finally:
+            for replica in self._replicas.values():
+                replica.close()
 
     async def _review_periodically(self) -> None:
         """See to followers that stopped fetching, whose silence calls nobody; twice in the lag allowed, as in Kafka."""

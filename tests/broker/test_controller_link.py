@@ -1,0 +1,139 @@
+"""How a broker finds the active controller, and follows it to the next."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+from attrs import define, field
+
+from broker.config import BrokerConfig
+from broker.controller_link import ControllerLink
+from broker.metadata_cache import MetadataCache
+from broker.registration import Registration
+from tests.broker.cluster import LOOPBACK, new_host
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    BrokerEndpoint,
+    UpdateMetadataRequest,
+)
+from transport.network import TcpNetwork
+from transport.store import Create, Delete, MemoryStore, MemoryZooKeeper, ensure_paths, formats, paths
+from transport.wire import Handlers, serve
+
+ITEM = AlterPartitionItem("t", "id-of-t", 0, 5, (1, 2), 7)
+RESULT = AlterPartitionResult("t", 0, ErrorCode.NONE, 1, 5, (1, 2), 8)
+
+
+@define
+class FakeController:
+    """Answers AlterPartition with RESULT, or with an error."""
+
+    error: ErrorCode = ErrorCode.NONE
+    requests: list[AlterPartitionRequest] = field(factory=list)
+
+    async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
+        self.requests.append(request)
+        if self.error is not ErrorCode.NONE:
+            raise ApiError(self.error)
+        return AlterPartitionResponse((RESULT,))
+
+    async def start(self, nursery: trio.Nursery, controller_id: int) -> BrokerEndpoint:
+        handlers: Handlers = {AlterPartitionRequest: self.alter_partition}
+        port: int = await nursery.start(partial(serve, TcpNetwork(), handlers, LOOPBACK, 0))
+        return BrokerEndpoint(controller_id, LOOPBACK, port)
+
+
+@define
+class Fixture:
+    link: ControllerLink
+    metadata: MetadataCache
+    store: MemoryStore
+    nursery: trio.Nursery
+
+    def hear_of(self, controller: BrokerEndpoint, epoch: int = 1) -> None:
+        self.metadata.update(UpdateMetadataRequest(controller.id, epoch, 1, controller, None, ()))
+
+    async def elect(self, controller: BrokerEndpoint) -> None:
+        data = formats.encode_controller_endpoint(controller)
+        await self.store.multi(
+            [
+                Create(paths.CONTROLLER, formats.encode_controller(controller.id, 0), ephemeral=True),
+                Create(paths.controller_endpoint(controller.id), data, ephemeral=True),
+            ]
+        )
+
+
+@asynccontextmanager
+async def running_link(directory: Path) -> AsyncIterator[Fixture]:
+    async with MemoryZooKeeper(lambda: 0).session() as store, trio.open_nursery() as nursery:
+        await ensure_paths(store, paths.PERSISTENT)
+        metadata = MetadataCache()
+        registration = Registration(store, new_host(), BrokerConfig(1, directory), "s")
+        await registration.register(1)
+        link = ControllerLink(store, TcpNetwork(), new_host(), metadata, registration)
+        yield Fixture(link, metadata, store, nursery)
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_controller_that_spoke_last_is_asked(tmp_path: Path) -> None:
+    controller = FakeController()
+    async with running_link(tmp_path) as it:
+        it.hear_of(await controller.start(it.nursery, 100))
+        assert await it.link.alter_partition([ITEM]) == (RESULT,)
+        [request] = controller.requests
+        assert (request.broker_id, request.partitions) == (1, (ITEM,))
+        assert request.broker_epoch > 0
+
+
+@pytest.mark.parametrize("error", [ErrorCode.NOT_CONTROLLER, ErrorCode.UNKNOWN_SERVER_ERROR])
+async def test_after_a_refusal_the_store_says_who_the_controller_is(tmp_path: Path, error: ErrorCode) -> None:
+    deposed, controller = FakeController(error), FakeController()
+    async with running_link(tmp_path) as it:
+        it.hear_of(await deposed.start(it.nursery, 100))
+        await it.elect(await controller.start(it.nursery, 101))
+        assert await it.link.alter_partition([ITEM]) == (RESULT,)
+        assert await it.link.alter_partition([ITEM]) == (RESULT,)
+        assert (len(deposed.requests), len(controller.requests)) == (1, 2)
+
+
+async def test_a_controller_that_is_gone_is_looked_for_until_there_is_one(tmp_path: Path) -> None:
+    controller = FakeController()
+    async with running_link(tmp_path) as it:
+        gone = BrokerEndpoint(100, LOOPBACK, 1)
+        it.hear_of(gone)
+        await it.elect(gone)
+
+        async def elect_another() -> None:
+            await it.store.multi([Delete(paths.CONTROLLER)])
+            await it.elect(await controller.start(it.nursery, 101))
+
+        it.nursery.start_soon(elect_another)
+        assert await it.link.alter_partition([ITEM]) == (RESULT,)
+
+
+async def test_a_newer_controller_that_speaks_is_believed_again(tmp_path: Path) -> None:
+    deposed, other, newest = FakeController(ErrorCode.NOT_CONTROLLER), FakeController(), FakeController()
+    async with running_link(tmp_path) as it:
+        it.hear_of(await deposed.start(it.nursery, 100))
+        await it.elect(await other.start(it.nursery, 101))
+        await it.link.alter_partition([ITEM])
+        it.hear_of(await newest.start(it.nursery, 102), epoch=2)
+        await it.link.alter_partition([ITEM])
+        assert (len(other.requests), len(newest.requests)) == (1, 1)
+
+
+async def test_an_answer_that_trying_does_not_mend_is_the_callers(tmp_path: Path) -> None:
+    controller = FakeController(ErrorCode.STALE_BROKER_EPOCH)
+    async with running_link(tmp_path) as it:
+        it.hear_of(await controller.start(it.nursery, 100))
+        with pytest.raises(ApiError, match="STALE_BROKER_EPOCH"):
+            await it.link.alter_partition([ITEM])

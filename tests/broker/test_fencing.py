@@ -1,0 +1,243 @@
+"""The kit's fence, asked over a real connection, and what reaches the service through it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+import trio
+import trio.testing
+from attrs import define, evolve, field
+
+from broker.config import BrokerConfig
+from broker.kit import BrokerHandle, run_broker
+from broker.metadata_cache import MetadataCache
+from tests.broker.cluster import LOOPBACK, new_host, state_of
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    BrokerEndpoint,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    MetadataRequest,
+    PartitionState,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from transport.network import TcpNetwork
+from transport.store import MemoryZooKeeper
+from transport.wire import Connection, Handlers, open_connection
+
+R = TypeVar("R")
+
+CONTROLLER = BrokerEndpoint(100, LOOPBACK, 1234)
+STATE = state_of(leader_epoch=5, partition_epoch=7)
+
+
+@define
+class RecordingService:
+    """Notes what it is called for, and fails when told to."""
+
+    calls: list[str] = field(factory=list)
+    failure: ErrorCode = ErrorCode.NONE
+    under_way: int = 0
+
+    async def become_leader(self, state: PartitionState, *, is_new: bool) -> None:
+        await self._note(f"lead {state.leader_epoch}.{state.partition_epoch}{' new' if is_new else ''}")
+
+    async def become_follower(self, state: PartitionState, *, is_new: bool) -> None:
+        new = " new" if is_new else ""
+        await self._note(f"follow {state.leader} {state.leader_epoch}.{state.partition_epoch}{new}")
+
+    async def stop_replica(self, partition: StopReplicaPartition) -> None:
+        await self._note("delete" if partition.delete else "stop")
+
+    async def update_metadata(self, metadata: MetadataCache) -> None:
+        await self._note(f"metadata {list(metadata.live_brokers)}")
+
+    def handlers(self) -> Handlers:
+        return {}
+
+    async def _note(self, call: str) -> None:
+        self.under_way += 1
+        assert self.under_way == 1
+        await trio.testing.wait_all_tasks_blocked()
+        self.under_way -= 1
+        self.calls.append(call)
+        if self.failure is not ErrorCode.NONE:
+            raise ApiError(self.failure, "as told")
+
+
+@define
+class Fixture:
+    service: RecordingService
+    broker: BrokerHandle
+    connection: Connection
+
+    async def order(self, state: PartitionState, *, is_new: bool = False, **fence: Any) -> ErrorCode:
+        partitions = (LeaderAndIsrPartition(state, is_new),)
+        request = LeaderAndIsrRequest(100, 3, self.broker.broker_epoch, partitions)
+        [outcome] = (await self.connection.call(evolve(request, **fence))).partitions
+        return outcome.error
+
+    async def stop(self, partition: StopReplicaPartition, **fence: Any) -> ErrorCode:
+        request = StopReplicaRequest(100, 3, self.broker.broker_epoch, (partition,))
+        [outcome] = (await self.connection.call(evolve(request, **fence))).partitions
+        return outcome.error
+
+    async def inform(self, *states: PartitionState, **changes: Any) -> None:
+        request = UpdateMetadataRequest(100, 3, self.broker.broker_epoch, CONTROLLER, None, states)
+        await self.connection.call(evolve(request, **changes))
+
+
+def stopping(**changes: Any) -> StopReplicaPartition:
+    return evolve(StopReplicaPartition("t", "id-of-t", 0, 5, delete=False), **changes)
+
+
+@asynccontextmanager
+async def running_broker(directory: Path) -> AsyncIterator[Fixture]:
+    service = RecordingService()
+    network, host = TcpNetwork(), new_host()
+    zookeeper = MemoryZooKeeper(lambda: 0)
+    async with zookeeper.session() as store, trio.open_nursery() as nursery:
+        run = partial(run_broker, store=store, network=network, host=host)
+        broker: BrokerHandle = await nursery.start(run, BrokerConfig(1, directory), lambda _: service)
+        async with open_connection(network, LOOPBACK, broker.port, client_id="controller") as connection:
+            yield Fixture(service, broker, connection)
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("D1")
+async def test_a_deposed_controller_is_refused_whatever_it_asks(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as it:
+        assert await it.order(STATE, controller_epoch=4) is ErrorCode.NONE
+        for refused in (it.order(STATE), it.stop(stopping()), it.inform(STATE)):
+            with pytest.raises(ApiError) as refusal:
+                await refused
+            assert refusal.value.code is ErrorCode.STALE_CONTROLLER_EPOCH
+        assert it.service.calls == ["lead 5.7"]
+
+
+@pytest.mark.requirement("D5")
+async def test_a_request_for_an_earlier_life_of_the_broker_is_refused(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as it:
+        earlier = it.broker.broker_epoch - 1
+        for refused in (
+            it.order(STATE, broker_epoch=earlier, controller_epoch=9),
+            it.stop(stopping(), broker_epoch=earlier),
+            it.inform(broker_epoch=earlier),
+        ):
+            with pytest.raises(ApiError) as refusal:
+                await refused
+            assert refusal.value.code is ErrorCode.STALE_BROKER_EPOCH
+        assert await it.order(STATE) is ErrorCode.NONE, "the controller epoch of a refused request is not believed"
+
+
+async def test_a_broker_epoch_that_we_do_not_know_to_be_ours_yet_passes(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as it:
+        assert await it.order(STATE, broker_epoch=it.broker.broker_epoch + 1) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("second", "error", "call"),
+    [
+        (STATE, ErrorCode.NONE, None),
+        (evolve(STATE, leader_epoch=4, partition_epoch=9), ErrorCode.FENCED_LEADER_EPOCH, None),
+        (evolve(STATE, partition_epoch=6, isr=(1,)), ErrorCode.NONE, None),
+        (evolve(STATE, partition_epoch=8, isr=(1,)), ErrorCode.NONE, "lead 5.8"),
+        (evolve(STATE, replicas=(1, 2)), ErrorCode.NONE, "lead 5.7"),
+        (evolve(STATE, leader_epoch=6), ErrorCode.NONE, "lead 6.7"),
+        (evolve(STATE, leader_epoch=6, leader=2), ErrorCode.NONE, "follow 2 6.7"),
+        (evolve(STATE, leader_epoch=6, leader=-1), ErrorCode.NONE, "follow -1 6.7"),
+        (evolve(STATE, leader_epoch=6, topic_id="other"), ErrorCode.UNKNOWN_TOPIC_ID, None),
+    ],
+)
+async def test_what_a_partition_state_means_after_another(
+    tmp_path: Path, second: PartitionState, error: ErrorCode, call: str | None
+) -> None:
+    async with running_broker(tmp_path) as it:
+        await it.order(STATE, is_new=True)
+        assert await it.order(second) is error
+        assert it.service.calls == ["lead 5.7 new", *([call] if call is not None else [])]
+
+
+@pytest.mark.parametrize(
+    ("partition", "error", "call"),
+    [
+        (stopping(), ErrorCode.NONE, "stop"),
+        (stopping(leader_epoch=6, delete=True), ErrorCode.NONE, "delete"),
+        (stopping(leader_epoch=-2, delete=True), ErrorCode.NONE, "delete"),
+        (stopping(leader_epoch=4, delete=True), ErrorCode.FENCED_LEADER_EPOCH, None),
+        (stopping(topic_id="other", delete=True), ErrorCode.NONE, None),
+        (stopping(partition=1, delete=True), ErrorCode.NONE, "delete"),
+    ],
+)
+async def test_which_replicas_may_be_stopped(
+    tmp_path: Path, partition: StopReplicaPartition, error: ErrorCode, call: str | None
+) -> None:
+    async with running_broker(tmp_path) as it:
+        await it.order(STATE)
+        assert await it.stop(partition) is error
+        assert it.service.calls == ["lead 5.7", *([call] if call is not None else [])]
+
+
+async def test_a_stopped_replica_begins_again_but_not_under_an_earlier_epoch(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as it:
+        await it.order(STATE)
+        await it.stop(stopping(leader_epoch=6))
+        assert await it.order(STATE) is ErrorCode.FENCED_LEADER_EPOCH
+        assert await it.order(evolve(STATE, leader_epoch=6)) is ErrorCode.NONE
+        assert it.service.calls == ["lead 5.7", "stop", "lead 6.7"]
+
+
+async def test_a_deleted_replica_may_be_of_another_topic_next(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as it:
+        await it.order(STATE)
+        await it.stop(stopping(leader_epoch=-2, delete=True))
+        recreated = evolve(STATE, topic_id="other", leader_epoch=0)
+        assert await it.order(recreated, is_new=True) is ErrorCode.NONE
+        assert it.service.calls[-1] == "lead 0.7 new"
+
+
+@pytest.mark.requirement("A9")
+async def test_what_the_service_refuses_is_that_partitions_error_and_can_be_repeated(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as it:
+        it.service.failure = ErrorCode.KAFKA_STORAGE_ERROR
+        assert await it.order(STATE) is ErrorCode.KAFKA_STORAGE_ERROR
+        assert await it.stop(stopping(delete=True)) is ErrorCode.KAFKA_STORAGE_ERROR
+        it.service.failure = ErrorCode.NONE
+        assert await it.order(STATE) is ErrorCode.NONE
+        assert it.service.calls == ["lead 5.7", "delete", "lead 5.7"]
+
+
+async def test_the_controllers_requests_are_taken_one_at_a_time(tmp_path: Path) -> None:
+    async with (
+        running_broker(tmp_path) as it,
+        open_connection(TcpNetwork(), LOOPBACK, it.broker.port, client_id="controller") as second,
+    ):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(it.order, STATE)
+            nursery.start_soon(Fixture(it.service, it.broker, second).order, evolve(STATE, partition=1))
+        assert it.service.calls == ["lead 5.7", "lead 5.7"]
+
+
+async def test_metadata_is_the_latest_that_the_controller_told(tmp_path: Path) -> None:
+    brokers = tuple(BrokerEndpoint(b, LOOPBACK, 9000 + b, rack=None) for b in (1, 2))
+    other = state_of(topic="u", topic_id="id-of-u", partition=1)
+    async with running_broker(tmp_path) as it:
+        await it.inform(STATE, other, live_brokers=brokers)
+        await it.inform(evolve(STATE, leader_epoch=4, leader=2))
+        everything = await it.connection.call(MetadataRequest())
+        assert (everything.controller, everything.controller_epoch) == (CONTROLLER, 3)
+        assert everything.brokers == brokers
+        assert everything.partitions == (STATE, other)
+        assert (await it.connection.call(MetadataRequest(("u", "v")))).partitions == (other,)
+
+        await it.inform(evolve(STATE, topic_id="recreated", leader_epoch=0), evolve(other, leader=-2))
+        [recreated] = (await it.connection.call(MetadataRequest())).partitions
+        assert recreated.topic_id == "recreated"
+        assert it.service.calls == ["metadata [1, 2]"] * 3
