@@ -1,13 +1,14 @@
 """The controller of a partitioned, replicated cluster: its decisions, and the service that takes them.
 
 `run` it in a trio nursery or `run_asyncio` it in an asyncio program. Its decisions are pure (`controller.elections`,
-`controller.reassignment`, the state tables), its events are handled by generators of rounds (`controller.handlers`), and
-`controller.round_runner` alone commits, applies and publishes.
+`controller.reassignment`, the state tables), its events are handled by generators of rounds (`controller.handlers`),
+and `controller.round_runner` alone commits, applies and publishes.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from controller.asyncio_host import run_asyncio
@@ -27,10 +28,8 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     # Lazily, so that the command's help does not wait for trio and kazoo.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(_HOMES[name]), name)

@@ -91,7 +91,7 @@ class AdminClient:
         raise ClusterUnreachable(self._nobody())
 
     async def read_trace(self, controller: BrokerEndpoint, sequence: int, max_wait_ms: int) -> CommitTraceResponse:
-        """Return what one controller committed from `sequence` on, waiting for more. Raises WireError if it is gone."""
+        """Return what a controller committed from `sequence` on, waiting for more. Raises WireError if it is gone."""
         request = CommitTraceRequest(sequence, max_wait_ms)
         return await self._call((controller.host, controller.port), request)
 
@@ -127,7 +127,7 @@ class AdminClient:
         return f"no active controller was found through {asked}: is a broker running there?"
 
     async def _call(self, address: Address, request: Request[R]) -> R:
-        """Ask one node, on a connection of its own: requests are rare, and nothing has to be kept alive between them."""
+        """Ask one node, on a connection of its own: requests are rare, so nothing is kept alive between them."""
         host, port = address
         timeout = self.timeout
         async with open_connection(self.network, host, port, client_id="admin", connect_timeout=timeout) as connection:
@@ -148,9 +148,9 @@ async def open_admin(
     network: Network | None = None,
     timeout: float = 30.0,  # noqa: ASYNC109  of each call, not of the whole block
 ) -> AsyncIterator[AdminClient]:
-    """Open an admin client that finds the controller through brokers or controllers at `bootstrap`, or through ZooKeeper.
+    """Open an admin client that finds the controller through nodes at `bootstrap`, or through ZooKeeper.
 
-    `timeout`, in seconds, is that of each call. Raises StoreUnavailable if ZooKeeper is asked for and cannot be reached.
+    `timeout`, in seconds, is that of each call. Raises StoreUnavailable if ZooKeeper cannot be reached.
     """
     network = network or TcpNetwork()
     if zookeeper_connect is None:

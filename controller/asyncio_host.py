@@ -25,8 +25,8 @@ async def run_asyncio(
 ) -> None:
     """Run a controller until the awaiting task is cancelled; then it resigns, and only then this returns.
 
-    `on_started` is called in the event loop's thread once it listens. `options` are those of `controller.run`, and so are the
-    exceptions raised.
+    `on_started` is called in the event loop's thread once it listens. `options` are those of `controller.run`, and so
+    are the exceptions raised.
     """
     guest = _GuestRun.of(asyncio.get_running_loop())
     await guest.run(partial(_run, config, on_started, options))
@@ -88,7 +88,7 @@ class _GuestRun:
             self._ready.set()
             await trio.sleep_forever()
 
-    def _done(self, outcome: object) -> None:
+    def _done(self, _outcome: object) -> None:
         assert self._ended is not None, "the run was started"
         self._ended.set_result(None)
 

@@ -1,9 +1,10 @@
 """What waits for one broker, merged: bounded by what exists, not by what happened.
 
-While one request is in flight everything else merges here by (topic id, partition). The newest state in line of authority
-(controller epoch, leader epoch, partition epoch) wins; isNew and delete are sticky. A StopReplica that deletes is never absorbed by
-a later LeaderAndIsr for the same name, or a recreated partition would lose its new log: it goes first, in a request of its own.
-The list of live brokers goes before any LeaderAndIsr; then LeaderAndIsr, UpdateMetadata, StopReplica.
+While one request is in flight everything else merges here by (topic id, partition). The newest state in line of
+authority (controller epoch, leader epoch, partition epoch) wins; isNew and delete are sticky. A StopReplica that
+deletes is never absorbed by a later LeaderAndIsr for the same name, or a recreated partition would lose its new log: it goes
+first, in a request of its own. The list of live brokers goes before any LeaderAndIsr; then LeaderAndIsr,
+UpdateMetadata, StopReplica.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class BrokerBacklog:
         """Merge a publication in."""
         match publication:
             case TellLeaderAndIsr(state=state, is_new=is_new):
-                self._add_leader_and_isr(state, is_new)
+                self._add_leader_and_isr(state, is_new=is_new)
             case TellMetadata(partitions=partitions, live_brokers=live):
                 self._add_metadata(partitions, live)
             case TellStopReplica(partition=partition):
@@ -82,7 +83,7 @@ class BrokerBacklog:
 
     # --- merging ------------------------------------------------------------------------------------------------
 
-    def _add_leader_and_isr(self, state: PartitionState, is_new: bool) -> None:
+    def _add_leader_and_isr(self, state: PartitionState, *, is_new: bool) -> None:
         key = state.topic, state.partition
         self._first_stops += [stop for stop in self._stops.pop(key, {}).values() if stop.delete]
         waiting = self._leader_and_isr.get(key)

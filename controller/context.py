@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import assert_never
 
 import structlog
 from attrs import define, field, frozen
@@ -41,7 +41,8 @@ class KnownTopic:
 class ControllerContext:
     """The memory of one controllership.
 
-    `controller` is where it listens, `epoch` the controller epoch, `epoch_version` the dataVersion of `/controller_epoch` which fences every write.
+    `controller` is where it listens, `epoch` the controller epoch, `epoch_version` the dataVersion of
+    `/controller_epoch`, which fences every write.
     """
 
     controller: BrokerEndpoint
@@ -119,13 +120,23 @@ class ControllerContext:
 
     def apply(self, fact: Fact) -> None:
         """Take a fact that was committed or observed."""
-        _APPLY[type(fact)](self, fact)
-
-    def _broker_registered(self, fact: facts.BrokerRegistered) -> None:
-        self.brokers[fact.registration.id] = fact.registration
-
-    def _broker_gone(self, fact: facts.BrokerGone) -> None:
-        self.brokers.pop(fact.broker_id, None)
+        match fact:
+            case facts.BrokerRegistered():
+                self.brokers[fact.registration.id] = fact.registration
+            case facts.BrokerGone():
+                self.brokers.pop(fact.broker_id, None)
+            case facts.TopicWritten():
+                self._topic_written(fact)
+            case facts.TopicGone():
+                self._topic_gone(fact)
+            case facts.LeadershipWritten():
+                self.leadership[fact.tp] = fact.leadership
+            case facts.PartitionMoved():
+                self._partition_moved(fact)
+            case facts.ReplicaMoved():
+                self._replica_moved(fact)
+            case _:
+                assert_never(fact)
 
     def _topic_written(self, fact: facts.TopicWritten) -> None:
         known = self.topics.get(fact.name)
@@ -161,9 +172,6 @@ class ControllerContext:
             self.leadership.pop(tp, None)
             self.partition_phases.pop(tp, None)
 
-    def _leadership_written(self, fact: facts.LeadershipWritten) -> None:
-        self.leadership[fact.tp] = fact.leadership
-
     def _partition_moved(self, fact: facts.PartitionMoved) -> None:
         before = self.partition_phases.get(fact.tp, PartitionPhase.NON_EXISTENT)
         if fact.phase not in PARTITION_TRANSITIONS[before]:
@@ -187,14 +195,3 @@ class ControllerContext:
             self.replica_phases.pop(fact.replica, None)
         else:
             self.replica_phases[fact.replica] = fact.phase
-
-
-_APPLY: Mapping[type[Fact], Any] = {
-    facts.BrokerRegistered: ControllerContext._broker_registered,
-    facts.BrokerGone: ControllerContext._broker_gone,
-    facts.TopicWritten: ControllerContext._topic_written,
-    facts.TopicGone: ControllerContext._topic_gone,
-    facts.LeadershipWritten: ControllerContext._leadership_written,
-    facts.PartitionMoved: ControllerContext._partition_moved,
-    facts.ReplicaMoved: ControllerContext._replica_moved,
-}

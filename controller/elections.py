@@ -18,8 +18,8 @@ from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
 class Candidate:
     """A partition that needs a leader.
 
-    `replicas` is the order of preference (the target replicas for a reassignment), `online` those of them whose broker is
-    live, `leadership` what is in force.
+    `replicas` is the order of preference (the target replicas for a reassignment), `online` those of them whose broker
+    is live, `leadership` what is in force.
     """
 
     tp: TopicPartition

@@ -18,7 +18,6 @@ from transport.store import paths
 from transport.store.protocol import MetadataStore, ensure_paths
 from transport.store.zookeeper import open_zookeeper
 
-
 OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
 """Opens a session with a metadata store."""
 

@@ -1,7 +1,7 @@
 """Drives the rounds of an event against the store, the context and the channels.
 
-For each chunk of a change: commit (fenced by the version of `/controller_epoch`), apply, publish. Memory never runs ahead of
-the store, and brokers never hear of what is not durable.
+For each chunk of a change: commit (fenced by the version of `/controller_epoch`), apply, publish. Memory never runs
+ahead of the store, and brokers never hear of what is not durable.
 """
 
 from __future__ import annotations

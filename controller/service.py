@@ -1,8 +1,9 @@
 """The controller as a running service: the event queue, what feeds it, and the office it may hold.
 
-Every change of the store, every request and every answer of a broker becomes an event of one queue. What it takes to hold office
-(context, channels, round runner) exists only while it is held and is thrown away with it; a fault or a lost connection costs
-the office, never memory that disagrees with the store: the next controllership, ours or another's, loads afresh.
+Every change of the store, every request and every answer of a broker becomes an event of one queue. What it takes to
+hold office (context, channels, round runner) exists only while it is held and is thrown away with it; a fault or a lost
+connection costs the office, never memory that disagrees with the store: the next controllership, ours or another's,
+loads afresh.
 """
 
 from __future__ import annotations
@@ -46,7 +47,6 @@ from transport.store.commit import Fenced
 from transport.store.protocol import (
     MetadataStore,
     SessionChanged,
-    SessionExpired,
     SessionState,
     StoreError,
     StoreEvent,
@@ -145,8 +145,13 @@ class ControllerService:
             case LeaderAndIsrResponse() | StopReplicaResponse():
                 for item in response.partitions:
                     if item.error is not ErrorCode.NONE:
-                        log.warning("broker refused", api=api, broker=broker_id, partition=f"{item.topic}-{item.partition}",
-                                    error=item.error.name)
+                        log.warning(
+                            "broker refused",
+                            api=api,
+                            broker=broker_id,
+                            partition=f"{item.topic}-{item.partition}",
+                            error=item.error.name,
+                        )
             case ApiError():
                 log.warning("broker refused", api=api, broker=broker_id, error=str(response))
 
@@ -241,8 +246,12 @@ class ControllerService:
         )
         self._office = Office(won, context, channels, RoundRunner(self.store, context, channels, self.observer))
         await self._office.runner.run("Failover", failover(context, dispatch.new_ids(self.host)))
-        log.info("in office", controller=self.config.controller_id, brokers=sorted(context.brokers),
-                 partitions=len(context.partition_phases))
+        log.info(
+            "in office",
+            controller=self.config.controller_id,
+            brokers=sorted(context.brokers),
+            partitions=len(context.partition_phases),
+        )
 
     def _leave(self, event: ControllerEvent) -> None:
         """Give up the office without touching the store; `event`, if it is a request, is answered."""

@@ -1,4 +1,7 @@
-"""The command `klamm`: nouns, then verbs. Its help loads nothing but click; each noun's module is loaded when it is used."""
+"""The command `klamm`: nouns, then verbs.
+
+Its help loads nothing but click; each noun's module is loaded when it is used.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final
+from functools import wraps
+from typing import Final
 
 import click
 from attrs import frozen
@@ -30,24 +31,33 @@ class Cluster:
         )
 
 
-def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+_OPTIONS: Final = (
+    click.option(
+        "--bootstrap-server",
+        default=DEFAULT_BOOTSTRAP,
+        show_default=True,
+        metavar="HOST:PORT,...",
+        help="Brokers or controllers to ask first.",
+    ),
+    click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="Find the controller through ZooKeeper instead."),
+    click.option("--timeout", default=30.0, show_default=True, metavar="SECONDS", help="How long to try."),
+)
+
+
+def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `Cluster`, passed to it as `cluster`."""
 
-    @click.option("--bootstrap-server", default=DEFAULT_BOOTSTRAP, show_default=True, metavar="HOST:PORT,...",
-                  help="Brokers or controllers to ask first.")
-    @click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="Find the controller through ZooKeeper instead.")
-    @click.option("--timeout", default=30.0, show_default=True, metavar="SECONDS", help="How long to try.")
-    def with_cluster(bootstrap_server: str, zookeeper: str | None, timeout: float, **options: Any) -> Any:
+    @wraps(command)
+    def with_cluster(*, bootstrap_server: str, zookeeper: str | None, timeout: float, **options: object) -> None:
         parse_addresses(bootstrap_server)
-        return command(cluster=Cluster(bootstrap_server, zookeeper, timeout), **options)
+        command(cluster=Cluster(bootstrap_server, zookeeper, timeout), **options)
 
-    with_cluster.__doc__ = command.__doc__
-    with_cluster.__name__ = command.__name__
-    with_cluster.__click_params__ = [*with_cluster.__click_params__, *getattr(command, "__click_params__", [])]  # type: ignore[attr-defined]
+    for option in reversed(_OPTIONS):
+        with_cluster = option(with_cluster)
     return with_cluster
 
 
-def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
+def output_option(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command `-o table|json`."""
     return click.option(
         "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."

@@ -18,24 +18,46 @@ BATCH = 100
 
 def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
     """Give a command the brokers to ask first."""
-    return click.option("--bootstrap-server", default=DEFAULT_BOOTSTRAP, show_default=True, metavar="HOST:PORT,...",
-                        help="Brokers to ask first.")(command)
+    return click.option(
+        "--bootstrap-server",
+        default=DEFAULT_BOOTSTRAP,
+        show_default=True,
+        metavar="HOST:PORT,...",
+        help="Brokers to ask first.",
+    )(command)
+
+
+def timeout_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command a limit to its patience."""
+    return click.option(
+        "--timeout",
+        default=10.0,
+        show_default=True,
+        metavar="SECONDS",
+        help="How long to try while there is no leader.",
+    )(command)
 
 
 @click.command()
 @click.argument("topic")
 @click.option("--partition", default=0, show_default=True)
-@click.option("--acks", type=click.Choice(["all", "1"]), default="all", show_default=True,
-              help="Wait for the whole ISR or for the leader alone.")
+@click.option(
+    "--acks",
+    type=click.Choice(["all", "1"]),
+    default="all",
+    show_default=True,
+    help="Wait for the whole ISR or for the leader alone.",
+)
 @bootstrap_option
-def produce(topic: str, partition: int, acks: str, bootstrap_server: str) -> None:
+@timeout_option
+def produce(topic: str, partition: int, acks: str, bootstrap_server: str, timeout: float) -> None:
     """Write each line of standard input to TOPIC as a record."""
 
     async def work() -> int:
         async with Producer(TcpNetwork(), parse_addresses(bootstrap_server), host=Host()) as producer:
             sent = 0
             while lines := await trio.to_thread.run_sync(_read_lines, abandon_on_cancel=True):
-                await producer.send(topic, partition, lines, acks=-1 if acks == "all" else 1)
+                await producer.send(topic, partition, lines, acks=-1 if acks == "all" else 1, give_up_after=timeout)
                 sent += len(lines)
             return sent
 
@@ -57,16 +79,17 @@ def _read_lines() -> list[bytes]:
 @click.option("--from-offset", default=0, show_default=True)
 @click.option("--follow", is_flag=True, help="Wait for more at the end.")
 @bootstrap_option
-def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstrap_server: str) -> None:
+@timeout_option
+def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstrap_server: str, timeout: float) -> None:
     """Print the records of TOPIC as lines."""
 
     async def work() -> None:
         async with Consumer(TcpNetwork(), parse_addresses(bootstrap_server), host=Host()) as consumer:
             if follow:
-                async for _, value in consumer.records(topic, partition, from_offset):
+                async for _, value in consumer.records(topic, partition, from_offset, give_up_after=timeout):
                     click.echo(value)
             else:
-                for value in await consumer.read_all(topic, partition, from_offset):
+                for value in await consumer.read_all(topic, partition, from_offset, give_up_after=timeout):
                     click.echo(value)
 
     run(work, GaveUp)

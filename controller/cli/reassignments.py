@@ -28,8 +28,13 @@ def reassignment() -> None:
 
 
 @reassignment.command()
-@click.option("--reassignment-json-file", "file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help='{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[4,5,6]}]}')
+@click.option(
+    "--reassignment-json-file",
+    "file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[4,5,6]}]}',
+)
 @cluster_options
 def execute(cluster: Cluster, file: Path) -> None:
     """Begin the moves in a file and wait until they are done. Ctrl-C stops the waiting, not the moves."""
@@ -72,7 +77,13 @@ def _without(
 async def wait_for(admin: AdminClient, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
     """Show progress on stderr until every move has ended: a bar on a terminal, else a line whenever there is news."""
     console = Console(stderr=True)
-    columns = (TextColumn("moved"), MofNCompleteColumn(), BarColumn(20), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (
+        TextColumn("moved"),
+        MofNCompleteColumn(),
+        BarColumn(20),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task("", total=len(targets))
         told = ""
@@ -92,9 +103,13 @@ async def _report(
     for tp in status.complete:
         click.echo(f"{tp}: complete")
     for tp, replicas in status.other:
-        click.echo(f"{tp}: ended with replicas {list(replicas)}: cancelled, or moved elsewhere by somebody else", err=True)
+        click.echo(
+            f"{tp}: ended with replicas {list(replicas)}: cancelled, or moved elsewhere by somebody else", err=True
+        )
     for move in status.ongoing:
-        click.echo(f"{move.topic}-{move.partition}: not complete, goes on by itself: see `klamm reassignment list`", err=True)
+        click.echo(
+            f"{move.topic}-{move.partition}: not complete, goes on by itself: see `klamm reassignment list`", err=True
+        )
     if status.ongoing:
         return INTERRUPTED
     return 1 if refused or status.other else 0
@@ -117,5 +132,7 @@ def list_(cluster: Cluster, output: str) -> None:
     elif not ongoing:
         click.echo("no reassignment is under way")
     else:
-        rows = [(f"{m.topic}-{m.partition}", m.replicas, m.adding_replicas, m.removing_replicas, m.isr) for m in ongoing]
+        rows = [
+            (f"{m.topic}-{m.partition}", m.replicas, m.adding_replicas, m.removing_replicas, m.isr) for m in ongoing
+        ]
         print_table(["partition", "replicas", "adding", "removing", "isr"], rows)

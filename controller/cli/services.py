@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -28,14 +30,24 @@ FIRST_BROKER_PORT = 9091
 
 def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
     """Give a command the address of ZooKeeper."""
-    return click.option("--zookeeper", default="127.0.0.1:2181", show_default=True, metavar="HOST:PORT/CHROOT",
-                        help="The metadata store.")(command)
+    return click.option(
+        "--zookeeper",
+        default="127.0.0.1:2181",
+        show_default=True,
+        metavar="HOST:PORT/CHROOT",
+        help="The metadata store.",
+    )(command)
 
 
 def session_option(command: click.decorators.FC) -> click.decorators.FC:
     """Give a command the session time-out."""
-    return click.option("--session-timeout", default=18_000, show_default=True, metavar="MS",
-                        help="How long ZooKeeper waits before it gives this process up.")(command)
+    return click.option(
+        "--session-timeout",
+        default=18_000,
+        show_default=True,
+        metavar="MS",
+        help="How long ZooKeeper waits before it gives this process up.",
+    )(command)
 
 
 # --- klamm controller -------------------------------------------------------------------------------------------
@@ -63,7 +75,30 @@ def run_controller(controller_id: int, host: str, port: int, zookeeper: str, ses
             service = await nursery.start(klamm.run, config)
             click.echo(f"controller {controller_id} listens on {service.endpoint.host}:{service.endpoint.port}")
 
-    run(work)
+    _serve(work, host, port)
+
+
+def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected: type[Exception]) -> None:
+    """Run a service; say in one line that its address is in use."""
+
+    async def listening() -> None:
+        try:
+            await work()
+        except* OSError as group:
+            in_use = [error for error in _leaves(group) if error.errno == errno.EADDRINUSE]
+            if in_use:
+                raise click.ClickException(f"port {port} of {host} is in use: name another with --port") from None
+            raise
+
+    run(listening, *expected)
+
+
+def _leaves(group: BaseExceptionGroup[OSError]) -> Iterator[OSError]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
 
 
 # --- klamm broker -----------------------------------------------------------------------------------------------
@@ -79,8 +114,12 @@ def broker() -> None:
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", type=int, show_default="9091 + id")
 @click.option("--rack")
-@click.option("--log-dir", type=click.Path(path_type=Path), show_default="klamm-data/broker-ID",
-              help="Where the partitions' logs are kept.")
+@click.option(
+    "--log-dir",
+    type=click.Path(path_type=Path),
+    show_default="klamm-data/broker-ID",
+    help="Where the partitions' logs are kept.",
+)
 @click.option("--min-insync-replicas", default=1, show_default=True)
 @click.option("--replica-fetch-max-bytes", default=1024 * 1024, show_default=True)
 @click.option("--replica-fetch-wait-max-ms", default=500, show_default=True)
@@ -100,13 +139,16 @@ def run_broker(
     )
 
     async def work() -> None:
-        async with open_zookeeper(zookeeper, session_timeout_ms=session_timeout) as store, trio.open_nursery() as nursery:
+        async with (
+            open_zookeeper(zookeeper, session_timeout_ms=session_timeout) as store,
+            trio.open_nursery() as nursery,
+        ):
             nursery.start_soon(until_signal, nursery.cancel_scope)
             serving = partial(run_reference_broker, config, store=store, network=TcpNetwork(), host=Host())
             handle = await nursery.start(serving)
             click.echo(f"broker {broker_id} listens on {config.host}:{handle.port}")
 
-    run(work, BrokerIdInUse, WrongLogDir)
+    _serve(work, config.host, config.port, BrokerIdInUse, WrongLogDir)
 
 
 @broker.command(name="list")

@@ -20,8 +20,11 @@ def topic() -> None:
 @click.argument("name")
 @click.option("--partitions", default=1, show_default=True, help="How many partitions.")
 @click.option("--replication-factor", default=1, show_default=True, help="How many replicas each has.")
-@click.option("--replica-assignment", metavar="1:2:3,4:5:6",
-              help="The brokers of each partition, preferred leader first, instead of counts.")
+@click.option(
+    "--replica-assignment",
+    metavar="1:2:3,4:5:6",
+    help="The brokers of each partition, preferred leader first, instead of counts.",
+)
 @cluster_options
 def create(
     cluster: Cluster, name: str, partitions: int, replication_factor: int, replica_assignment: str | None

@@ -19,7 +19,9 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
     broker = context.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {request.broker_id} is registered under another epoch")
-    verdicts = {TopicPartition(item.topic, item.partition): _judge(context, request, item) for item in request.partitions}
+    verdicts = {
+        TopicPartition(item.topic, item.partition): _judge(context, request, item) for item in request.partitions
+    }
     wanted = {tp: verdict for tp, verdict in verdicts.items() if isinstance(verdict, LeaderAndIsr)}
     refused = yield from change("ISR", [_step(context, tp, new) for tp, new in wanted.items()])
     stale = [tp for step in refused for tp in step.subjects]
@@ -31,7 +33,7 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
 
 def _step(context: ControllerContext, tp: TopicPartition, new: LeaderAndIsr) -> Step:
     metadata = TellMetadata(None, (context.describe(tp, leadership=new),))
-    return leadership_step(context, tp, new, (metadata,))
+    return leadership_step(tp, new, (metadata,))
 
 
 def _response(
@@ -64,13 +66,17 @@ def _judge(
         return ErrorCode.UNKNOWN_TOPIC_ID
     if current is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return _epoch_error(request.broker_id, item, current) or _isr_error(context, tp, item, current) or evolve(
-        current,
-        leader=request.broker_id,
-        isr=item.new_isr,
-        partition_epoch=current.partition_epoch + 1,
-        controller_epoch=context.epoch,
-        leader_recovery_state=LeaderRecoveryState(item.leader_recovery_state),
+    return (
+        _epoch_error(request.broker_id, item, current)
+        or _isr_error(context, tp, item, current)
+        or evolve(
+            current,
+            leader=request.broker_id,
+            isr=item.new_isr,
+            partition_epoch=current.partition_epoch + 1,
+            controller_epoch=context.epoch,
+            leader_recovery_state=LeaderRecoveryState(item.leader_recovery_state),
+        )
     )
 
 

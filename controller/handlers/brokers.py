@@ -92,6 +92,8 @@ def brokers_failed(context: ControllerContext, ids: Sequence[int]) -> Rounds[Non
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     affected = context.partitions_on(ids)
     leaderless = [tp for tp in affected if tp in context.leadership and context.leadership[tp].leader in ids]
-    yield from change("offline", [Step((tp,), facts=(PartitionMoved(tp, PartitionPhase.OFFLINE),)) for tp in leaderless])
+    yield from change(
+        "offline", [Step((tp,), facts=(PartitionMoved(tp, PartitionPhase.OFFLINE),)) for tp in leaderless]
+    )
     yield from leadership.bring_online(context)
     yield from leadership.take_offline(context, affected, ids)

@@ -22,7 +22,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     brokers = yield from read_brokers()
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     names = yield from children(paths.TOPICS, watch=True)
-    yield from load_topics(context, names, new_ids)
+    yield from load_topics(names, new_ids)
     yield from _load_states(context)
     # Who is alive goes out before any LeaderAndIsr that names a leader (KAFKA-4443).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])

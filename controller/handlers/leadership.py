@@ -38,7 +38,9 @@ class ControllerMoved(Exception):
 Decide = Callable[[Sequence[TopicPartition]], list[Step]]
 
 
-def write_leadership(context: ControllerContext, name: str, tps: Iterable[TopicPartition], decide: Decide) -> Rounds[None]:
+def write_leadership(
+    context: ControllerContext, name: str, tps: Iterable[TopicPartition], decide: Decide
+) -> Rounds[None]:
     """Run `decide` over partitions as the round `name`, and again over those whose state had changed.
 
     Raises ControllerMoved if a later controller wrote one of them.
@@ -81,7 +83,6 @@ def decode_states(
 
 
 def leadership_step(
-    context: ControllerContext,
     tp: TopicPartition,
     leadership: LeaderAndIsr,
     publications: Sequence[Publication],
@@ -142,7 +143,7 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
         states = yield from read(paths.partition_state(tp) for tp in pending)
         yield from _adopt(context, pending, states)
         steps = [
-            _creation(context, tp, parent is None)
+            _creation(context, tp, without_parent=parent is None)
             for tp, parent, state in zip(pending, parents, states, strict=True)
             if state is None
         ]
@@ -156,9 +157,7 @@ def _create_parents(topics: Sequence[str]) -> Rounds[None]:
     yield from change("parents", [Step(writes=(Create(paths.topic_partitions(name)),)) for name in missing])
 
 
-def _adopt(
-    context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]
-) -> Rounds[None]:
+def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]) -> Rounds[None]:
     steps = []
     for tp, state in decode_states(context, tps, znodes):
         phase = PartitionPhase.ONLINE if context.is_online(state.leader) else PartitionPhase.OFFLINE
@@ -166,7 +165,7 @@ def _adopt(
     yield from change("adopt", steps)
 
 
-def _creation(context: ControllerContext, tp: TopicPartition, without_parent: bool) -> Step:
+def _creation(context: ControllerContext, tp: TopicPartition, *, without_parent: bool) -> Step:
     online = context.online(context.assignment(tp).replicas)
     leadership = elections.initial(online, context.epoch)
     assert leadership is not None, "partitions without a live replica were left out"
@@ -189,9 +188,7 @@ def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> 
         result = elections.elect(candidates(context, pending), elections.offline, context.epoch)
         for candidate in result.failed:
             log.warning("no leader: no member of the ISR is alive", partition=str(candidate.tp))
-        return [
-            leadership_step(context, c.tp, new, tell(context, c.tp, new, c.online)) for c, new in result.elected
-        ]
+        return [leadership_step(c.tp, new, tell(context, c.tp, new, c.online)) for c, new in result.elected]
 
     yield from write_leadership(context, "elect", [tp for tp in tps if tp in context.leadership], decide)
 
@@ -221,4 +218,4 @@ def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int])
     if leadership is None:
         return Step((tp,), facts=tuple(moved), publications=(TellMetadata(None, (context.describe(tp),)),))
     others = [r for r in replicas if r not in gone]
-    return leadership_step(context, tp, leadership, tell(context, tp, leadership, others), *moved)
+    return leadership_step(tp, leadership, tell(context, tp, leadership, others), *moved)

@@ -25,7 +25,7 @@ from attrs import evolve
 
 from controller import elections
 from controller.context import ControllerContext
-from controller.facts import Fact, ReplicaMoved, TopicGone, TopicWritten
+from controller.facts import ReplicaMoved, TopicGone, TopicWritten
 from controller.handlers.leadership import leadership_step, refresh, tell, write_leadership
 from controller.reassignment import completed, is_caught_up, reassign_to
 from controller.replica_states import ReplicaPhase
@@ -90,7 +90,7 @@ def _write_assignments(
     wanted: Callable[[TopicPartition], ReplicaAssignment],
     alongside: Alongside,
 ) -> Rounds[None]:
-    """Write assignments where they differ, one step per topic; a topic that changed meanwhile is read and done again."""
+    """Write assignments where they differ, a step per topic; a topic that changed meanwhile is read and done again."""
     pending = list(tps)
     while pending:
         by_topic: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)
@@ -129,7 +129,8 @@ def _topic_step(
 def drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> Step | None:
     """Return how the replicas leave that an override or a cancel abandons, None if there are none.
 
-    Their leaving the ISR, and a leader among those that stay, go into the multi that stores the new target (KAFKA-14808).
+    Their leaving the ISR, and a leader among those that stay, go into the multi that stores the new target
+    (KAFKA-14808).
     """
     dropped = tuple(r for r in context.assignment(tp).replicas if r not in new.replicas)
     current = context.leadership.get(tp)
@@ -140,7 +141,7 @@ def drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment)
     leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
     stop = TellStopReplica(dropped, _stop(context, tp, leadership, delete=True))
     told = tell(context, tp, leadership, new.replicas, assignment=new)
-    return leadership_step(context, tp, leadership, (*told, stop))
+    return leadership_step(tp, leadership, (*told, stop))
 
 
 def nothing(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> None:
@@ -179,7 +180,7 @@ def _bring_in(context: ControllerContext, tps: Sequence[TopicPartition]) -> Roun
             assignment = context.assignment(tp)
             leadership = elections.next_epoch(context.leadership[tp], context.epoch)
             told = tell(context, tp, leadership, assignment.replicas, new=assignment.adding_replicas)
-            steps.append(leadership_step(context, tp, leadership, told))
+            steps.append(leadership_step(tp, leadership, told))
         return steps
 
     yield from write_leadership(context, "A1", tps, bump)
@@ -234,9 +235,7 @@ def _lead_inside_target(context: ControllerContext, tps: Sequence[TopicPartition
 
 def _told_target(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr) -> Step:
     target = completed(context.assignment(tp))
-    return leadership_step(
-        context, tp, leadership, tell(context, tp, leadership, target.replicas, assignment=target)
-    )
+    return leadership_step(tp, leadership, tell(context, tp, leadership, target.replicas, assignment=target))
 
 
 def _target_candidate(context: ControllerContext, tp: TopicPartition) -> elections.Candidate:
@@ -259,7 +258,7 @@ def _retire(context: ControllerContext, tp: TopicPartition) -> Step:
     if shrunk is None:
         return Step((tp,), facts=moved, publications=(stop,))
     told = tell(context, tp, leadership, target.replicas, assignment=target)
-    return leadership_step(context, tp, leadership, (*told, stop), *moved)
+    return leadership_step(tp, leadership, (*told, stop), *moved)
 
 
 _LAST_PHASES = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL, ReplicaPhase.NON_EXISTENT)

@@ -35,7 +35,7 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
     gone = [name for name in context.topics if name not in set(listed)]
     yield from change("gone", [Step(facts=(TopicGone(name),)) for name in gone])
     new = [name for name in listed if name not in context.topics]
-    yield from load_topics(context, new, new_ids)
+    yield from load_topics(new, new_ids)
     yield from start_partitions(context, [tp for tp in context.partitions() if tp.topic in set(new)])
 
 
@@ -54,7 +54,7 @@ def partition_modifications(context: ControllerContext, name: str) -> Rounds[Non
     yield from start_partitions(context, [TopicPartition(name, p) for p in added])
 
 
-def load_topics(context: ControllerContext, names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
+def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
     """Read topics, watch them, and write an id into those that have none (KAFKA-12835)."""
     znodes = yield from read((paths.topic(name) for name in names), watch=True)
     ids = iter(new_ids)

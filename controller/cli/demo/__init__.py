@@ -22,8 +22,13 @@ from controller.cli.running import configure_logs, run
 
 
 @click.command()
-@click.option("--store", type=click.Choice(["zookeeper", "memory"]), default="zookeeper", show_default=True,
-              help="Processes on a development ZooKeeper, or one process without Java.")
+@click.option(
+    "--store",
+    type=click.Choice(["zookeeper", "memory"]),
+    default="zookeeper",
+    show_default=True,
+    help="Processes on a development ZooKeeper, or one process without Java.",
+)
 @click.option("--kill-controller", is_flag=True, help="Kill the active controller in the middle of the move.")
 def demo(store: str, kill_controller: bool) -> None:
     """Run six brokers and two controllers, and move a partition from {1,2,3} to {4,5,6} while records are written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -175,7 +176,7 @@ def _row_faults(table: Sequence[Row]) -> list[str]:
     zxids = [row.zxid for row in table]
     if zxids != sorted(set(zxids)):
         faults.append(f"the zxids do not rise: {zxids}")
-    for before, after in zip(table, table[1:], strict=False):
+    for before, after in pairwise(table):
         waits_for_data = before.stage in {Stage.INITIAL, Stage.BRING_IN}
         if waits_for_data and after.acknowledged - before.acknowledged < BETWEEN_ROWS:
             faults.append(f"fewer than {BETWEEN_ROWS} records were acknowledged before row {after.stage.value}")

@@ -1,8 +1,8 @@
 """The rows RS / AR / RR / leader / ISR of a move, taken from the controllers' commit traces.
 
 A partition that moves from ORS to TRS goes through six stages, told apart by its state alone; a row is the first
-commit of its stage (of the first stage, the last before the move). ISR growth in between makes no row, and neither does a
-new controller that finds what the last one left: a stage is entered once.
+commit of its stage (of the first stage, the last before the move). ISR growth in between makes no row, and neither does
+a new controller that finds what the last one left: a stage is entered once.
 """
 
 from __future__ import annotations
@@ -75,7 +75,10 @@ def _is_first(stage: Stage, state: PartitionState, found: dict[Stage, Row]) -> b
     if known is None:
         return True
     # U1 enters the stage under the old leader epoch, A1 and A2 complete it: the row shows what A2 published.
-    return stage is Stage.BRING_IN and known.state.leader_epoch == found[Stage.INITIAL].state.leader_epoch < state.leader_epoch
+    return (
+        stage is Stage.BRING_IN
+        and known.state.leader_epoch == found[Stage.INITIAL].state.leader_epoch < state.leader_epoch
+    )
 
 
 def _row(stage: Stage, state: PartitionState, item: Seen) -> Row:
