@@ -1,0 +1,241 @@
+"""A ZooKeeper session held by kazoo's client, seen from trio.
+
+Kazoo connects, keeps the session alive and reconnects in a thread of its own. Replies, watches and changes of state
+are taken in that thread, in the order in which the connection delivers them, and cross into trio by
+`TrioToken.run_sync_soon`, which keeps the order; what crosses after trio's end is dropped.
+
+What is private to kazoo and used here, all of it: `KazooClient._call` (send any request) and
+`ConnectionHandler._read_watch_event` (take watch events without kazoo's table of watchers, which costs an entry for
+each path, is not safe to fill from another thread, and is what kazoo empties on every disconnect).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+
+import trio
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError, UnimplementedError
+from kazoo.protocol.serialization import Watch
+from kazoo.protocol.states import KazooState, KeeperState
+from kazoo.retry import KazooRetry
+
+from transport.store.listeners import Listeners
+from transport.store.protocol import (
+    ConnectionLost,
+    SessionChanged,
+    SessionExpired,
+    SessionState,
+    StoreError,
+    StoreUnavailable,
+    WatchFired,
+    WatchKind,
+)
+
+MAX_IN_FLIGHT: Final = 64
+"""Requests under way at once. Kazoo wakes its thread through a socket that blocks when some 270 wake-ups wait."""
+
+RECONNECT_SECONDS: Final = 1.0
+"""The longest wait between two attempts to reconnect; kazoo's own default grows to an hour."""
+
+CLOSE_SECONDS: Final = 2.0
+"""How long closing waits for the server's word; without it the server ends the session at its timeout."""
+
+_WATCH_KINDS: Final = {1: WatchKind.CREATED, 2: WatchKind.DELETED, 3: WatchKind.CHANGED, 4: WatchKind.CHILDREN}
+
+# A lost connection is reported as an event, so kazoo's warnings about it are noise.
+_LOGGER: Final = logging.getLogger("klamm.kazoo")
+_LOGGER.setLevel(logging.ERROR)
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Server(NamedTuple):
+    """Where a ZooKeeper server listens."""
+
+    host: str
+    port: int
+
+
+class Request(Protocol[T_co]):
+    """What kazoo can send: the body of a request, and the decoding of its reply."""
+
+    @property
+    def type(self) -> int:
+        """The opcode."""
+
+    def serialize(self) -> bytes:
+        """Encode the body."""
+
+    def deserialize(self, buffer: bytes, offset: int) -> T_co | StoreError:
+        """Decode the reply."""
+
+
+class Reply(Generic[T]):
+    """The reply to a request under way. Kazoo sets it, from its thread, and at times more than once."""
+
+    def __init__(self, land: Callable[[Reply[T], T | StoreError], None]) -> None:
+        self._land = land
+        self._landed = trio.Event()
+        self._outcome: T | StoreError
+
+    def set(self, value: T | StoreError) -> None:
+        """Take the reply (kazoo's thread)."""
+        self._land(self, value)
+
+    def set_exception(self, error: Exception) -> None:
+        """Take the failure (kazoo's thread)."""
+        self._land(self, _translate(error))
+
+    def settle(self, outcome: T | StoreError) -> bool:
+        """Wake who waits (trio's thread); return whether this was the first time."""
+        if self._landed.is_set():
+            return False
+        self._outcome = outcome
+        self._landed.set()
+        return True
+
+    async def wait(self) -> T:
+        """Return the decoded reply, or raise the failure."""
+        await self._landed.wait()
+        if isinstance(self._outcome, StoreError):
+            raise self._outcome
+        return self._outcome
+
+
+class KazooSession:
+    """A session with ZooKeeper, from `connect` to `close`."""
+
+    def __init__(self, servers: Sequence[Server], session_timeout_ms: int) -> None:
+        self._servers = servers
+        self.listeners = Listeners()
+        self.state = SessionState.SUSPENDED
+        self.session_id = 0
+        self.connections = 0
+        self._token = trio.lowlevel.current_trio_token()
+        self._free = trio.Semaphore(MAX_IN_FLIGHT)
+        self._client = KazooClient(
+            _joined(servers),
+            timeout=session_timeout_ms / 1000,
+            connection_retry=KazooRetry(max_tries=-1, max_delay=RECONNECT_SECONDS),
+            logger=_LOGGER,
+        )
+        self._client.add_listener(self._on_state)
+        self._client._connection._read_watch_event = self._on_watch  # noqa: SLF001
+
+    @property
+    def last_zxid(self) -> int:
+        """The newest zxid that a reply brought; 0 before the first of a session."""
+        return int(self._client.last_zxid)
+
+    async def send(self, request: Request[T]) -> Reply[T]:
+        """Send a request, behind those sent before, and return without waiting for its reply.
+
+        Raises:
+            ConnectionLost: there is no connection; nothing was sent.
+            SessionExpired: there is no session; nothing was sent.
+        """
+        await self._free.acquire()
+        if self.state is not SessionState.CONNECTED:
+            self._free.release()
+            raise _refusal(self.state)
+        reply: Reply[T] = Reply(self._land)
+        self._client._call(request, reply)  # noqa: SLF001
+        return reply
+
+    async def connect(self, timeout: float) -> None:  # noqa: ASYNC109 - it is what StoreUnavailable reports
+        """Open the session.
+
+        Raises:
+            StoreUnavailable: every server refused the connection, or none opened a session within `timeout` seconds.
+        """
+        connected = trio.Event()
+        self.listeners.subscribe(lambda _: connected.set())
+        with trio.move_on_after(timeout):
+            await _require_reachable(self._servers)
+            self._client.start_async()
+            await connected.wait()
+            return
+        raise StoreUnavailable(f"ZooKeeper at {_joined(self._servers)} opened no session within {timeout} s")
+
+    async def close(self) -> None:
+        """End the session, and its ephemerals; also when cancelled, then within `CLOSE_SECONDS`."""
+        self._change(SessionState.CLOSED, self.session_id)
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await trio.to_thread.run_sync(self._stop, abandon_on_cancel=True)
+
+    def _stop(self) -> None:
+        self._client.stop()
+        self._client.close()
+
+    # --- in kazoo's thread --------------------------------------------------------------------------------------
+
+    def _cross(self, function: Callable[..., object], *args: object) -> None:
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(function, *args)
+
+    def _land(self, reply: Reply[T], outcome: T | StoreError) -> None:
+        self._cross(self._settle, reply, outcome)
+
+    def _on_watch(self, buffer: bytes, offset: int) -> None:
+        event, _ = Watch.deserialize(buffer, offset)
+        kind = _WATCH_KINDS.get(event.type)
+        if kind is not None:
+            self._cross(self.listeners.notify, WatchFired(event.path, kind))
+
+    def _on_state(self, state: str) -> None:
+        if state == KazooState.CONNECTED:
+            self._cross(self._change, SessionState.CONNECTED, self._client.client_id[0])
+        elif state == KazooState.SUSPENDED:
+            self._cross(self._change, SessionState.SUSPENDED, self.session_id)
+        elif self._client.client_state == KeeperState.EXPIRED_SESSION:
+            self._cross(self._change, SessionState.EXPIRED, self.session_id)
+        else:
+            self._cross(self._change, SessionState.CLOSED, self.session_id)
+
+    # --- in trio's thread ---------------------------------------------------------------------------------------
+
+    def _settle(self, reply: Reply[T], outcome: T | StoreError) -> None:
+        if reply.settle(outcome):
+            self._free.release()
+
+    def _change(self, state: SessionState, session_id: int) -> None:
+        if self.state in (state, SessionState.CLOSED):
+            return
+        self.state = state
+        self.session_id = session_id
+        self.connections += state is SessionState.CONNECTED
+        self.listeners.notify(SessionChanged(state))
+
+
+async def _require_reachable(servers: Sequence[Server]) -> None:
+    """Raise StoreUnavailable if every server refuses: kazoo would try for ever, and not say why."""
+    for host, port in servers:
+        with suppress(OSError):
+            await (await trio.open_tcp_stream(host, port)).aclose()
+            return
+    raise StoreUnavailable(f"nothing listens at {_joined(servers)}: start one with `klamm zookeeper run`")
+
+
+def _joined(servers: Sequence[Server]) -> str:
+    return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in servers)
+
+
+def _refusal(state: SessionState) -> StoreError:
+    if state is SessionState.SUSPENDED:
+        return ConnectionLost("not connected to ZooKeeper")
+    return SessionExpired(f"the session is {state.value}")
+
+
+def _translate(error: Exception) -> StoreError:
+    if isinstance(error, ConnectionLoss | ConnectionClosedError):
+        return ConnectionLost("the connection to ZooKeeper broke")
+    if isinstance(error, SessionExpiredError):
+        return SessionExpired("the session with ZooKeeper expired")
+    if isinstance(error, UnimplementedError):
+        return StoreUnavailable("this ZooKeeper cannot read in bulk: version 3.6 or later is needed")
+    return StoreError(f"ZooKeeper refused a request: {error!r}")

@@ -1,0 +1,225 @@
+"""The metadata store in memory: ZooKeeper's semantics without ZooKeeper, and its failures at command.
+
+For tests, simulation, and a machine without Java. Nothing happens on its own: the time is a clock that is handed in,
+connections break and sessions expire when told to, and the same calls give the same events in the same order.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+
+import trio
+
+from transport.store.listeners import Listeners
+from transport.store.protocol import (
+    Committed,
+    ConnectionLost,
+    Delete,
+    Op,
+    SessionChanged,
+    SessionExpired,
+    SessionState,
+    StoreEvent,
+    WatchFired,
+    WatchKind,
+    Znode,
+)
+from transport.store.requests import require_sendable
+from transport.store.tree import Tree
+
+
+class Watches:
+    """The watches of one session, each of which fires once."""
+
+    def __init__(self) -> None:
+        self._nodes: set[str] = set()
+        self._children: set[str] = set()
+
+    def arm_nodes(self, paths: Iterable[str]) -> None:
+        """Watch the data and the existence of nodes."""
+        self._nodes.update(paths)
+
+    def arm_children(self, paths: Iterable[str]) -> None:
+        """Watch the children of nodes."""
+        self._children.update(paths)
+
+    def fire(self, change: WatchFired) -> bool:
+        """Spend the watches that `change` concerns; return whether there was one."""
+        concerned = []
+        if change.kind is not WatchKind.CHILDREN:
+            concerned.append(self._nodes)
+        if change.kind in (WatchKind.CHILDREN, WatchKind.DELETED):
+            concerned.append(self._children)
+        armed = [paths for paths in concerned if change.path in paths]
+        for paths in armed:
+            paths.remove(change.path)
+        return bool(armed)
+
+    def clear(self) -> None:
+        """Forget them all."""
+        self._nodes.clear()
+        self._children.clear()
+
+
+class MemoryZooKeeper:
+    """The tree and its sessions. `clock` gives milliseconds since 1970.
+
+    Events are delivered when the change that causes them is complete: to the sessions in the order of their ids,
+    to each in the order of the operations. What a listener causes comes after what it was called for.
+    """
+
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self.tree = Tree()
+        self._clock = clock
+        self._sessions: dict[int, MemoryStore] = {}
+        self._ended: set[int] = set()
+        self._last_session_id = 0
+        self._undelivered: deque[tuple[MemoryStore, StoreEvent]] = deque()
+        self._delivering = False
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[MemoryStore]:
+        """Hold a session; its ephemerals go when the block ends."""
+        store = MemoryStore(self)
+        self._begin(store)
+        try:
+            yield store
+        finally:
+            self._end(store.session_id)
+            self._forget(store.session_id)
+            self._change(store, SessionState.CLOSED)
+
+    def disconnect(self, session_id: int) -> None:
+        """Break a session's connection: its watches are lost, and requests raise ConnectionLost until `reconnect`."""
+        store = self._sessions[session_id]
+        if store.state is SessionState.CONNECTED:
+            self._change(store, SessionState.SUSPENDED)
+
+    def reconnect(self, session_id: int) -> None:
+        """Restore a session's connection, or begin a new session for its holder if it has expired."""
+        store = self._sessions[session_id]
+        if session_id not in self._ended:
+            self._change(store, SessionState.CONNECTED)
+            return
+        self._change(store, SessionState.EXPIRED)
+        self._forget(session_id)
+        self._begin(store)
+
+    def expire(self, session_id: int, *, reconnect: bool = True) -> None:
+        """End a session as its timeout does: its ephemerals go, under one zxid.
+
+        Its holder sees EXPIRED, and then CONNECTED with a new session id unless that is left to `reconnect`. While it
+        is disconnected it learns nothing before `reconnect`, as with ZooKeeper.
+        """
+        store = self._sessions[session_id]
+        self._end(session_id)
+        if store.state is not SessionState.SUSPENDED:
+            self._change(store, SessionState.EXPIRED)
+            if reconnect:
+                self.reconnect(session_id)
+
+    def commit(self, ops: Sequence[Op], session_id: int) -> Committed:
+        """Do all of `ops` or nothing, in the name of a session, and deliver what its watches and others' saw."""
+        commit = self.tree.multi(ops, session_id, self._clock())
+        for _, store in sorted(self._sessions.items()):
+            self._undelivered.extend((store, change) for change in commit.changes if store.watches.fire(change))
+        self._deliver()
+        return commit.committed
+
+    def _begin(self, store: MemoryStore) -> None:
+        self._last_session_id += 1
+        store.session_id = self._last_session_id
+        self._sessions[store.session_id] = store
+        self._change(store, SessionState.CONNECTED)
+
+    def _end(self, session_id: int) -> None:
+        self._ended.add(session_id)
+        self._sessions[session_id].watches.clear()
+        ephemerals = self.tree.ephemerals(session_id)
+        if ephemerals:
+            self.commit([Delete(path) for path in ephemerals], session_id)
+
+    def _forget(self, session_id: int) -> None:
+        del self._sessions[session_id]
+        self._ended.discard(session_id)
+
+    def _change(self, store: MemoryStore, state: SessionState) -> None:
+        if store.state is not state:
+            store.change(state)
+            self._undelivered.append((store, SessionChanged(state)))
+            self._deliver()
+
+    def _deliver(self) -> None:
+        if self._delivering:
+            return
+        self._delivering = True
+        try:
+            while self._undelivered:
+                store, event = self._undelivered.popleft()
+                store.listeners.notify(event)
+        finally:
+            self._delivering = False
+
+
+class MemoryStore:
+    """A `MetadataStore` with a session of its own. Open one with `MemoryZooKeeper.session`."""
+
+    def __init__(self, zookeeper: MemoryZooKeeper) -> None:
+        self.session_id = 0
+        self.state = SessionState.SUSPENDED
+        self.listeners = Listeners()
+        self.watches = Watches()
+        self._zookeeper = zookeeper
+        self._tree = zookeeper.tree
+        self._changes = 0
+
+    def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
+        """Call `listener` with every later event; return what ends that."""
+        return self.listeners.subscribe(listener)
+
+    def change(self, state: SessionState) -> None:
+        """Take the new state of the session (for `MemoryZooKeeper`)."""
+        self.state = state
+        self.watches.clear()
+        self._changes += 1
+
+    async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+        """Read many znodes, and arm their watches; see `MetadataStore.read`."""
+        await self._arrive()
+        if watch:
+            self.watches.arm_nodes(paths)
+        return [self._tree.read(path) for path in paths]
+
+    async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
+        """List many znodes' children, and arm their watches; see `MetadataStore.children`."""
+        await self._arrive()
+        found = [self._tree.children(path) for path in paths]
+        if watch:
+            self.watches.arm_children(path for path, names in zip(paths, found, strict=True) if names is not None)
+        return found
+
+    async def multi(self, ops: Sequence[Op]) -> Committed:
+        """Do all of `ops` or nothing; see `MetadataStore.multi`.
+
+        A connection that a listener breaks on seeing the commit loses the answer: ConnectionLost, although it is done.
+        """
+        require_sendable(ops)
+        connection = await self._arrive()
+        committed = self._zookeeper.commit(ops, self.session_id)
+        self._require(connection)
+        return committed
+
+    async def _arrive(self) -> tuple[int, int]:
+        """Travel to the server; return the session and the connection that the answer must come back on."""
+        connection = (self.session_id, self._changes)
+        await trio.lowlevel.checkpoint()
+        self._require(connection)
+        return connection
+
+    def _require(self, connection: tuple[int, int]) -> None:
+        if self.state in (SessionState.EXPIRED, SessionState.CLOSED) or self.session_id != connection[0]:
+            raise SessionExpired("the session is gone")
+        if self.state is SessionState.SUSPENDED or self._changes != connection[1]:
+            raise ConnectionLost("the connection broke")

@@ -1,0 +1,277 @@
+"""The ZooKeeper requests that carry many operations, encoded and decoded as kazoo's client expects it.
+
+Kazoo itself sends one operation a request but for transactions. The server takes hundreds in one: MultiRead
+(ZooKeeper 3.6 or later), multi and SetWatches. Kazoo's client accepts any object with a `type`, `serialize` and
+`deserialize`; both run in its connection thread. The records are those of ZooKeeper's `zookeeper.jute`.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, Final
+
+from attrs import frozen
+
+from transport.store.protocol import (
+    Check,
+    Committed,
+    ConflictReason,
+    Create,
+    Delete,
+    Op,
+    Set,
+    Stat,
+    StoreError,
+    Znode,
+)
+
+MAX_REQUEST_BYTES: Final = 1_000_000
+"""What a request may weigh: a server drops the connection over `jute.maxbuffer`, 1 MiB less one by default."""
+
+NO_NODE: Final = -101
+CONFLICT_REASONS: Final = {
+    NO_NODE: ConflictReason.NO_NODE,
+    -103: ConflictReason.BAD_VERSION,
+    -110: ConflictReason.NODE_EXISTS,
+    -111: ConflictReason.NOT_EMPTY,
+}
+_BAD_ARGUMENTS: Final = -8
+_ERRORS: Final = {
+    _BAD_ARGUMENTS: "is not a valid path",
+    -102: "may not be touched: the ACL forbids it",
+    -108: "cannot be created: its parent is ephemeral",
+}
+
+_DELETE, _GET_DATA, _SET_DATA, _GET_CHILDREN, _CHECK, _CREATE2 = 2, 4, 5, 8, 13, 15
+_ERROR: Final = -1
+_OK, _RUNTIME_INCONSISTENCY = 0, -2
+
+_INT: Final = struct.Struct("!i")
+_LONG: Final = struct.Struct("!q")
+_OP_HEADER: Final = struct.Struct("!iBi")
+_ITEM: Final = struct.Struct("!iBii")
+"""A result's header with the integer after it: a length, a count, or the code of an error."""
+
+_STAT: Final = struct.Struct("!qqqqi8xq")
+_STAT_BYTES: Final = 68
+_ZXID_IN_HEADER: Final = -12
+"""Where the reply's zxid stands, from the start of its body: the header is xid (4 bytes), zxid (8), error (4)."""
+
+_END: Final = _OP_HEADER.pack(-1, 1, -1)
+_OPEN_ACL: Final = b"".join(
+    (_INT.pack(1), _INT.pack(0b11111), _INT.pack(5), b"world", _INT.pack(6), b"anyone")
+)  # one entry: all five permissions
+_OP_BYTES: Final = _OP_HEADER.size + 3 * _INT.size + len(_OPEN_ACL)
+
+
+def describe(path: str, code: int) -> str:
+    """Say in words what a server's error code means for `path`."""
+    reason = CONFLICT_REASONS.get(code)
+    return f"{path}: {reason.value}" if reason else f"{path} {_ERRORS.get(code, f'was refused with error {code}')}"
+
+
+@frozen
+class ReadMany:
+    """Read the data and metadata of many znodes: a `Znode`, or None where there is none, for each."""
+
+    paths: Sequence[str]
+    type: ClassVar[int] = 22
+
+    def serialize(self) -> bytes:
+        """Encode the request's body."""
+        return _read_ops(_GET_DATA, self.paths)
+
+    def deserialize(self, buffer: bytes, offset: int) -> list[Znode | None] | StoreError:
+        """Decode the reply's body, which begins at `offset`."""
+        # One call of a compiled Struct each for header and Stat: this loop is what bulk reads are made of.
+        item, stat = _ITEM.unpack_from, _STAT.unpack_from
+        found: list[Znode | None] = []
+        for path in self.paths:
+            kind, _, _, length = item(buffer, offset)
+            offset += _ITEM.size
+            if kind == _GET_DATA:
+                end = offset + length if length > 0 else offset
+                found.append(Znode(buffer[offset:end], Stat(*stat(buffer, end))))
+                offset = end + _STAT_BYTES
+            elif length == NO_NODE:
+                found.append(None)
+            else:
+                return StoreError(describe(path, length))
+        return found
+
+
+@frozen
+class ListMany:
+    """List the children of many znodes, sorted: a list, or None where there is no znode, for each."""
+
+    paths: Sequence[str]
+    type: ClassVar[int] = 22
+
+    def serialize(self) -> bytes:
+        """Encode the request's body."""
+        return _read_ops(_GET_CHILDREN, self.paths)
+
+    def deserialize(self, buffer: bytes, offset: int) -> list[list[str] | None] | StoreError:
+        """Decode the reply's body, which begins at `offset`."""
+        found: list[list[str] | None] = []
+        for path in self.paths:
+            kind, _, _, count = _ITEM.unpack_from(buffer, offset)
+            offset += _ITEM.size
+            if kind == _GET_CHILDREN:
+                names: list[str] = []
+                for _ in range(count):
+                    name, offset = _read_string(buffer, offset)
+                    names.append(name)
+                found.append(sorted(names))
+            elif count == NO_NODE:
+                found.append(None)
+            else:
+                return StoreError(describe(path, count))
+        return found
+
+
+@frozen
+class Refused:
+    """A multi was rolled back: the first operation refused, and the server's error code for it."""
+
+    index: int
+    code: int
+
+
+@frozen
+class Multi:
+    """Do all operations or none. Everyone may do everything with the znodes created (no ACL)."""
+
+    ops: Sequence[Op]
+    type: ClassVar[int] = 14
+
+    def serialize(self) -> bytes:
+        """Encode the request's body."""
+        return b"".join([*map(_encode_op, self.ops), _END])
+
+    def deserialize(self, buffer: bytes, offset: int) -> list[Committed | Refused]:
+        """Decode the reply's body, which begins at `offset`.
+
+        In a list of one, because kazoo iterates over the reply to a request of this type to strip its own chroot.
+        """
+        (zxid,) = _LONG.unpack_from(buffer, offset + _ZXID_IN_HEADER)
+        results: list[str | Stat | None] = []
+        for index in range(len(self.ops)):
+            kind, _, _ = _OP_HEADER.unpack_from(buffer, offset)
+            offset += _OP_HEADER.size
+            if kind == _ERROR:
+                (code,) = _INT.unpack_from(buffer, offset)
+                offset += _INT.size
+                if code not in (_OK, _RUNTIME_INCONSISTENCY):
+                    return [Refused(index, code)]
+            else:
+                result, offset = _read_result(kind, buffer, offset)
+                results.append(result)
+        return [Committed(zxid, tuple(results))]
+
+
+@frozen
+class SetWatches:
+    """Arm many watches, of data, of existence and of children; one that missed a change since `zxid` fires at once."""
+
+    zxid: int
+    data: Sequence[str] = ()
+    exist: Sequence[str] = ()
+    children: Sequence[str] = ()
+    type: ClassVar[int] = 101
+
+    def serialize(self) -> bytes:
+        """Encode the request's body."""
+        kinds = (self.data, self.exist, self.children)
+        return _LONG.pack(self.zxid) + b"".join(map(_encode_strings, kinds))
+
+    def deserialize(self, buffer: bytes, offset: int) -> bool:  # noqa: ARG002 - the reply has no body
+        """Decode the reply, which is empty."""
+        return True
+
+
+def require_sendable(ops: Sequence[Op]) -> None:
+    """Raise StoreError for what a server refuses by dropping the connection, or would take for another path."""
+    for op in ops:
+        if not _is_valid(op):
+            raise StoreError(describe(op.path, _BAD_ARGUMENTS))
+    weight = sum(map(op_bytes, ops))
+    if weight > MAX_REQUEST_BYTES:
+        raise StoreError(f"a multi of {weight} bytes is over ZooKeeper's limit of {MAX_REQUEST_BYTES}")
+
+
+def op_bytes(op: Op) -> int:
+    """Return what an operation weighs in a multi at most, in bytes."""
+    data = op.data if isinstance(op, Create | Set) else b""
+    return _OP_BYTES + len(op.path.encode()) + len(data)
+
+
+def _is_valid(op: Op) -> bool:
+    if op.path == "/":
+        return not isinstance(op, Delete)
+    ends_well = not op.path.endswith("/") or (isinstance(op, Create) and op.sequence)
+    return op.path.startswith("/") and "//" not in op.path and ends_well
+
+
+def _read_ops(kind: int, paths: Iterable[str]) -> bytes:
+    header = _OP_HEADER.pack(kind, 0, -1)
+    parts: list[bytes] = []
+    for path in paths:
+        raw = path.encode()
+        parts += (header, _INT.pack(len(raw)), raw, b"\0")
+    parts.append(_END)
+    return b"".join(parts)
+
+
+def _encode_string(value: str) -> bytes:
+    return _encode_buffer(value.encode())
+
+
+def _encode_buffer(value: bytes) -> bytes:
+    return _INT.pack(len(value)) + value
+
+
+def _encode_strings(values: Sequence[str]) -> bytes:
+    return _INT.pack(len(values)) + b"".join(map(_encode_string, values))
+
+
+def _encode_create(op: Create) -> bytes:
+    flags = op.ephemeral | op.sequence << 1
+    return b"".join((_encode_string(op.path), _encode_buffer(op.data), _OPEN_ACL, _INT.pack(flags)))
+
+
+def _encode_set(op: Set) -> bytes:
+    return _encode_string(op.path) + _encode_buffer(op.data) + _INT.pack(op.version)
+
+
+def _encode_versioned(op: Delete | Check) -> bytes:
+    return _encode_string(op.path) + _INT.pack(op.version)
+
+
+_ENCODERS: Final[dict[type[Op], tuple[bytes, Callable[..., bytes]]]] = {
+    Create: (_OP_HEADER.pack(_CREATE2, 0, -1), _encode_create),
+    Set: (_OP_HEADER.pack(_SET_DATA, 0, -1), _encode_set),
+    Delete: (_OP_HEADER.pack(_DELETE, 0, -1), _encode_versioned),
+    Check: (_OP_HEADER.pack(_CHECK, 0, -1), _encode_versioned),
+}
+
+
+def _encode_op(op: Op) -> bytes:
+    header, encode = _ENCODERS[type(op)]
+    return header + encode(op)
+
+
+def _read_string(buffer: bytes, offset: int) -> tuple[str, int]:
+    start = offset + _INT.size
+    end = start + _INT.unpack_from(buffer, offset)[0]
+    return buffer[start:end].decode(), end
+
+
+def _read_result(kind: int, buffer: bytes, offset: int) -> tuple[str | Stat | None, int]:
+    if kind == _CREATE2:
+        path, offset = _read_string(buffer, offset)
+        return path, offset + _STAT_BYTES
+    if kind == _SET_DATA:
+        return Stat(*_STAT.unpack_from(buffer, offset)), offset + _STAT_BYTES
+    return None, offset

@@ -1,0 +1,203 @@
+"""ZooKeeper's tree of znodes in memory: versions, zxids, sequences, and multis that roll back whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from attrs import Factory, define, frozen
+
+from transport.store.protocol import (
+    ANY_VERSION,
+    Check,
+    Committed,
+    Conflict,
+    ConflictReason,
+    Create,
+    Delete,
+    Op,
+    Set,
+    Stat,
+    StoreError,
+    WatchFired,
+    WatchKind,
+    Znode,
+)
+
+PERSISTENT: Final = 0
+
+
+@frozen
+class _Refused(Exception):
+    reason: ConflictReason
+
+
+@define(eq=False)
+class _Node:
+    data: bytes
+    czxid: int
+    mzxid: int
+    ctime_ms: int
+    mtime_ms: int
+    owner: int = PERSISTENT
+    version: int = 0
+    children: set[str] = Factory(set)
+    births: int = 0
+
+    @property
+    def stat(self) -> Stat:
+        return Stat(self.czxid, self.mzxid, self.ctime_ms, self.mtime_ms, self.version, self.owner)
+
+
+@frozen
+class Commit:
+    """What a multi did: its outcome, and every change in the order of its operations."""
+
+    committed: Committed
+    changes: tuple[WatchFired, ...]
+
+
+class Tree:
+    """All znodes, and the zxid of the last change."""
+
+    def __init__(self) -> None:
+        self.zxid = 0
+        self._nodes = {"/": _Node(b"", 0, 0, 0, 0)}
+
+    def read(self, path: str) -> Znode | None:
+        """Return the znode at `path`."""
+        node = self._nodes.get(path)
+        return None if node is None else Znode(node.data, node.stat)
+
+    def children(self, path: str) -> list[str] | None:
+        """List the children of the znode at `path`, sorted."""
+        node = self._nodes.get(path)
+        return None if node is None else sorted(node.children)
+
+    def ephemerals(self, owner: int) -> list[str]:
+        """List the ephemerals of a session, sorted."""
+        return sorted(path for path, node in self._nodes.items() if node.owner == owner)
+
+    def multi(self, ops: Sequence[Op], owner: int, now_ms: int) -> Commit:
+        """Do all of `ops` or nothing, under one new zxid; `owner` is the session that asks.
+
+        Raises:
+            Conflict: naming the first operation refused.
+            StoreError: an operation that could never be done.
+        """
+        transaction = _Transaction(self._nodes, self.zxid + 1, owner, now_ms)
+        results: list[str | Stat | None] = []
+        for index, op in enumerate(ops):
+            try:
+                results.append(transaction.do(op))
+            except _Refused as refused:
+                transaction.roll_back()
+                raise Conflict(index, op.path, refused.reason) from None
+            except StoreError:
+                transaction.roll_back()
+                raise
+        self.zxid += 1
+        return Commit(Committed(self.zxid, tuple(results)), tuple(transaction.changes))
+
+
+@define
+class _Transaction:
+    """A multi under way: it changes the nodes in place, and remembers how to undo that."""
+
+    nodes: dict[str, _Node]
+    zxid: int
+    owner: int
+    now_ms: int
+    changes: list[WatchFired] = Factory(list)
+    _undo: list[Callable[[], object]] = Factory(list)
+
+    def do(self, op: Op) -> str | Stat | None:
+        """Do one operation, or raise `_Refused` or StoreError before it had any effect."""
+        match op:
+            case Create():
+                return self._create(op)
+            case Set():
+                return self._set(op)
+            case Delete():
+                self._delete(op)
+            case Check():
+                self._at_version(op.path, op.version)
+        return None
+
+    def roll_back(self) -> None:
+        """Undo all that was done, last first."""
+        for undo in reversed(self._undo):
+            undo()
+
+    def _create(self, op: Create) -> str:
+        parent_path, name = split(op.path)
+        parent = self._at_version(parent_path, ANY_VERSION)
+        if parent.owner != PERSISTENT:
+            raise StoreError(f"{op.path} cannot be created: its parent is ephemeral")
+        if op.sequence:
+            name += f"{parent.births:010}"
+        path = join(parent_path, name)
+        if path in self.nodes:
+            raise _Refused(ConflictReason.NODE_EXISTS)
+        owner = self.owner if op.ephemeral else PERSISTENT
+        self.nodes[path] = _Node(op.data, self.zxid, self.zxid, self.now_ms, self.now_ms, owner)
+        parent.children.add(name)
+        parent.births += 1
+        self._undo.append(lambda: self._forget(path, parent, name))
+        self._changed(path, WatchKind.CREATED)
+        self._changed(parent_path, WatchKind.CHILDREN)
+        return path
+
+    def _forget(self, path: str, parent: _Node, name: str) -> None:
+        del self.nodes[path]
+        parent.children.remove(name)
+        parent.births -= 1
+
+    def _set(self, op: Set) -> Stat:
+        node = self._at_version(op.path, op.version)
+        before = (node.data, node.mzxid, node.mtime_ms, node.version)
+        self._undo.append(lambda: self._write(node, *before))
+        self._write(node, op.data, self.zxid, self.now_ms, node.version + 1)
+        self._changed(op.path, WatchKind.CHANGED)
+        return node.stat
+
+    def _write(self, node: _Node, data: bytes, mzxid: int, mtime_ms: int, version: int) -> None:
+        node.data, node.mzxid, node.mtime_ms, node.version = data, mzxid, mtime_ms, version
+
+    def _delete(self, op: Delete) -> None:
+        node = self._at_version(op.path, op.version)
+        if node.children:
+            raise _Refused(ConflictReason.NOT_EMPTY)
+        parent_path, name = split(op.path)
+        parent = self.nodes[parent_path]
+        del self.nodes[op.path]
+        parent.children.remove(name)
+        self._undo.append(lambda: self._restore(op.path, node, parent, name))
+        self._changed(op.path, WatchKind.DELETED)
+        self._changed(parent_path, WatchKind.CHILDREN)
+
+    def _restore(self, path: str, node: _Node, parent: _Node, name: str) -> None:
+        self.nodes[path] = node
+        parent.children.add(name)
+
+    def _at_version(self, path: str, version: int) -> _Node:
+        node = self.nodes.get(path)
+        if node is None:
+            raise _Refused(ConflictReason.NO_NODE)
+        if version not in (ANY_VERSION, node.version):
+            raise _Refused(ConflictReason.BAD_VERSION)
+        return node
+
+    def _changed(self, path: str, kind: WatchKind) -> None:
+        self.changes.append(WatchFired(path, kind))
+
+
+def split(path: str) -> tuple[str, str]:
+    """Split a path into its parent's and its own name (empty for "/", and for a sequence of digits alone)."""
+    parent, _, name = path.rpartition("/")
+    return parent or "/", name
+
+
+def join(parent: str, name: str) -> str:
+    """Return the path of a parent's child."""
+    return f"{parent.rstrip('/')}/{name}"

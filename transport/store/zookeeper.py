@@ -1,0 +1,215 @@
+"""The metadata store on ZooKeeper, in bulk: MultiRead, SetWatches and multi over one kazoo session."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+import trio
+from attrs import evolve
+
+from transport.store.kazoo_session import KazooSession, Reply, Request, Server
+from transport.store.protocol import (
+    Committed,
+    Conflict,
+    ConnectionLost,
+    Op,
+    SessionState,
+    StoreError,
+    StoreEvent,
+    StoreUnavailable,
+    WatchFired,
+    Znode,
+    ensure_paths,
+)
+from transport.store.requests import (
+    CONFLICT_REASONS,
+    MAX_REQUEST_BYTES,
+    ListMany,
+    Multi,
+    ReadMany,
+    Refused,
+    SetWatches,
+    describe,
+    require_sendable,
+)
+
+SLICE_PATHS: Final = 1000
+SLICE_CHARACTERS: Final = MAX_REQUEST_BYTES // 4
+"""What of a bulk read goes into one request: names of that many characters fit whatever their encoding."""
+
+PIPELINE: Final = 4
+"""Slices of one read that are under way at once."""
+
+
+T = TypeVar("T")
+BulkRead = Callable[[Sequence[str]], Request[list[T]]]
+Watches = Callable[[int, Sequence[str], Sequence[T]], Iterator[SetWatches]]
+
+
+class ZooKeeperStore:
+    """A `MetadataStore` below `chroot` of a session. Open one with `open_zookeeper`."""
+
+    def __init__(self, session: KazooSession, chroot: str = "") -> None:
+        self._session = session
+        self._chroot = chroot
+
+    @property
+    def session_id(self) -> int:
+        """The id of the present session."""
+        return self._session.session_id
+
+    @property
+    def state(self) -> SessionState:
+        """The session's state."""
+        return self._session.state
+
+    def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
+        """Call `listener` with every later event; return what ends that."""
+        return self._session.listeners.subscribe(lambda event: listener(self._below(event)))
+
+    async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+        """Read many znodes, and arm their watches; see `MetadataStore.read`."""
+        return await self._bulk(ReadMany, paths, _node_watches if watch else None)
+
+    async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
+        """List many znodes' children, and arm their watches; see `MetadataStore.children`."""
+        return await self._bulk(ListMany, paths, _child_watches if watch else None)
+
+    async def multi(self, ops: Sequence[Op]) -> Committed:
+        """Do all of `ops` or nothing; see `MetadataStore.multi`."""
+        require_sendable(ops)
+        full = [evolve(op, path=self._absolute(op.path)) for op in ops] if self._chroot else ops
+        (outcome,) = await self._request(Multi(full))
+        if isinstance(outcome, Refused):
+            raise _conflict(ops[outcome.index].path, outcome)
+        return self._committed(outcome)
+
+    def _committed(self, outcome: Committed) -> Committed:
+        if not self._chroot:
+            return outcome
+        strip = len(self._chroot)
+        results = (result[strip:] if isinstance(result, str) else result for result in outcome.results)
+        return Committed(outcome.zxid, tuple(results))
+
+    async def _bulk(self, request: BulkRead[T], paths: Sequence[str], watches: Watches[T] | None) -> list[T]:
+        full = [self._absolute(path) for path in paths] if self._chroot else paths
+        if watches is None:
+            return await self._read(request, full)
+        connection = self._session.connections
+        # Armed from a zxid that the reads have passed, so that a change between the two is not lost.
+        before = await self._zxid()
+        found = await self._read(request, full)
+        await self._pipelined(watches(before, full, found))
+        if (self.state, self._session.connections) != (SessionState.CONNECTED, connection):
+            raise ConnectionLost("the connection to ZooKeeper broke while watches were armed")
+        return found
+
+    async def _read(self, request: BulkRead[T], paths: Sequence[str]) -> list[T]:
+        parts = await self._pipelined(map(request, slices(paths)))
+        return [item for part in parts for item in part]
+
+    async def _zxid(self) -> int:
+        # A new session knows none, and from zxid 0 every watch would fire at once.
+        if not self._session.last_zxid:
+            await self._request(ReadMany(["/"]))
+        return self._session.last_zxid
+
+    async def _pipelined(self, requests: Iterable[Request[T]]) -> list[T]:
+        await trio.lowlevel.checkpoint()
+        under_way: deque[Reply[T]] = deque()
+        replies = []
+        for request in requests:
+            if len(under_way) == PIPELINE:
+                replies.append(await under_way.popleft().wait())
+            under_way.append(await self._session.send(request))
+        return replies + [await reply.wait() for reply in under_way]
+
+    async def _request(self, request: Request[T]) -> T:
+        return (await self._pipelined([request]))[0]
+
+    def _absolute(self, path: str) -> str:
+        return (self._chroot + path if path != "/" else self._chroot) or "/"
+
+    def _below(self, event: StoreEvent) -> StoreEvent:
+        if isinstance(event, WatchFired):
+            return WatchFired(event.path[len(self._chroot) :] or "/", event.kind)
+        return event
+
+
+@asynccontextmanager
+async def open_zookeeper(
+    hosts: str, *, session_timeout_ms: int = 18_000, connect_timeout: float = 15
+) -> AsyncIterator[ZooKeeperStore]:
+    """Hold a session with the ZooKeeper at `hosts`.
+
+    Args:
+        hosts: "127.0.0.1:2181,127.0.0.1:2182/chroot"; the chroot is created if missing.
+        session_timeout_ms: what the client asks for; the server may bound it.
+        connect_timeout: seconds to wait for a server that is there but does not answer.
+
+    Raises:
+        StoreUnavailable: no server could be reached, or none opened a session in time, or it is too old.
+    """
+    servers, chroot = parse_hosts(hosts)
+    session = KazooSession(servers, session_timeout_ms)
+    try:
+        await session.connect(connect_timeout)
+        root = ZooKeeperStore(session)
+        await root.read(["/"])  # fails on a server without MultiRead
+        if chroot:
+            await ensure_paths(root, [chroot])
+        yield ZooKeeperStore(session, chroot)
+    finally:
+        await session.close()
+
+
+def parse_hosts(hosts: str) -> tuple[list[Server], str]:
+    """Split "host:port,host:port/chroot" into servers and chroot ("" for none).
+
+    Raises:
+        StoreUnavailable: it is not of that form.
+    """
+    servers, _, chroot = hosts.partition("/")
+    pairs = [server.strip().rpartition(":") for server in servers.split(",")]
+    if not all(host and port.isdecimal() for host, _, port in pairs):
+        raise StoreUnavailable(f"{hosts!r} does not name a ZooKeeper: write host:port[,host:port...][/chroot]")
+    path = chroot.strip("/")
+    return [Server(host.strip("[]"), int(port)) for host, _, port in pairs], f"/{path}" if path else ""
+
+
+def slices(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Cut a bulk read into what fits one request each."""
+    for start in range(0, len(paths), SLICE_PATHS):
+        yield from _halved(paths[start : start + SLICE_PATHS])
+
+
+def _halved(paths: Sequence[str]) -> Iterator[Sequence[str]]:
+    if len(paths) > 1 and sum(map(len, paths)) > SLICE_CHARACTERS:
+        middle = len(paths) // 2
+        yield from _halved(paths[:middle])
+        yield from _halved(paths[middle:])
+    else:
+        yield paths
+
+
+def _node_watches(zxid: int, paths: Sequence[str], found: Sequence[Znode | None]) -> Iterator[SetWatches]:
+    both = list(zip(paths, found, strict=True))
+    for part in slices([path for path, znode in both if znode is not None]):
+        yield SetWatches(zxid, data=part)
+    for part in slices([path for path, znode in both if znode is None]):
+        yield SetWatches(zxid, exist=part)
+
+
+def _child_watches(zxid: int, paths: Sequence[str], found: Sequence[list[str] | None]) -> Iterator[SetWatches]:
+    for part in slices([path for path, names in zip(paths, found, strict=True) if names is not None]):
+        yield SetWatches(zxid, children=part)
+
+
+def _conflict(path: str, refused: Refused) -> StoreError:
+    reason = CONFLICT_REASONS.get(refused.code)
+    if reason is None:
+        return StoreError(describe(path, refused.code))
+    return Conflict(refused.index, path, reason)
