@@ -1,0 +1,268 @@
+"""Chunked and fenced commits: many all-or-nothing groups of operations in as few multis as the server's limits allow.
+
+A multi that is refused rolls back whole and names its first conflict only; a multi whose connection broke may or may
+not have taken effect. Both are settled here by reading again what the operations touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+
+import trio
+from attrs import frozen
+
+from transport.store.protocol import (
+    ANY_VERSION,
+    Check,
+    Conflict,
+    ConnectionLost,
+    Create,
+    Delete,
+    MetadataStore,
+    Op,
+    SessionExpired,
+    SessionState,
+    Set,
+    StoreError,
+    Znode,
+)
+from transport.store.requests import op_bytes
+
+Group = Sequence[Op]
+"""Operations that take effect together or not at all."""
+
+Found = Mapping[str, Znode | None]
+
+
+class Fenced(StoreError):
+    """The fence did not hold: somebody else has taken over, and nothing of this chunk took effect."""
+
+
+@frozen
+class ChunkResult:
+    """What became of the groups of a chunk, as indexes into them.
+
+    `zxid` is that of the multi that committed them, None if none was left to commit. A group in `conflicts` found the
+    store in another state than its operations expect.
+    """
+
+    zxid: int | None
+    committed: tuple[int, ...]
+    conflicts: tuple[int, ...]
+
+
+def plan_chunks(groups: Sequence[Group], *, max_ops: int = 500, max_bytes: int = 900_000) -> list[list[int]]:
+    """Cut groups, in their order, into chunks for `commit_chunk`; return the indexes of each chunk's groups.
+
+    A group is never split: one that is over a limit by itself makes a chunk of its own.
+    """
+    chunks: list[list[int]] = []
+    room_ops = room_bytes = 0
+    for index, group in enumerate(groups):
+        weight = sum(map(op_bytes, group))
+        if not chunks or len(group) > room_ops or weight > room_bytes:
+            chunks.append([])
+            room_ops, room_bytes = max_ops, max_bytes
+        chunks[-1].append(index)
+        room_ops -= len(group)
+        room_bytes -= weight
+    return chunks
+
+
+async def commit_chunk(store: MetadataStore, groups: Sequence[Group], fence: Check | None) -> ChunkResult:
+    """Commit together all groups whose expectations hold, behind `fence`.
+
+    The groups that are found stale are dropped and the rest tried again. A lost connection is waited out and the
+    outcome told from the znodes, which the expected versions make possible; but for sequences, which may then be
+    created twice.
+
+    Raises:
+        Fenced: the fence does not hold.
+        SessionExpired: the session ended; if a connection was lost before, the outcome is not known.
+    """
+    session_id = store.session_id
+    fences = [] if fence is None else [fence]
+    remaining = list(range(len(groups)))
+    in_doubt = False
+    while remaining:
+        ops = [op for index in remaining for op in groups[index]]
+        refused: int | None = None
+        try:
+            committed = await store.multi([*fences, *ops])
+            return _result(committed.zxid, remaining, len(groups))
+        except Conflict as conflict:
+            refused = _refused_group(conflict, len(fences), groups, remaining)
+        except ConnectionLost:
+            in_doubt = True
+        found = await _read_again(store, session_id, paths_of(ops))
+        if in_doubt and has_landed(ops, found):
+            # Deletions leave no zxid behind: that of an empty commit after them is the next best.
+            zxid = landed_zxid(ops, found) or await _empty_commit(store, fence)
+            return _result(zxid, remaining, len(groups))
+        if refused is not None:
+            # An answer settles the doubt: had the earlier attempt taken effect, it would show by now.
+            in_doubt = False
+            remaining = [index for index in survivors(groups, remaining, found) if index != refused]
+    return _result(None, [], len(groups))
+
+
+def _result(zxid: int | None, committed: Sequence[int], groups: int) -> ChunkResult:
+    done = set(committed)
+    return ChunkResult(zxid, tuple(committed), tuple(index for index in range(groups) if index not in done))
+
+
+def _refused_group(conflict: Conflict, fences: int, groups: Sequence[Group], remaining: Sequence[int]) -> int:
+    if conflict.index < fences:
+        raise Fenced(str(conflict)) from conflict
+    owners = [index for index in remaining for _ in groups[index]]
+    return owners[conflict.index - fences]
+
+
+async def _read_again(store: MetadataStore, session_id: int, paths: Sequence[str]) -> Found:
+    while True:
+        await _connected(store, session_id)
+        with suppress(ConnectionLost):
+            return dict(zip(paths, await store.read(paths), strict=True))
+
+
+async def _connected(store: MetadataStore, session_id: int) -> None:
+    while store.state is SessionState.SUSPENDED:
+        await _next_event(store)
+    if store.state is not SessionState.CONNECTED or store.session_id != session_id:
+        raise SessionExpired("the session ended during a commit")
+
+
+async def _next_event(store: MetadataStore) -> None:
+    event = trio.Event()
+    unsubscribe = store.subscribe(lambda _: event.set())
+    try:
+        await event.wait()
+    finally:
+        unsubscribe()
+
+
+async def _empty_commit(store: MetadataStore, fence: Check | None) -> int | None:
+    return (await commit_chunk(store, [()], fence)).zxid
+
+
+# --- pure: what operations expect, and what they leave -----------------------------------------------------------
+
+
+def paths_of(ops: Sequence[Op]) -> list[str]:
+    """List what to read to judge operations: their paths, and the parents of what they create."""
+    parents = (parent_of(op.path) for op in ops if isinstance(op, Create))
+    return list(dict.fromkeys(chain((op.path for op in ops if not _is_sequence(op)), parents)))
+
+
+def parent_of(path: str) -> str:
+    """Return the path of a znode's parent."""
+    return path.rpartition("/")[0] or "/"
+
+
+def survivors(groups: Sequence[Group], candidates: Sequence[int], found: Found) -> list[int]:
+    """Return the candidates that would succeed one after the other on what was found."""
+    versions = {path: None if znode is None else znode.stat.version for path, znode in found.items()}
+    alive = []
+    for index in candidates:
+        after = _replay(groups[index], versions)
+        if after is not None:
+            versions.update(after)
+            alive.append(index)
+    return alive
+
+
+def _replay(ops: Group, versions: Mapping[str, int | None]) -> Mapping[str, int | None] | None:
+    """Return the versions that operations leave (None for a znode that is gone), or None if one is refused."""
+    after: dict[str, int | None] = {}
+    for op in ops:
+        version = after.get(op.path, versions.get(op.path))
+        if isinstance(op, Create):
+            parent = parent_of(op.path)
+            if version is not None or after.get(parent, versions.get(parent)) is None:
+                return None
+        elif version is None or op.version not in (ANY_VERSION, version):
+            return None
+        after.update(_left_by(op, version))
+    return after
+
+
+def _left_by(op: Op, version: int | None) -> dict[str, int | None]:
+    match op:
+        case Create():
+            return {} if op.sequence else {op.path: 0}
+        case Set():
+            return {op.path: (version or 0) + 1}
+        case Delete():
+            return {op.path: None}
+        case Check():
+            return {}
+
+
+def has_landed(ops: Sequence[Op], found: Found) -> bool:
+    """Tell whether operations that were sent together, with an unknown outcome, took effect.
+
+    They did if some znode is as they leave it and none shows that they did not: all or none of them took effect.
+    """
+    evidence = [_evidence(effect, found[path]) for path, effect in _effects(ops).items()]
+    return True in evidence and False not in evidence
+
+
+def landed_zxid(ops: Sequence[Op], found: Found) -> int | None:
+    """Return the zxid under which operations that took effect did so; None if what they wrote does not show it."""
+    shown = [znode for path, effect in _effects(ops).items() if _evidence(effect, znode := found[path])]
+    return max((znode.stat.mzxid for znode in shown if znode is not None), default=None)
+
+
+@frozen
+class _Effect:
+    """What operations make of one znode: `expected` version before (None: it does not exist), and what they leave.
+
+    `data` is None if they leave none; `version` is `ANY_VERSION` if it cannot be told.
+    """
+
+    expected: int | None
+    data: bytes | None
+    version: int
+
+
+def _effects(ops: Sequence[Op]) -> dict[str, _Effect]:
+    effects: dict[str, _Effect] = {}
+    for op in ops:
+        if not isinstance(op, Check) and not _is_sequence(op):
+            effects[op.path] = _fold(effects.get(op.path), op)
+    return effects
+
+
+def _fold(before: _Effect | None, op: Create | Set | Delete) -> _Effect:
+    if isinstance(op, Create):
+        return _Effect(before.expected if before else None, op.data, 0)
+    expected = before.expected if before else op.version
+    if isinstance(op, Delete):
+        return _Effect(expected, None, ANY_VERSION)
+    version = before.version if before else op.version
+    return _Effect(expected, op.data, version if version == ANY_VERSION else version + 1)
+
+
+def _evidence(effect: _Effect, znode: Znode | None) -> bool | None:
+    """Return whether a znode shows that operations took effect, or that they did not; None if neither."""
+    if effect.data is None:
+        return _deletion_evidence(effect, znode)
+    if znode is None:
+        return False if effect.expected is None else None
+    if effect.version == ANY_VERSION:
+        return znode.data == effect.data
+    if znode.stat.version > effect.version:
+        return None
+    return znode.stat.version == effect.version and znode.data == effect.data
+
+
+def _deletion_evidence(effect: _Effect, znode: Znode | None) -> bool | None:
+    if znode is None:
+        return True
+    return False if effect.expected in (ANY_VERSION, znode.stat.version) else None
+
+
+def _is_sequence(op: Op) -> bool:
+    return isinstance(op, Create) and op.sequence
