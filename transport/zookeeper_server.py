@@ -1,0 +1,208 @@
+"""A ZooKeeper for development and tests, run from the jars that PySpark carries.
+
+It listens on 127.0.0.1 only, trades durability for speed (no fsync), and dies with the process that started it.
+Java 17 or later is all that it needs from the system.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import trio
+from attrs import frozen
+
+HOST: Final = "127.0.0.1"
+MIN_JAVA: Final = 17
+TICK_MS: Final = 500
+LOG_NAME: Final = "zookeeper.log"
+START_SECONDS: Final = 60
+ANSWER_SECONDS: Final = 0.5
+STOP_SECONDS: Final = 5
+POLL_SECONDS: Final = 0.05
+
+_JARS: Final = (
+    "zookeeper-*.jar",
+    "slf4j-api-*.jar",
+    "log4j-slf4j2-impl-*.jar",
+    "log4j-api-*.jar",
+    "log4j-core-*.jar",
+    "netty-*.jar",
+    "metrics-core-*.jar",
+    "snappy-java-*.jar",
+    "commons-cli-*.jar",
+    "commons-io-*.jar",
+    "jackson-*.jar",
+)
+_JVM_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.apache.logging.log4j.level=WARN")
+
+# Replaces itself by the command, so the pid stays. The kernel ends the server when the *thread* that forked it ends,
+# hence _spawn is never handed to a worker thread. Where prctl is missing (macOS) only a SIGKILL leaves it running.
+_DIE_WITH_PARENT: Final = """\
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+class DevelopmentServerError(Exception):
+    """The development ZooKeeper cannot run; the message is one line that says why and what to do."""
+
+
+@frozen
+class DevelopmentServer:
+    """A running development ZooKeeper."""
+
+    host: str
+    port: int
+    pid: int
+
+    @property
+    def address(self) -> str:
+        """What clients connect to, as host:port."""
+        return f"{self.host}:{self.port}"
+
+
+def find_jars() -> list[Path]:
+    """Find the server's jars in the installed PySpark, without importing it.
+
+    Raises:
+        DevelopmentServerError: PySpark is not installed, or has no ZooKeeper.
+    """
+    spec = importlib.util.find_spec("pyspark")
+    if spec is not None and spec.origin is not None:
+        directory = Path(spec.origin).parent / "jars"
+        if any(directory.glob("zookeeper-*.jar")):
+            return sorted(jar for pattern in _JARS for jar in directory.glob(pattern))
+    raise DevelopmentServerError("the development ZooKeeper comes in PySpark's jars: pip install 'klamm[spark]'")
+
+
+def find_java() -> str:
+    """Find a Java 17 or later: the one of JAVA_HOME, else the first on PATH.
+
+    Raises:
+        DevelopmentServerError: there is none, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin") if home else None
+    java = java or shutil.which("java")
+    if java is None or _java_version(java) < MIN_JAVA:
+        found = f" ({java} is older)" if java else ""
+        raise DevelopmentServerError(
+            f"Java {MIN_JAVA} or later is not installed{found}: apt-get install openjdk-17-jre-headless"
+        )
+    return java
+
+
+def _java_version(java: str) -> int:
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    match = re.search(r'version "(?:1\.)?(\d+)', shown.stderr)
+    return int(match[1]) if match else 0
+
+
+@asynccontextmanager
+async def development_zookeeper(data_dir: Path, port: int = 0) -> AsyncIterator[DevelopmentServer]:
+    """Run a ZooKeeper with its data, configuration and log in `data_dir` until the block ends.
+
+    Args:
+        data_dir: created if missing; what an earlier run left in it is served again.
+        port: on 127.0.0.1; 0 chooses a free one.
+
+    Raises:
+        DevelopmentServerError: it cannot run, or does not answer.
+    """
+    java, jars = find_java(), find_jars()
+    port = _free_port(port)
+    config = _write_config(data_dir, port)
+    log = data_dir / LOG_NAME
+    classpath = os.pathsep.join(map(str, jars))
+    main = "org.apache.zookeeper.server.ZooKeeperServerMain"
+    process = _spawn([java, *_JVM_OPTIONS, "-cp", classpath, main, str(config)], log)
+    try:
+        await _wait_until_serving(process, port, log)
+        yield DevelopmentServer(HOST, port, process.pid)
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(_stop, process)
+
+
+def _free_port(port: int) -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise DevelopmentServerError(
+                f"port {port} of {HOST} is not free ({error.strerror}): name another"
+            ) from None
+        return int(probe.getsockname()[1])
+
+
+def _write_config(data_dir: Path, port: int) -> Path:
+    settings = {
+        "dataDir": data_dir.absolute(),
+        "clientPortAddress": HOST,
+        "clientPort": port,
+        "tickTime": TICK_MS,
+        "maxSessionTimeout": 60_000,
+        "maxClientCnxns": 0,
+        "forceSync": "no",
+        "admin.enableServer": "false",
+        "4lw.commands.whitelist": "srvr,ruok",
+    }
+    path = data_dir / "zoo.cfg"
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    except OSError as error:
+        raise DevelopmentServerError(f"cannot write {path} ({error.strerror}): name another directory") from None
+    return path
+
+
+def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+    shim = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
+    with log.open("ab") as output:
+        return subprocess.Popen([*shim, *command], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
+
+
+async def _wait_until_serving(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    with trio.move_on_after(START_SECONDS):
+        while process.poll() is None:
+            if await _answers(port):
+                return
+            await trio.sleep(POLL_SECONDS)
+        raise DevelopmentServerError(f"ZooKeeper ended with exit code {process.returncode}: see {log}")
+    raise DevelopmentServerError(f"ZooKeeper did not answer within {START_SECONDS} s: see {log}")
+
+
+async def _answers(port: int) -> bool:
+    """Ask for `srvr`: the port is open before the server serves."""
+    answer = b""
+    # A server that is just starting leaves the odd question unanswered.
+    with suppress(OSError, trio.BrokenResourceError), trio.move_on_after(ANSWER_SECONDS):
+        async with await trio.open_tcp_stream(HOST, port) as stream:
+            # While nobody listens, the kernel may connect a socket to itself, and so take the server's port.
+            if stream.socket.getsockname()[1] != port:
+                await stream.send_all(b"srvr")
+                answer = b"".join([part async for part in stream])
+    return b"Mode: " in answer
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
