@@ -1,0 +1,44 @@
+"""What tests of every feature share: one development ZooKeeper for the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from transport.zookeeper_server import DevelopmentServerError, development_zookeeper, find_jars, find_java
+
+Stop = tuple[trio.lowlevel.TrioToken, trio.Event]
+
+
+@pytest.fixture(scope="session")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Run a ZooKeeper and give its address, host:port; skip where there is no Java or no PySpark."""
+    try:
+        find_java(), find_jars()
+    except DevelopmentServerError as error:
+        pytest.skip(f"no ZooKeeper to test on: {error}")
+    # A thread with a trio of its own, because each test runs its own too.
+    started: Future[tuple[str, Stop]] = Future()
+    with ThreadPoolExecutor(1) as pool:
+        served = pool.submit(trio.run, _serve, tmp_path_factory.mktemp("zookeeper"), started)
+        futures: list[Future[Any]] = [started, served]
+        wait(futures, return_when=FIRST_COMPLETED)
+        if served.done():
+            served.result()
+        address, (token, stop) = started.result()
+        try:
+            yield address
+        finally:
+            token.run_sync_soon(stop.set)
+
+
+async def _serve(data_dir: Path, started: Future[tuple[str, Stop]]) -> None:
+    async with development_zookeeper(data_dir) as server:
+        stop = trio.Event()
+        started.set_result((server.address, (trio.lowlevel.current_trio_token(), stop)))
+        await stop.wait()
