@@ -1,7 +1,7 @@
 # From a fresh clone this needs Python 3.11 or later, and Java 17 or later for what runs a ZooKeeper.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench requirements clean java
+.PHONY: help demo test lint bench soak requirements clean java
 
 # What demo keeps its metadata in: zookeeper or memory.
 STORE ?= zookeeper
@@ -34,6 +34,9 @@ lint: $(INSTALLED) ## style, types, imports, and what would break replay
 	@failed=; for check in "ruff check --quiet" "ruff format --check --quiet" mypy "lint-imports --no-logo" \
 		"python -m tests.house.set_order $(PACKAGES)"; do \
 		echo "== $$check"; $(BIN)/$$check || failed=yes; done; [ -z "$$failed" ]
+
+soak: $(INSTALLED) ## the properties again with 1,000 examples each, for minutes
+	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
 
 bench: java $(INSTALLED) ## the rates that docs and README quote, measured here
 	@for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done

@@ -9,7 +9,7 @@ from tests.house import requirements
 
 # A slow machine is not a failure: no deadlines. Under CI, hypothesis's own profile repeats the same examples each time.
 hypothesis.settings.register_profile("default", deadline=None)
-hypothesis.settings.register_profile("soak", deadline=None, max_examples=5_000, print_blob=True)
+hypothesis.settings.register_profile("soak", deadline=None, max_examples=1_000, print_blob=True)
 
 
 @pytest.hookimpl(tryfirst=True)
