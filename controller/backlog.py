@@ -22,6 +22,7 @@ from transport.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from transport.metadata import LEADER_DURING_DELETE
 
 Key = tuple[str, int]
 """Topic name and partition number."""
@@ -32,6 +33,16 @@ def authority(state: PartitionState) -> tuple[int, int, int]:
     return state.controller_epoch, state.leader_epoch, state.partition_epoch
 
 
+def _newer(waiting: PartitionState, state: PartitionState) -> PartitionState:
+    """Return what is left of two states of one topic id, `state` being the later one.
+
+    With equal epochs the later one counts: the replica set can change without them. So does the news that the topic is
+    being deleted, whose epochs are those of no leader.
+    """
+    is_deletion = state.leader == LEADER_DURING_DELETE
+    return state if is_deletion or authority(waiting) <= authority(state) else waiting
+
+
 @define
 class BrokerBacklog:
     """The merged backlog of one incarnation of one broker, whose requests it puts into their envelopes."""
@@ -39,7 +50,9 @@ class BrokerBacklog:
     controller: BrokerEndpoint
     controller_epoch: int
     broker_epoch: int
-    _first_stops: list[StopReplicaPartition] = field(factory=list, init=False)
+    _first_stops: dict[tuple[Key, str], StopReplicaPartition] = field(factory=dict, init=False)
+    """Deletions that go before all else, one per partition and topic id however often it comes back."""
+
     _live_brokers: tuple[BrokerEndpoint, ...] | None = field(default=None, init=False)
     _leader_and_isr: dict[Key, LeaderAndIsrPartition] = field(factory=dict, init=False)
     _metadata: dict[Key, PartitionState] = field(factory=dict, init=False)
@@ -64,8 +77,8 @@ class BrokerBacklog:
     def take(self) -> Request[object] | None:
         """Take out the next request, None if nothing waits."""
         if self._first_stops:
-            stops, self._first_stops = self._first_stops, []
-            return self._stop_request(stops)
+            stops, self._first_stops = self._first_stops, {}
+            return self._stop_request(list(stops.values()))
         if self._live_brokers is not None and self._leader_and_isr:
             return self._metadata_request(())
         if self._leader_and_isr:
@@ -85,11 +98,12 @@ class BrokerBacklog:
 
     def _add_leader_and_isr(self, state: PartitionState, *, is_new: bool) -> None:
         key = state.topic, state.partition
-        self._first_stops += [stop for stop in self._stops.pop(key, {}).values() if stop.delete]
+        by_id = self._stops.pop(key, {})
+        self._first_stops |= {(key, topic_id): stop for topic_id, stop in by_id.items() if stop.delete}
         waiting = self._leader_and_isr.get(key)
         if waiting is not None and waiting.state.topic_id == state.topic_id:
             is_new = is_new or waiting.is_new
-            state = max(waiting.state, state, key=authority)
+            state = _newer(waiting.state, state)
         self._leader_and_isr[key] = LeaderAndIsrPartition(state, is_new)
 
     def _add_metadata(self, partitions: tuple[PartitionState, ...], live: tuple[BrokerEndpoint, ...] | None) -> None:
@@ -98,8 +112,8 @@ class BrokerBacklog:
         for state in partitions:
             key = state.topic, state.partition
             waiting = self._metadata.get(key)
-            if waiting is None or waiting.topic_id != state.topic_id or authority(waiting) <= authority(state):
-                self._metadata[key] = state
+            is_another = waiting is None or waiting.topic_id != state.topic_id
+            self._metadata[key] = state if is_another else _newer(waiting, state)
 
     def _add_stop(self, partition: StopReplicaPartition) -> None:
         by_id = self._stops.setdefault((partition.topic, partition.partition), {})

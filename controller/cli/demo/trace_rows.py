@@ -60,7 +60,7 @@ def stage_of(state: PartitionState, target: frozenset[int]) -> Stage:
 def rows(seen: Sequence[Seen], topic: str, partition: int, target: frozenset[int]) -> list[Row]:
     """Return the rows of a partition's move to `target`, in the order of their zxids."""
     found: dict[Stage, Row] = {}
-    for item in sorted(seen, key=lambda item: (item.commit.zxid, item.commit.sequence)):
+    for item in sorted(seen, key=_order):
         for state in item.commit.partitions:
             if (state.topic, state.partition) != (topic, partition):
                 continue
@@ -68,6 +68,11 @@ def rows(seen: Sequence[Seen], topic: str, partition: int, target: frozenset[int
             if stage is Stage.INITIAL or _is_first(stage, state, found):
                 found[stage] = _row(stage, state, item)
     return list(found.values())
+
+
+def _order(item: Seen) -> tuple[int, bool]:
+    # What a new controller loaded has the zxid of the commit that wrote it, and comes after it.
+    return item.commit.zxid, item.commit.round == "loaded"
 
 
 def _is_first(stage: Stage, state: PartitionState, found: dict[Stage, Row]) -> bool:

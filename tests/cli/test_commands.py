@@ -1,0 +1,174 @@
+"""The commands, as processes, against a cluster in this process."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+from attrs import frozen
+
+from controller.admin_client import AdminClient
+from controller.cli.demo.task_cluster import task_cluster
+from transport.network import TcpNetwork
+from transport.store.protocol import MetadataStore
+from transport.store.zookeeper import open_zookeeper
+
+
+async def run_klamm(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "controller.cli", *arguments]
+    return await trio.run_process(command, stdin=stdin, capture_stdout=True, capture_stderr=True, check=False)
+
+
+@frozen
+class Shell:
+    """Runs commands against the cluster."""
+
+    bootstrap: str
+
+    async def __call__(self, *arguments: str, stdin: bytes = b"", fails: bool = False) -> str:
+        done = await run_klamm(*arguments, "--bootstrap-server", self.bootstrap, stdin=stdin)
+        assert (done.returncode != 0) is fails, done.stderr.decode()
+        return (done.stderr if fails else done.stdout).decode()
+
+
+@pytest.fixture
+async def klamm(tmp_path: Path) -> AsyncIterator[Shell]:
+    async with task_cluster(tmp_path) as cluster:
+        yield Shell(await _bootstrap(cluster.store))
+
+
+async def _bootstrap(store: MetadataStore) -> str:
+    """Wait for the six brokers, and return the addresses of two."""
+    admin = AdminClient(TcpNetwork(), (), store, 30)
+    while len(brokers := (await admin.describe_cluster()).brokers) < 6:
+        await trio.sleep(0.01)
+    return ",".join(f"{broker.host}:{broker.port}" for broker in brokers[:2])
+
+
+async def describe(klamm: Shell, topic: str) -> list[dict[str, object]]:
+    described: list[dict[str, object]] = json.loads(await klamm("topic", "describe", topic, "-o", "json"))
+    return described
+
+
+@pytest.mark.requirement("A1", "A2", "B1", "D8")
+async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
+    assert await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3") == "created topic orders\n"
+    assert (await klamm("produce", "orders", stdin=b"first\nsecond\n")) == ""
+    assert await klamm("consume", "orders") == "first\nsecond\n"
+    plan = tmp_path / "move.json"
+    plan.write_text('{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[4,5,6]}]}')
+    assert await klamm("reassignment", "execute", "--reassignment-json-file", str(plan)) == "orders-0: complete\n"
+    [partition] = await describe(klamm, "orders")
+    isr = partition.pop("isr")
+    assert isinstance(isr, list)
+    assert sorted(isr) == [4, 5, 6]
+    assert partition == {
+        "topic": "orders",
+        "partition": 0,
+        "replicas": [4, 5, 6],
+        "adding_replicas": [],
+        "removing_replicas": [],
+        "leader": 4,
+        "leader_epoch": 3,
+        "controller_epoch": 1,
+        "partition_state": "OnlinePartition",
+    }
+    assert await klamm("consume", "orders") == "first\nsecond\n"
+    assert await klamm("reassignment", "list") == "no reassignment is under way\n"
+    assert json.loads(await klamm("topic", "list", "-o", "json")) == [{"topic": "orders", "partitions": 1}]
+    brokers = json.loads(await klamm("broker", "list", "-o", "json"))
+    assert [(broker["id"], broker["leaders"], broker["replicas"]) for broker in brokers] == [
+        (1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 1, 1), (5, 0, 1), (6, 0, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.requirement("A2", "A3")
+async def test_what_cannot_be_moved_is_refused_with_the_reason(klamm: Shell, tmp_path: Path) -> None:
+    await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3")
+    plan = tmp_path / "move.json"
+    moves = [("orders", 0, [4, 99]), ("orders", 7, [1]), ("nowhere", 0, [1])]
+    partitions = [{"topic": t, "partition": p, "replicas": r} for t, p, r in moves]
+    plan.write_text(json.dumps({"version": 1, "partitions": partitions}))
+    said = await klamm("reassignment", "execute", "--reassignment-json-file", str(plan), fails=True)
+    assert said.splitlines() == [
+        "orders-0: refused: replicas cannot be added on brokers [99], which are not alive",
+        "orders-7: refused: there is no partition orders-7",
+        "nowhere-0: refused: there is no partition nowhere-0",
+    ]
+    [partition] = await describe(klamm, "orders")
+    assert partition["replicas"] == [1, 2, 3]
+    assert partition["leader_epoch"] == 0
+
+
+async def test_mistakes_with_topics_are_told_in_one_line(klamm: Shell) -> None:
+    await klamm("topic", "create", "orders")
+    for arguments, line in (
+        (("create", "orders"), "Error: topic orders exists"),
+        (("create", "a/b"), "Error: 'a/b' is not a legal name: up to 249 letters, digits, '.', '_' and '-'"),
+        (("create", "x", "--replication-factor", "7"),
+         "Error: replication factor 7 is not between 1 and the 6 live brokers"),
+        (("create", "x", "--replica-assignment", "1:9"),
+         "Error: replicas [1, 9] of partition 0: brokers [9] are not alive"),
+        (("describe", "orders", "nowhere"), "Error: there is no topic nowhere: see `klamm topic list`"),
+    ):  # fmt: skip
+        assert await klamm("topic", *arguments, fails=True) == line + "\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("state", "dump", "--zookeeper", "127.0.0.1:1"),
+         "Error: nothing listens at 127.0.0.1:1: start one with `klamm zookeeper run`"),
+        (("broker", "list", "--bootstrap-server", "127.0.0.1:1", "--timeout", "0.1"),
+         "Error: no active controller was found through 127.0.0.1:1: is a broker running there?"),
+        (("controller", "run", "--id", "1001", "--zookeeper", "127.0.0.1:1"),
+         "Error: nothing listens at 127.0.0.1:1: start one with `klamm zookeeper run`"),
+    ],
+)  # fmt: skip
+async def test_nobody_there_is_told_in_one_line(arguments: tuple[str, ...], line: str) -> None:
+    done = await run_klamm(*arguments)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (1, b"", line + "\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "not JSON (Input is a zero-length, empty document: line 1 column 1 (char 0))"),
+        ('{"partitions":[]}', "the list of partitions is empty"),
+        ('{"partitions":[{"topic":"t","partition":"0","replicas":[1]}]}',
+         "partitions[0].partition must be an integer, is '0'"),
+        ('{"partitions":[{"topic":"t","partition":0,"replicas":1}]}',
+         "partitions[0].replicas must be a list of integers, is 1"),
+    ],
+)  # fmt: skip
+async def test_a_malformed_plan_is_told_in_one_line(tmp_path: Path, text: str, fault: str) -> None:
+    plan = tmp_path / "plan.json"
+    plan.write_text(text)
+    done = await run_klamm("reassignment", "execute", "--reassignment-json-file", str(plan))
+    assert (done.returncode, done.stderr.decode()) == (1, f"Error: {plan}: {fault}\n")
+
+
+async def test_the_state_dump_reads_zookeeper(zookeeper: str) -> None:
+    address = f"{zookeeper}/dump"
+    async with open_zookeeper(address):
+        done = await run_klamm("state", "dump", "--zookeeper", address)
+    assert json.loads(done.stdout) == {
+        "controller": {"id": None, "epoch": 0},
+        "brokers": [],
+        "partitions": [],
+        "reassign_partitions": [],
+        "undecodable": [],
+    }
+
+
+async def test_the_help_loads_neither_spark_nor_trio() -> None:
+    script = "import sys\nfrom controller.cli import main\nmain(['--help'], standalone_mode=False)\n"
+    script += "sys.exit(any(name in sys.modules for name in ('pyspark', 'trio', 'kazoo')))"
+    done = await trio.run_process([sys.executable, "-c", script], capture_stdout=True, check=False)
+    assert done.returncode == 0
+    assert b"reassignment" in done.stdout
