@@ -1,13 +1,15 @@
 """What waits for one broker, merged: bounded by what exists, not by what happened.
 
 While one request is in flight everything else merges here by (topic id, partition). The newest state in line of
-authority (controller epoch, leader epoch, partition epoch) wins; isNew and delete are sticky. A StopReplica that
-deletes is never absorbed by a later LeaderAndIsr for the same name, or a recreated partition would lose its new log: it goes
-first, in a request of its own. The list of live brokers goes before any LeaderAndIsr; then LeaderAndIsr,
-UpdateMetadata, StopReplica.
+authority (controller epoch, leader epoch, partition epoch) wins, the later one if they are equal; isNew and delete are
+sticky. A StopReplica that deletes is never absorbed by a later LeaderAndIsr for the same name, or a recreated partition
+would lose its new log: it goes first, in a request of its own. The list of live brokers goes before any LeaderAndIsr;
+then LeaderAndIsr, UpdateMetadata, StopReplica.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sized
 
 from attrs import define, evolve, field
 
@@ -61,7 +63,7 @@ class BrokerBacklog:
 
     def __len__(self) -> int:
         """Count the entries that wait."""
-        parts = (self._first_stops, self._leader_and_isr, self._metadata, self._stops)
+        parts: tuple[Sized, ...] = (self._first_stops, self._leader_and_isr, self._metadata, self._stops)
         return sum(map(len, parts)) + (self._live_brokers is not None)
 
     def add(self, publication: Publication) -> None:
@@ -112,8 +114,10 @@ class BrokerBacklog:
         for state in partitions:
             key = state.topic, state.partition
             waiting = self._metadata.get(key)
-            is_another = waiting is None or waiting.topic_id != state.topic_id
-            self._metadata[key] = state if is_another else _newer(waiting, state)
+            if waiting is not None and waiting.topic_id == state.topic_id:
+                self._metadata[key] = _newer(waiting, state)
+            else:
+                self._metadata[key] = state
 
     def _add_stop(self, partition: StopReplicaPartition) -> None:
         by_id = self._stops.setdefault((partition.topic, partition.partition), {})

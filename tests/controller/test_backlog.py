@@ -1,0 +1,202 @@
+"""What waits for one broker: how it merges, and in which order it goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from attrs import evolve
+
+from controller.backlog import BrokerBacklog
+from controller.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from transport.messages import (
+    BrokerEndpoint,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    PartitionState,
+    Request,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from transport.metadata import LEADER_DURING_DELETE
+
+CONTROLLER = BrokerEndpoint(1001, "127.0.0.1", 1)
+CONTROLLER_EPOCH, BROKER_EPOCH = 3, 77
+LIVE = (BrokerEndpoint(1, "h1", 9091), BrokerEndpoint(2, "h2", 9092))
+FEWER = LIVE[:1]
+
+STATE = PartitionState("orders", "id-1", 0, CONTROLLER_EPOCH, 1, 5, (1, 2), 7, (1, 2))
+OTHER = evolve(STATE, partition=1)
+NAMESAKE = evolve(STATE, topic_id="id-2", leader_epoch=0, partition_epoch=0)
+
+
+def lead(state: PartitionState, *, is_new: bool = False) -> TellLeaderAndIsr:
+    return TellLeaderAndIsr((1,), state, is_new)
+
+
+def know(*states: PartitionState, live: tuple[BrokerEndpoint, ...] | None = None) -> TellMetadata:
+    return TellMetadata(None, states, live)
+
+
+def stop(state: PartitionState, *, delete: bool, epoch: int = 6) -> TellStopReplica:
+    return TellStopReplica((1,), stopped(state, delete=delete, epoch=epoch))
+
+
+def stopped(state: PartitionState, *, delete: bool, epoch: int = 6) -> StopReplicaPartition:
+    return StopReplicaPartition(state.topic, state.topic_id, state.partition, epoch, delete)
+
+
+def backlog(*publications: Publication) -> BrokerBacklog:
+    waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH)
+    for publication in publications:
+        waiting.add(publication)
+    return waiting
+
+
+def drain(waiting: BrokerBacklog) -> list[Request[object]]:
+    requests = []
+    while (request := waiting.take()) is not None:
+        requests.append(request)
+    assert len(waiting) == 0
+    return requests
+
+
+def leader_and_isr(*items: tuple[PartitionState, bool]) -> LeaderAndIsrRequest:
+    partitions = tuple(LeaderAndIsrPartition(state, is_new) for state, is_new in items)
+    return LeaderAndIsrRequest(CONTROLLER.id, CONTROLLER_EPOCH, BROKER_EPOCH, partitions)
+
+
+def metadata(states: Sequence[PartitionState], live: tuple[BrokerEndpoint, ...] | None) -> UpdateMetadataRequest:
+    return UpdateMetadataRequest(CONTROLLER.id, CONTROLLER_EPOCH, BROKER_EPOCH, CONTROLLER, live, tuple(states))
+
+
+def stop_replica(*partitions: StopReplicaPartition) -> StopReplicaRequest:
+    return StopReplicaRequest(CONTROLLER.id, CONTROLLER_EPOCH, BROKER_EPOCH, partitions)
+
+
+def test_nothing_waits_at_first() -> None:
+    assert drain(backlog()) == []
+
+
+def test_one_request_of_each_kind_in_the_order_leader_and_isr_metadata_stop() -> None:
+    third = evolve(STATE, partition=2)
+    waiting = backlog(stop(third, delete=False), know(STATE), lead(OTHER), know(OTHER), lead(STATE))
+    assert len(waiting) == 5
+    assert drain(waiting) == [
+        leader_and_isr((OTHER, False), (STATE, False)),
+        metadata([STATE, OTHER], None),
+        stop_replica(stopped(third, delete=False)),
+    ]
+
+
+def test_the_live_brokers_go_before_any_leader() -> None:
+    requests = drain(backlog(lead(STATE), know(STATE), know(live=LIVE), lead(OTHER)))
+    assert requests == [metadata([], LIVE), leader_and_isr((STATE, False), (OTHER, False)), metadata([STATE], None)]
+
+
+def test_the_live_brokers_go_with_the_partitions_when_no_leader_waits() -> None:
+    assert drain(backlog(know(live=LIVE), know(STATE), know(live=FEWER))) == [metadata([STATE], FEWER)]
+
+
+def test_nobody_alive_is_news_too() -> None:
+    assert drain(backlog(know(live=LIVE), know(live=()))) == [metadata([], ())]
+
+
+def test_the_newest_state_wins_by_controller_then_leader_then_partition_epoch() -> None:
+    newest_last = [
+        STATE,
+        evolve(STATE, partition_epoch=8),
+        evolve(STATE, leader_epoch=6, partition_epoch=1),
+        evolve(STATE, controller_epoch=4, leader_epoch=6, partition_epoch=1),
+    ]
+    for older, newer in pairwise(newest_last):
+        for first, second in ((older, newer), (newer, older)):
+            assert drain(backlog(lead(first), lead(second))) == [leader_and_isr((newer, False))]
+            assert drain(backlog(know(first), know(second))) == [metadata([newer], None)]
+
+
+def test_of_two_states_with_equal_epochs_the_later_one_wins() -> None:
+    # The replica set lives in another znode than the epochs.
+    later = evolve(STATE, replicas=(1, 2, 3))
+    assert drain(backlog(lead(STATE), lead(later))) == [leader_and_isr((later, False))]
+    assert drain(backlog(know(STATE), know(later))) == [metadata([later], None)]
+
+
+def test_is_new_is_sticky() -> None:
+    newer = evolve(STATE, leader_epoch=6)
+    assert drain(backlog(lead(STATE, is_new=True), lead(newer))) == [leader_and_isr((newer, True))]
+    assert drain(backlog(lead(STATE), lead(newer, is_new=True))) == [leader_and_isr((newer, True))]
+
+
+def test_is_new_ends_with_the_request_that_carried_it() -> None:
+    waiting = backlog(lead(STATE, is_new=True))
+    waiting.take()
+    waiting.add(lead(STATE))
+    assert drain(waiting) == [leader_and_isr((STATE, False))]
+
+
+def test_delete_is_sticky_and_the_later_epoch_counts() -> None:
+    for first, second in ((True, False), (False, True)):
+        waiting = backlog(stop(STATE, delete=first, epoch=6), stop(STATE, delete=second, epoch=7))
+        assert drain(waiting) == [stop_replica(stopped(STATE, delete=True, epoch=7))]
+
+
+def test_a_stop_follows_the_leader_and_isr_that_came_before_it() -> None:
+    for delete in (False, True):
+        assert drain(backlog(lead(STATE), stop(STATE, delete=delete))) == [
+            leader_and_isr((STATE, False)),
+            stop_replica(stopped(STATE, delete=delete)),
+        ]
+
+
+def test_a_deletion_goes_before_a_later_leader_and_isr_of_the_same_name() -> None:
+    for successor in (NAMESAKE, evolve(STATE, leader_epoch=7)):
+        waiting = backlog(know(live=LIVE), stop(STATE, delete=True), stop(OTHER, delete=True), lead(successor))
+        assert drain(waiting) == [
+            stop_replica(stopped(STATE, delete=True)),
+            metadata([], LIVE),
+            leader_and_isr((successor, False)),
+            stop_replica(stopped(OTHER, delete=True)),
+        ]
+
+
+def test_a_recreated_partition_gets_nothing_of_the_one_before_it() -> None:
+    waiting = backlog(lead(STATE, is_new=True), stop(STATE, delete=True), lead(NAMESAKE), know(STATE), know(NAMESAKE))
+    assert drain(waiting) == [
+        stop_replica(stopped(STATE, delete=True)),
+        leader_and_isr((NAMESAKE, False)),
+        metadata([NAMESAKE], None),
+    ]
+
+
+def test_a_stop_without_deletion_is_superseded_by_a_later_leader_and_isr() -> None:
+    again = evolve(STATE, leader_epoch=7)
+    assert drain(backlog(stop(STATE, delete=False), lead(again))) == [leader_and_isr((again, False))]
+
+
+def test_a_topic_and_its_namesake_may_both_have_to_be_deleted() -> None:
+    waiting = backlog(stop(STATE, delete=True), stop(NAMESAKE, delete=True, epoch=1))
+    assert drain(waiting) == [
+        stop_replica(stopped(STATE, delete=True), stopped(NAMESAKE, delete=True, epoch=1)),
+    ]
+
+
+def test_the_news_that_a_topic_is_being_deleted_outranks_its_epochs() -> None:
+    deleted = evolve(STATE, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
+    assert drain(backlog(know(STATE), know(deleted))) == [metadata([deleted], None)]
+
+
+def test_the_backlog_is_bounded_by_what_exists() -> None:
+    waiting = backlog()
+    for epoch in range(10, 1000, 10):
+        state = evolve(STATE, leader_epoch=epoch, partition_epoch=epoch)
+        for publication in (
+            know(state, live=LIVE),
+            lead(state, is_new=True),
+            stop(state, delete=False, epoch=epoch + 1),
+            stop(state, delete=True, epoch=epoch + 2),
+        ):
+            waiting.add(publication)
+    # One entry for each of: the live brokers, the partition's state, its metadata, its deletions.
+    assert len(waiting) <= 5

@@ -1,0 +1,179 @@
+"""Merged delivery, with repetitions, leaves a broker where unmerged delivery would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+from attrs import define, evolve, field
+from hypothesis import event, given
+from hypothesis import strategies as st
+
+from broker.fencing import EPOCH_DURING_DELETE
+from controller.backlog import BrokerBacklog
+from controller.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from tests.controller.backlog_broker import ModelBroker
+from transport.messages import (
+    BrokerEndpoint,
+    LeaderAndIsrRequest,
+    PartitionState,
+    Request,
+    StopReplicaPartition,
+)
+from transport.metadata import LEADER_DURING_DELETE, TopicPartition
+
+BROKER = 1
+CONTROLLER = BrokerEndpoint(1001, "127.0.0.1", 1)
+TPS = (TopicPartition("orders", 0), TopicPartition("orders", 1))
+
+
+@define
+class History:
+    """What a controller tells one broker, in the order in which it may: epochs rise, a replica begins as new."""
+
+    states: dict[TopicPartition, PartitionState] = field(factory=dict)
+    held: set[TopicPartition] = field(factory=set)
+    _numbers: Iterator[int] = field(factory=count)
+
+    def publications(self, what: str, tp: TopicPartition, *, flag: bool) -> list[Publication]:
+        """Return what an event makes the controller publish; `flag` chooses between two forms of it."""
+        if what == "live brokers":
+            return [TellMetadata(None, (), (BrokerEndpoint(BROKER, f"host-{next(self._numbers)}", 9091),))]
+        state = self.states.get(tp)
+        return self._create(tp) if state is None else self._event(what, state, flag=flag)
+
+    def _event(self, what: str, state: PartitionState, *, flag: bool) -> list[Publication]:
+        match what:
+            case "elect":
+                return self._lead(evolve(state, leader=1 + flag, leader_epoch=state.leader_epoch + 1))
+            case "change isr":
+                return self._know(
+                    evolve(state, isr=(1, 2) if flag else (1,), partition_epoch=state.partition_epoch + 1)
+                )
+            case "resend":
+                return self._lead(evolve(state, replicas=(1, 2, next(self._numbers))) if flag else state)
+            case "stop":
+                return self._stop(state, delete=flag)
+            case "delete topic":
+                return self._delete_topic(state, recreate=flag)
+        raise AssertionError(what)
+
+    def _know(self, state: PartitionState) -> list[Publication]:
+        self.states[tp_of(state)] = state
+        return [TellMetadata(None, (state,))]
+
+    def _create(self, tp: TopicPartition) -> list[Publication]:
+        return self._lead(PartitionState(tp.topic, f"id-{next(self._numbers)}", tp.partition, 3, 1, 0, (1,), 0, (1, 2)))
+
+    def _lead(self, state: PartitionState) -> list[Publication]:
+        tp = tp_of(state)
+        is_new = tp not in self.held
+        known = self.states.get(tp)
+        if is_new and known is not None and known.topic_id == state.topic_id:
+            # A replica that was stopped is told under an epoch that it does not have (step A1 of a reassignment).
+            state = evolve(state, leader_epoch=known.leader_epoch + 1)
+        self.held.add(tp)
+        return [TellLeaderAndIsr((BROKER,), state, is_new), *self._know(state)]
+
+    def _stop(self, state: PartitionState, *, delete: bool) -> list[Publication]:
+        state = evolve(state, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
+        if delete:
+            self.held.discard(tp_of(state))
+        return [*self._know(state), TellStopReplica((BROKER,), stop_of(state, state.leader_epoch, delete=delete))]
+
+    def _delete_topic(self, state: PartitionState, *, recreate: bool) -> list[Publication]:
+        tp = tp_of(state)
+        del self.states[tp]
+        self.held.discard(tp)
+        gone = evolve(state, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
+        stop = stop_of(state, EPOCH_DURING_DELETE, delete=True)
+        deletion: list[Publication] = [TellMetadata(None, (gone,)), TellStopReplica((BROKER,), stop)]
+        return deletion + (self._create(tp) if recreate else [])
+
+
+def tp_of(state: PartitionState) -> TopicPartition:
+    return TopicPartition(state.topic, state.partition)
+
+
+def stop_of(state: PartitionState, epoch: int, *, delete: bool) -> StopReplicaPartition:
+    return StopReplicaPartition(state.topic, state.topic_id, state.partition, epoch, delete)
+
+
+def requests(waiting: BrokerBacklog) -> Iterator[Request[object]]:
+    while (request := waiting.take()) is not None:
+        yield request
+
+
+@define
+class Deliveries:
+    """The same publications on two ways: merged while they wait, and each by itself at once."""
+
+    waiting: BrokerBacklog = field(factory=lambda: BrokerBacklog(CONTROLLER, 3, 77))
+    merged: ModelBroker = field(factory=ModelBroker)
+    unmerged: ModelBroker = field(factory=ModelBroker)
+    live: BrokerEndpoint | None = None
+    """This broker in the latest list of live brokers that was published."""
+
+    published: int = 0
+    delivered: int = 0
+
+    def publish(self, publication: Publication) -> None:
+        """Let a publication wait on one way, and deliver it on the other."""
+        self.published += 1
+        if isinstance(publication, TellMetadata) and publication.live_brokers is not None:
+            self.live = publication.live_brokers[0]
+        self.waiting.add(publication)
+        alone = BrokerBacklog(CONTROLLER, 3, 77)
+        alone.add(publication)
+        for request in requests(alone):
+            self.unmerged.deliver(request)
+
+    def deliver(self, request: Request[object], times: int) -> None:
+        """Deliver a request that waited, again if its answer is lost."""
+        self.delivered += 1
+        if isinstance(request, LeaderAndIsrRequest):
+            assert self.merged.metadata.broker(BROKER) == self.live, "who is alive has not arrived before a leader"
+        for _ in range(times):
+            self.merged.deliver(request)
+
+
+def logs(broker: ModelBroker) -> dict[TopicPartition, str]:
+    return {tp: log.topic_id for tp, log in broker.logs.items()}
+
+
+def known(broker: ModelBroker) -> dict[TopicPartition, PartitionState]:
+    return {tp: state for tp in TPS if (state := broker.metadata.partition(tp)) is not None}
+
+
+happenings = st.tuples(
+    st.sampled_from(["elect", "change isr", "resend", "stop", "delete topic", "live brokers"]),
+    st.sampled_from(TPS),
+    st.booleans(),
+)
+times = st.integers(1, 3)
+"""How often a request arrives: one whose answer is lost is sent again before any other."""
+
+
+@given(st.lists(st.one_of(happenings, times), max_size=40), times)
+def test_merged_delivery_ends_where_unmerged_delivery_does(
+    script: list[tuple[str, TopicPartition, bool] | int], last_times: int
+) -> None:
+    history, both = History(), Deliveries()
+    for entry in script:
+        if not isinstance(entry, int):
+            what, tp, flag = entry
+            for publication in history.publications(what, tp, flag=flag):
+                both.publish(publication)
+        elif (request := both.waiting.take()) is not None:
+            both.deliver(request, entry)
+    for request in requests(both.waiting):
+        both.deliver(request, last_times)
+
+    event("merged" if both.delivered < both.published else "not merged")
+    merged, unmerged = both.merged, both.unmerged
+    assert merged.hosted == unmerged.hosted
+    assert logs(merged) == logs(unmerged)
+    for tp, log in merged.logs.items():
+        assert log.epochs <= unmerged.logs[tp].epochs, "what a deletion removed came back"
+    assert known(merged) == known(unmerged) == history.states
+    assert merged.metadata.broker(BROKER) == unmerged.metadata.broker(BROKER) == both.live
