@@ -108,7 +108,7 @@ class Leadership:
         A member outside the replica set is kept as long as it keeps up, and does not come back (KAFKA-9672). There is
         nothing to recover after an unclean election, so every proposal says RECOVERED (KIP-704).
         """
-        if self._pending is not None or self._is_overtaken or now < self._pause_until:
+        if self._pending is not None or now < self._pause_until:
             return None
         new_isr = self._wanted_isr(high_watermark, log_end, now)
         if new_isr == self.state.isr:

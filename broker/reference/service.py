@@ -63,8 +63,6 @@ class ReferenceService:
         """Stop a replica, and delete its log if told so; see `Service.stop_replica`."""
         tp = TopicPartition(partition.topic, partition.partition)
         try:
-            if self._logs.topic_id(tp) != partition.topic_id:
-                return
             self._stop_fetching(tp)
             replica = self._replicas.pop(tp, None)
             if replica is not None:

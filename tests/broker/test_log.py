@@ -80,7 +80,7 @@ class LogAgainstList(RuleBasedStateMachine):
 
 
 TestLogAgainstList = LogAgainstList.TestCase
-TestLogAgainstList.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestLogAgainstList.settings = settings(stateful_step_count=20)
 
 
 @pytest.fixture

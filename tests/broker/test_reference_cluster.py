@@ -87,8 +87,8 @@ async def test_a_leader_that_is_deposed_acknowledges_nothing_any_more(tmp_path: 
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(depose)
-            with pytest.raises(ApiError) as refusal:
-                await produce_once(cluster, 1, b"x")
+            with trio.fail_after(20), pytest.raises(ApiError) as refusal:
+                await produce_once(cluster, 1, b"x", wait_ms=60_000)
         assert refusal.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -158,10 +158,38 @@ async def test_an_added_replica_copies_and_joins_the_isr(tmp_path: Path) -> None
 async def test_a_partition_that_comes_does_not_wait_out_the_long_poll_of_the_others(tmp_path: Path) -> None:
     """With a poll of a minute, and 20 s for the record to be acknowledged."""
     async with running_cluster(tmp_path, 1, 2, replica_fetch_wait_max_ms=60_000) as cluster:
-        await cluster.lead_and_follow(state_of((1, 2), topic="other", topic_id="id-of-other"), is_new=True)
-        await trio.testing.wait_all_tasks_blocked(0.05)
+        await cluster.lead_and_follow(state_of((1, 2), partition=1), is_new=True)
+        async with cluster.producer() as producer:
+            await producer.send("t", 1, [b"acknowledged by the fetch that now waits for more"])
         await cluster.lead_and_follow(state_of((1, 2)), is_new=True)
         assert await produce_once(cluster, 1, b"x") == 0
+
+
+async def test_an_answer_has_a_limit_that_one_record_may_exceed(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path, 1, fetch_max_bytes=100) as cluster:
+        for partition in range(3):
+            await cluster.lead_and_follow(state_of((1,), partition=partition), is_new=True)
+            async with cluster.producer() as producer:
+                await producer.send("t", partition, [b"x" * 60] * 2)
+        asked = tuple(FetchPartition("t", partition, 0, 1000) for partition in range(3))
+        response = await cluster.call(1, FetchRequest(-1, 0, asked))
+        assert [len(result.records) for result in response.partitions] == [1, 1, 0]
+
+
+async def test_a_partition_that_never_rests_does_not_starve_the_others(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path, 1, 2, fetch_max_bytes=50) as cluster:
+        for partition in range(2):
+            await cluster.lead_and_follow(state_of((1, 2), partition=partition), is_new=True)
+
+        async def never_rest() -> None:
+            async with cluster.producer() as producer:
+                while True:
+                    await producer.send("t", 0, numbers(100), acks=1)
+
+        async with trio.open_nursery() as nursery, cluster.producer() as producer:
+            nursery.start_soon(never_rest)
+            await producer.send("t", 1, numbers(10), give_up_after=20)
+            nursery.cancel_scope.cancel()
 
 
 async def test_partitions_beyond_the_limit_of_an_answer_get_their_turn(tmp_path: Path) -> None:
