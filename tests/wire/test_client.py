@@ -111,6 +111,8 @@ async def test_a_peer_that_refuses_to_negotiate_is_a_broken_connection(network_t
     with pytest.raises(ConnectionBroken, match=r"cannot agree with broker:9092 on versions: .*too old"):
         async with open_connection(network_to(ours), "broker", 9092, client_id="me"):
             pytest.fail("connected")
+    with pytest.raises(trio.ClosedResourceError):
+        await ours.receive_some()
 
 
 async def test_exceptions_of_the_body_pass_through_as_they_are(network_to: NetworkTo) -> None:

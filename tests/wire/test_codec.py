@@ -226,7 +226,7 @@ def test_a_message_of_another_shape_is_refused(message_class: type[object], valu
     ],
 )
 def test_bytes_beyond_the_limits_are_refused(body: bytes) -> None:
-    with pytest.raises(CodecError, match=r"not msgpack within limits|more than one value"):
+    with pytest.raises(CodecError, match="not msgpack within limits"):
         decode(PartitionState, body)
 
 

@@ -59,8 +59,6 @@ def _unpack(body: bytes) -> object:
     try:
         # Without building anything: refuses excessive nesting, and arrays that claim to be longer than the body is.
         scanner.skip()
-        if scanner.tell() != len(body):
-            raise CodecError("there is more than one value")
         return msgpack.unpackb(body, use_list=False, max_ext_len=0)
     except (msgpack.UnpackException, ValueError, RecursionError) as error:
         raise CodecError(f"not msgpack within limits: {type(error).__name__} {error}") from None
