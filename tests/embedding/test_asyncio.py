@@ -24,6 +24,11 @@ def test_what_a_controller_raises_is_raised_in_the_asyncio_task() -> None:
         asyncio.run(main())
 
 
+async def until_active(service: ControllerService) -> None:
+    while not service.is_active:
+        await asyncio.sleep(0.001)
+
+
 def test_one_controller_after_another_in_one_event_loop() -> None:
     zookeeper = MemoryZooKeeper(Host().now_ms)
 
@@ -33,8 +38,7 @@ def test_one_controller_after_another_in_one_event_loop() -> None:
         run = controller.run_asyncio(config, on_started=started.set_result, open_store=zookeeper.session)
         task = asyncio.create_task(run)
         service = await started
-        while not service.is_active:
-            await asyncio.sleep(0.001)
+        await until_active(service)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -10,9 +10,9 @@ import structlog
 import trio
 
 from transport.errors import ApiError, ErrorCode
-from transport.messages import Api, ApiVersion, ApiVersionsRequest, ApiVersionsResponse, Request
+from transport.messages import APIS, Api, ApiVersion, ApiVersionsRequest, ApiVersionsResponse, Request
 from transport.network import Network
-from transport.wire.apis import API_BY_KEY, API_BY_REQUEST
+from transport.wire.apis import API_BY_KEY
 from transport.wire.codec import decode, encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
 from transport.wire.errors import CodecError, FrameError, FrameTooLarge
@@ -106,5 +106,5 @@ def _encode_response(api: Api, response: object) -> bytes:
 
 
 async def _api_versions(handlers: Handlers, _: ApiVersionsRequest) -> ApiVersionsResponse:
-    offered = sorted((API_BY_REQUEST[request] for request in {*handlers, ApiVersionsRequest}), key=lambda api: api.key)
+    offered = [api for api in APIS if api.request in handlers or api.request is ApiVersionsRequest]
     return ApiVersionsResponse(tuple(ApiVersion(api.key, api.min_version, api.max_version) for api in offered))
