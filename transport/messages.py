@@ -14,13 +14,13 @@ from attrs import frozen
 
 from transport.errors import ErrorCode
 
-R = TypeVar("R", covariant=True)
+R_co = TypeVar("R_co", covariant=True)
 
 MAX_WAIT_MS: Final = 500
 
 
-class Request(Generic[R]):
-    """A message that is answered by one response of type R."""
+class Request(Generic[R_co]):
+    """A message that is answered by one response of type R_co."""
 
     __slots__ = ()
 
