@@ -28,12 +28,22 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
     yield from refresh(context, stale)
     errors = dict.fromkeys(stale, ErrorCode.INVALID_UPDATE_VERSION)
     errors |= {tp: verdict for tp, verdict in verdicts.items() if not isinstance(verdict, LeaderAndIsr)}
+    yield from change("refused", [_news(context, request.broker_id, tp) for tp in _refused(context, errors)])
     return _response(context, verdicts, errors)
 
 
 def _step(context: ControllerContext, tp: TopicPartition, new: LeaderAndIsr) -> Step:
     metadata = TellMetadata(None, (context.describe(tp, leadership=new),))
     return leadership_step(tp, new, (metadata,))
+
+
+def _refused(context: ControllerContext, errors: Mapping[TopicPartition, ErrorCode]) -> list[TopicPartition]:
+    return [tp for tp, error in errors.items() if error is not ErrorCode.NONE and tp in context.leadership]
+
+
+def _news(context: ControllerContext, broker_id: int, tp: TopicPartition) -> Step:
+    """Tell a leader what is in force: it waits for that after a refusal, and may have missed it."""
+    return Step((tp,), publications=(TellMetadata((broker_id,), (context.describe(tp),)),))
 
 
 def _response(
@@ -66,17 +76,17 @@ def _judge(
         return ErrorCode.UNKNOWN_TOPIC_ID
     if current is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return (
-        _epoch_error(request.broker_id, item, current)
-        or _isr_error(context, tp, item, current)
-        or evolve(
-            current,
-            leader=request.broker_id,
-            isr=item.new_isr,
-            partition_epoch=current.partition_epoch + 1,
-            controller_epoch=context.epoch,
-            leader_recovery_state=LeaderRecoveryState(item.leader_recovery_state),
-        )
+    verdict = _epoch_error(request.broker_id, item, current)
+    if verdict is None:
+        verdict = _isr_error(request.broker_id, item, current, context)
+    if verdict is not None:
+        return verdict
+    return evolve(
+        current,
+        isr=item.new_isr,
+        partition_epoch=current.partition_epoch + 1,
+        controller_epoch=context.epoch,
+        leader_recovery_state=LeaderRecoveryState(item.leader_recovery_state),
     )
 
 
@@ -97,14 +107,17 @@ def _epoch_error(broker_id: int, item: AlterPartitionItem, current: LeaderAndIsr
 
 
 def _isr_error(
-    context: ControllerContext, tp: TopicPartition, item: AlterPartitionItem, current: LeaderAndIsr
+    broker_id: int, item: AlterPartitionItem, current: LeaderAndIsr, context: ControllerContext
 ) -> ErrorCode | None:
-    recovering = item.leader_recovery_state != LeaderRecoveryState.RECOVERED
-    recovered = current.leader_recovery_state is LeaderRecoveryState.RECOVERED
-    if recovering and (recovered or len(item.new_isr) > 1):
+    isr, recovery = item.new_isr, item.leader_recovery_state
+    if recovery == LeaderRecoveryState.RECOVERING:
+        begins = current.leader_recovery_state is LeaderRecoveryState.RECOVERED
+        if begins or len(isr) > 1:
+            return ErrorCode.INVALID_REQUEST
+    elif recovery != LeaderRecoveryState.RECOVERED:
         return ErrorCode.INVALID_REQUEST
-    if not item.new_isr or not set(item.new_isr) <= set(context.assignment(tp).replicas):
+    # Stricter than the original, too: an ISR is a set of replicas with the leader among them.
+    replicas = context.assignment(TopicPartition(item.topic, item.partition)).replicas
+    if broker_id not in isr or len(set(isr)) != len(isr) or not set(isr) <= set(replicas):
         return ErrorCode.INVALID_REQUEST
-    if any(r not in context.brokers for r in item.new_isr):
-        return ErrorCode.INELIGIBLE_REPLICA
-    return None
+    return None if all(map(context.is_online, isr)) else ErrorCode.INELIGIBLE_REPLICA

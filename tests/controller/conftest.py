@@ -1,50 +1,163 @@
-"""A controller's rounds on the memory store, without a network: what is published is kept in a list."""
+"""A controller's rounds on the memory store, without a network: what is published is kept in a list.
+
+Every test on the bench also holds what must hold always: brokers hear only of what is in the store, and each commit
+keeps the invariants of a partition's leadership.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+import random
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from typing import TypeVar
 
 import pytest
-from attrs import define, field
+from attrs import define, evolve, field
 
+from controller import dispatch
 from controller.context import ControllerContext
+from controller.events import BrokerChange, ControllerEvent, RequestEvent
 from controller.facts import BrokerGone, BrokerRegistered
 from controller.handlers.failover import failover
 from controller.observer import CommittedRound, PublishedRound
 from controller.round_runner import RoundRunner
-from controller.rounds import Publication, Rounds
-from transport.messages import BrokerEndpoint
-from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from controller.rounds import Publication, Rounds, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from transport.errors import ErrorCode
+from transport.host import Host
+from transport.messages import (
+    AlterPartitionItem,
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionResult,
+    BrokerEndpoint,
+    PartitionError,
+    PartitionState,
+    ReassignablePartition,
+    Request,
+)
+from transport.metadata import NO_LEADER, BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
-from transport.store.protocol import Create, Delete, Set, ensure_paths
+from transport.store.protocol import Create, Delete, Set, Znode, ensure_paths
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 ENDPOINT = BrokerEndpoint(1001, "127.0.0.1", 1)
+HOST = Host(lambda: 0, random.Random(1))
+TP = TopicPartition("orders", 0)
+BROKERS = (1, 2, 3, 4, 5, 6)
+
+
+class Crashed(Exception):
+    """The controller died."""
 
 
 @define
 class Recorder:
     """Takes the part of channels and observer, and remembers."""
 
+    zookeeper: MemoryZooKeeper
     published: list[Publication] = field(factory=list)
     commits: list[CommittedRound] = field(factory=list)
     rounds: list[str] = field(factory=list)
+    """Names of rounds as they were committed, and in parentheses as they were published."""
+
+    crash_after: str | None = None
+    """Where to crash, in the notation of `rounds`."""
 
     def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
         """Brokers are known from the context."""
 
     def publish(self, publications: Sequence[Publication]) -> None:
-        """Remember what was published."""
+        """Remember what was published, which must be in the store."""
         self.published += publications
+        for publication in publications:
+            for state in states_of(publication):
+                self._require_durable(state)
+
+    def see(self, mark: str) -> None:
+        """Remember a round."""
+        self.rounds.append(mark)
+        if mark == self.crash_after:
+            self.crash_after = None
+            raise Crashed(mark)
+
+    def clear(self) -> None:
+        """Forget what was seen."""
+        self.published.clear()
+        self.commits.clear()
+        self.rounds.clear()
+
+    # --- questions ----------------------------------------------------------------------------------------------
+
+    def stopped(self, *, delete: bool) -> set[int]:
+        """Return the brokers that were told to stop a replica."""
+        stops = [p for p in self.published if isinstance(p, TellStopReplica) and p.partition.delete is delete]
+        return {broker_id for stop in stops for broker_id in stop.brokers}
+
+    def leader_and_isr(self) -> list[TellLeaderAndIsr]:
+        """Return what was told to somebody of leading and following."""
+        return [p for p in self.published if isinstance(p, TellLeaderAndIsr) and p.brokers]
+
+    def metadata(self) -> list[TellMetadata]:
+        """Return what was told of the cluster."""
+        return [p for p in self.published if isinstance(p, TellMetadata)]
+
+    def latest_metadata(self, tp: TopicPartition) -> PartitionState:
+        """Return what every broker was told last of a partition."""
+        states = [state for p in self.metadata() if p.brokers is None for state in p.partitions]
+        return next(state for state in reversed(states) if (state.topic, state.partition) == tp)
+
+    # --- what always holds --------------------------------------------------------------------------------------
+
+    def _require_durable(self, state: PartitionState) -> None:
+        tp = TopicPartition(state.topic, state.partition)
+        znode = self.zookeeper.tree.read(paths.partition_state(tp))
+        assert znode is not None, f"brokers hear of {tp}, which is not in the store"
+        stored = formats.decode_partition_state(tp, znode.data, znode.stat.version)
+        told = (state.leader_epoch, state.partition_epoch, state.leader, state.isr)
+        assert told == (stored.leader_epoch, stored.partition_epoch, stored.leader, stored.isr)
+
+    def require_invariants(self) -> None:
+        """Epochs never go down within a topic id, a leader is in the ISR, the ISR is within RS and not empty."""
+        epochs: dict[tuple[str, int], tuple[int, int, int]] = {}
+        for state in (state for commit in self.commits for state in commit.partitions):
+            key = state.topic_id, state.partition
+            now = state.controller_epoch, state.leader_epoch, state.partition_epoch
+            before = epochs.get(key, now)
+            assert all(a >= b for a, b in zip(now, before, strict=True)), f"epochs of {key}: {before}, then {now}"
+            epochs[key] = now
+            assert state.leader in (NO_LEADER, *state.isr)
+            assert state.isr
+            assert len(set(state.isr)) == len(state.isr)
+            assert set(state.isr) <= set(state.replicas)
+        zxids = [commit.zxid for commit in self.commits if commit.round != "loaded"]
+        assert zxids == sorted(zxids)
+
+
+def states_of(publication: Publication) -> tuple[PartitionState, ...]:
+    """Return the states of partitions that a publication carries."""
+    match publication:
+        case TellLeaderAndIsr(state=state):
+            return (state,)
+        case TellMetadata(partitions=partitions):
+            return partitions
+        case TellStopReplica():
+            return ()
+
+
+@define
+class _Observer:
+    seen: Recorder
 
     def committed(self, commit: CommittedRound) -> None:
-        """Remember a commit."""
-        self.commits.append(commit)
-        self.rounds.append(commit.round)
+        self.seen.commits.append(commit)
+        self.seen.see(commit.round)
 
+    def published(self, publication: PublishedRound) -> None:
+        self.seen.see(f"({publication.round})")
 
 
 @define
@@ -56,42 +169,38 @@ class Bench:
     runner: RoundRunner
     seen: Recorder
 
+    # --- the controller -----------------------------------------------------------------------------------------
+
     async def run(self, rounds: Rounds[T]) -> T:
         """Run a handler."""
         return await self.runner.run("test", rounds)
 
-    async def register(self, *broker_ids: int) -> None:
-        """Register brokers."""
-        for broker_id in broker_ids:
-            data = formats.encode_broker(BrokerRegistration(broker_id, "127.0.0.1", 9000 + broker_id, -1), 0)
-            await self.store.multi([Create(paths.broker(broker_id), data, ephemeral=True)])
+    async def handle(self, event: ControllerEvent) -> object:
+        """Process an event and what it calls for; return the answer to the event."""
+        answer = await self.run(dispatch.rounds_for(self.context, event, HOST))
+        for follow_up in dispatch.follow_ups(self.context, event):
+            await self.handle(follow_up)
+        return answer
 
-    async def unregister(self, *broker_ids: int) -> None:
-        """Let brokers die."""
-        for broker_id in broker_ids:
-            await self.store.multi([Delete(paths.broker(broker_id))])
+    async def ask(self, request: Request[R], answer: type[R]) -> R:
+        """Let the controller answer a request of any api."""
+        result = await self.handle(RequestEvent(request))
+        assert isinstance(result, answer)
+        return result
 
-    async def write_topic(self, name: str, *replicas: Sequence[int]) -> None:
-        """Write a topic's znode."""
-        partitions = {number: ReplicaAssignment(tuple(item)) for number, item in enumerate(replicas)}
-        data = formats.encode_topic(formats.TopicZnode(partitions, "id-of-" + name))
-        await self.store.multi([Create(paths.topic(name), data)])
+    async def move(self, tp: TopicPartition, replicas: tuple[int, ...] | None) -> PartitionError:
+        """Ask for a move through the admin API, or with None for a cancel."""
+        request = AlterPartitionReassignmentsRequest((ReassignablePartition(*tp, replicas),))
+        [result] = (await self.ask(request, AlterPartitionReassignmentsResponse)).partitions
+        return result
 
-    async def read_state(self, tp: TopicPartition) -> LeaderAndIsr:
-        """Read a partition's state from the store."""
-        [znode] = await self.store.read([paths.partition_state(tp)])
-        assert znode is not None
-        return formats.decode_partition_state(tp, znode.data, znode.stat.version)
-
-    async def read_assignment(self, tp: TopicPartition) -> ReplicaAssignment:
-        """Read a partition's assignment from the store."""
-        [znode] = await self.store.read([paths.topic(tp.topic)])
-        assert znode is not None
-        return formats.decode_topic(tp.topic, znode.data).partitions[tp.partition]
-
-    async def write_state(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
-        """Write a partition's state behind the controller's back."""
-        await self.store.multi([Set(paths.partition_state(tp), formats.encode_partition_state(state), -1)])
+    async def start(self, *partitions: Sequence[int], brokers: Sequence[int] = BROKERS) -> None:
+        """Take office in a cluster of `brokers` with one topic, and forget how."""
+        await self.register(*brokers)
+        if partitions:
+            await self.write_topic("orders", *partitions)
+        await self.run(failover(self.context, iter(())))
+        self.seen.clear()
 
     async def fail_over(self) -> None:
         """Replace the controllership by the next one."""
@@ -101,25 +210,102 @@ class Bench:
         self.runner.context = self.context
         await self.run(failover(self.context, iter(())))
 
+    async def crash(self, happening: Awaitable[object], *, after: str) -> None:
+        """Let the controller die while it processes something: as soon as "B3" is committed, or "(B3)" published."""
+        self.seen.crash_after = after
+        with pytest.raises(Crashed):
+            await happening
+
+    # --- brokers ------------------------------------------------------------------------------------------------
+
+    async def register(self, *broker_ids: int) -> None:
+        """Register brokers."""
+        for broker_id in broker_ids:
+            data = formats.encode_broker(BrokerRegistration(broker_id, "127.0.0.1", 9000 + broker_id, -1), 0)
+            await self.store.multi([Create(paths.broker(broker_id), data, ephemeral=True)])
+
+    async def unregister(self, *broker_ids: int) -> None:
+        """Take brokers' registrations away."""
+        for broker_id in broker_ids:
+            await self.store.multi([Delete(paths.broker(broker_id))])
+
+    async def kill(self, *broker_ids: int) -> None:
+        """Let brokers die together, and let the controller see it."""
+        await self.unregister(*broker_ids)
+        await self.handle(BrokerChange())
+
+    async def revive(self, *broker_ids: int) -> None:
+        """Let brokers come back, and let the controller see it."""
+        await self.register(*broker_ids)
+        await self.handle(BrokerChange())
+
+    async def alter_isr(self, tp: TopicPartition, *isr: int) -> AlterPartitionResult:
+        """Let a partition's leader ask for an ISR; it must be granted."""
+        now = self.context.leadership[tp]
+        topic_id = self.context.topics[tp.topic].znode.topic_id or ""
+        item = AlterPartitionItem(tp.topic, topic_id, tp.partition, now.leader_epoch, isr, now.partition_epoch)
+        request = AlterPartitionRequest(now.leader, self.context.brokers[now.leader].epoch, (item,))
+        [result] = (await self.ask(request, AlterPartitionResponse)).partitions
+        assert result.error is ErrorCode.NONE
+        return result
+
+    # --- the store ----------------------------------------------------------------------------------------------
+
+    async def write_topic(self, name: str, *replicas: Sequence[int]) -> None:
+        """Write a new topic's znode."""
+        partitions = {number: ReplicaAssignment(tuple(item)) for number, item in enumerate(replicas)}
+        data = formats.encode_topic(formats.TopicZnode(partitions, "id-of-" + name))
+        await self.store.multi([Create(paths.topic(name), data)])
+
+    async def change_topic(self, name: str, partition: int, assignment: ReplicaAssignment) -> None:
+        """Write one partition's assignment behind the controller's back."""
+        znode = await self.read(paths.topic(name))
+        assert znode is not None
+        topic = formats.decode_topic(name, znode.data)
+        topic = evolve(topic, partitions={**topic.partitions, partition: assignment})
+        await self.store.multi([Set(paths.topic(name), formats.encode_topic(topic), znode.stat.version)])
+
+    async def read(self, path: str) -> Znode | None:
+        """Read a znode."""
+        [znode] = await self.store.read([path])
+        return znode
+
+    async def read_state(self, tp: TopicPartition) -> LeaderAndIsr:
+        """Read a partition's state from the store."""
+        znode = await self.read(paths.partition_state(tp))
+        assert znode is not None
+        return formats.decode_partition_state(tp, znode.data, znode.stat.version)
+
+    async def read_assignment(self, tp: TopicPartition) -> ReplicaAssignment:
+        """Read a partition's assignment from the store."""
+        znode = await self.read(paths.topic(tp.topic))
+        assert znode is not None
+        return formats.decode_topic(tp.topic, znode.data).partitions[tp.partition]
+
+    async def write_state(self, tp: TopicPartition, state: LeaderAndIsr) -> None:
+        """Write a partition's state behind the controller's back."""
+        await self.store.multi([Set(paths.partition_state(tp), formats.encode_partition_state(state), -1)])
+
+    async def request_moves(self, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
+        """Write `/admin/reassign_partitions`, as Kafka's tools do."""
+        data = formats.encode_reassign_partitions(targets)
+        await self.store.multi([Create(paths.REASSIGN_PARTITIONS, data)])
+
+    async def requested_moves(self) -> dict[TopicPartition, tuple[int, ...]] | None:
+        """Read `/admin/reassign_partitions`; None if it is not there."""
+        znode = await self.read(paths.REASSIGN_PARTITIONS)
+        return None if znode is None else formats.decode_reassign_partitions(znode.data)
+
 
 @pytest.fixture
 async def bench() -> AsyncIterator[Bench]:
-    """Controllership 1 of a cluster without brokers or topics."""
-    async with MemoryZooKeeper(lambda: 0).session() as store:
+    """Give the test controllership 1 of a cluster without brokers or topics."""
+    zookeeper = MemoryZooKeeper(lambda: 0)
+    async with zookeeper.session() as store:
         await ensure_paths(store, paths.PERSISTENT)
         await store.multi([Create(paths.CONTROLLER_EPOCH, b"0")])
         await store.multi([Set(paths.CONTROLLER_EPOCH, b"1", 0)])
         context = ControllerContext(ENDPOINT, 1, 1)
-        seen = Recorder()
-        yield Bench(store, context, RoundRunner(store, context, seen, _Observe(seen)), seen)
-
-
-@define
-class _Observe:
-    seen: Recorder
-
-    def committed(self, commit: CommittedRound) -> None:
-        self.seen.committed(commit)
-
-    def published(self, publication: PublishedRound) -> None:
-        self.seen.rounds.append(f"({publication.round})")
+        seen = Recorder(zookeeper)
+        yield Bench(store, context, RoundRunner(store, context, seen, _Observer(seen)), seen)
+        seen.require_invariants()
