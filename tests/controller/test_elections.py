@@ -1,0 +1,140 @@
+"""Leader elections as tables: who leads, what the ISR becomes, what the epochs become."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller import elections
+from controller.elections import Candidate, Strategy
+from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState, TopicPartition
+
+TP = TopicPartition("orders", 0)
+CONTROLLER_EPOCH = 9
+
+
+def leadership(leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
+    return LeaderAndIsr(leader, leader_epoch=5, isr=isr, partition_epoch=7, controller_epoch=3)
+
+
+def candidate(replicas: tuple[int, ...], isr: tuple[int, ...], live: tuple[int, ...]) -> Candidate:
+    return Candidate(TP, replicas, tuple(r for r in replicas if r in live), leadership(2, isr))
+
+
+# (strategy, assignment or target, ISR, live) -> leader and ISR, None: nobody. The first rows are those of Kafka's
+# PartitionLeaderElectionAlgorithmsTest that need neither unclean elections nor controlled shutdown.
+CASES: list[
+    tuple[str, Strategy, tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, tuple[int, ...]] | None]
+] = [
+    ("offline", elections.offline, (2, 4), (2, 4), (4,), (4, (4,))),
+    ("offline: last ISR member dead", elections.offline, (2, 4), (2,), (4,), None),
+    ("reassign", elections.reassign, (2, 4), (2, 4), (4,), (4, (2, 4))),
+    ("reassign: no live ISR", elections.reassign, (2, 4), (2,), (), None),
+    ("reassign: empty ISR", elections.reassign, (2, 4), (), (2,), None),
+    ("offline: empty ISR is never clean", elections.offline, (2, 4), (), (2, 4), None),
+    ("offline: in the order of the assignment, ISR in its own", elections.offline, (1, 2, 3), (3, 2, 1), (1, 2, 3),
+     (1, (3, 2, 1))),
+    ("offline: the dead leave the ISR", elections.offline, (1, 2, 3), (3, 1, 2), (2, 3), (2, (3, 2))),
+    ("offline: live but not in the ISR", elections.offline, (1, 2, 3), (1, 3), (2, 3), (3, (3,))),
+    ("reassign: in the order of the target", elections.reassign, (6, 5, 4), (1, 4, 5, 6), (4, 5, 6),
+     (6, (1, 4, 5, 6))),
+    ("reassign: the dead stay in the ISR", elections.reassign, (4, 5, 6), (1, 4, 5, 6), (5, 6), (5, (1, 4, 5, 6))),
+    ("reassign: a live replica outside the target", elections.reassign, (4, 5), (1, 2), (1, 2, 4, 5), None),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("D4")
+@pytest.mark.parametrize(
+    ("strategy", "replicas", "isr", "live", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_who_is_elected(
+    strategy: Strategy,
+    replicas: tuple[int, ...],
+    isr: tuple[int, ...],
+    live: tuple[int, ...],
+    expected: tuple[int, tuple[int, ...]] | None,
+) -> None:
+    assert strategy(candidate(replicas, isr, live)) == expected
+
+
+@pytest.mark.requirement("D4")
+def test_an_election_adds_one_to_the_leader_epoch_and_a_failed_one_changes_nothing() -> None:
+    good, bad = candidate((2, 4), (2, 4), (4,)), candidate((2, 4), (2,), (4,))
+    result = elections.elect([good, bad], elections.offline, CONTROLLER_EPOCH)
+    assert result.elected == ((good, LeaderAndIsr(4, 6, (4,), 8, CONTROLLER_EPOCH)),)
+    assert result.failed == (bad,)
+
+
+def test_an_election_keeps_the_recovery_state() -> None:
+    recovering = LeaderAndIsr(2, 5, (2, 4), 7, 3, LeaderRecoveryState.RECOVERING)
+    result = elections.elect([Candidate(TP, (2, 4), (4,), recovering)], elections.offline, CONTROLLER_EPOCH)
+    assert result.elected[0][1].leader_recovery_state is LeaderRecoveryState.RECOVERING
+
+
+def test_the_first_live_replica_of_a_new_partition_leads_all_live_ones() -> None:
+    assert elections.initial((3, 1, 2), CONTROLLER_EPOCH) == LeaderAndIsr(3, 0, (3, 1, 2), 0, CONTROLLER_EPOCH)
+    assert elections.initial((), CONTROLLER_EPOCH) is None
+
+
+def test_next_epoch_replaces_what_it_is_given_and_says_who_wrote_it() -> None:
+    current = leadership(2, (2, 4))
+    assert elections.next_epoch(current, CONTROLLER_EPOCH) == LeaderAndIsr(2, 6, (2, 4), 8, CONTROLLER_EPOCH)
+    changed = elections.next_epoch(current, CONTROLLER_EPOCH, leader=NO_LEADER, isr=(4,))
+    assert (changed.leader, changed.isr, changed.leader_epoch) == (NO_LEADER, (4,), 6)
+
+
+# (leader, ISR, gone) -> leader and ISR, None: nothing changes
+SHRINKING: list[tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, tuple[int, ...]] | None]] = [
+    (1, (1, 2, 3), (3,), (1, (1, 2))),
+    (1, (3, 1, 2), (1,), (NO_LEADER, (3, 2))),
+    (1, (1, 2, 3), (2, 3), (1, (1,))),
+    (1, (1, 2), (4,), None),
+    (1, (1,), (1,), (NO_LEADER, (1,))),
+    (NO_LEADER, (1,), (1,), None),
+    (NO_LEADER, (1, 2), (1,), (NO_LEADER, (2,))),
+    (1, (1,), (), None),
+]
+
+
+@pytest.mark.parametrize(("leader", "isr", "gone", "expected"), SHRINKING)
+def test_who_is_left_without_some_replicas(
+    leader: int, isr: tuple[int, ...], gone: tuple[int, ...], expected: tuple[int, tuple[int, ...]] | None
+) -> None:
+    left = elections.without_replicas(leadership(leader, isr), gone, CONTROLLER_EPOCH)
+    assert (None if left is None else (left.leader, left.isr)) == expected
+    if left is not None:
+        assert (left.leader_epoch, left.partition_epoch, left.controller_epoch) == (6, 8, CONTROLLER_EPOCH)
+
+
+brokers = st.integers(1, 6)
+replica_sets = st.lists(brokers, unique=True, max_size=5).map(tuple)
+
+
+@pytest.mark.requirement("D4")
+@given(replicas=replica_sets, live=replica_sets, data=st.data())
+def test_an_elected_leader_is_a_live_replica_of_the_isr(
+    replicas: tuple[int, ...], live: tuple[int, ...], data: st.DataObject
+) -> None:
+    isr = tuple(data.draw(st.permutations(replicas)))[: data.draw(st.integers(0, len(replicas)))]
+    for strategy in (elections.offline, elections.reassign):
+        choice = strategy(candidate(replicas, isr, live))
+        if choice is None:
+            assert set(isr).isdisjoint(live)
+        else:
+            leader, new_isr = choice
+            assert leader in live
+            assert leader in isr
+            assert leader in new_isr
+            assert set(new_isr) <= set(isr)
+
+
+@given(isr=replica_sets.filter(bool), gone=replica_sets, leads=st.booleans())
+def test_an_isr_never_becomes_empty_and_its_leader_is_in_it(
+    isr: tuple[int, ...], gone: tuple[int, ...], leads: bool
+) -> None:
+    left = elections.without_replicas(leadership(isr[0] if leads else NO_LEADER, isr), gone, CONTROLLER_EPOCH)
+    if left is not None:
+        assert left.isr
+        assert left.leader == NO_LEADER or left.leader in left.isr
+        assert len(left.isr) == 1 or set(left.isr).isdisjoint(gone)
