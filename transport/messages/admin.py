@@ -1,0 +1,108 @@
+"""Between administrators and the cluster: what there is, and what is to become of it."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from transport.errors import ErrorCode
+from transport.messages.common import BrokerEndpoint, PartitionError, PartitionState, Request
+
+
+@frozen
+class MetadataResponse:
+    """The cluster as the answering node knows it. `controller` is None while none is known."""
+
+    controller: BrokerEndpoint | None
+    controller_epoch: int
+    brokers: tuple[BrokerEndpoint, ...]
+    partitions: tuple[PartitionState, ...]
+
+
+@frozen
+class MetadataRequest(Request[MetadataResponse]):
+    """Ask any broker or controller about the cluster; `topics` None means all, an unknown one is left out."""
+
+    topics: tuple[str, ...] | None = None
+
+
+@frozen
+class NewTopic:
+    """A topic to create: `partitions` times `replication_factor`, or the `assignments` per partition if not empty."""
+
+    name: str
+    partitions: int
+    replication_factor: int
+    assignments: tuple[tuple[int, ...], ...] = ()
+
+
+@frozen
+class TopicError:
+    """The outcome for one topic."""
+
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+
+
+@frozen
+class CreateTopicsResponse:
+    """An outcome for each topic."""
+
+    topics: tuple[TopicError, ...]
+
+
+@frozen
+class CreateTopicsRequest(Request[CreateTopicsResponse]):
+    """Create topics."""
+
+    topics: tuple[NewTopic, ...]
+
+
+@frozen
+class ReassignablePartition:
+    """A partition and its new replicas, preferred leader first; None cancels its reassignment (KIP-455)."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...] | None
+
+
+@frozen
+class AlterPartitionReassignmentsResponse:
+    """An outcome for each partition: NONE means begun, not done."""
+
+    partitions: tuple[PartitionError, ...]
+
+
+@frozen
+class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResponse]):
+    """Begin, override or cancel reassignments."""
+
+    partitions: tuple[ReassignablePartition, ...]
+
+
+@frozen
+class OngoingReassignment:
+    """A partition that is being reassigned."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+    leader: int
+    isr: tuple[int, ...]
+
+
+@frozen
+class ListPartitionReassignmentsResponse:
+    """The reassignments under way; partitions that are not being reassigned are left out."""
+
+    partitions: tuple[OngoingReassignment, ...]
+
+
+@frozen
+class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsResponse]):
+    """List the reassignments under way, of all partitions or of those named as (topic, partition) (KIP-455)."""
+
+    partitions: tuple[tuple[str, int], ...] | None = None

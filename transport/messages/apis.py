@@ -1,0 +1,80 @@
+"""The table of apis, and the negotiation of their versions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from attrs import frozen
+
+from transport.messages.admin import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from transport.messages.common import Request
+from transport.messages.control import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from transport.messages.data import FetchRequest, FetchResponse, ProduceRequest, ProduceResponse
+from transport.messages.trace import CommitTraceRequest, CommitTraceResponse
+
+
+@frozen
+class ApiVersion:
+    """The versions of one api that a server speaks."""
+
+    api_key: int
+    min_version: int
+    max_version: int
+
+
+@frozen
+class ApiVersionsResponse:
+    """Every api that the server speaks."""
+
+    apis: tuple[ApiVersion, ...]
+
+
+@frozen
+class ApiVersionsRequest(Request[ApiVersionsResponse]):
+    """The first request on every connection."""
+
+
+@frozen
+class Api:
+    """An entry of the table of apis."""
+
+    key: int
+    name: str
+    request: type[Request[object]]
+    response: type[object]
+    min_version: int = 0
+    max_version: int = 0
+
+
+APIS: Final[tuple[Api, ...]] = (
+    Api(0, "Produce", ProduceRequest, ProduceResponse),
+    Api(1, "Fetch", FetchRequest, FetchResponse),
+    Api(3, "Metadata", MetadataRequest, MetadataResponse),
+    Api(4, "LeaderAndIsr", LeaderAndIsrRequest, LeaderAndIsrResponse),
+    Api(5, "StopReplica", StopReplicaRequest, StopReplicaResponse),
+    Api(6, "UpdateMetadata", UpdateMetadataRequest, UpdateMetadataResponse),
+    Api(18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse),
+    Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse),
+    Api(45, "AlterPartitionReassignments", AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
+    Api(46, "ListPartitionReassignments", ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
+    Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse),
+    Api(1000, "CommitTrace", CommitTraceRequest, CommitTraceResponse),
+)

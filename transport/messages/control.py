@@ -1,0 +1,121 @@
+"""Between controller and brokers: what a partition is to be, and what its leader wants its ISR to be."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from transport.errors import ErrorCode
+from transport.messages.common import BrokerEndpoint, PartitionError, PartitionState, Request
+
+
+@frozen
+class LeaderAndIsrPartition:
+    """A partition that the broker holds. `is_new` lets it create the log (KAFKA-10314)."""
+
+    state: PartitionState
+    is_new: bool
+
+
+@frozen
+class LeaderAndIsrResponse:
+    """An outcome for each partition."""
+
+    partitions: tuple[PartitionError, ...]
+
+
+@frozen
+class LeaderAndIsrRequest(Request[LeaderAndIsrResponse]):
+    """Lead or follow these partitions. Fenced by the controller's, the broker's and each leader's epoch."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    partitions: tuple[LeaderAndIsrPartition, ...]
+
+
+@frozen
+class UpdateMetadataResponse:
+    """The metadata was taken."""
+
+
+@frozen
+class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
+    """These partitions changed; `live_brokers`, unless it is None, is the complete list; `controller` listens there."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    controller: BrokerEndpoint
+    live_brokers: tuple[BrokerEndpoint, ...] | None
+    partitions: tuple[PartitionState, ...]
+
+
+@frozen
+class StopReplicaPartition:
+    """Stop this replica, and with `delete` remove its data. `leader_epoch` -2 means the topic is being deleted."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    leader_epoch: int
+    delete: bool
+
+
+@frozen
+class StopReplicaResponse:
+    """An outcome for each partition; one that the broker does not hold counts as stopped."""
+
+    partitions: tuple[PartitionError, ...]
+
+
+@frozen
+class StopReplicaRequest(Request[StopReplicaResponse]):
+    """Stop following or leading these partitions."""
+
+    controller_id: int
+    controller_epoch: int
+    broker_epoch: int
+    partitions: tuple[StopReplicaPartition, ...]
+
+
+@frozen
+class AlterPartitionItem:
+    """The ISR that a leader wants for one partition, against the epochs it knows (KIP-497)."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    leader_epoch: int
+    new_isr: tuple[int, ...]
+    partition_epoch: int
+    leader_recovery_state: int = 0
+
+
+@frozen
+class AlterPartitionResult:
+    """What the controller made of it: the state in force if `error` is NONE."""
+
+    topic: str
+    partition: int
+    error: ErrorCode
+    leader: int = -1
+    leader_epoch: int = -1
+    isr: tuple[int, ...] = ()
+    partition_epoch: int = -1
+    leader_recovery_state: int = 0
+
+
+@frozen
+class AlterPartitionResponse:
+    """A result for each partition."""
+
+    partitions: tuple[AlterPartitionResult, ...]
+
+
+@frozen
+class AlterPartitionRequest(Request[AlterPartitionResponse]):
+    """A leader asks the controller to change ISRs."""
+
+    broker_id: int
+    broker_epoch: int
+    partitions: tuple[AlterPartitionItem, ...]
