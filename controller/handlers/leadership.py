@@ -43,21 +43,24 @@ def write_leadership(
 ) -> Rounds[None]:
     """Run `decide` over partitions as the round `name`, and again over those whose state had changed.
 
-    Raises ControllerMoved if a later controller wrote one of them.
+    A partition whose state is gone or cannot be decoded is left as it is. Raises ControllerMoved if a later controller
+    wrote one of them.
     """
     pending = list(tps)
     while pending:
         refused = yield from change(name, decide(pending))
-        stale = [tp for step in refused for tp in step.subjects]
-        yield from refresh(context, stale)
-        pending = [tp for tp in stale if tp in context.leadership]
+        pending = yield from refresh(context, [tp for step in refused for tp in step.subjects])
 
 
-def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
-    """Take over the state of partitions as it stands in the store."""
+def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
+    """Take over the state of partitions that were led as it stands in the store; return those that still have one."""
     znodes = yield from read(paths.partition_state(tp) for tp in tps)
-    steps = [Step(facts=(LeadershipWritten(tp, state),)) for tp, state in decode_states(context, tps, znodes)]
-    yield from change("observed", steps)
+    found = decode_states(context, tps, znodes)
+    yield from change("observed", [Step(facts=(LeadershipWritten(tp, state),)) for tp, state in found])
+    for tp, znode in zip(tps, znodes, strict=True):
+        if znode is None:
+            log.error("partition set aside: its state is gone", partition=str(tp))
+    return [tp for tp, _ in found]
 
 
 def decode_states(
@@ -137,8 +140,8 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
     without a live replica stays New.
     """
     pending = [tp for tp in tps if context.online(context.assignment(tp).replicas)]
-    yield from _create_parents(list(dict.fromkeys(tp.topic for tp in pending)))
     while pending:
+        yield from _create_parents(list(dict.fromkeys(tp.topic for tp in pending)))
         parents = yield from read(paths.partition(tp) for tp in pending)
         states = yield from read(paths.partition_state(tp) for tp in pending)
         yield from _adopt(context, pending, states)
@@ -148,7 +151,13 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
             if state is None
         ]
         refused = yield from change("create", steps)
-        pending = [tp for step in refused for tp in step.subjects]
+        pending = yield from _of_topics_that_exist([tp for step in refused for tp in step.subjects])
+
+
+def _of_topics_that_exist(tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
+    """Return those whose topic was not deleted meanwhile, which the change of the list of topics will tell."""
+    topics = yield from read(paths.topic(tp.topic) for tp in tps)
+    return [tp for tp, topic in zip(tps, topics, strict=True) if topic is not None]
 
 
 def _create_parents(topics: Sequence[str]) -> Rounds[None]:
@@ -161,7 +170,10 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
     steps = []
     for tp, state in decode_states(context, tps, znodes):
         phase = PartitionPhase.ONLINE if context.is_online(state.leader) else PartitionPhase.OFFLINE
-        steps.append(Step((tp,), facts=(LeadershipWritten(tp, state), PartitionMoved(tp, phase))))
+        facts = (LeadershipWritten(tp, state), PartitionMoved(tp, phase))
+        # Whoever wrote it may not have told anybody.
+        told = tell(context, tp, state, (), new=context.online(context.assignment(tp).replicas))
+        steps.append(Step((tp,), facts=facts, publications=told))
     yield from change("adopt", steps)
 
 
