@@ -21,7 +21,7 @@ from controller.partition_states import PartitionPhase
 from controller.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
 from controller.replica_states import ReplicaPhase
 from transport.messages import BrokerEndpoint, PartitionState
-from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, Stray, TopicPartition
 from transport.store.formats import TopicZnode
 
 log = structlog.get_logger(__name__)
@@ -54,6 +54,7 @@ class ControllerContext:
     partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
     replica_phases: dict[Replica, ReplicaPhase] = field(factory=dict)
     reassigning: dict[TopicPartition, None] = field(factory=dict)
+    strays: dict[Stray, None] = field(factory=dict)
     _by_broker: defaultdict[int, dict[TopicPartition, None]] = field(factory=lambda: defaultdict(dict))
 
     # --- questions ----------------------------------------------------------------------------------------------
@@ -135,6 +136,10 @@ class ControllerContext:
                 self._partition_moved(fact)
             case facts.ReplicaMoved():
                 self._replica_moved(fact)
+            case facts.StrayLeft():
+                self.strays[fact.stray] = None
+            case facts.StrayGone():
+                self.strays.pop(fact.stray, None)
             case _:
                 assert_never(fact)
 

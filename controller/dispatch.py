@@ -10,11 +10,12 @@ from controller.events import (
     ControllerEvent,
     PartitionModifications,
     PartitionReassignmentIsrChange,
+    ReplicasDeleted,
     RequestEvent,
     TopicChange,
     ZkPartitionReassignment,
 )
-from controller.handlers import alter_partition, brokers, metadata, reassignment_requests, reassignments, topics
+from controller.handlers import alter_partition, brokers, metadata, reassignment_requests, reassignments, strays, topics
 from controller.rounds import Rounds, immediately
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
@@ -57,6 +58,8 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
             return reassignment_requests.requested_in_store(context)
         case PartitionReassignmentIsrChange(partitions=tps):
             return reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
+        case ReplicasDeleted(strays=gone):
+            return strays.deleted(context, gone)
         case RequestEvent(request=request):
             return _rounds_for_request(context, request, new_ids(host))
         case _:

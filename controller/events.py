@@ -14,7 +14,7 @@ from attrs import define, field, frozen
 
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Request
-from transport.metadata import TopicPartition
+from transport.metadata import Stray, TopicPartition
 
 R = TypeVar("R")
 
@@ -112,6 +112,13 @@ class PartitionReassignmentIsrChange(ControllerEvent):
     """The ISR of partitions that are being reassigned changed: they may be ready for phase B."""
 
     partitions: tuple[TopicPartition, ...]
+
+
+@frozen
+class ReplicasDeleted(ControllerEvent):
+    """A broker has deleted replicas that it was told to delete."""
+
+    strays: tuple[Stray, ...]
 
 
 # --- requests ---------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
-from transport.metadata import BrokerRegistration, LeaderAndIsr, TopicPartition
+from transport.metadata import BrokerRegistration, LeaderAndIsr, Stray, TopicPartition
 from transport.store.formats import TopicZnode
 
 Replica = tuple[TopicPartition, int]
@@ -71,4 +71,28 @@ class ReplicaMoved:
     phase: ReplicaPhase
 
 
-Fact = BrokerRegistered | BrokerGone | TopicWritten | TopicGone | LeadershipWritten | PartitionMoved | ReplicaMoved
+@frozen
+class StrayLeft:
+    """A replica is still to be deleted by its broker."""
+
+    stray: Stray
+
+
+@frozen
+class StrayGone:
+    """A replica was deleted by its broker, or is wanted again."""
+
+    stray: Stray
+
+
+Fact = (
+    BrokerRegistered
+    | BrokerGone
+    | TopicWritten
+    | TopicGone
+    | LeadershipWritten
+    | PartitionMoved
+    | ReplicaMoved
+    | StrayLeft
+    | StrayGone
+)

@@ -28,6 +28,7 @@ from controller.events import (
     Elect,
     PartitionModifications,
     Reload,
+    ReplicasDeleted,
     RequestEvent,
     SessionEnded,
     TopicChange,
@@ -40,7 +41,15 @@ from controller.observer import Observer
 from controller.round_runner import RoundRunner
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
-from transport.messages import BrokerEndpoint, CommitTraceRequest, LeaderAndIsrResponse, Request, StopReplicaResponse
+from transport.messages import (
+    BrokerEndpoint,
+    CommitTraceRequest,
+    LeaderAndIsrResponse,
+    Request,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from transport.metadata import Stray, TopicPartition
 from transport.network import Network
 from transport.store import paths
 from transport.store.commit import Fenced
@@ -140,20 +149,17 @@ class ControllerService:
                 self._queue.tell(Reload())
 
     def _broker_answered(self, broker_id: int, request: Request[object], response: object) -> None:
-        api = type(request).__name__.removesuffix("Request")
         match response:
-            case LeaderAndIsrResponse() | StopReplicaResponse():
-                for item in response.partitions:
-                    if item.error is not ErrorCode.NONE:
-                        log.warning(
-                            "broker refused",
-                            api=api,
-                            broker=broker_id,
-                            partition=f"{item.topic}-{item.partition}",
-                            error=item.error.name,
-                        )
             case ApiError():
-                log.warning("broker refused", api=api, broker=broker_id, error=str(response))
+                log.warning("broker refused", broker=broker_id, api=type(request).__name__, error=str(response))
+            case LeaderAndIsrResponse(partitions=results) | StopReplicaResponse(partitions=results):
+                for item in results:
+                    if item.error is not ErrorCode.NONE:
+                        tp = TopicPartition(item.topic, item.partition)
+                        log.warning("broker refused", broker=broker_id, partition=str(tp), error=item.error.name)
+        gone = _deleted(broker_id, request, response)
+        if gone:
+            self._queue.tell(ReplicasDeleted(gone))
 
     # --- the queue's task ---------------------------------------------------------------------------------------
 
@@ -277,3 +283,14 @@ class ControllerService:
         await trio.sleep(self._backoff.next())
         if self.store.state is not SessionState.EXPIRED:
             self._queue.tell(Elect())
+
+
+def _deleted(broker_id: int, request: Request[object], response: object) -> tuple[Stray, ...]:
+    if not isinstance(request, StopReplicaRequest) or not isinstance(response, StopReplicaResponse):
+        return ()
+    failed = {(item.topic, item.partition) for item in response.partitions if item.error is not ErrorCode.NONE}
+    return tuple(
+        Stray(item.topic_id, item.topic, item.partition, broker_id)
+        for item in request.partitions
+        if item.delete and (item.topic, item.partition) not in failed
+    )

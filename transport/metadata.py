@@ -26,6 +26,15 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class Stray(NamedTuple):
+    """A replica that no assignment names any more and that its broker may still have."""
+
+    topic_id: str
+    topic: str
+    partition: int
+    broker_id: int
+
+
 class LeaderRecoveryState(IntEnum):
     """Whether the leader was elected from the ISR, or uncleanly and has not recovered yet (KIP-704)."""
 

@@ -8,7 +8,7 @@ import structlog
 
 from controller.context import ControllerContext
 from controller.facts import BrokerGone, BrokerRegistered, PartitionMoved, ReplicaMoved
-from controller.handlers import leadership, reassignments
+from controller.handlers import leadership, reassignments, strays
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
 from controller.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
@@ -54,6 +54,7 @@ def brokers_started(context: ControllerContext, brokers: Sequence[BrokerRegistra
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     yield from change("metadata", [Step(publications=_introductions(context, ids))])
     yield from change("resend", [resend(context, tp, ids) for tp in context.partitions_on(ids)])
+    yield from strays.pursue(context, ids)
     yield from leadership.bring_online(context)
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
     yield from reassignments.advance(context, moving)

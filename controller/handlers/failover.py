@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from controller.context import ControllerContext
 from controller.facts import BrokerRegistered, Fact, LeadershipWritten, PartitionMoved, ReplicaMoved
-from controller.handlers import leadership, reassignment_requests, reassignments
+from controller.handlers import leadership, reassignment_requests, reassignments, strays
 from controller.handlers.brokers import read_brokers, resend
 from controller.handlers.topics import load_topics
 from controller.partition_states import PartitionPhase
@@ -24,10 +24,12 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     names = yield from children(paths.TOPICS, watch=True)
     yield from load_topics(names, new_ids)
     yield from _load_states(context)
+    yield from strays.load()
     # Who is alive goes out before any LeaderAndIsr that names a leader (KAFKA-4443).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     yield from _start_replicas(context)
     yield from leadership.bring_online(context)
+    yield from strays.pursue(context, context.brokers)
     yield from reassignment_requests.requested_in_store(context)
     yield from reassignments.advance(context, list(context.reassigning))
 

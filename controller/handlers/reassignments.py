@@ -26,6 +26,7 @@ from attrs import evolve
 from controller import elections
 from controller.context import ControllerContext
 from controller.facts import ReplicaMoved, TopicGone, TopicWritten
+from controller.handlers import strays
 from controller.handlers.leadership import leadership_step, refresh, tell, write_leadership
 from controller.reassignment import completed, is_caught_up, reassign_to
 from controller.replica_states import ReplicaPhase
@@ -47,7 +48,7 @@ log = structlog.get_logger(__name__)
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]
 
-Alongside = Callable[[ControllerContext, TopicPartition, ReplicaAssignment], Step | None]
+Alongside = Callable[[ControllerContext, TopicPartition, ReplicaAssignment], Sequence[Step]]
 """What is committed in one multi with a partition's new assignment."""
 
 
@@ -57,7 +58,7 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
     def wanted(tp: TopicPartition) -> ReplicaAssignment:
         return reassign_to(context.assignment(tp), targets[tp])
 
-    yield from _write_assignments(context, "U1", list(targets), wanted, drop)
+    yield from _write_assignments(context, "U1", list(targets), wanted, _settle_strays)
     yield from advance(context, list(targets))
 
 
@@ -117,7 +118,7 @@ def _topic_step(
         writes=(Set(paths.topic(name), formats.encode_topic(znode), known.version),),
         facts=(TopicWritten(name, znode, known.version + 1),),
     )
-    extras = [extra for item in assignments.items() if (extra := alongside(context, *item)) is not None]
+    extras = [extra for item in assignments.items() for extra in alongside(context, *item)]
     return evolve(
         step,
         writes=(*step.writes, *(write for extra in extras for write in extra.writes)),
@@ -126,16 +127,22 @@ def _topic_step(
     )
 
 
-def drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> Step | None:
-    """Return how the replicas leave that an override or a cancel abandons, None if there are none.
+def _settle_strays(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
+    """Return what goes with a new target: strays that are wanted again, and replicas that it abandons."""
+    steps = [strays.take_back(context, tp, new.replicas)]
+    dropped = tuple(r for r in context.assignment(tp).replicas if r not in new.replicas)
+    if dropped and tp in context.leadership:
+        steps += [strays.leave(context, tp, dropped), _drop(context, tp, new, dropped)]
+    return steps
+
+
+def _drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment, dropped: tuple[int, ...]) -> Step:
+    """Return how the replicas leave that an override or a cancel abandons.
 
     Their leaving the ISR, and a leader among those that stay, go into the multi that stores the new target
     (KAFKA-14808).
     """
-    dropped = tuple(r for r in context.assignment(tp).replicas if r not in new.replicas)
-    current = context.leadership.get(tp)
-    if not dropped or current is None:
-        return None
+    current = context.leadership[tp]
     leader = current.leader if current.leader in new.replicas else next(iter(surviving(context, tp, new)), NO_LEADER)
     isr = tuple(r for r in current.isr if r in new.replicas) or current.isr[:1]
     leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
@@ -144,8 +151,9 @@ def drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment)
     return leadership_step(tp, leadership, (*told, stop))
 
 
-def nothing(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> None:
-    """Write nothing beside an assignment."""
+def _leave_strays(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
+    """Return what goes with RS = TRS: the removed replicas are strays until their brokers have deleted them."""
+    return [strays.leave(context, tp, [r for r in context.assignment(tp).replicas if r not in new.replicas])]
 
 
 def surviving(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> tuple[int, ...]:
@@ -207,7 +215,7 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
     ready = [tp for tp in tps if _led_inside_target(context, tp)]
     yield from write_leadership(context, "B4", ready, lambda pending: [_retire(context, tp) for tp in pending])
     yield from change("B5", [_delete(context, tp) for tp in ready])
-    yield from _write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), nothing)
+    yield from _write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
     yield from remove_requests(context, ready)
     done = [tp for tp in ready if tp in context.leadership]
     metadata = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in done]

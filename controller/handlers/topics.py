@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -41,36 +41,54 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
 
 def partition_modifications(context: ControllerContext, name: str) -> Rounds[None]:
     """Start the partitions that were added to a topic's znode; changes to others there are not taken over."""
-    [znode] = yield from read([paths.topic(name)], watch=True)
-    known = context.topics.get(name)
-    if znode is None or known is None or znode.stat.version <= known.version:
-        return
-    written = _decode(name, znode.data)
-    if written is None:
-        return
-    added = {p: a for p, a in written.partitions.items() if p not in known.znode.partitions}
-    merged = evolve(written, partitions={**known.znode.partitions, **added}, topic_id=known.znode.topic_id)
-    yield from change("observed", [Step(facts=(TopicWritten(name, merged, znode.stat.version),))])
-    yield from start_partitions(context, [TopicPartition(name, p) for p in added])
+    yield from refresh_topics(context, [name])
+    added = [tp for tp in context.partitions() if tp.topic == name and tp not in context.partition_phases]
+    yield from start_partitions(context, added)
+
+
+def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
+    """Read known topics again, and watch them; return those that are there and can be decoded.
+
+    What others wrote adds partitions, no more: assignments and id stay those that we know, and our next write puts them
+    back (KAFKA-9038, KAFKA-14190).
+    """
+    known = [name for name in names if name in context.topics]
+    znodes = yield from read((paths.topic(name) for name in known), watch=True)
+    found = {}
+    for name, znode in zip(known, znodes, strict=True):
+        written = None if znode is None else _decode(name, znode.data)
+        if znode is not None and written is not None:
+            merged = _merge(context.topics[name].znode, written)
+            found[name] = Step(facts=(TopicWritten(name, merged, znode.stat.version),))
+    yield from change("observed", list(found.values()))
+    return list(found)
+
+
+def _merge(known: formats.TopicZnode, written: formats.TopicZnode) -> formats.TopicZnode:
+    return evolve(written, partitions={**written.partitions, **known.partitions}, topic_id=known.topic_id)
 
 
 def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
     """Read topics, watch them, and write an id into those that have none (KAFKA-12835)."""
-    znodes = yield from read((paths.topic(name) for name in names), watch=True)
     ids = iter(new_ids)
-    steps = []
-    for name, znode in zip(names, znodes, strict=True):
-        topic = None if znode is None else _decode(name, znode.data)
-        if znode is None or topic is None:
-            continue
-        version = znode.stat.version
-        if topic.topic_id is not None:
-            steps.append(Step(facts=(TopicWritten(name, topic, version),)))
-        else:
-            topic = evolve(topic, topic_id=next(ids))
-            write = Set(paths.topic(name), formats.encode_topic(topic), version)
-            steps.append(Step(writes=(write,), facts=(TopicWritten(name, topic, version + 1),)))
-    yield from change("topics", steps)
+    pending = list(names)
+    while pending:
+        znodes = yield from read((paths.topic(name) for name in pending), watch=True)
+        steps = {}
+        for name, znode in zip(pending, znodes, strict=True):
+            topic = None if znode is None else _decode(name, znode.data)
+            if znode is not None and topic is not None:
+                steps[name] = _load(name, topic, znode.stat.version, ids)
+        refused = yield from change("topics", list(steps.values()))
+        pending = [name for name, step in steps.items() if step in refused]
+
+
+def _load(name: str, topic: formats.TopicZnode, version: int, ids: Iterator[str]) -> Step:
+    if topic.topic_id is not None:
+        return Step(facts=(TopicWritten(name, topic, version),))
+    topic = evolve(topic, topic_id=next(ids))
+    write = Set(paths.topic(name), formats.encode_topic(topic), version)
+    return Step(writes=(write,), facts=(TopicWritten(name, topic, version + 1),))
 
 
 def _decode(name: str, data: bytes) -> formats.TopicZnode | None:

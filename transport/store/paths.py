@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from transport.metadata import TopicPartition
+from transport.metadata import Stray, TopicPartition
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -12,6 +12,7 @@ BROKER_IDS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 KLAMM_CONTROLLERS: Final = "/klamm/controllers"
+STRAYS: Final = "/klamm/strays"
 
 PERSISTENT: Final = (
     "/consumers",
@@ -29,6 +30,7 @@ PERSISTENT: Final = (
     "/latest_producer_id_block",
     "/log_dir_event_notification",
     KLAMM_CONTROLLERS,
+    STRAYS,
 )
 """What brokers and controllers create at start-up if it is missing."""
 
@@ -61,3 +63,16 @@ def partition_state(tp: TopicPartition) -> str:
 def controller_endpoint(controller_id: int) -> str:
     """Return the path of the ephemeral that says where a controller listens."""
     return f"{KLAMM_CONTROLLERS}/{controller_id}"
+
+
+def stray(replica: Stray) -> str:
+    """Return the path that says that a replica is still to be deleted."""
+    return f"{STRAYS}/{replica.topic_id}:{replica.topic}:{replica.partition}:{replica.broker_id}"
+
+
+def parse_stray(name: str) -> Stray | None:
+    """Return the replica that a child of `/klamm/strays` names, None if it names none."""
+    parts = name.split(":")
+    if len(parts) != len(Stray._fields) or not (parts[2].isdecimal() and parts[3].isdecimal()):
+        return None
+    return Stray(parts[0], parts[1], int(parts[2]), int(parts[3]))

@@ -1,0 +1,68 @@
+"""Replicas still to be deleted: durable until their broker says that they are gone.
+
+A reassignment that ends, and an override that abandons replicas, forget them in the topic's znode. Whoever must still
+be told to delete one is written below `/klamm/strays` in the same multi, told again by every new controller and whenever
+its broker starts, and removed when the broker has answered. So a broker that was dead, or a controller that died, at
+the wrong moment leaves no log behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from controller.context import ControllerContext
+from controller.facts import StrayGone, StrayLeft
+from controller.rounds import Rounds, Step, TellStopReplica, change, children
+from transport.messages import StopReplicaPartition
+from transport.metadata import LEADER_DURING_DELETE, Stray, TopicPartition
+from transport.store import paths
+from transport.store.protocol import Create, Delete
+
+
+def leave(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
+    """Return the step that writes down the replicas of a partition on `brokers`."""
+    topic_id = context.topics[tp.topic].znode.topic_id or ""
+    new = [stray for b in brokers if (stray := Stray(topic_id, tp.topic, tp.partition, b)) not in context.strays]
+    return Step(
+        writes=tuple(Create(paths.stray(stray)) for stray in new), facts=tuple(StrayLeft(stray) for stray in new)
+    )
+
+
+def take_back(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
+    """Return the step that forgets strays on `brokers`, where the partition is to have replicas again."""
+    topic_id = context.topics[tp.topic].znode.topic_id or ""
+    known = [stray for b in brokers if (stray := Stray(topic_id, tp.topic, tp.partition, b)) in context.strays]
+    return _removal(known)
+
+
+def load() -> Rounds[None]:
+    """Read the strays that earlier controllers left."""
+    names = yield from children(paths.STRAYS)
+    found = [stray for name in names if (stray := paths.parse_stray(name)) is not None]
+    yield from change("observed", [Step(facts=tuple(StrayLeft(stray) for stray in found))])
+
+
+def pursue(context: ControllerContext, brokers: Iterable[int]) -> Rounds[None]:
+    """Tell live `brokers` to delete their strays."""
+    wanted = frozenset(brokers)
+    told = [TellStopReplica((s.broker_id,), _stop(context, s)) for s in context.strays if s.broker_id in wanted]
+    yield from change("strays", [Step(publications=tuple(told))] if told else [])
+
+
+def _stop(context: ControllerContext, stray: Stray) -> StopReplicaPartition:
+    tp = TopicPartition(stray.topic, stray.partition)
+    topic = context.topics.get(stray.topic)
+    is_same = topic is not None and topic.znode.topic_id == stray.topic_id and tp in context.leadership
+    epoch = context.leadership[tp].leader_epoch if is_same else LEADER_DURING_DELETE
+    return StopReplicaPartition(stray.topic, stray.topic_id, stray.partition, epoch, delete=True)
+
+
+def deleted(context: ControllerContext, gone: Sequence[Stray]) -> Rounds[None]:
+    """Forget strays that their broker has deleted."""
+    yield from change("deleted", [_removal([stray]) for stray in gone if stray in context.strays])
+
+
+def _removal(strays: Sequence[Stray]) -> Step:
+    return Step(
+        writes=tuple(Delete(paths.stray(stray)) for stray in strays), facts=tuple(StrayGone(stray) for stray in strays)
+    )

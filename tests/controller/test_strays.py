@@ -1,0 +1,89 @@
+"""Replicas to be deleted outlive controllers and dead brokers, and nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.handlers import reassignments, strays
+from controller.handlers.brokers import broker_change
+from controller.handlers.failover import failover
+from controller.rounds import TellStopReplica
+from tests.controller.conftest import Bench
+from transport.metadata import Stray, TopicPartition
+from transport.store import paths
+
+TP = TopicPartition("orders", 0)
+
+
+def stray(broker_id: int) -> Stray:
+    return Stray("id-of-orders", "orders", 0, broker_id)
+
+
+async def stored(bench: Bench) -> list[Stray | None]:
+    [names] = await bench.store.children([paths.STRAYS])
+    return [paths.parse_stray(name) for name in names or []]
+
+
+def told_to_delete(bench: Bench) -> set[int]:
+    return {
+        broker_id
+        for publication in bench.seen.published
+        if isinstance(publication, TellStopReplica) and publication.partition.delete
+        for broker_id in publication.brokers
+    }
+
+
+async def shrink(bench: Bench) -> None:
+    """Move from {1,2,3} to {1}."""
+    await bench.register(1, 2, 3)
+    await bench.write_topic("orders", (1, 2, 3))
+    await bench.run(failover(bench.context, iter(())))
+    await bench.run(reassignments.begin(bench.context, {TP: (1,)}))
+
+
+@pytest.mark.requirement("A6")
+async def test_removed_replicas_are_strays_until_their_brokers_answer(bench: Bench) -> None:
+    await shrink(bench)
+    assert await stored(bench) == [stray(2), stray(3)]
+    await bench.run(strays.deleted(bench.context, [stray(2)]))
+    assert await stored(bench) == [stray(3)]
+    assert list(bench.context.strays) == [stray(3)]
+
+
+@pytest.mark.requirement("A8")
+async def test_the_next_controller_tells_them_again(bench: Bench) -> None:
+    await shrink(bench)
+    bench.seen.published.clear()
+    await bench.fail_over()
+    assert told_to_delete(bench) == {2, 3}
+
+
+async def test_a_broker_that_was_dead_is_told_when_it_starts(bench: Bench) -> None:
+    await shrink(bench)
+    await bench.unregister(3)
+    await bench.run(broker_change(bench.context))
+    bench.seen.published.clear()
+    await bench.register(3)
+    await bench.run(broker_change(bench.context))
+    assert told_to_delete(bench) == {3}
+
+
+async def test_a_stray_that_is_wanted_again_is_none(bench: Bench) -> None:
+    await shrink(bench)
+    await bench.run(reassignments.begin(bench.context, {TP: (1, 2)}))
+    assert await stored(bench) == [stray(3)]
+    bench.seen.published.clear()
+    await bench.fail_over()
+    assert told_to_delete(bench) == {3}
+
+
+async def test_an_answer_about_no_stray_changes_nothing(bench: Bench) -> None:
+    await shrink(bench)
+    await bench.run(strays.deleted(bench.context, [stray(7)]))
+    assert await stored(bench) == [stray(2), stray(3)]
+
+
+def test_names_of_strays_go_both_ways_and_others_are_none() -> None:
+    assert paths.parse_stray(paths.stray(stray(2)).rpartition("/")[2]) == stray(2)
+    assert paths.parse_stray("x:y:z") is None
+    assert paths.parse_stray("id:topic:zero:1") is None
