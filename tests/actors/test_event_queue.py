@@ -82,11 +82,13 @@ async def test_queue_and_processing_time_are_counted_by_event_name(autojump_cloc
         queue.tell(Note(name, seconds=seconds))
     assert queue.statistics() == {}
     await drain(queue)
+    queue.tell(Note("b", seconds=0.5))
+    await drain(queue)
     rounded = {
         name: EventStatistics(*(round(value, 3) for value in attrs.astuple(statistics)))
         for name, statistics in queue.statistics().items()
     }
-    assert rounded == {"a": EventStatistics(2, 4, 4, 5, 3), "b": EventStatistics(1, 3, 3, 1, 1)}
+    assert rounded == {"a": EventStatistics(2, 4, 4, 5, 3), "b": EventStatistics(2, 3, 3, 1.5, 1)}
     queue.statistics()["a"].count = 99  # a copy
     assert queue.statistics()["a"].count == 2
 

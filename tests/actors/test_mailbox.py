@@ -113,6 +113,40 @@ async def test_a_cancelled_receiver_loses_nothing() -> None:
     assert await mailbox.receive() == 1
 
 
+async def test_a_receiver_that_is_cancelled_as_its_item_arrives_does_not_lose_it(nursery: trio.Nursery) -> None:
+    mailbox: Mailbox[int] = Mailbox()
+    received: list[int] = []
+    scope = trio.CancelScope()
+
+    async def receive() -> None:
+        with scope:
+            received.append(await mailbox.receive())
+
+    nursery.start_soon(receive)
+    await trio.testing.wait_all_tasks_blocked()
+    mailbox.tell(1)
+    scope.cancel()
+    await trio.testing.wait_all_tasks_blocked()
+    assert received == [1]
+
+
+async def test_closing_wakes_every_waiting_receiver(nursery: trio.Nursery) -> None:
+    mailbox: Mailbox[int] = Mailbox()
+    ended: list[int] = []
+
+    async def receive(number: int) -> None:
+        with pytest.raises(MailboxClosed):
+            await mailbox.receive()
+        ended.append(number)
+
+    for number in (1, 2):
+        nursery.start_soon(receive, number)
+    await trio.testing.wait_all_tasks_blocked()
+    mailbox.close()
+    await trio.testing.wait_all_tasks_blocked()
+    assert sorted(ended) == [1, 2]
+
+
 async def test_receivers_share_the_items(nursery: trio.Nursery) -> None:
     mailbox: Mailbox[int] = Mailbox()
     received: list[int] = []
