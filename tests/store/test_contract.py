@@ -215,6 +215,8 @@ async def test_a_multi_over_the_limit_in_bytes_is_refused_before_it_is_sent(
 async def test_a_sequence_counts_all_births_of_its_parent(open_store: OpenStore) -> None:
     async with open_store() as store:
         await store.multi([Create("/q"), Create("/q/other"), Delete("/q/other")])
+        with pytest.raises(Conflict):
+            await store.multi([Create("/q/rolled-back"), Delete("/missing")])
         committed = await store.multi([Create("/q/n_", b"1", sequence=True), Create("/q/", sequence=True)])
         names = await store.children(["/q"])
 

@@ -185,7 +185,7 @@ class KazooSession:
         event, _ = Watch.deserialize(buffer, offset)
         kind = _WATCH_KINDS.get(event.type)
         if kind is not None:
-            self._cross(self.listeners.notify, WatchFired(event.path, kind))
+            self._cross(self._fire, WatchFired(event.path, kind))
 
     def _on_state(self, state: str) -> None:
         if state == KazooState.CONNECTED:
@@ -202,6 +202,10 @@ class KazooSession:
     def _settle(self, reply: Reply[T], outcome: T | StoreError) -> None:
         if reply.settle(outcome):
             self._free.release()
+
+    def _fire(self, event: WatchFired) -> None:
+        if self.state is not SessionState.CLOSED:
+            self.listeners.notify(event)
 
     def _change(self, state: SessionState, session_id: int) -> None:
         if self.state in (state, SessionState.CLOSED):
