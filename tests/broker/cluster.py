@@ -49,7 +49,7 @@ CONTROLLER_ID: Final = 100
 
 async def until(condition: Callable[[], bool], seconds: float = 20) -> None:
     with trio.fail_after(seconds):
-        while not condition():  # noqa: ASYNC110 -- what is waited for happens on disks and sockets
+        while not condition():
             await trio.sleep(0.005)
 
 

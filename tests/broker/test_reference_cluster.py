@@ -216,6 +216,32 @@ async def test_a_silent_follower_leaves_the_isr_and_comes_back_when_it_has_caugh
         assert cluster.values_on_disk(2, T0) == [b"x"]
 
 
+async def test_a_record_is_not_acknowledged_if_too_few_are_left_to_hold_it(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path, 1, 2, min_insync_replicas=2, replica_lag_time_max_ms=300) as cluster:
+        await cluster.lead_and_follow(state_of((1, 2)), is_new=True)
+        await cluster.kill_broker(2)
+        with pytest.raises(ApiError) as refusal:
+            await produce_once(cluster, 1, b"x")
+        assert refusal.value.code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+async def test_a_dead_replica_that_was_about_to_join_is_no_longer_waited_for(tmp_path: Path) -> None:
+    """Its news come with the metadata, well before it counts as lagging."""
+    async with running_cluster(tmp_path, 1, 2) as cluster:
+        cluster.refuse = lambda _: ErrorCode.INELIGIBLE_REPLICA
+        await cluster.lead_and_follow(state_of((1, 2), isr=(1,)), is_new=True)
+        await until(lambda: bool(cluster.altered))
+        await cluster.kill_broker(2)
+
+        async def bury() -> None:
+            await until(lambda: bool(cluster.values_on_disk(1, T0)))
+            await cluster.announce()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(bury)
+            assert await produce_once(cluster, 1, b"x", wait_ms=10_000) == 0
+
+
 async def test_a_refused_proposal_is_made_again_until_it_is_accepted(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1, 2) as cluster:
         refusals = [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.UNKNOWN_SERVER_ERROR]
