@@ -26,28 +26,36 @@ log = structlog.get_logger(__name__)
 Fault = tuple[ErrorCode, str]
 
 
-def requested_in_store(context: ControllerContext) -> Rounds[None]:
-    """Act on `/admin/reassign_partitions`: refuse and remove what cannot be done, begin the rest.
+def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targets]:
+    """Act on `/admin/reassign_partitions`: refuse and remove what cannot be done, begin the rest and return it.
 
-    Entries that are under way already are left alone, so that reading the znode again costs nothing.
+    Entries that are under way already are left alone, dead adding replicas or not, so that reading the znode again
+    costs nothing.
     """
     [znode] = yield from read([paths.REASSIGN_PARTITIONS], watch=True)
     if znode is None:
-        return
+        return {}
     try:
         entries = formats.decode_reassign_partitions(znode.data)
     except formats.UndecodableZnode as error:
         log.error("reassignment requests removed: they cannot be decoded", fault=str(error))
         entries = {}
-    faults = {tp: fault for tp, target in entries.items() if (fault := refusal(context, tp, target)) is not None}
+    new = {tp: target for tp, target in entries.items() if _is_new(context, tp, target)}
+    faults = {tp: fault for tp, target in new.items() if (fault := refusal(context, tp, target)) is not None}
     for tp, (_, text) in faults.items():
         log.warning("reassignment refused", partition=str(tp), reason=text)
     yield from reassignments.rewrite_requests(
         lambda tp, target: entries.get(tp) == target and (tp in faults or is_done(context, tp, target))
     )
-    wanted = {tp: target for tp, target in entries.items() if tp not in faults}
-    new = {tp: target for tp, target in wanted.items() if context.assignment(tp).target_replicas != target}
-    yield from reassignments.begin(context, new)
+    accepted = {tp: target for tp, target in new.items() if tp not in faults}
+    yield from reassignments.begin(context, accepted)
+    return accepted
+
+
+def _is_new(context: ControllerContext, tp: TopicPartition, target: tuple[int, ...]) -> bool:
+    """Whether a partition is not on its way to `target` yet, nor there."""
+    assignment = context.assignment(tp)
+    return not assignment.replicas or assignment.target_replicas != target
 
 
 def is_done(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:
@@ -78,13 +86,19 @@ def requested_by_api(
     judged = {TopicPartition(item.topic, item.partition): _judge(context, item) for item in partitions}
     targets = {tp: verdict for tp, verdict in judged.items() if not isinstance(verdict, PartitionError)}
     yield from reassignments.rewrite_requests(lambda tp, _: tp in targets)
-    new = {tp: target for tp, target in targets.items() if context.assignment(tp).target_replicas != target}
-    yield from reassignments.begin(context, new)
+    yield from reassignments.begin(context, {tp: t for tp, t in targets.items() if _is_new(context, tp, t)})
     errors = [
-        verdict if isinstance(verdict, PartitionError) else PartitionError(tp.topic, tp.partition)
+        verdict if isinstance(verdict, PartitionError) else _outcome(context, tp, verdict)
         for tp, verdict in judged.items()
     ]
     return AlterPartitionReassignmentsResponse(tuple(errors))
+
+
+def _outcome(context: ControllerContext, tp: TopicPartition, target: tuple[int, ...]) -> PartitionError:
+    if _is_new(context, tp, target):
+        text = f"{tp} was deleted meanwhile, or its topic's znode cannot be decoded any more"
+        return PartitionError(*tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    return PartitionError(*tp)
 
 
 def _judge(context: ControllerContext, item: ReassignablePartition) -> tuple[int, ...] | PartitionError:
