@@ -24,7 +24,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     names = yield from children(paths.TOPICS, watch=True)
     yield from load_topics(names, new_ids)
     yield from _load_states(context)
-    yield from strays.load()
+    yield from strays.load(context)
     # Who is alive goes out before any LeaderAndIsr that names a leader (KAFKA-4443).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     yield from _start_replicas(context)

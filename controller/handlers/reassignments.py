@@ -25,9 +25,10 @@ from attrs import evolve
 
 from controller import elections
 from controller.context import ControllerContext
-from controller.facts import ReplicaMoved, TopicGone, TopicWritten
+from controller.facts import ReplicaMoved, TopicWritten
 from controller.handlers import strays
 from controller.handlers.leadership import leadership_step, refresh, tell, write_leadership
+from controller.handlers.topics import refresh_topics
 from controller.reassignment import completed, is_caught_up, reassign_to
 from controller.replica_states import ReplicaPhase
 from controller.rounds import (
@@ -91,7 +92,10 @@ def _write_assignments(
     wanted: Callable[[TopicPartition], ReplicaAssignment],
     alongside: Alongside,
 ) -> Rounds[None]:
-    """Write assignments where they differ, a step per topic; a topic that changed meanwhile is read and done again."""
+    """Write assignments where they differ, a step per topic.
+
+    What changed meanwhile is read and done again; a topic that is gone or cannot be decoded is left as it is.
+    """
     pending = list(tps)
     while pending:
         by_topic: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)
@@ -99,9 +103,7 @@ def _write_assignments(
             if (assignment := wanted(tp)) != context.assignment(tp):
                 by_topic[tp.topic][tp] = assignment
         refused = yield from change(name, [_topic_step(context, *item, alongside) for item in by_topic.items()])
-        pending = [tp for step in refused for tp in step.subjects]
-        yield from _refresh_topics(context, pending)
-        pending = [tp for tp in pending if context.assignment(tp).replicas]
+        pending = yield from _read_again(context, [tp for step in refused for tp in step.subjects])
 
 
 def _topic_step(
@@ -147,7 +149,7 @@ def _drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment
     isr = tuple(r for r in current.isr if r in new.replicas) or current.isr[:1]
     leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
     stop = TellStopReplica(dropped, _stop(context, tp, leadership, delete=True))
-    told = tell(context, tp, leadership, new.replicas, assignment=new)
+    told = tell(context, tp, leadership, new.replicas, new=new.adding_replicas, assignment=new)
     return leadership_step(tp, leadership, (*told, stop))
 
 
@@ -162,18 +164,16 @@ def surviving(context: ControllerContext, tp: TopicPartition, new: ReplicaAssign
     return tuple(r for r in context.online(new.replicas) if r in isr)
 
 
-def _refresh_topics(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
-    names = list(dict.fromkeys(tp.topic for tp in tps))
-    znodes = yield from read((paths.topic(name) for name in names), watch=True)
-    steps = []
-    for name, znode in zip(names, znodes, strict=True):
-        if znode is None:
-            steps.append(Step(facts=(TopicGone(name),)))
-        else:
-            topic = formats.decode_topic(name, znode.data)
-            steps.append(Step(facts=(TopicWritten(name, topic, znode.stat.version),)))
-    yield from change("observed", steps)
-    yield from refresh(context, [tp for tp in tps if tp in context.leadership])
+def _read_again(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
+    """Take over what refused steps rest on; return the partitions for which there still is all of it."""
+    if not tps:
+        return []
+    found = yield from refresh_topics(context, list(dict.fromkeys(tp.topic for tp in tps)))
+    yield from strays.load(context)
+    there = [tp for tp in tps if tp.topic in found]
+    led = [tp for tp in there if tp in context.leadership]
+    gone = set(led) - set((yield from refresh(context, led)))
+    return [tp for tp in there if tp not in gone]
 
 
 # --- phase A ----------------------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """Replicas still to be deleted: durable until their broker says that they are gone.
 
 A reassignment that ends, and an override that abandons replicas, forget them in the topic's znode. Whoever must still
-be told to delete one is written below `/klamm/strays` in the same multi, told again by every new controller and whenever
-its broker starts, and removed when the broker has answered. So a broker that was dead, or a controller that died, at
-the wrong moment leaves no log behind.
+be told to delete one is written below `/klamm/strays` in the same multi, told again by every new controller and
+whenever its broker starts, and removed when the broker has answered. So a broker that was dead, or a controller that
+died, at the wrong moment leaves no log behind.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ def take_back(context: ControllerContext, tp: TopicPartition, brokers: Iterable[
     return _removal(known)
 
 
-def load() -> Rounds[None]:
-    """Read the strays that earlier controllers left."""
+def load(context: ControllerContext) -> Rounds[None]:
+    """Take over the strays as they stand in the store."""
     names = yield from children(paths.STRAYS)
-    found = [stray for name in names if (stray := paths.parse_stray(name)) is not None]
-    yield from change("observed", [Step(facts=tuple(StrayLeft(stray) for stray in found))])
+    found = dict.fromkeys(stray for name in names if (stray := paths.parse_stray(name)) is not None)
+    gone = [StrayGone(stray) for stray in context.strays if stray not in found]
+    yield from change("observed", [Step(facts=(*gone, *(StrayLeft(stray) for stray in found)))])
 
 
 def pursue(context: ControllerContext, brokers: Iterable[int]) -> Rounds[None]:

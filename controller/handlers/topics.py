@@ -10,7 +10,7 @@ import structlog
 from attrs import evolve
 
 from controller.context import ControllerContext
-from controller.facts import PartitionMoved, ReplicaMoved, TopicGone, TopicWritten
+from controller.facts import Fact, PartitionMoved, ReplicaMoved, TopicGone, TopicWritten
 from controller.handlers import leadership
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
@@ -47,25 +47,29 @@ def partition_modifications(context: ControllerContext, name: str) -> Rounds[Non
 
 
 def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
-    """Read known topics again, and watch them; return those that are there and can be decoded.
+    """Read known topics again, and watch them; return those that are still there and can be decoded.
 
     What others wrote adds partitions, no more: assignments and id stay those that we know, and our next write puts them
-    back (KAFKA-9038, KAFKA-14190).
+    back (KAFKA-9038, KAFKA-14190). Under another id it is another topic, of which nothing is known.
     """
     known = [name for name in names if name in context.topics]
     znodes = yield from read((paths.topic(name) for name in known), watch=True)
-    found = {}
+    steps = []
     for name, znode in zip(known, znodes, strict=True):
         written = None if znode is None else _decode(name, znode.data)
-        if znode is not None and written is not None:
-            merged = _merge(context.topics[name].znode, written)
-            found[name] = Step(facts=(TopicWritten(name, merged, znode.stat.version),))
-    yield from change("observed", list(found.values()))
-    return list(found)
+        if znode is None:
+            steps.append(Step(facts=(TopicGone(name),)))
+        elif written is not None:
+            steps.append(Step(facts=_news(context.topics[name].znode, name, written, znode.stat.version)))
+    yield from change("observed", steps)
+    return [fact.name for step in steps for fact in step.facts[:1] if isinstance(fact, TopicWritten)]
 
 
-def _merge(known: formats.TopicZnode, written: formats.TopicZnode) -> formats.TopicZnode:
-    return evolve(written, partitions={**written.partitions, **known.partitions}, topic_id=known.topic_id)
+def _news(known: formats.TopicZnode, name: str, written: formats.TopicZnode, version: int) -> tuple[Fact, ...]:
+    if written.topic_id not in (None, known.topic_id):
+        return (TopicGone(name), TopicWritten(name, written, version))
+    merged = evolve(written, partitions={**written.partitions, **known.partitions}, topic_id=known.topic_id)
+    return (TopicWritten(name, merged, version),)
 
 
 def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:

@@ -1,0 +1,73 @@
+"""A store in which somebody else writes just before the controller does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import define, evolve
+
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.memory import MemoryStore
+from transport.store.protocol import Check, Committed, Delete, Op, SessionState, Set, StoreEvent, Znode
+
+
+@define
+class Meddler:
+    """A session whose first multi that writes `path` comes after somebody's `ops`."""
+
+    store: MemoryStore
+    path: str
+    ops: Sequence[Op]
+
+    @property
+    def session_id(self) -> int:
+        """The controller's session."""
+        return self.store.session_id
+
+    @property
+    def state(self) -> SessionState:
+        """Its state."""
+        return self.store.state
+
+    def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
+        """See `MetadataStore.subscribe`."""
+        return self.store.subscribe(listener)
+
+    async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+        """See `MetadataStore.read`."""
+        return await self.store.read(paths, watch=watch)
+
+    async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
+        """See `MetadataStore.children`."""
+        return await self.store.children(paths, watch=watch)
+
+    async def multi(self, ops: Sequence[Op]) -> Committed:
+        """Do all of `ops` or nothing, but somebody else's first."""
+        if self.ops and any(op.path == self.path for op in ops if not isinstance(op, Check)):
+            others, self.ops = self.ops, ()
+            await self.store.multi(others)
+        return await self.store.multi(ops)
+
+
+def set_state(tp: TopicPartition, state: LeaderAndIsr) -> Op:
+    """Return the operation that writes a partition's state."""
+    return Set(paths.partition_state(tp), formats.encode_partition_state(state), -1)
+
+
+def set_assignments(
+    name: str, znode: Znode | None, partitions: dict[int, ReplicaAssignment], topic_id: str | None = ""
+) -> Op:
+    """Return the operation that adds or replaces assignments in a topic's znode; `topic_id` "" keeps its id."""
+    assert znode is not None
+    topic = formats.decode_topic(name, znode.data)
+    topic_id = topic.topic_id if topic_id == "" else topic_id
+    topic = evolve(topic, partitions={**topic.partitions, **partitions}, topic_id=topic_id)
+    return Set(paths.topic(name), formats.encode_topic(topic), -1)
+
+
+def delete_topic(name: str, partitions: int) -> list[Op]:
+    """Return the operations that delete a topic's znodes."""
+    tps = [TopicPartition(name, number) for number in range(partitions)]
+    below = [path for tp in tps for path in (paths.partition_state(tp), paths.partition(tp))]
+    return [Delete(path) for path in (*below, paths.topic_partitions(name), paths.topic(name))]
