@@ -26,10 +26,14 @@ from transport.messages import (
     AlterPartitionResponse,
     AlterPartitionResult,
     BrokerEndpoint,
+    FetchPartition,
+    FetchRequest,
+    FetchResult,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     PartitionState,
+    ProduceRequest,
     Request,
     StopReplicaPartition,
     StopReplicaRequest,
@@ -71,6 +75,10 @@ def state_of(replicas: tuple[int, ...] = (1, 2, 3), **changes: Any) -> Partition
         replicas=replicas,
     )
     return evolve(state, **changes)
+
+
+def numbers(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
 
 
 class Cluster:
@@ -159,6 +167,17 @@ class Cluster:
 
     def consumer(self) -> Consumer:
         return Consumer(self.network, self._bootstrap(), host=new_host(2))
+
+    async def produce(self, *values: bytes) -> int:
+        async with self.producer() as producer:
+            return await producer.send("t", 0, values)
+
+    async def produce_once(self, broker_id: int, value: bytes, *, acks: int = -1, wait_ms: int = 20_000) -> int:
+        return (await self.call(broker_id, ProduceRequest("t", 0, acks, wait_ms, (value,)))).base_offset
+
+    async def fetch_as(self, replica_id: int, asked: FetchPartition, *, broker_id: int = 1) -> FetchResult:
+        [result] = (await self.call(broker_id, FetchRequest(replica_id, 0, (asked,)))).partitions
+        return result
 
     def _bootstrap(self) -> list[tuple[str, int]]:
         return [(LOOPBACK, handle.port) for _, handle in sorted(self.brokers.items())]

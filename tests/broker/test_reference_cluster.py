@@ -10,136 +10,12 @@ import trio
 import trio.testing
 from attrs import evolve
 
-from broker.client import GaveUp
-from tests.broker.cluster import Cluster, running_cluster, state_of, until
+from tests.broker.cluster import numbers, running_cluster, state_of, until
 from transport.errors import ApiError, ErrorCode
-from transport.messages import FetchPartition, FetchRequest, FetchResult, ProduceRequest
+from transport.messages import ProduceRequest
 from transport.metadata import TopicPartition
 
 T0 = TopicPartition("t", 0)
-
-
-def numbers(count: int) -> list[bytes]:
-    return [b"%d" % number for number in range(count)]
-
-
-async def produce(cluster: Cluster, *values: bytes) -> int:
-    async with cluster.producer() as producer:
-        return await producer.send("t", 0, values)
-
-
-async def produce_once(cluster: Cluster, broker_id: int, value: bytes, *, acks: int = -1, wait_ms: int = 20_000) -> int:
-    response = await cluster.call(broker_id, ProduceRequest("t", 0, acks, wait_ms, (value,)))
-    return response.base_offset
-
-
-async def fetch_as(
-    cluster: Cluster, replica_id: int, asked: FetchPartition, *, broker_id: int = 1, wait_ms: int = 0
-) -> FetchResult:
-    [result] = (await cluster.call(broker_id, FetchRequest(replica_id, wait_ms, (asked,)))).partitions
-    return result
-
-
-# --- producing and consuming ------------------------------------------------------------------------------------
-
-
-async def test_acknowledged_records_are_on_every_member_of_the_isr(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, 1, 2, 3) as cluster:
-        await cluster.lead_and_follow(state_of(), is_new=True)
-        assert await produce(cluster, b"a", b"b") == 0
-        assert await produce(cluster, b"c") == 2
-        assert [cluster.values_on_disk(b, T0) for b in (1, 2, 3)] == [[b"a", b"b", b"c"]] * 3
-        async with cluster.consumer() as consumer:
-            assert await consumer.read_all("t", 0) == [b"a", b"b", b"c"]
-            assert await consumer.read_all("t", 0, 2) == [b"c"]
-
-
-async def test_nothing_is_appended_for_want_of_in_sync_replicas(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, 1, min_insync_replicas=2) as cluster:
-        await cluster.lead_and_follow(state_of((1, 2), isr=(1,)), is_new=True)
-        with pytest.raises(ApiError) as refusal:
-            await produce_once(cluster, 1, b"x")
-        assert refusal.value.code is ErrorCode.NOT_ENOUGH_REPLICAS
-        assert await produce_once(cluster, 1, b"the leader's word is enough", acks=1) == 0
-
-
-async def test_a_record_that_the_isr_does_not_get_is_not_acknowledged_and_not_shown(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, 1) as cluster:
-        await cluster.lead_and_follow(state_of((1, 2)), is_new=True)
-        with pytest.raises(ApiError) as refusal:
-            await produce_once(cluster, 1, b"x", wait_ms=30)
-        assert refusal.value.code is ErrorCode.REQUEST_TIMED_OUT
-        assert cluster.values_on_disk(1, T0) == [b"x"]
-        assert (await fetch_as(cluster, -1, FetchPartition("t", 0, 0, 1000))).records == ()
-        async with cluster.producer() as producer:
-            with pytest.raises(GaveUp, match="t-0: no success within"):
-                await producer.send("t", 0, [b"y"], give_up_after=0.05)
-
-
-async def test_a_leader_that_is_deposed_acknowledges_nothing_any_more(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, 1) as cluster:
-        state = state_of((1, 2))
-        await cluster.lead_and_follow(state, is_new=True)
-
-        async def depose() -> None:
-            await until(lambda: bool(cluster.values_on_disk(1, T0)))
-            await cluster.order(1, evolve(state, leader=2, leader_epoch=1, partition_epoch=1))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(depose)
-            with trio.fail_after(20), pytest.raises(ApiError) as refusal:
-                await produce_once(cluster, 1, b"x", wait_ms=60_000)
-        assert refusal.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-
-@pytest.mark.requirement("A4")
-async def test_a_bump_of_the_leader_epoch_disturbs_no_producer(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, 1) as cluster:
-        state = state_of((1, 2))
-        await cluster.lead_and_follow(state, is_new=True)
-
-        async def bump() -> None:
-            await until(lambda: bool(cluster.values_on_disk(1, T0)))
-            await cluster.start_broker(2)
-            await cluster.lead_and_follow(evolve(state, leader_epoch=1, partition_epoch=1))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(bump)
-            assert await produce_once(cluster, 1, b"x") == 0
-
-
-async def test_a_consumer_waits_for_records(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, 1, 2) as cluster:
-        await cluster.lead_and_follow(state_of((1, 2)), is_new=True)
-        seen: list[tuple[int, bytes]] = []
-
-        async def consume() -> None:
-            async with cluster.consumer() as consumer:
-                async for offset, value in consumer.records("t", 0):
-                    seen.append((offset, value))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(consume)
-            for value in numbers(3):
-                await produce(cluster, value)
-            await until(lambda: seen == list(enumerate(numbers(3))))
-            nursery.cancel_scope.cancel()
-
-
-async def test_a_record_over_the_limit_is_refused(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, 1, message_max_bytes=10) as cluster:
-        await cluster.lead_and_follow(state_of((1,)), is_new=True)
-        with pytest.raises(ApiError, match="11 bytes exceeds the limit of 10"):
-            await produce(cluster, b"elevenbytes")
-
-
-async def test_a_broker_without_the_replica_says_so(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, 1) as cluster:
-        with pytest.raises(ApiError) as refusal:
-            await produce_once(cluster, 1, b"x")
-        assert refusal.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        result = await fetch_as(cluster, 2, FetchPartition("t", 0, 0, 100))
-        assert result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 # --- following --------------------------------------------------------------------------------------------------
@@ -149,7 +25,7 @@ async def test_a_broker_without_the_replica_says_so(tmp_path: Path) -> None:
 async def test_an_added_replica_copies_and_joins_the_isr(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1, 2, replica_fetch_max_bytes=100) as cluster:
         await cluster.lead_and_follow(state_of((1,)), is_new=True)
-        await produce(cluster, *numbers(100))
+        await cluster.produce(*numbers(100))
         await cluster.lead_and_follow(state_of((1, 2), isr=(1,), leader_epoch=1, partition_epoch=1))
         await until(lambda: cluster.states[T0].isr == (1, 2))
         assert cluster.values_on_disk(2, T0) == numbers(100)
@@ -162,18 +38,7 @@ async def test_a_partition_that_comes_does_not_wait_out_the_long_poll_of_the_oth
         async with cluster.producer() as producer:
             await producer.send("t", 1, [b"acknowledged by the fetch that now waits for more"])
         await cluster.lead_and_follow(state_of((1, 2)), is_new=True)
-        assert await produce_once(cluster, 1, b"x") == 0
-
-
-async def test_an_answer_has_a_limit_that_one_record_may_exceed(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, 1, fetch_max_bytes=100) as cluster:
-        for partition in range(3):
-            await cluster.lead_and_follow(state_of((1,), partition=partition), is_new=True)
-            async with cluster.producer() as producer:
-                await producer.send("t", partition, [b"x" * 60] * 2)
-        asked = tuple(FetchPartition("t", partition, 0, 1000) for partition in range(3))
-        response = await cluster.call(1, FetchRequest(-1, 0, asked))
-        assert [len(result.records) for result in response.partitions] == [1, 1, 0]
+        assert await cluster.produce_once(1, b"x") == 0
 
 
 async def test_a_partition_that_never_rests_does_not_starve_the_others(tmp_path: Path) -> None:
@@ -208,7 +73,7 @@ async def test_a_silent_follower_leaves_the_isr_and_comes_back_when_it_has_caugh
     async with running_cluster(tmp_path, 1, 2, replica_lag_time_max_ms=300) as cluster:
         await cluster.lead_and_follow(state_of((1, 2)), is_new=True)
         await cluster.kill_broker(2)
-        assert await produce(cluster, b"x") == 0
+        assert await cluster.produce(b"x") == 0
         assert cluster.states[T0].isr == (1,)
         await cluster.start_broker(2)
         await cluster.lead_and_follow(evolve(cluster.states[T0], leader_epoch=1, partition_epoch=2))
@@ -221,7 +86,7 @@ async def test_a_record_is_not_acknowledged_if_too_few_are_left_to_hold_it(tmp_p
         await cluster.lead_and_follow(state_of((1, 2)), is_new=True)
         await cluster.kill_broker(2)
         with pytest.raises(ApiError) as refusal:
-            await produce_once(cluster, 1, b"x")
+            await cluster.produce_once(1, b"x")
         assert refusal.value.code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
@@ -239,7 +104,7 @@ async def test_a_dead_replica_that_was_about_to_join_is_no_longer_waited_for(tmp
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(bury)
-            assert await produce_once(cluster, 1, b"x", wait_ms=10_000) == 0
+            assert await cluster.produce_once(1, b"x", wait_ms=10_000) == 0
 
 
 async def test_a_refused_proposal_is_made_again_until_it_is_accepted(tmp_path: Path) -> None:
@@ -265,18 +130,6 @@ async def test_a_leader_that_was_overtaken_goes_on_from_the_metadata_that_overto
         await until(lambda: cluster.states[T0] == evolve(overtaking, isr=(1, 2), partition_epoch=8))
 
 
-async def test_an_answer_to_a_follower_is_fenced_by_its_leader_epoch(tmp_path: Path) -> None:
-    async with running_cluster(tmp_path, 1) as cluster:
-        await cluster.lead_and_follow(state_of((1, 2), leader_epoch=5), is_new=True)
-        expected = {4: ErrorCode.FENCED_LEADER_EPOCH, 5: ErrorCode.NONE, 6: ErrorCode.UNKNOWN_LEADER_EPOCH}
-        for epoch, error in expected.items():
-            asked = FetchPartition("t", 0, 0, 100, current_leader_epoch=epoch)
-            assert (await fetch_as(cluster, 2, asked)).error is error
-        await cluster.order(1, state_of((1, 2), leader=2, leader_epoch=6))
-        result = await fetch_as(cluster, 2, FetchPartition("t", 0, 0, 100, current_leader_epoch=6))
-        assert result.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-
 # --- changes of leader, deletion, restart -----------------------------------------------------------------------
 
 
@@ -284,7 +137,7 @@ async def test_a_new_leader_makes_a_returning_one_cut_off_what_was_never_acknowl
     async with running_cluster(tmp_path, 1, 2) as cluster:
         state = state_of((1, 2))
         await cluster.lead_and_follow(state, is_new=True)
-        await produce(cluster, b"kept")
+        await cluster.produce(b"kept")
         await cluster.kill_broker(2)
         await cluster.call(1, ProduceRequest("t", 0, 1, 1000, (b"lost-1", b"lost-2")))
         await cluster.kill_broker(1)
@@ -292,7 +145,7 @@ async def test_a_new_leader_makes_a_returning_one_cut_off_what_was_never_acknowl
 
         await cluster.start_broker(2)
         await cluster.lead_and_follow(evolve(state, leader=2, isr=(2,), leader_epoch=1, partition_epoch=1))
-        await produce(cluster, b"new")
+        await cluster.produce(b"new")
         await cluster.start_broker(1)
         await cluster.lead_and_follow(evolve(cluster.states[T0], leader_epoch=2, partition_epoch=2))
         await until(lambda: cluster.states[T0].isr == (2, 1))
@@ -303,12 +156,12 @@ async def test_a_partition_without_a_leader_waits(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1, 2) as cluster:
         state = state_of((1, 2))
         await cluster.lead_and_follow(state, is_new=True)
-        await produce(cluster, b"a")
+        await cluster.produce(b"a")
         await cluster.lead_and_follow(evolve(state, leader=-1, leader_epoch=1, partition_epoch=1))
         with pytest.raises(ApiError, match="NOT_LEADER_OR_FOLLOWER"):
-            await produce_once(cluster, 1, b"b")
+            await cluster.produce_once(1, b"b")
         await cluster.lead_and_follow(evolve(state, leader=2, leader_epoch=2, partition_epoch=2))
-        assert await produce(cluster, b"b") == 1
+        assert await cluster.produce(b"b") == 1
         assert cluster.values_on_disk(1, T0) == [b"a", b"b"]
 
 
@@ -317,12 +170,12 @@ async def test_a_replica_is_stopped_with_its_data_and_then_deleted(tmp_path: Pat
     async with running_cluster(tmp_path, 1, 2) as cluster:
         state = state_of((1, 2))
         await cluster.lead_and_follow(state, is_new=True)
-        await produce(cluster, b"a")
+        await cluster.produce(b"a")
         [stopped] = (await cluster.stop(2, state, delete=False)).partitions
         assert stopped.error is ErrorCode.NONE
         assert cluster.values_on_disk(2, T0) == [b"a"]
         await cluster.lead_and_follow(state_of((1,), leader_epoch=1, partition_epoch=1))
-        await produce(cluster, b"b")
+        await cluster.produce(b"b")
         assert cluster.values_on_disk(2, T0) == [b"a"]
         for _ in range(2):  # a repetition finds nothing, which is as good
             [deleted] = (await cluster.stop(2, state, delete=True)).partitions
@@ -334,7 +187,7 @@ async def test_data_of_an_earlier_run_is_deleted_too_but_only_of_the_topic_that_
     async with running_cluster(tmp_path, 1) as cluster:
         state = state_of((1,))
         await cluster.lead_and_follow(state, is_new=True)
-        await produce(cluster, b"a")
+        await cluster.produce(b"a")
         await cluster.kill_broker(1)
         await cluster.start_broker(1)
         await cluster.stop(1, evolve(state, topic_id="another"), delete=True)
@@ -348,7 +201,7 @@ async def test_data_of_an_earlier_run_is_deleted_too_but_only_of_the_topic_that_
 async def test_a_damaged_log_fails_its_partition_and_no_other(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1) as cluster:
         await cluster.lead_and_follow(state_of((1,)), is_new=True)
-        await produce(cluster, b"first", b"second")
+        await cluster.produce(b"first", b"second")
         await cluster.kill_broker(1)
         path = cluster.log_dir(1) / "t-0" / "records.log"
         path.write_bytes(path.read_bytes().replace(b"first", b"worst"))
@@ -363,7 +216,7 @@ async def test_a_cluster_that_was_killed_whole_has_every_acknowledged_record(tmp
     async with running_cluster(tmp_path, 1, 2, 3) as cluster:
         state = state_of()
         await cluster.lead_and_follow(state, is_new=True)
-        await produce(cluster, *numbers(50))
+        await cluster.produce(*numbers(50))
         for broker_id in (1, 2, 3):
             await cluster.kill_broker(broker_id)
         for broker_id in (1, 2, 3):
