@@ -20,7 +20,7 @@ from transport.host import Host
 from transport.messages import BrokerEndpoint, Request
 from transport.metadata import BrokerRegistration
 from transport.network import Network
-from transport.wire import Connection, WireError, open_connection
+from transport.wire import Connection, ConnectionBroken, RequestTimedOut, UnsupportedApi, open_connection
 
 log = structlog.get_logger(__name__)
 
@@ -66,7 +66,7 @@ class BrokerChannels:
             partial(self._connect, broker),
             partial(self.on_response, broker.id),
             backoff=Backoff(0.1, 2.0, jitter=self.host.rng.random),
-            retry_on=(WireError,),
+            retry_on=(ConnectionBroken, RequestTimedOut, UnsupportedApi),
             answered=(ApiError,),
             request_timeout=self.config.request_timeout_ms / 1000,
         )

@@ -1,4 +1,4 @@
-"""A controller that kills itself with SIGKILL right after it published a given round of a given topic."""
+"""A controller that kills itself with SIGKILL right after it committed or published a given round of a given move."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ import trio
 from attrs import frozen
 
 import controller
+from controller.cli.demo import scenario
 from controller.cli.running import configure_logs
+
+TOPIC = scenario.ORDERS.topic
+TARGET = frozenset(scenario.TARGET)
 
 
 @frozen
@@ -18,13 +22,18 @@ class Executioner:
     """An observer that ends the process."""
 
     round: str
-    topic: str
+    moment: str
 
     def committed(self, commit: controller.CommittedRound) -> None:
-        pass
+        if (self.round, self.moment) != (commit.round, "commit"):
+            return
+        for state in commit.partitions:
+            if state.topic == TOPIC and (commit.round != "ISR" or set(state.isr) >= TARGET):
+                os.kill(os.getpid(), signal.SIGKILL)
 
     def published(self, publication: controller.PublishedRound) -> None:
-        if publication.round == self.round and any(tp.topic == self.topic for tp in publication.subjects):
+        is_the_move = any(tp.topic == TOPIC for tp in publication.subjects)
+        if is_the_move and (self.round, self.moment) == (publication.round, "publish"):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -33,13 +42,13 @@ class Executioner:
 @click.option("--port", type=int)
 @click.option("--zookeeper")
 @click.option("--session-timeout", type=int)
-@click.option("--after", "round_")
-def main(controller_id: int, port: int, zookeeper: str, session_timeout: int, round_: str) -> None:
+@click.option("--after", "moment", nargs=2, help='A round, and "commit" or "publish".')
+def main(controller_id: int, port: int, zookeeper: str, session_timeout: int, moment: tuple[str, str]) -> None:
     configure_logs()
     config = controller.ControllerConfig(controller_id, "127.0.0.1", port, zookeeper, session_timeout)
 
     async def work() -> None:
-        await controller.run(config, observer=Executioner(round_, "orders"))
+        await controller.run(config, observer=Executioner(*moment))
 
     trio.run(work)
 

@@ -20,11 +20,23 @@ FIRST, SECOND = CONTROLLERS
 
 
 @pytest.mark.requirement("A2", "A6", "A7", "A8", "D1", "D7", "D10", "E2")
-@pytest.mark.parametrize("round_", ["A2", "B3"])
-async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Path, round_: str) -> None:
+@pytest.mark.parametrize(
+    ("round_", "moment"),
+    [
+        ("U1", "commit"),
+        ("A1", "publish"),
+        ("A2", "publish"),
+        ("ISR", "commit"),
+        ("B3", "publish"),
+        ("B4", "commit"),
+        ("B5", "publish"),
+        ("B6", "commit"),
+    ],
+)
+async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Path, round_: str, moment: str) -> None:
     address = f"{zookeeper}/failover-{round_}"
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(FIRST, "tests.cluster.dying_controller", "--after", round_)
+        cluster.start(FIRST, "tests.cluster.dying_controller", "--after", round_, moment)
         await until_controller(store, FIRST)
         cluster.start(SECOND, "controller.cli", "controller", "run")
         cluster.start_brokers()

@@ -16,7 +16,7 @@ from controller.admin_client import AdminClient
 from controller.cli.demo.clusters import BROKERS, CONTROLLERS, DemoCluster, log_dir
 from controller.cli.demo.load import Load, record
 from controller.cli.demo.trace_follower import TraceFollower
-from controller.cli.demo.trace_rows import Row, Stage, rows
+from controller.cli.demo.trace_rows import Row, Stage, rows, stage_of
 from controller.cli.reassignments import wait_for
 from transport.errors import ErrorCode
 from transport.messages import BrokerEndpoint, NewTopic, ReassignablePartition, TracedCommit
@@ -150,7 +150,10 @@ async def _last_commits(scene: Scene) -> None:
     """Let the trace arrive up to the end of the move: the subscription is a step behind the controller."""
     with trio.move_on_after(START_SECONDS):
         await scene.trace.wait_for(
-            lambda commit: commit.round == "B6" and any(state.topic == ORDERS.topic for state in commit.partitions)
+            lambda commit: any(
+                state.topic == ORDERS.topic and stage_of(state, frozenset(TARGET)) is Stage.DONE
+                for state in commit.partitions
+            )
         )
 
 
