@@ -30,8 +30,8 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from _start_replicas(context)
     yield from leadership.bring_online(context)
     yield from strays.pursue(context, context.brokers)
-    yield from reassignment_requests.requested_in_store(context)
-    yield from reassignments.advance(context, list(context.reassigning))
+    begun = yield from reassignment_requests.requested_in_store(context)
+    yield from reassignments.advance(context, [tp for tp in context.reassigning if tp not in begun])
 
 
 def _load_states(context: ControllerContext) -> Rounds[None]:

@@ -27,8 +27,9 @@ from controller import elections
 from controller.context import ControllerContext
 from controller.facts import ReplicaMoved, TopicWritten
 from controller.handlers import strays
-from controller.handlers.leadership import leadership_step, refresh, tell, write_leadership
+from controller.handlers.leadership import initialise, leadership_step, refresh, tell, write_leadership
 from controller.handlers.topics import refresh_topics
+from controller.partition_states import PartitionPhase
 from controller.reassignment import completed, is_caught_up, reassign_to
 from controller.replica_states import ReplicaPhase
 from controller.rounds import (
@@ -65,6 +66,9 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
 
 def advance(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
     """Run phase B for what is caught up, phase A for the rest. Safe to run again at any point (failover)."""
+    tps = list(tps)
+    # Without a leader there is nothing to catch up with: whoever is alive may be the first.
+    yield from initialise(context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.NEW])
     led = [tp for tp in tps if tp in context.leadership]
     ready = [tp for tp in led if is_ready(context, tp)]
     yield from _bring_in(context, [tp for tp in led if tp not in set(ready)])
@@ -212,8 +216,11 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
     """Take the removing replicas out of partitions whose ISR covers TRS."""
     yield from change("B1", [_online(context, tp) for tp in tps])
     yield from write_leadership(context, "B3", tps, lambda pending: _lead_inside_target(context, pending))
-    ready = [tp for tp in tps if _led_inside_target(context, tp)]
-    yield from write_leadership(context, "B4", ready, lambda pending: [_retire(context, tp) for tp in pending])
+    ready = _ready_to_retire(context, tps)
+    yield from write_leadership(
+        context, "B4", ready, lambda pending: [_retire(context, tp) for tp in _ready_to_retire(context, pending)]
+    )
+    ready = _ready_to_retire(context, ready)
     yield from change("B5", [_delete(context, tp) for tp in ready])
     yield from _write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
     yield from remove_requests(context, ready)
@@ -236,7 +243,8 @@ def _lead_inside_target(context: ControllerContext, tps: Sequence[TopicPartition
         [_target_candidate(context, tp) for tp in tps if tp not in set(settled)], elections.reassign, context.epoch
     )
     for candidate in result.failed:
-        log.warning("move waits: no live member of the ISR in the target", partition=str(candidate.tp))
+        if candidate.tp in context.reassigning:
+            log.warning("move waits: no live member of the ISR in the target", partition=str(candidate.tp))
     bumped = [(tp, elections.next_epoch(context.leadership[tp], context.epoch)) for tp in settled]
     return [_told_target(context, tp, new) for tp, new in (*((c.tp, new) for c, new in result.elected), *bumped)]
 
@@ -254,6 +262,12 @@ def _target_candidate(context: ControllerContext, tp: TopicPartition) -> electio
 def _led_inside_target(context: ControllerContext, tp: TopicPartition) -> bool:
     leader = context.leadership[tp].leader
     return context.is_online(leader) and leader in context.assignment(tp).target_replicas
+
+
+def _ready_to_retire(context: ControllerContext, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
+    """Return the partitions from which nothing is removed, or whose committed leader is alive inside TRS."""
+    plain = [tp for tp in tps if tp not in context.reassigning]
+    return [*plain, *(tp for tp in tps if may_finish(context, tp) and _led_inside_target(context, tp))]
 
 
 def _retire(context: ControllerContext, tp: TopicPartition) -> Step:

@@ -1,64 +1,153 @@
-"""The rounds of a reassignment, against the memory store."""
+"""Moving replicas: the rows of a move, what each round tells brokers, overrides and cancels."""
 
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
 
-from controller.handlers import reassignment_requests, reassignments
-from controller.handlers.brokers import broker_change
-from controller.handlers.failover import failover
-from controller.handlers.topics import topic_change
+from controller.events import ZkPartitionReassignment
+from controller.handlers import reassignments
+from controller.replica_states import ReplicaPhase
 from controller.rounds import TellStopReplica
-from tests.controller.conftest import Bench
+from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
-from transport.messages import ReassignablePartition
-from transport.metadata import ReplicaAssignment, TopicPartition
-from transport.store import formats, paths
-from transport.store.protocol import Create
+from transport.metadata import NO_LEADER, ReplicaAssignment
 
-TP = TopicPartition("orders", 0)
-BROKERS = (1, 2, 3, 4, 5, 6)
+BOTH, TARGET, ORIGIN = (4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3)
+ALL_SIX = (1, 2, 3, 4, 5, 6)
 
 
-async def start(bench: Bench, *replicas: int) -> None:
-    await bench.register(*BROKERS)
-    await bench.write_topic("orders", replicas)
-    await bench.run(failover(bench.context, iter(())))
-    bench.seen.rounds.clear()
-    bench.seen.commits.clear()
+def leader_and_isr(bench: Bench) -> list[tuple[tuple[int, ...], tuple[int, ...], int, bool]]:
+    """List whom LeaderAndIsr went to, with which replicas, leader epoch and isNew."""
+    return [(t.brokers, t.state.replicas, t.state.leader_epoch, t.is_new) for t in bench.seen.leader_and_isr()]
 
 
-async def grow_isr(bench: Bench, *isr: int) -> None:
-    """What an AlterPartition would write."""
-    state = await bench.read_state(TP)
-    await bench.write_state(TP, evolve(state, isr=isr))
-    from controller.handlers.leadership import refresh
-
-    await bench.run(refresh(bench.context, [TP]))
-
-
-@pytest.mark.requirement("A7")
+@pytest.mark.requirement("A5", "A6", "A7")
 async def test_a_move_goes_through_the_six_rows(bench: Bench) -> None:
-    await start(bench, 1, 2, 3)
-    await bench.run(reassignments.begin(bench.context, {TP: (4, 5, 6)}))
-    await grow_isr(bench, 1, 2, 3, 4, 5, 6)
-    await bench.run(reassignments.finish(bench.context, [TP]))
+    await bench.start(ORIGIN)
+    before = await bench.read_assignment(TP), await bench.read_state(TP)
+    assert (before[0].replicas, before[1].leader, before[1].isr) == (ORIGIN, 1, ORIGIN)
+
+    assert (await bench.move(TP, TARGET)).error is ErrorCode.NONE
+    await bench.alter_isr(TP, *ALL_SIX)
 
     rows = [
         (commit.round, state.replicas, state.adding_replicas, state.removing_replicas, state.leader, state.isr)
         for commit in bench.seen.commits
         for state in commit.partitions
     ]
-    both, target, origin = (4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3)
     assert rows == [
-        ("U1", both, target, origin, 1, origin),
-        ("A1", both, target, origin, 1, origin),
-        ("B3", both, target, origin, 4, (1, 2, 3, 4, 5, 6)),
-        ("B4", both, target, origin, 4, target),
-        ("B6", target, (), (), 4, target),
+        ("U1", BOTH, TARGET, ORIGIN, 1, ORIGIN),
+        ("A1", BOTH, TARGET, ORIGIN, 1, ORIGIN),
+        ("ISR", BOTH, TARGET, ORIGIN, 1, ALL_SIX),
+        ("B3", BOTH, TARGET, ORIGIN, 4, ALL_SIX),
+        ("B4", BOTH, TARGET, ORIGIN, 4, TARGET),
+        ("B6", TARGET, (), (), 4, TARGET),
     ]
     zxids = [commit.zxid for commit in bench.seen.commits]
     assert zxids == sorted(set(zxids))
-    assert await bench.read_assignment(TP) == ReplicaAssignment(target)
+    assert await bench.read_assignment(TP) == ReplicaAssignment(TARGET)
+    # A1, the election of B3 and the shrinking of B4 add one each.
     assert (await bench.read_state(TP)).leader_epoch == 3
+
+
+@pytest.mark.requirement("A4")
+async def test_phase_a_tells_old_replicas_to_go_on_and_new_ones_that_they_are_new(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    assert (await bench.move(TP, TARGET)).error is ErrorCode.NONE
+
+    assert await bench.read_assignment(TP) == ReplicaAssignment(BOTH, TARGET, ORIGIN)
+    assert (await bench.read_state(TP)).leader_epoch == 1
+    assert bench.seen.rounds == ["U1", "A1", "(A1)", "(A2)"]
+    assert leader_and_isr(bench) == [(ORIGIN, BOTH, 1, False), (TARGET, BOTH, 1, True), (TARGET, BOTH, 1, True)]
+    state = bench.seen.leader_and_isr()[0].state
+    assert (state.adding_replicas, state.removing_replicas) == (TARGET, ORIGIN)
+    assert bench.seen.latest_metadata(TP) == bench.context.describe(TP)
+    assert {bench.context.replica_phases[TP, r] for r in TARGET} == {ReplicaPhase.NEW}
+
+
+@pytest.mark.requirement("A6")
+async def test_phase_b_leads_inside_the_target_then_stops_then_deletes(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    await bench.move(TP, TARGET)
+    bench.seen.clear()
+    await bench.alter_isr(TP, *ALL_SIX)
+
+    assert bench.seen.rounds == ["ISR", "(ISR)", "B3", "(B3)", "B4", "(B4)", "(B5)", "B6", "(B8)"]
+    assert leader_and_isr(bench) == [(TARGET, TARGET, 2, False), (TARGET, TARGET, 3, False)]
+    stops = [
+        (tell.brokers, tell.partition.leader_epoch, tell.partition.delete)
+        for tell in bench.seen.published
+        if isinstance(tell, TellStopReplica)
+    ]
+    # Under an epoch that the stopped do not have yet (KAFKA-13972).
+    assert stops == [(ORIGIN, 3, False), (ORIGIN, 3, True)]
+    assert bench.seen.latest_metadata(TP) == bench.context.describe(TP)
+    assert bench.context.reassigning == {}
+    phases = {replica: phase for (_, replica), phase in bench.context.replica_phases.items()}
+    assert phases == dict.fromkeys(TARGET, ReplicaPhase.ONLINE)
+
+
+@pytest.mark.requirement("A5")
+async def test_a_growing_isr_that_does_not_cover_the_target_changes_nothing_else(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    await bench.move(TP, TARGET)
+    bench.seen.clear()
+    await bench.alter_isr(TP, 1, 2, 3, 4, 5)
+    assert bench.seen.rounds == ["ISR", "(ISR)"]
+
+
+@pytest.mark.requirement("A6")
+async def test_a_leader_inside_the_target_stays(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.move(TP, (3, 1))
+    await bench.alter_isr(TP, 1, 2, 3)
+    state = await bench.read_state(TP)
+    # Kafka's arithmetic: A1 and B3 bump, B4 shrinks.
+    assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 3), 3)
+    assert await bench.read_assignment(TP) == ReplicaAssignment((3, 1))
+
+
+async def test_many_partitions_move_in_one_multi_per_round(bench: Bench) -> None:
+    await bench.start(*[ORIGIN] * 50)
+    await bench.run(reassignments.begin(bench.context, dict.fromkeys(bench.context.partitions(), TARGET)))
+    assert bench.seen.rounds == ["U1", "A1", "(A1)", "(A2)"]
+    assert [len(commit.partitions) for commit in bench.seen.commits] == [50, 50]
+
+
+# --- the same set in another order ------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("C3")
+async def test_the_same_set_in_another_order_changes_the_order_only(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    assert (await bench.move(TP, (3, 2, 1))).error is ErrorCode.NONE
+    assert await bench.read_assignment(TP) == ReplicaAssignment((3, 2, 1))
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr) == (1, ORIGIN)
+    assert bench.seen.stopped(delete=False) == bench.seen.stopped(delete=True) == set()
+    assert bench.seen.latest_metadata(TP).replicas == (3, 2, 1)
+    assert {tell.state.replicas for tell in bench.seen.leader_and_isr()} == {(3, 2, 1)}
+
+
+@pytest.mark.requirement("C3")
+async def test_the_same_set_in_another_order_is_done_even_where_nobody_can_lead(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.alter_isr(TP, 1)
+    await bench.kill(1)
+    await bench.request_moves({TP: (2, 1)})
+    await bench.handle(ZkPartitionReassignment())
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr) == (NO_LEADER, (1,))
+    assert await bench.read_assignment(TP) == ReplicaAssignment((2, 1))
+    assert await bench.requested_moves() is None
+
+
+@pytest.mark.requirement("A3")
+async def test_the_target_that_a_partition_has_or_moves_to_is_no_new_move(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    assert (await bench.move(TP, ORIGIN)).error is ErrorCode.NONE
+    assert bench.seen.rounds == []
+    await bench.move(TP, TARGET)
+    bench.seen.clear()
+    assert (await bench.move(TP, TARGET)).error is ErrorCode.NONE
+    assert bench.seen.rounds == []

@@ -1,0 +1,165 @@
+"""Brokers that start, fail, and come back as another incarnation."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.events import BrokerChange, TopicChange
+from controller.partition_states import PartitionPhase
+from controller.replica_states import ReplicaPhase
+from controller.rounds import TellLeaderAndIsr, TellMetadata
+from tests.controller.conftest import TP, Bench
+from transport.metadata import NO_LEADER, TopicPartition
+
+SECOND = TopicPartition("orders", 1)
+
+
+def live_lists(bench: Bench) -> list[tuple[tuple[int, ...] | None, tuple[int, ...]]]:
+    """List to whom which live brokers were told."""
+    return [
+        (tell.brokers, tuple(broker.id for broker in tell.live_brokers))
+        for tell in bench.seen.metadata()
+        if tell.live_brokers is not None
+    ]
+
+
+@pytest.mark.requirement("D5")
+async def test_the_loss_of_a_leader_costs_one_epoch_where_the_isr_survives(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    before = await bench.read_state(TP)
+    await bench.kill(1)
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr, state.leader_epoch) == (2, (2, 3), before.leader_epoch + 1)
+    assert bench.context.partition_phases[TP] is PartitionPhase.ONLINE
+    assert bench.context.replica_phases[TP, 1] is ReplicaPhase.OFFLINE
+    [told] = bench.seen.leader_and_isr()
+    assert (told.brokers, told.state.leader, told.is_new) == ((2, 3), 2, False)
+    assert bench.seen.latest_metadata(TP).offline_replicas == (1,)
+
+
+@pytest.mark.requirement("D5")
+async def test_the_loss_of_a_follower_shrinks_the_isr(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    before = await bench.read_state(TP)
+    await bench.kill(3)
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 2), before.leader_epoch + 1)
+    assert [(tell.brokers, tell.state.isr) for tell in bench.seen.leader_and_isr()] == [((1, 2), (1, 2))]
+
+
+@pytest.mark.requirement("D5")
+async def test_the_loss_of_a_replica_outside_the_isr_costs_no_epoch_but_is_told(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    await bench.alter_isr(TP, 1, 2)
+    before = await bench.read_state(TP)
+    await bench.kill(3)
+    assert await bench.read_state(TP) == before
+    assert bench.seen.latest_metadata(TP).offline_replicas == (3,)
+    assert bench.context.replica_phases[TP, 3] is ReplicaPhase.OFFLINE
+
+
+@pytest.mark.requirement("D4", "D5")
+async def test_the_last_member_of_the_isr_stays_in_it_and_is_elected_when_it_returns(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.alter_isr(TP, 1)
+    before = await bench.read_state(TP)
+    await bench.kill(1)
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr, state.leader_epoch) == (NO_LEADER, (1,), before.leader_epoch + 1)
+    assert bench.context.partition_phases[TP] is PartitionPhase.OFFLINE
+    assert bench.seen.latest_metadata(TP).leader == NO_LEADER
+
+    await bench.revive(7)
+    assert (await bench.read_state(TP)).leader == NO_LEADER
+    await bench.revive(1)
+    back = await bench.read_state(TP)
+    assert (back.leader, back.isr, back.leader_epoch) == (1, (1,), state.leader_epoch + 1)
+    assert bench.context.partition_phases[TP] is PartitionPhase.ONLINE
+
+
+@pytest.mark.requirement("D5")
+async def test_a_whole_isr_that_dies_at_once_keeps_a_member(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    await bench.kill(1, 2, 3)
+    state = await bench.read_state(TP)
+    assert state.leader == NO_LEADER
+    assert len(state.isr) == 1
+    await bench.revive(*state.isr)
+    assert (await bench.read_state(TP)).leader == state.isr[0]
+
+
+@pytest.mark.requirement("D5", "D10")
+async def test_a_new_broker_is_told_everything_and_the_others_about_it(bench: Bench) -> None:
+    await bench.start((1, 2), (2, 1), brokers=(1, 2))
+    await bench.revive(3)
+    assert live_lists(bench) == [((1, 2), (1, 2, 3)), ((3,), (1, 2, 3))]
+    everything = [tell.partitions for tell in bench.seen.metadata() if tell.brokers == (3,)]
+    assert everything == [(bench.context.describe(TP), bench.context.describe(SECOND))]
+    assert bench.seen.leader_and_isr() == []
+    assert bench.seen.commits == []
+
+
+@pytest.mark.requirement("D5", "D10")
+async def test_a_broker_that_returns_is_told_what_it_holds_after_who_is_alive(bench: Bench) -> None:
+    await bench.start((1, 2), (2, 1))
+    await bench.kill(2)
+    bench.seen.clear()
+    await bench.revive(2)
+    kinds = [type(tell) for tell in bench.seen.published]
+    assert kinds.index(TellMetadata) < kinds.index(TellLeaderAndIsr)
+    assert [(tell.brokers, tell.state.partition) for tell in bench.seen.leader_and_isr()] == [((2,), 0), ((2,), 1)]
+    assert bench.context.replica_phases[TP, 2] is ReplicaPhase.ONLINE
+
+
+@pytest.mark.requirement("D5")
+async def test_a_bounced_broker_leaves_the_isr_and_is_told_everything(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    epoch = bench.context.brokers[1].epoch
+    # Faster than the controller looks: KAFKA-7235.
+    await bench.unregister(1)
+    await bench.register(1)
+    await bench.handle(BrokerChange())
+    assert bench.context.brokers[1].epoch > epoch
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr) == (2, (2, 3))
+    to_the_new = [tell for tell in bench.seen.leader_and_isr() if 1 in tell.brokers]
+    assert to_the_new[-1].state == bench.context.describe(TP)
+    assert bench.context.replica_phases[TP, 1] is ReplicaPhase.ONLINE
+
+
+@pytest.mark.requirement("D5")
+async def test_a_bounced_broker_that_is_the_whole_isr_leads_again(bench: Bench) -> None:
+    await bench.start((1,))
+    await bench.unregister(1)
+    await bench.register(1)
+    await bench.handle(BrokerChange())
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr) == (1, (1,))
+    assert bench.context.partition_phases[TP] is PartitionPhase.ONLINE
+
+
+@pytest.mark.requirement("D5")
+async def test_a_dead_broker_is_told_to_everyone_even_if_it_held_nothing(bench: Bench) -> None:
+    await bench.start((1, 2), brokers=(1, 2, 3))
+    await bench.kill(3)  # KAFKA-13225
+    assert live_lists(bench) == [(None, (1, 2))]
+    assert bench.seen.commits == []
+
+
+async def test_nothing_happens_when_nothing_changed(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.handle(BrokerChange())
+    assert bench.seen.published == []
+    assert bench.seen.rounds == []
+
+
+@pytest.mark.requirement("D5", "D8")
+async def test_a_broker_brings_online_what_could_not_have_a_leader(bench: Bench) -> None:
+    await bench.start(brokers=(3,))
+    await bench.write_topic("orders", (1, 2))
+    await bench.handle(TopicChange())
+    assert bench.context.partition_phases[TP] is PartitionPhase.NEW
+    await bench.revive(2)
+    state = await bench.read_state(TP)
+    assert (state.leader, state.leader_epoch, state.isr) == (2, 0, (2,))
+    assert [tell.brokers for tell in bench.seen.leader_and_isr() if tell.is_new] == [(2,)]
