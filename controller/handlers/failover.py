@@ -23,8 +23,9 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     names = yield from children(paths.TOPICS, watch=True)
     yield from load_topics(names, new_ids)
-    yield from _load_states(context)
+    states = yield from _load_states(context)
     yield from strays.load(context)
+    yield from _trace(context, states)
     # Who is alive goes out before any LeaderAndIsr that names a leader (KAFKA-4443).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     yield from _start_replicas(context)
@@ -34,13 +35,13 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from reassignments.advance(context, [tp for tp in context.reassigning if tp not in begun])
 
 
-def _load_states(context: ControllerContext) -> Rounds[None]:
+def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, Znode | None]]:
     tps = context.partitions()
     znodes = yield from read(paths.partition_state(tp) for tp in tps)
     loaded = dict(leadership.decode_states(context, tps, znodes))
     yield from change("observed", [Step((tp,), facts=(LeadershipWritten(tp, state),)) for tp, state in loaded.items()])
     yield from change("observed", [Step((tp,), facts=_first_phases(context, tp)) for tp in tps])
-    yield from _trace(context, dict(zip(tps, znodes, strict=True)))
+    return dict(zip(tps, znodes, strict=True))
 
 
 def _first_phases(context: ControllerContext, tp: TopicPartition) -> tuple[Fact, ...]:
@@ -56,12 +57,13 @@ def _first_phases(context: ControllerContext, tp: TopicPartition) -> tuple[Fact,
     return tuple(known)
 
 
-def _trace(context: ControllerContext, znodes: dict[TopicPartition, Znode | None]) -> Rounds[None]:
-    """Put what moves into the commit trace, so that whoever follows it across a failover misses nothing."""
-    moving = [tp for tp in context.reassigning if tp in context.leadership]
+def _trace(context: ControllerContext, states: dict[TopicPartition, Znode | None]) -> Rounds[None]:
+    """Put what moves or has just moved into the commit trace: who follows it across a failover misses nothing."""
+    moved = (TopicPartition(stray.topic, stray.partition) for stray in context.strays)
+    moving = [tp for tp in dict.fromkeys((*context.reassigning, *moved)) if tp in context.leadership]
     topics = yield from read(paths.topic(tp.topic) for tp in moving)
     for tp, topic in zip(moving, topics, strict=True):
-        state = znodes[tp]
+        state = states[tp]
         yield Loaded(tp, max(znode.stat.mzxid for znode in (topic, state) if znode is not None))
 
 
