@@ -21,6 +21,7 @@ from controller.handlers.failover import failover
 from controller.observer import CommittedRound, PublishedRound
 from controller.round_runner import RoundRunner
 from controller.rounds import Publication, Rounds, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from tests.controller.meddler import delete_topic
 from transport.errors import ErrorCode
 from transport.host import Host
 from transport.messages import (
@@ -256,6 +257,10 @@ class Bench:
         partitions = {number: ReplicaAssignment(tuple(item)) for number, item in enumerate(replicas)}
         data = formats.encode_topic(formats.TopicZnode(partitions, "id-of-" + name))
         await self.store.multi([Create(paths.topic(name), data)])
+
+    async def delete_topic(self, name: str, partitions: int) -> None:
+        """Delete a topic's znodes behind the controller's back."""
+        await self.store.multi(delete_topic(name, partitions))
 
     async def change_topic(self, name: str, partition: int, assignment: ReplicaAssignment) -> None:
         """Write one partition's assignment behind the controller's back."""

@@ -1,0 +1,220 @@
+"""Topics and partitions that appear, grow, vanish, or are asked for by an administrator."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from controller.events import PartitionModifications, TopicChange
+from controller.partition_states import PartitionPhase
+from controller.replica_states import ReplicaPhase
+from tests.controller.conftest import TP, Bench
+from transport.errors import ErrorCode
+from transport.messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Create, Set, StoreEvent, WatchFired, WatchKind
+
+SECOND = TopicPartition("orders", 1)
+
+
+async def create(bench: Bench, *topics: NewTopic) -> list[ErrorCode]:
+    response = await bench.ask(CreateTopicsRequest(topics), CreateTopicsResponse)
+    assert [result.name for result in response.topics] == [topic.name for topic in topics]
+    assert all(bool(result.message) is (result.error is not ErrorCode.NONE) for result in response.topics)
+    return [result.error for result in response.topics]
+
+
+# --- topics that appear -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("D8", "D3")
+async def test_a_new_topic_comes_online(bench: Bench) -> None:
+    await bench.start(brokers=(1, 2, 3))
+    await bench.write_topic("orders", (2, 3), (3, 1))
+    await bench.handle(TopicChange())
+    assert await bench.read_state(TP) == LeaderAndIsr(2, 0, (2, 3), 0, 1) == bench.context.leadership[TP]
+    assert await bench.read_state(SECOND) == LeaderAndIsr(3, 0, (3, 1), 0, 1)
+    assert set(bench.context.partition_phases.values()) == {PartitionPhase.ONLINE}
+    assert set(bench.context.replica_phases.values()) == {ReplicaPhase.ONLINE}
+    told = [(tell.brokers, tell.state.partition, tell.is_new) for tell in bench.seen.leader_and_isr()]
+    assert told == [((2, 3), 0, True), ((3, 1), 1, True)]
+    assert bench.seen.latest_metadata(SECOND) == bench.context.describe(SECOND)
+
+
+@pytest.mark.requirement("D8")
+async def test_a_dead_first_replica_does_not_lead_nor_is_it_in_the_isr(bench: Bench) -> None:
+    await bench.start(brokers=(2, 3))
+    await bench.write_topic("orders", (1, 3, 2))
+    await bench.handle(TopicChange())
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr) == (3, (3, 2))
+    assert [tell.brokers for tell in bench.seen.leader_and_isr()] == [(3, 2)]
+    assert bench.seen.latest_metadata(TP).offline_replicas == (1,)
+
+
+@pytest.mark.requirement("D8")
+async def test_a_partition_without_a_live_replica_stays_new_until_one_comes(bench: Bench) -> None:
+    await bench.start(brokers=(3,))
+    await bench.write_topic("orders", (1, 2), (3,))
+    await bench.handle(TopicChange())
+    assert bench.context.partition_phases == {TP: PartitionPhase.NEW, SECOND: PartitionPhase.ONLINE}
+    assert await bench.read(paths.partition_state(TP)) is None
+    await bench.revive(1)
+    assert bench.context.partition_phases[TP] is PartitionPhase.ONLINE
+    assert await bench.read_state(TP) == LeaderAndIsr(1, 0, (1,), 0, 1)
+
+
+async def test_a_new_topic_without_an_id_gets_one_the_next_time_the_same(bench: Bench) -> None:
+    await bench.start(brokers=(1,))
+    await bench.store.multi([Create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1]}}')])
+    await bench.handle(TopicChange())
+    given = bench.context.describe(TP).topic_id
+    assert len(given) == 22
+    await bench.fail_over()
+    assert bench.context.describe(TP).topic_id == given
+
+
+async def test_a_topic_that_cannot_be_decoded_spoils_no_other(bench: Bench) -> None:
+    await bench.start(brokers=(1,))
+    await bench.store.multi([Create(paths.topic("broken"), b'{"partitions":[]}')])
+    await bench.write_topic("orders", (1,))
+    with capture_logs() as logs:
+        await bench.handle(TopicChange())
+    assert [log["topic"] for log in logs] == ["broken"]
+    assert list(bench.context.topics) == ["orders"]
+    assert (await bench.read_state(TP)).leader == 1
+
+
+async def test_a_topic_that_is_gone_leaves_no_trace(bench: Bench) -> None:
+    await bench.start((1, 2), (1, 2))
+    await bench.move(TP, (4, 5))
+    await bench.delete_topic("orders", 2)
+    await bench.handle(TopicChange())
+    context = bench.context
+    assert not context.topics
+    assert not context.leadership
+    assert not context.partition_phases
+    assert not context.replica_phases
+    assert not context.reassigning
+    assert context.partitions_on(range(10)) == []
+
+
+# --- partitions that are added ----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("C5", "D8")
+async def test_added_partitions_come_online_and_the_others_stay_as_they_are(bench: Bench) -> None:
+    await bench.start((1, 2))
+    before = await bench.read_state(TP)
+    await bench.change_topic("orders", 1, ReplicaAssignment((9, 2, 1)))
+    await bench.handle(PartitionModifications("orders"))
+    assert await bench.read_state(SECOND) == LeaderAndIsr(2, 0, (2, 1), 0, 1)
+    assert await bench.read_state(TP) == before
+    assert {tell.state.partition for tell in bench.seen.leader_and_isr()} == {1}
+
+
+async def test_the_watch_of_our_own_writes_changes_nothing(bench: Bench) -> None:
+    await bench.start((1, 2))
+    fired: list[StoreEvent] = []
+    bench.store.subscribe(fired.append)
+    await bench.move(TP, (4, 5))
+    assert fired == [WatchFired(paths.topic("orders"), WatchKind.CHANGED)]
+    bench.seen.clear()
+    topics = dict(bench.context.topics)
+    await bench.handle(PartitionModifications("orders"))
+    assert bench.context.topics == topics
+    assert bench.seen.rounds == []
+
+
+async def test_a_topics_znode_stays_watched(bench: Bench) -> None:
+    await bench.start((1,))
+    fired: list[StoreEvent] = []
+    bench.store.subscribe(fired.append)
+    for partition in (1, 2):
+        await bench.change_topic("orders", partition, ReplicaAssignment((1,)))
+        assert fired == [WatchFired(paths.topic("orders"), WatchKind.CHANGED)]
+        await bench.handle(PartitionModifications("orders"))
+        fired.clear()
+
+
+@pytest.mark.parametrize("name", ["orders", "unknown"])
+async def test_news_of_a_topic_that_is_gone_or_not_known_change_nothing(bench: Bench, name: str) -> None:
+    await bench.start((1,))
+    await bench.delete_topic("orders", 1)
+    await bench.handle(PartitionModifications(name))
+    assert bench.seen.commits == []
+
+
+async def test_a_topic_that_cannot_be_decoded_any_more_stays_as_it_was_known(bench: Bench) -> None:
+    await bench.start((1,))
+    known = bench.context.topics["orders"]
+    await bench.store.multi([Set(paths.topic("orders"), b"{", -1)])
+    with capture_logs() as logs:
+        await bench.handle(PartitionModifications("orders"))
+    assert [log["topic"] for log in logs] == ["orders"]
+    assert bench.context.topics["orders"] == known
+
+
+async def test_a_topic_under_another_id_is_another_topic(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.delete_topic("orders", 1)
+    data = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment((2, 3))}, "another-id"))
+    await bench.store.multi([Create(paths.topic("orders"), data)])
+    await bench.handle(PartitionModifications("orders"))
+    assert bench.context.describe(TP).topic_id == "another-id"
+    assert await bench.read_state(TP) == LeaderAndIsr(2, 0, (2, 3), 0, 1)
+    assert {replica for _, replica in bench.context.replica_phases} == {2, 3}
+
+
+# --- creation by an administrator -------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("D8")
+async def test_topics_are_created_as_asked_or_dealt_round_the_live_brokers(bench: Bench) -> None:
+    await bench.start(brokers=(1, 2, 3))
+    assert await create(bench, NewTopic("orders", 2, 2), NewTopic("others", 0, 0, ((3, 1), (1, 2)))) == [
+        ErrorCode.NONE,
+        ErrorCode.NONE,
+    ]
+    await bench.handle(TopicChange())
+    assert await bench.read_assignment(TP) == ReplicaAssignment((1, 2))
+    assert await bench.read_assignment(SECOND) == ReplicaAssignment((2, 3))
+    assert await bench.read_assignment(TopicPartition("others", 0)) == ReplicaAssignment((3, 1))
+    ids = {topic.znode.topic_id for topic in bench.context.topics.values()}
+    assert len(ids) == 2
+    assert set(bench.context.partition_phases.values()) == {PartitionPhase.ONLINE}
+
+
+@pytest.mark.parametrize(
+    ("topic", "error"),
+    [
+        (NewTopic("", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic(".", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic("a/b", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic("line\n", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic("x" * 250, 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (NewTopic("known", 1, 1), ErrorCode.TOPIC_ALREADY_EXISTS),
+        (NewTopic("hidden", 1, 1), ErrorCode.TOPIC_ALREADY_EXISTS),
+        (NewTopic("orders", 0, 1), ErrorCode.INVALID_PARTITIONS),
+        (NewTopic("orders", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (NewTopic("orders", 1, 4), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (NewTopic("orders", 0, 0, ((1, 1),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("orders", 0, 0, ((),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("orders", 0, 0, ((1, 2), (1,))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("orders", 0, 0, ((1, 9),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewTopic("orders", 0, 0, ((-1, 1),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+    ids=lambda value: value.name if isinstance(value, ErrorCode) else None,
+)
+async def test_what_cannot_be_created_is_refused_and_the_rest_is_created(
+    bench: Bench, topic: NewTopic, error: ErrorCode
+) -> None:
+    await bench.start(brokers=(1, 2, 3))
+    await bench.write_topic("known", (1,))
+    await bench.handle(TopicChange())
+    # One that the controller has not seen yet.
+    await bench.write_topic("hidden", (1,))
+    assert await create(bench, topic, NewTopic("good", 1, 1)) == [error, ErrorCode.NONE]
+    assert await bench.read(paths.topic("good")) is not None
+    assert await bench.read(paths.topic("orders")) is None
