@@ -57,9 +57,7 @@ def _ints(path: str, value: object, name: str) -> tuple[int, ...]:
 
 def encode_controller(controller_id: int, now_ms: int) -> bytes:
     """Encode `/controller`; `now_ms` is the time of the election."""
-    return orjson.dumps(
-        {"version": 2, "brokerid": controller_id, "timestamp": str(now_ms), "kraftControllerEpoch": -1}
-    )
+    return orjson.dumps({"version": 2, "brokerid": controller_id, "timestamp": str(now_ms), "kraftControllerEpoch": -1})
 
 
 def decode_controller(data: bytes) -> int:
