@@ -12,7 +12,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -20,6 +19,8 @@ from typing import Final
 
 import trio
 from attrs import frozen
+
+from transport.child_process import spawn
 
 HOST: Final = "127.0.0.1"
 MIN_JAVA: Final = 17
@@ -44,16 +45,6 @@ _JARS: Final = (
     "jackson-*.jar",
 )
 _JVM_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.apache.logging.log4j.level=WARN")
-
-# Replaces itself by the command, so the pid stays. The kernel ends the server when the *thread* that forked it ends,
-# hence _spawn is never handed to a worker thread. Where prctl is missing (macOS) only a SIGKILL leaves it running.
-_DIE_WITH_PARENT: Final = """\
-import ctypes, os, signal, sys
-if sys.platform == "linux":
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 
 class DevelopmentServerError(Exception):
@@ -128,7 +119,7 @@ async def development_zookeeper(data_dir: Path, port: int = 0) -> AsyncIterator[
     log = data_dir / LOG_NAME
     classpath = os.pathsep.join(map(str, jars))
     main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-    process = _spawn([java, *_JVM_OPTIONS, "-cp", classpath, main, str(config)], log)
+    process = spawn([java, *_JVM_OPTIONS, "-cp", classpath, main, str(config)], log)
     try:
         await _wait_until_serving(process, port, log)
         yield DevelopmentServer(HOST, port, process.pid)
@@ -168,12 +159,6 @@ def _write_config(data_dir: Path, port: int) -> Path:
     except OSError as error:
         raise DevelopmentServerError(f"cannot write {path} ({error.strerror}): name another directory") from None
     return path
-
-
-def _spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
-    shim = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
-    with log.open("ab") as output:
-        return subprocess.Popen([*shim, *command], stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT)
 
 
 async def _wait_until_serving(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

@@ -18,7 +18,7 @@ from controller.cli.demo.scenario import DemoFailed, Outcome
 from controller.cli.demo.task_cluster import task_cluster
 from controller.cli.demo.trace_rows import Row
 from controller.cli.output import print_table
-from controller.cli.running import configure_logs, run
+from controller.cli.running import INTERRUPTED, configure_logs, run, until_signal
 
 
 @click.command()
@@ -35,11 +35,23 @@ def demo(store: str, kill_controller: bool) -> None:
     configure_logs(level=50)
     with tempfile.TemporaryDirectory(prefix="klamm-demo-") as directory:
         outcome = run(lambda: _demo(Path(directory), store, kill_controller=kill_controller), DemoFailed, GaveUp)
+    if outcome is None:
+        sys.exit(INTERRUPTED)
     _show(outcome)
     sys.exit(1 if outcome.lost or outcome.faults else 0)
 
 
-async def _demo(directory: Path, store: str, *, kill_controller: bool) -> Outcome:
+async def _demo(directory: Path, store: str, *, kill_controller: bool) -> Outcome | None:
+    """Play the demo; None if a signal ended it."""
+    outcome = None
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(until_signal, nursery.cancel_scope)
+        outcome = await _play(directory, store, kill_controller=kill_controller)
+        nursery.cancel_scope.cancel()
+    return outcome
+
+
+async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcome:
     start = process_cluster if store == "zookeeper" else task_cluster
     kind = "processes on a development ZooKeeper" if store == "zookeeper" else "tasks of one process on a memory store"
     click.echo(f"starting {len(BROKERS)} brokers and {len(CONTROLLERS)} controllers as {kind}")

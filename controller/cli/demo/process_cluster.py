@@ -14,6 +14,7 @@ import trio
 from attrs import define, field
 
 from controller.cli.demo.clusters import BROKERS, CONTROLLERS, FETCH_BYTES, DemoCluster, log_dir
+from transport.child_process import spawn
 from transport.store.protocol import MetadataStore
 from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import development_zookeeper
@@ -42,11 +43,7 @@ class ProcessCluster:
         """Start a module with what all services have in common."""
         command = [sys.executable, "-m", module, *arguments, "--id", str(id_), "--port", "0"]
         command += ["--zookeeper", self.zookeeper, "--session-timeout", str(SESSION_TIMEOUT_MS)]
-        # A process group of its own: Ctrl-C is for the demo, which then stops its processes in order.
-        with (self.data_dir / f"{id_}.log").open("wb") as output:
-            self.processes[id_] = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
-            )
+        self.processes[id_] = spawn(command, self.data_dir / f"{id_}.log")
 
     async def kill(self, controller_id: int) -> None:
         """Kill a controller with SIGKILL."""

@@ -1,0 +1,36 @@
+"""Child processes that do not outlive their parent, however that ends."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+# Replaces itself by the command, so the pid stays. The kernel ends the child when the *thread* that forked it ends,
+# hence `spawn` is never handed to a worker thread. Where prctl is missing (macOS) only a SIGKILL leaves it running.
+_DIE_WITH_PARENT: Final = """\
+import ctypes, os, signal, sys
+if sys.platform == "linux":
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
+
+
+def spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+    """Start `command`, whose first word is the path of a program, with its output appended to `log`.
+
+    It is killed when the calling thread ends, so call this from the main thread. It is in a process group of its own:
+    a Ctrl-C reaches the parent alone, which then stops its children in order.
+    """
+    shim = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [*shim, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
