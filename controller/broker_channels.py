@@ -10,7 +10,7 @@ import structlog
 import trio
 from attrs import define, field
 
-from actors import Backoff, Channel
+from actors import Actor, Backoff, Channel, supervise
 from controller.backlog import BrokerBacklog
 from controller.config import ControllerConfig
 from controller.facts import BrokerGone, BrokerRegistered
@@ -39,7 +39,7 @@ class BrokerChannels:
     endpoint: BrokerEndpoint
     epoch: int
     on_response: OnResponse
-    _channels: dict[int, tuple[BrokerChannel, trio.CancelScope]] = field(factory=dict, init=False)
+    _channels: dict[int, tuple[Actor[Publication], trio.CancelScope]] = field(factory=dict, init=False)
 
     def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
         """Keep one channel per live incarnation; the backlog of a bounced or gone broker is dropped."""
@@ -60,8 +60,9 @@ class BrokerChannels:
 
     def _start(self, broker: BrokerRegistration) -> None:
         scope = trio.CancelScope()
+        name = f"broker-{broker.id}"
         channel: BrokerChannel = Channel(
-            f"broker-{broker.id}",
+            name,
             BrokerBacklog(self.endpoint, self.epoch, broker.epoch),
             partial(self._connect, broker),
             partial(self.on_response, broker.id),
@@ -71,16 +72,18 @@ class BrokerChannels:
             request_timeout=self.config.request_timeout_ms / 1000,
         )
         self._channels[broker.id] = channel, scope
-        self.nursery.start_soon(self._run, channel, scope, name=f"channel of broker {broker.id}")
+        self.nursery.start_soon(self._run, channel, scope, name, name=name)
 
     def close(self) -> None:
         """Stop all channels, dropping their backlogs."""
         for broker_id in list(self._channels):
             self._stop(broker_id)
 
-    async def _run(self, channel: BrokerChannel, scope: trio.CancelScope) -> None:
+    async def _run(self, channel: Actor[Publication], scope: trio.CancelScope, name: str) -> None:
+        """Run a channel until its broker is gone. A fault costs the other channels nothing, and this one no backlog."""
+        backoff = Backoff(1.0, 60.0, jitter=self.host.rng.random)
         with scope:
-            await channel.run()
+            await supervise(channel.run, name=name, backoff=backoff)
 
     def _stop(self, broker_id: int) -> None:
         if broker_id in self._channels:
