@@ -40,16 +40,20 @@ Decide = Callable[[Sequence[TopicPartition]], list[Step]]
 
 def write_leadership(
     context: ControllerContext, name: str, tps: Iterable[TopicPartition], decide: Decide
-) -> Rounds[None]:
+) -> Rounds[list[TopicPartition]]:
     """Run `decide` over partitions as the round `name`, and again over those whose state had changed.
 
-    A partition whose state is gone or cannot be decoded is left as it is. Raises ControllerMoved if a later controller
-    wrote one of them.
+    A partition whose state is gone or cannot be decoded is left as it is; return the others. Raises ControllerMoved if
+    a later controller wrote one of them.
     """
-    pending = list(tps)
+    tps = list(tps)
+    pending, set_aside = tps, set[TopicPartition]()
     while pending:
         refused = yield from change(name, decide(pending))
-        pending = yield from refresh(context, [tp for step in refused for tp in step.subjects])
+        stale = [tp for step in refused for tp in step.subjects]
+        pending = yield from refresh(context, stale)
+        set_aside |= set(stale) - set(pending)
+    return [tp for tp in tps if tp not in set_aside]
 
 
 def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:

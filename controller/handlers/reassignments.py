@@ -195,8 +195,8 @@ def _bring_in(context: ControllerContext, tps: Sequence[TopicPartition]) -> Roun
             steps.append(leadership_step(tp, leadership, told))
         return steps
 
-    yield from write_leadership(context, "A1", tps, bump)
-    yield from change("A2", [_new_replicas(context, tp) for tp in tps])
+    bumped = yield from write_leadership(context, "A1", tps, bump)
+    yield from change("A2", [_new_replicas(context, tp) for tp in bumped])
 
 
 def _new_replicas(context: ControllerContext, tp: TopicPartition) -> Step:
@@ -215,12 +215,14 @@ def _new_replicas(context: ControllerContext, tp: TopicPartition) -> Step:
 def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
     """Take the removing replicas out of partitions whose ISR covers TRS."""
     yield from change("B1", [_online(context, tp) for tp in tps])
-    yield from write_leadership(context, "B3", tps, lambda pending: _lead_inside_target(context, pending))
-    ready = _ready_to_retire(context, tps)
-    yield from write_leadership(
-        context, "B4", ready, lambda pending: [_retire(context, tp) for tp in _ready_to_retire(context, pending)]
+    led = yield from write_leadership(context, "B3", tps, lambda pending: _lead_inside_target(context, pending))
+    retired = yield from write_leadership(
+        context,
+        "B4",
+        _ready_to_retire(context, led),
+        lambda pending: [_retire(context, tp) for tp in _ready_to_retire(context, pending)],
     )
-    ready = _ready_to_retire(context, ready)
+    ready = _ready_to_retire(context, retired)
     yield from change("B5", [_delete(context, tp) for tp in ready])
     yield from _write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
     yield from remove_requests(context, ready)

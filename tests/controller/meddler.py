@@ -14,11 +14,12 @@ from transport.store.protocol import Check, Committed, Delete, Op, SessionState,
 
 @define
 class Meddler:
-    """A session whose first multi that writes `path` comes after somebody's `ops`."""
+    """A session whose first multi that writes `path`, but for `earlier` ones, comes after somebody's `ops`."""
 
     store: MemoryStore
     path: str
     ops: Sequence[Op]
+    earlier: int = 0
 
     @property
     def session_id(self) -> int:
@@ -45,8 +46,10 @@ class Meddler:
     async def multi(self, ops: Sequence[Op]) -> Committed:
         """Do all of `ops` or nothing, but somebody else's first."""
         if self.ops and any(op.path == self.path for op in ops if not isinstance(op, Check)):
-            others, self.ops = self.ops, ()
-            await self.store.multi(others)
+            self.earlier -= 1
+            if self.earlier < 0:
+                others, self.ops = self.ops, ()
+                await self.store.multi(others)
         return await self.store.multi(ops)
 
 

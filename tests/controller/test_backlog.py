@@ -108,7 +108,7 @@ def test_the_newest_state_wins_by_controller_then_leader_then_partition_epoch() 
         STATE,
         evolve(STATE, partition_epoch=8),
         evolve(STATE, leader_epoch=6, partition_epoch=1),
-        evolve(STATE, controller_epoch=4, leader_epoch=6, partition_epoch=1),
+        evolve(STATE, controller_epoch=4, leader_epoch=1, partition_epoch=1),
     ]
     for older, newer in pairwise(newest_last):
         for first, second in ((older, newer), (newer, older)):

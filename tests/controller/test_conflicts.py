@@ -24,9 +24,12 @@ ORIGIN, TARGET, BOTH = (1, 2, 3), (4, 5, 6), (4, 5, 6, 1, 2, 3)
 SECOND = TopicPartition("orders", 1)
 
 
-async def meddle(bench: Bench, path: str, *ops: Op, during: Awaitable[object]) -> None:
-    """Let `ops` come before the first write of `path` while something is processed, which must come to an end."""
-    meddler = Meddler(bench.store, path, ops)
+async def meddle(bench: Bench, path: str, *ops: Op, during: Awaitable[object], earlier: int = 0) -> None:
+    """Let `ops` come before a write of `path` (the first, but for `earlier` ones) while something is processed.
+
+    That must come to an end.
+    """
+    meddler = Meddler(bench.store, path, ops, earlier)
     bench.runner.store = meddler
     with trio.fail_after(20):
         await during
@@ -190,6 +193,42 @@ async def test_a_topic_that_cannot_be_decoded_is_not_moved_and_not_waited_for(be
     znode = await bench.read(topic)
     assert znode is not None
     assert znode.data == b"{"
+
+
+async def test_an_override_of_a_partition_whose_state_is_gone_is_not_waited_for(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    await bench.move(TP, TARGET)
+    gone = Delete(paths.partition_state(TP))
+
+    async def cancel() -> None:
+        assert (await bench.move(TP, None)).error is not ErrorCode.NONE
+
+    await meddle(bench, paths.partition_state(TP), gone, during=cancel())
+    assert await bench.read_assignment(TP) == ReplicaAssignment(BOTH, TARGET, ORIGIN)
+    assert bench.seen.stopped(delete=True) == set()
+
+
+@pytest.mark.requirement("A6")
+@pytest.mark.parametrize("earlier", [1, 2], ids=["B3", "B4"])
+async def test_nothing_is_stopped_when_the_isr_could_not_be_shrunk(bench: Bench, earlier: int) -> None:
+    await bench.start(ORIGIN)
+    await bench.move(TP, TARGET)
+    path = paths.partition_state(TP)
+    caught_up = bench.alter_isr(TP, *ORIGIN, *TARGET)
+    await meddle(bench, path, Delete(path), during=caught_up, earlier=earlier)
+    assert ("(B3)" in bench.seen.rounds) is (earlier == 2)
+    assert bench.seen.stopped(delete=False) == bench.seen.stopped(delete=True) == set()
+    assert await bench.read_assignment(TP) == ReplicaAssignment(BOTH, TARGET, ORIGIN)
+
+
+async def test_a_stray_that_was_removed_by_hand_does_not_hold_up_a_move_back(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.move(TP, (1,))
+    [stray] = bench.context.strays
+    removed = Delete(paths.stray(stray))
+    await meddle(bench, paths.topic("orders"), removed, during=bench.move(TP, (1, 2)))
+    assert await bench.read_assignment(TP) == ReplicaAssignment((1, 2), (2,))
+    assert bench.context.strays == {}
 
 
 async def test_a_topic_that_changes_while_it_gets_its_id_is_loaded_all_the_same(bench: Bench) -> None:

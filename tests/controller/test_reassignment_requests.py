@@ -26,6 +26,7 @@ SECOND = TopicPartition("orders", 1)
 REFUSALS = {
     "unknown topic": (TopicPartition("nobody", 0), TARGET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     "unknown partition": (TopicPartition("orders", 7), TARGET, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    "unknown and empty": (TopicPartition("nobody", 0), (), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     "empty": (TP, (), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     "twice the same": (TP, (4, 5, 4), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     "negative": (TP, (4, -5), ErrorCode.INVALID_REPLICA_ASSIGNMENT),

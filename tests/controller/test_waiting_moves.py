@@ -7,6 +7,8 @@ from attrs import evolve
 from structlog.testing import capture_logs
 
 from controller.events import TopicChange
+from controller.facts import BrokerGone
+from controller.handlers import reassignments
 from controller.partition_states import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
@@ -96,6 +98,18 @@ async def test_a_dead_leader_is_replaced_inside_the_target(bench: Bench) -> None
     assert await bench.read_assignment(TP) == ReplicaAssignment(TARGET)
     state = await bench.read_state(TP)
     assert (state.leader, state.isr) == (5, (5, 6, 4))
+
+
+@pytest.mark.requirement("A6")
+async def test_a_leader_inside_the_target_that_is_not_alive_does_not_do(bench: Bench) -> None:
+    await bench.start((1,))
+    await bench.move(TP, (4, 5))
+    await bench.crash(bench.alter_isr(TP, 1, 4, 5), after="(B3)")
+    assert bench.context.leadership[TP].leader == 4
+    bench.context.apply(BrokerGone(4))
+    await bench.run(reassignments.finish(bench.context, [TP]))
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr) == (5, (4, 5))
 
 
 @pytest.mark.requirement("A10")
