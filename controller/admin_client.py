@@ -33,13 +33,14 @@ from transport.messages import (
 from transport.metadata import TopicPartition
 from transport.network import Network, TcpNetwork
 from transport.store.controllers import find_controller
-from transport.store.protocol import MetadataStore
+from transport.store.protocol import ConnectionLost, MetadataStore, SessionExpired
 from transport.store.zookeeper import open_zookeeper
-from transport.wire import ConnectionBroken, WireError, open_connection
+from transport.wire import ConnectionBroken, RequestTimedOut, WireError, open_connection
 
 R = TypeVar("R")
 
 RETRY_SECONDS: Final = 0.2
+ATTEMPT_SECONDS: Final = 5.0
 
 Address = tuple[str, int]
 
@@ -93,7 +94,7 @@ class AdminClient:
     async def read_trace(self, controller: BrokerEndpoint, sequence: int, max_wait_ms: int) -> CommitTraceResponse:
         """Return what a controller committed from `sequence` on, waiting for more. Raises WireError if it is gone."""
         request = CommitTraceRequest(sequence, max_wait_ms)
-        return await self._call((controller.host, controller.port), request)
+        return await self._call((controller.host, controller.port), request, self.timeout)
 
     # --- how it is asked ----------------------------------------------------------------------------------------
 
@@ -101,19 +102,25 @@ class AdminClient:
         deadline = trio.current_time() + self.timeout
         while True:
             controller = await self.find_controller()
+            left = max(deadline - trio.current_time(), 0)
+            # A controller that hangs keeps its office until its session ends; the next one may answer.
+            patience = min(left, ATTEMPT_SECONDS) if idempotent else left
             try:
-                return await self._call((controller.host, controller.port), request)
+                return await self._call((controller.host, controller.port), request, patience)
             except (ApiError, WireError) as error:
-                if not _is_retriable(error, idempotent=idempotent) or trio.current_time() > deadline:
+                if not _is_retriable(error, idempotent=idempotent) or trio.current_time() >= deadline:
                     raise
             await trio.sleep(RETRY_SECONDS)
 
     async def _look_up(self) -> BrokerEndpoint | None:
         if self.store is not None:
-            return await find_controller(self.store)
+            try:
+                return await find_controller(self.store)
+            except (ConnectionLost, SessionExpired):
+                return None
         for address in self.bootstrap:
             try:
-                answer = await self._call(address, MetadataRequest(()))
+                answer = await self._call(address, MetadataRequest(()), min(self.timeout, ATTEMPT_SECONDS))
             except (ApiError, WireError):
                 continue
             if answer.controller is not None:
@@ -126,18 +133,17 @@ class AdminClient:
         asked = ", ".join(f"{host}:{port}" for host, port in self.bootstrap)
         return f"no active controller was found through {asked}: is a broker running there?"
 
-    async def _call(self, address: Address, request: Request[R]) -> R:
+    async def _call(self, address: Address, request: Request[R], patience: float) -> R:
         """Ask one node, on a connection of its own: requests are rare, so nothing is kept alive between them."""
         host, port = address
-        timeout = self.timeout
-        async with open_connection(self.network, host, port, client_id="admin", connect_timeout=timeout) as connection:
-            return await connection.call(request, timeout=timeout)
+        async with open_connection(self.network, host, port, client_id="admin", connect_timeout=patience) as connection:
+            return await connection.call(request, timeout=patience)
 
 
 def _is_retriable(error: ApiError | WireError, *, idempotent: bool) -> bool:
     if isinstance(error, ApiError):
         return error.code in {ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED}
-    return idempotent and isinstance(error, ConnectionBroken)
+    return idempotent and isinstance(error, ConnectionBroken | RequestTimedOut)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""A controller that kills itself with SIGKILL right after it committed or published a given round of a given move."""
+"""A controller that signals itself, SIGKILL say, right after it committed or published a given round of a move."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ TARGET = frozenset(scenario.TARGET)
 
 @frozen
 class Executioner:
-    """An observer that ends the process."""
+    """An observer that ends the process, or pauses it, once."""
 
     round: str
     moment: str
+    signal: signal.Signals
 
     def committed(self, commit: controller.CommittedRound) -> None:
         if (self.round, self.moment) != (commit.round, "commit"):
             return
         for state in commit.partitions:
             if state.topic == TOPIC and (commit.round != "ISR" or set(state.isr) >= TARGET):
-                os.kill(os.getpid(), signal.SIGKILL)
+                os.kill(os.getpid(), self.signal)
 
     def published(self, publication: controller.PublishedRound) -> None:
         is_the_move = any(tp.topic == TOPIC for tp in publication.subjects)
         if is_the_move and (self.round, self.moment) == (publication.round, "publish"):
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self.signal)
 
 
 @click.command()
@@ -43,12 +44,15 @@ class Executioner:
 @click.option("--zookeeper")
 @click.option("--session-timeout", type=int)
 @click.option("--after", "moment", nargs=2, help='A round, and "commit" or "publish".')
-def main(controller_id: int, port: int, zookeeper: str, session_timeout: int, moment: tuple[str, str]) -> None:
+@click.option("--signal", "name", default="SIGKILL")
+def main(
+    controller_id: int, port: int, zookeeper: str, session_timeout: int, moment: tuple[str, str], name: str
+) -> None:
     configure_logs()
     config = controller.ControllerConfig(controller_id, "127.0.0.1", port, zookeeper, session_timeout)
 
     async def work() -> None:
-        await controller.run(config, observer=Executioner(*moment))
+        await controller.run(config, observer=Executioner(*moment, signal.Signals[name]))
 
     trio.run(work)
 

@@ -12,8 +12,7 @@ from controller.cli.demo import scenario
 from controller.cli.demo.clusters import CONTROLLERS
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.trace_rows import Stage
-from transport.store import formats, paths
-from transport.store.protocol import MetadataStore
+from tests.cluster.waiting import until_controller
 from transport.store.zookeeper import open_zookeeper
 
 FIRST, SECOND = CONTROLLERS
@@ -42,7 +41,7 @@ async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Pat
         cluster.start_brokers()
         async with trio.open_nursery() as nursery:
             scene = await scenario.set_up(cluster, nursery)
-            await scenario.move(scene, kill_controller=False)
+            await scenario.move(scene)
             assert cluster.processes[FIRST].poll() == -signal.SIGKILL
             outcome = await scenario.judge(scene)
             nursery.cancel_scope.cancel()
@@ -51,12 +50,3 @@ async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Pat
     assert outcome.lost == 0
     assert outcome.rows[-1].stage is Stage.DONE
     assert outcome.rows[-1].controller_id == SECOND
-
-
-async def until_controller(store: MetadataStore, controller_id: int) -> None:
-    with trio.fail_after(30):
-        while True:
-            [znode] = await store.read([paths.CONTROLLER])
-            if znode is not None and formats.decode_controller(znode.data) == controller_id:
-                return
-            await trio.sleep(0.05)

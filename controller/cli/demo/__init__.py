@@ -38,7 +38,7 @@ def demo(store: str, kill_controller: bool) -> None:
     if outcome is None:
         sys.exit(INTERRUPTED)
     _show(outcome)
-    sys.exit(1 if outcome.lost or outcome.faults else 0)
+    sys.exit(1 if outcome.lost or outcome.gaps or outcome.faults else 0)
 
 
 async def _demo(directory: Path, store: str, *, kill_controller: bool) -> Outcome | None:
@@ -58,7 +58,7 @@ async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcom
     async with start(directory) as cluster, trio.open_nursery() as nursery:
         scene = await scenario.set_up(cluster, nursery)
         click.echo("a producer writes to orders-0 on {1,2,3} with acks=all; moving it to {4,5,6}")
-        await scenario.move(scene, kill_controller=kill_controller)
+        await scenario.move(scene, scenario.kill_active_controller if kill_controller else None)
         if store == "zookeeper":
             await remove_broker_one(scene)
         else:
@@ -75,7 +75,7 @@ def _show(outcome: Outcome) -> None:
         f"{outcome.acknowledged} records acknowledged, {outcome.read_back} read back, {outcome.lost} lost"
         + (f" ({outcome.repeated} written twice by retries)" if outcome.repeated else "")
     )
-    for fault in outcome.faults:
+    for fault in (*outcome.gaps, *outcome.faults):
         click.echo(f"not as it should be: {fault}", err=True)
     if not outcome.faults:
         click.echo("the last row equals the store; 4, 5, 6 hold equal logs and 1, 2, 3 none")

@@ -19,7 +19,7 @@ class DemoCluster(Protocol):
     store: MetadataStore
     data_dir: Path
 
-    async def kill(self, controller_id: int) -> None:
+    async def kill(self, id_: int) -> None:
         """End a controller without giving it a chance to resign."""
 
     async def stop_brokers(self) -> None:

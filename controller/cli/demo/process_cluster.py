@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
@@ -32,9 +32,9 @@ class ProcessCluster:
     zookeeper: str
     processes: dict[int, subprocess.Popen[bytes]] = field(factory=dict)
 
-    def start_brokers(self) -> None:
-        """Start all brokers."""
-        for id_ in BROKERS:
+    def start_brokers(self, ids: Iterable[int] = BROKERS) -> None:
+        """Start brokers, all by default."""
+        for id_ in ids:
             where = ("--log-dir", str(log_dir(self.data_dir, id_)))
             settings = ("--replica-fetch-max-bytes", str(FETCH_BYTES), "--min-insync-replicas", "2")
             self.start(id_, "controller.cli", "broker", "run", *where, *settings)
@@ -45,10 +45,10 @@ class ProcessCluster:
         command += ["--zookeeper", self.zookeeper, "--session-timeout", str(SESSION_TIMEOUT_MS)]
         self.processes[id_] = spawn(command, self.data_dir / f"{id_}.log")
 
-    async def kill(self, controller_id: int) -> None:
-        """Kill a controller with SIGKILL."""
-        self.processes[controller_id].send_signal(signal.SIGKILL)
-        await self._end([controller_id])
+    async def kill(self, id_: int) -> None:
+        """Kill a controller or a broker with SIGKILL."""
+        self.processes[id_].send_signal(signal.SIGKILL)
+        await self._end([id_])
 
     async def stop_brokers(self) -> None:
         """Stop all brokers with SIGTERM."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -45,7 +45,11 @@ class Outcome:
     read_back: int
     lost: int
     repeated: int
+    gaps: list[str]
+    """What the table does not show: stages that a controller took to its grave, waits that were too short."""
+
     faults: list[str]
+    """What is wrong with the store, the trace or the logs."""
 
 
 class DemoFailed(Exception):
@@ -100,15 +104,15 @@ async def _endpoints(store: MetadataStore) -> dict[int, BrokerEndpoint]:
         await trio.sleep(0.1)
 
 
-async def move(scene: Scene, *, kill_controller: bool) -> None:
-    """Move the partition while the producer writes; perhaps kill the active controller once the move has begun."""
+async def move(scene: Scene, meanwhile: Callable[[Scene], Awaitable[None]] | None = None) -> None:
+    """Move the partition while the producer writes, and whatever is to happen `meanwhile`."""
     await scene.load.fill(RECORDS_BEFORE, 100)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(scene.load.produce, BATCH)
         await scene.load.until(RECORDS_BEFORE + BETWEEN_ROWS)
         await reassign(scene.admin, {ORDERS: TARGET})
-        if kill_controller:
-            nursery.start_soon(_kill_active, scene)
+        if meanwhile is not None:
+            nursery.start_soon(meanwhile, scene)
         await wait_for(scene.admin, {ORDERS: TARGET})
         await scene.load.until(scene.load.acknowledged + BETWEEN_ROWS)
         scene.load.stop()
@@ -122,14 +126,20 @@ async def reassign(admin: AdminClient, targets: dict[TopicPartition, tuple[int, 
             raise DemoFailed(f"{item.topic}-{item.partition} cannot be moved: {item.message}")
 
 
-async def _kill_active(scene: Scene) -> None:
-    begun = await scene.trace.wait_for(_is_brought_in)
+async def kill_active_controller(scene: Scene) -> None:
+    """Kill the active controller once the move has begun."""
+    begun = await until_begun(scene)
     await scene.cluster.kill(begun.controller_id)
     click.echo(f"controller {begun.controller_id} was killed after A2")
 
 
-def _is_brought_in(commit: TracedCommit) -> bool:
-    return commit.round == "A1" and any(state.topic == ORDERS.topic for state in commit.partitions)
+async def until_begun(scene: Scene) -> TracedCommit:
+    """Wait until the new replicas were told to follow."""
+
+    def is_brought_in(commit: TracedCommit) -> bool:
+        return commit.round == "A1" and any(state.topic == ORDERS.topic for state in commit.partitions)
+
+    return await scene.trace.wait_for(is_brought_in)
 
 
 async def judge(scene: Scene) -> Outcome:
@@ -140,10 +150,19 @@ async def judge(scene: Scene) -> Outcome:
     await _last_commits(scene)
     table = rows(scene.trace.seen, *ORDERS, frozenset(TARGET))
     faults = await _store_faults(scene, table)
+    await _until_deleted(scene.cluster.store)
     await scene.cluster.stop_brokers()
     faults += _row_faults(table) + _log_faults(scene.cluster.data_dir, read_back)
     acknowledged = scene.load.acknowledged
-    return Outcome(table, acknowledged, acknowledged - lost, lost, len(read_back) - len(found), faults)
+    repeated = len(read_back) - len(found)
+    return Outcome(table, acknowledged, acknowledged - lost, lost, repeated, _gaps(table), faults)
+
+
+async def _until_deleted(store: MetadataStore) -> None:
+    """Let the brokers delete what the move took from them; what they do not delete shows in the logs."""
+    with trio.move_on_after(START_SECONDS):
+        while any(await store.children([paths.STRAYS])):
+            await trio.sleep(0.05)
 
 
 async def _last_commits(scene: Scene) -> None:
@@ -174,16 +193,23 @@ async def _store_faults(scene: Scene, table: Sequence[Row]) -> list[str]:
 
 def _row_faults(table: Sequence[Row]) -> list[str]:
     faults = []
-    if [row.stage for row in table] != list(Stage):
-        faults.append(f"the stages are {[row.stage.value for row in table]}")
-    zxids = [row.zxid for row in table]
+    stages, zxids = [row.stage for row in table], [row.zxid for row in table]
+    if stages != [stage for stage in Stage if stage in stages]:
+        faults.append(f"the stages are out of order: {[stage.value for stage in stages]}")
     if zxids != sorted(set(zxids)):
         faults.append(f"the zxids do not rise: {zxids}")
-    for before, after in pairwise(table):
-        waits_for_data = before.stage in {Stage.INITIAL, Stage.BRING_IN}
-        if waits_for_data and after.acknowledged - before.acknowledged < BETWEEN_ROWS:
-            faults.append(f"fewer than {BETWEEN_ROWS} records were acknowledged before row {after.stage.value}")
     return faults
+
+
+def _gaps(table: Sequence[Row]) -> list[str]:
+    seen = {row.stage for row in table}
+    waiting_for_data = {Stage.INITIAL, Stage.BRING_IN}
+    missing = [f"no commit of stage {stage.value} was seen" for stage in Stage if stage not in seen]
+    return missing + [
+        f"fewer than {BETWEEN_ROWS} records were acknowledged before row {after.stage.value}"
+        for before, after in pairwise(table)
+        if before.stage in waiting_for_data and after.acknowledged - before.acknowledged < BETWEEN_ROWS
+    ]
 
 
 def _log_faults(data_dir: Path, read_back: Sequence[bytes]) -> list[str]:

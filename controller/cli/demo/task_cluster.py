@@ -47,10 +47,10 @@ class TaskCluster:
                 task_status.started()
         ended.set()
 
-    async def kill(self, controller_id: int) -> None:
-        """Cut a controller's session first, so that nothing that it does at its end reaches the store."""
-        self.zookeeper.expire(self._tasks[controller_id][2].session_id, reconnect=False)
-        await self._end(controller_id)
+    async def kill(self, id_: int) -> None:
+        """Cut a session first, so that nothing that it does at its end reaches the store."""
+        self.zookeeper.expire(self._tasks[id_][2].session_id, reconnect=False)
+        await self._end(id_)
 
     async def stop_brokers(self) -> None:
         """Cancel the brokers."""
