@@ -46,6 +46,22 @@ def _int(path: str, value: object, name: str) -> int:
     return value
 
 
+def _text(path: str, value: object, name: str) -> str:
+    if not isinstance(value, str):
+        raise UndecodableZnode(path, f"{name} must be a string, is {value!r}")
+    return value
+
+
+def _optional_text(path: str, value: object, name: str) -> str | None:
+    return None if value is None else _text(path, value, name)
+
+
+def _object(path: str, value: object, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise UndecodableZnode(path, f"{name} must be an object, is {value!r}")
+    return value
+
+
 def _ints(path: str, value: object, name: str) -> tuple[int, ...]:
     if not isinstance(value, list) or any(type(item) is not int for item in value):
         raise UndecodableZnode(path, f"{name} must be a list of integers, is {value!r}")
@@ -87,7 +103,7 @@ def decode_controller_endpoint(controller_id: int, data: bytes) -> BrokerEndpoin
     """Return where the controller listens."""
     path = paths.controller_endpoint(controller_id)
     value = _load(path, data)
-    return BrokerEndpoint(controller_id, str(value.get("host")), _int(path, value.get("port"), "port"))
+    return BrokerEndpoint(controller_id, _text(path, value.get("host"), "host"), _int(path, value.get("port"), "port"))
 
 
 # --- /brokers/ids/N ---------------------------------------------------------------------------------------------
@@ -119,12 +135,20 @@ def decode_broker(broker_id: int, data: bytes, czxid: int) -> BrokerRegistration
     """
     path = paths.broker(broker_id)
     value = _load(path, data)
-    for endpoint in value.get("endpoints") or ():
+    endpoints = value.get("endpoints") or ()
+    if not isinstance(endpoints, list | tuple):
+        raise UndecodableZnode(path, f"endpoints must be a list, is {endpoints!r}")
+    for endpoint in endpoints:
         name, _, address = str(endpoint).partition("://")
         host, _, port = address.rpartition(":")
         if name == LISTENER and port.isdecimal():
             return BrokerRegistration(
-                broker_id, host.strip("[]"), int(port), czxid, value.get("rack"), value.get("storage_id")
+                broker_id,
+                host.strip("[]"),
+                int(port),
+                czxid,
+                _optional_text(path, value.get("rack"), "rack"),
+                _optional_text(path, value.get("storage_id"), "storage_id"),
             )
     raise UndecodableZnode(path, f"no listener named {LISTENER}: not a broker of this kind of cluster")
 
@@ -162,8 +186,8 @@ def decode_topic(name: str, data: bytes) -> TopicZnode:
     partitions = value.get("partitions")
     if not isinstance(partitions, dict) or not all(key.isdecimal() for key in partitions):
         raise UndecodableZnode(path, "partitions must map partition numbers to replicas")
-    adding = value.get("adding_replicas") or {}
-    removing = value.get("removing_replicas") or {}
+    adding = _object(path, value.get("adding_replicas") or {}, "adding_replicas")
+    removing = _object(path, value.get("removing_replicas") or {}, "removing_replicas")
     assignments = {
         int(key): ReplicaAssignment(
             _ints(path, replicas, "replicas"),
@@ -173,7 +197,9 @@ def decode_topic(name: str, data: bytes) -> TopicZnode:
         for key, replicas in partitions.items()
     }
     unknown = {key: item for key, item in value.items() if key not in TOPIC_KEYS}
-    return TopicZnode(dict(sorted(assignments.items())), value.get("topic_id"), unknown)
+    return TopicZnode(
+        dict(sorted(assignments.items())), _optional_text(path, value.get("topic_id"), "topic_id"), unknown
+    )
 
 
 def encode_partition_state(state: LeaderAndIsr) -> bytes:
