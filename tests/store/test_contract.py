@@ -92,13 +92,13 @@ async def test_an_empty_multi_has_a_zxid_too(open_store: OpenStore) -> None:
 
 
 async def test_a_long_read_keeps_the_order_and_has_none_for_what_is_missing(open_store: OpenStore) -> None:
-    numbers = range(0, 5000, 2)
+    numbers = range(0, 10_000, 2)
     async with open_store() as store:
         for start in range(0, len(numbers), 500):
             await store.multi([Create(f"/{n}", str(n).encode()) for n in numbers[start : start + 500]])
-        found = await store.read([f"/{n}" for n in range(5000)])
+        found = await store.read([f"/{n}" for n in range(10_000)])
 
-    expected = [str(n).encode() if n in numbers else None for n in range(5000)]
+    expected = [str(n).encode() if n in numbers else None for n in range(10_000)]
     assert [None if znode is None else znode.data for znode in found] == expected
 
 
@@ -300,6 +300,18 @@ async def test_watched_children_fire_when_one_comes_or_goes_but_not_when_it_chan
         await other.multi([Delete("/q/old")])
         await other.multi([Delete("/r")])
         await events.expect(children_of("/p"), children_of("/q"), deleted("/r"))
+
+
+async def test_a_change_before_the_read_fires_nothing(open_store: OpenStore) -> None:
+    async with open_store() as store, open_store() as other:
+        await store.read(["/"])
+        await other.multi([Create("/p"), Create("/a")])
+        await other.multi([Set("/p", b"x", 0), Create("/p/old"), Create("/b"), Delete("/b")])
+        events = Events(store)
+        await store.read(["/p", "/a", "/b"], watch=True)
+        await store.children(["/p"], watch=True)
+        await other.multi([Create("/p/new"), Create("/b")])
+        await events.expect(children_of("/p"), created("/b"))
 
 
 async def test_a_watch_fires_once(open_store: OpenStore) -> None:

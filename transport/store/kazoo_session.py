@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import trio
 from kazoo.client import KazooClient
@@ -76,7 +76,7 @@ class Request(Protocol[T_co]):
 
 
 class Reply(Generic[T]):
-    """The reply to a request under way. Kazoo sets it, from its thread, and at times more than once."""
+    """The reply to a request. Kazoo sets it, from its thread, and at times more than once."""
 
     def __init__(self, land: Callable[[Reply[T], T | StoreError], None]) -> None:
         self._land = land
@@ -91,13 +91,10 @@ class Reply(Generic[T]):
         """Take the failure (kazoo's thread)."""
         self._land(self, _translate(error))
 
-    def settle(self, outcome: T | StoreError) -> bool:
-        """Wake who waits (trio's thread); return whether this was the first time."""
-        if self._landed.is_set():
-            return False
+    def settle(self, outcome: T | StoreError) -> None:
+        """Wake who waits (trio's thread, once)."""
         self._outcome = outcome
         self._landed.set()
-        return True
 
     async def wait(self) -> T:
         """Return the decoded reply, or raise the failure."""
@@ -118,19 +115,17 @@ class KazooSession:
         self.connections = 0
         self._token = trio.lowlevel.current_trio_token()
         self._free = trio.Semaphore(MAX_IN_FLIGHT)
+        self._under_way: dict[Reply[Any], None] = {}
+        self._session_timeout = session_timeout_ms / 1000
+        self._suspended = trio.CancelScope()
         self._client = KazooClient(
             _joined(servers),
-            timeout=session_timeout_ms / 1000,
+            timeout=self._session_timeout,
             connection_retry=KazooRetry(max_tries=-1, max_delay=RECONNECT_SECONDS),
             logger=_LOGGER,
         )
         self._client.add_listener(self._on_state)
         self._client._connection._read_watch_event = self._on_watch  # noqa: SLF001
-
-    @property
-    def last_zxid(self) -> int:
-        """The newest zxid that a reply brought; 0 before the first of a session."""
-        return int(self._client.last_zxid)
 
     async def send(self, request: Request[T]) -> Reply[T]:
         """Send a request, behind those sent before, and return without waiting for its reply.
@@ -144,6 +139,7 @@ class KazooSession:
             self._free.release()
             raise _refusal(self.state)
         reply: Reply[T] = Reply(self._land)
+        self._under_way[reply] = None
         self._client._call(request, reply)  # noqa: SLF001
         return reply
 
@@ -200,7 +196,9 @@ class KazooSession:
     # --- in trio's thread ---------------------------------------------------------------------------------------
 
     def _settle(self, reply: Reply[T], outcome: T | StoreError) -> None:
-        if reply.settle(outcome):
+        if reply in self._under_way:
+            del self._under_way[reply]
+            reply.settle(outcome)
             self._free.release()
 
     def _fire(self, event: WatchFired) -> None:
@@ -213,7 +211,27 @@ class KazooSession:
         self.state = state
         self.session_id = session_id
         self.connections += state is SessionState.CONNECTED
+        self._suspended.cancel()
+        if state is SessionState.SUSPENDED:
+            self._suspended = trio.CancelScope()
+            trio.lowlevel.spawn_system_task(self._expire_unheard, self._suspended)
+        if state is not SessionState.CONNECTED:
+            self._give_up_requests(_refusal(state))
         self.listeners.notify(SessionChanged(state))
+
+    def _give_up_requests(self, error: StoreError) -> None:
+        """Fail what kazoo did not: a request that it took after it lost the connection waits there for the next one."""
+        for reply in list(self._under_way):
+            self._settle(reply, error)
+
+    async def _expire_unheard(self, suspended: trio.CancelScope) -> None:
+        """Take the session for expired once it has been suspended for its timeout, as Curator does.
+
+        The server says so only when it can be reached, and until then nobody here may count on the session.
+        """
+        with suspended:
+            await trio.sleep(self._session_timeout)
+            self._change(SessionState.EXPIRED, self.session_id)
 
 
 async def _require_reachable(servers: Sequence[Server]) -> None:

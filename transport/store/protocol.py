@@ -147,7 +147,8 @@ class WatchFired:
 class SessionChanged:
     """The session's state changed. After SUSPENDED every watch is gone: read and arm again.
 
-    CONNECTED after EXPIRED means a new session, with a new `session_id`.
+    EXPIRED comes from the server, or from the client once it has been SUSPENDED for the session's timeout. CONNECTED
+    after it comes with a new `session_id`, or with the old one if the server had kept the session after all.
     """
 
     state: SessionState

@@ -132,6 +132,22 @@ class ListMany:
 
 
 @frozen
+class LastZxid:
+    """Ask for the zxid of the last change that the server has processed: later reads of the session include it."""
+
+    type: ClassVar[int] = 22
+
+    def serialize(self) -> bytes:
+        """Encode the request's body: a read of nothing."""
+        return _read_ops(_GET_DATA, ())
+
+    def deserialize(self, buffer: bytes, offset: int) -> int:
+        """Take it from the reply's header, which ends at `offset`."""
+        (zxid,) = _LONG.unpack_from(buffer, offset + _ZXID_IN_HEADER)
+        return int(zxid)
+
+
+@frozen
 class Refused:
     """A multi was rolled back: the first operation refused, and the server's error code for it."""
 

@@ -27,6 +27,7 @@ from transport.store.protocol import (
 from transport.store.requests import (
     CONFLICT_REASONS,
     MAX_REQUEST_BYTES,
+    LastZxid,
     ListMany,
     Multi,
     ReadMany,
@@ -99,10 +100,10 @@ class ZooKeeperStore:
         if watches is None:
             return await self._read(request, full)
         connection = self._session.connections
-        # Armed from a zxid that the reads have passed, so that a change between the two is not lost.
-        before = await self._zxid()
+        # Armed from the zxid before the reads: a change between the two is not lost, nor does an older one fire.
+        before = await self._session.send(LastZxid())
         found = await self._read(request, full)
-        await self._pipelined(watches(before, full, found))
+        await self._pipelined(watches(await before.wait(), full, found))
         if (self.state, self._session.connections) != (SessionState.CONNECTED, connection):
             raise ConnectionLost("the connection to ZooKeeper broke while watches were armed")
         return found
@@ -110,12 +111,6 @@ class ZooKeeperStore:
     async def _read(self, request: BulkRead[T], paths: Sequence[str]) -> list[T]:
         parts = await self._pipelined(map(request, slices(paths)))
         return [item for part in parts for item in part]
-
-    async def _zxid(self) -> int:
-        # A new session knows none, and from zxid 0 every watch would fire at once.
-        if not self._session.last_zxid:
-            await self._request(ReadMany(["/"]))
-        return self._session.last_zxid
 
     async def _pipelined(self, requests: Iterable[Request[T]]) -> list[T]:
         await trio.lowlevel.checkpoint()

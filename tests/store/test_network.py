@@ -1,0 +1,207 @@
+"""ZooKeeper behind a network that fails, and a server that stands still: nobody hangs, and everybody is told."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+import trio
+from kazoo.client import KazooClient
+
+from tests.kit.tcp_relay import TcpRelay, tcp_relay
+from tests.store.events import CONNECTED, EXPIRED, PATIENCE, SUSPENDED, Events, changed, deleted
+from transport.store import (
+    ConnectionLost,
+    Create,
+    MetadataStore,
+    SessionExpired,
+    SessionState,
+    Set,
+    ZooKeeperStore,
+    open_zookeeper,
+)
+from transport.store.kazoo_session import MAX_IN_FLIGHT
+from transport.zookeeper_server import development_zookeeper
+
+SHORT_MS = 1500
+
+
+@pytest.fixture
+async def relay(zookeeper: str) -> AsyncIterator[TcpRelay]:
+    async with tcp_relay(int(zookeeper.rpartition(":")[2])) as opened:
+        yield opened
+
+
+def behind(
+    relay: TcpRelay, chroot: str, session_timeout_ms: int = 18_000
+) -> AbstractAsyncContextManager[ZooKeeperStore]:
+    """Open the part of ZooKeeper that is the test's, through the relay."""
+    return open_zookeeper(f"{relay.address}/{chroot.partition('/')[2]}", session_timeout_ms=session_timeout_ms)
+
+
+async def assert_lost(store: MetadataStore, times: int = 1) -> None:
+    """Assert that so many requests at once all raise ConnectionLost."""
+
+    async def lose() -> None:
+        with pytest.raises(ConnectionLost):
+            await store.read(["/"])
+
+    with trio.fail_after(PATIENCE):
+        async with trio.open_nursery() as nursery:
+            for _ in range(times):
+                nursery.start_soon(lose)
+
+
+async def assert_works(store: MetadataStore, other: MetadataStore, path: str) -> None:
+    """Assert that `store` reads, writes, and arms watches that fire."""
+    with trio.fail_after(PATIENCE):
+        events = Events(store)
+        await store.multi([Create(path)])
+        await store.read([path], watch=True)
+        await other.multi([Set(path, b"x", 0)])
+        await events.expect(changed(path))
+
+
+async def test_what_is_under_way_or_waits_when_the_connection_breaks_is_lost_at_once(
+    relay: TcpRelay, chroot: str
+) -> None:
+    async with behind(relay, chroot) as store:
+        events = Events(store)
+        relay.to_client.stall()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(assert_lost, store, 5 * MAX_IN_FLIGHT)
+            await relay.to_client.held()
+            relay.serves = 0  # or those that kazoo took too late would be answered on the next connection
+            relay.cut()
+        await events.expect(SUSPENDED)
+
+
+async def test_a_cut_connection_comes_back_with_its_session_and_without_its_watches(
+    relay: TcpRelay, chroot: str
+) -> None:
+    async with open_zookeeper(chroot) as other, behind(relay, chroot) as store:
+        session_id, events = store.session_id, Events(store)
+        await store.multi([Create("/e", ephemeral=True), Create("/watched")])
+        await store.read(["/watched"], watch=True)
+        relay.cut()
+        await events.expect(SUSPENDED, CONNECTED)
+
+        assert store.session_id == session_id
+        assert await other.children(["/"]) == [["e", "watched"]]
+        await other.multi([Set("/watched", b"x", 0)])
+        await assert_works(store, other, "/a")
+        await store.read(["/end"], watch=True)
+        await store.multi([Create("/end")])
+        assert [event for event in await events.until(changed("/a")) if event == changed("/watched")] == []
+
+
+@pytest.mark.parametrize("failure", ["stall", "to_server", "to_client", "half_open"])
+async def test_a_connection_that_falls_silent_is_noticed(relay: TcpRelay, chroot: str, failure: str) -> None:
+    async with open_zookeeper(chroot) as other, behind(relay, chroot, SHORT_MS) as store:
+        events = Events(store)
+        if failure in ("to_server", "to_client"):
+            getattr(relay, failure).stall()
+        else:
+            getattr(relay, failure)()
+        await assert_lost(store)
+        await events.expect(SUSPENDED)
+        relay.cut()
+        await events.until(CONNECTED)
+        await assert_works(store, other, "/a")
+
+
+async def test_who_cannot_reach_the_server_for_a_session_timeout_takes_the_session_for_expired(
+    relay: TcpRelay, chroot: str
+) -> None:
+    async with open_zookeeper(chroot) as other, behind(relay, chroot, SHORT_MS) as store:
+        await store.multi([Create("/e", ephemeral=True)])
+        await other.read(["/e"], watch=True)
+        old, events, others = store.session_id, Events(store), Events(other)
+        relay.serves = 0
+        relay.cut()
+        await events.expect(SUSPENDED, EXPIRED)
+        with pytest.raises(SessionExpired):
+            await store.read(["/"])
+        with pytest.raises(SessionExpired):
+            await store.multi([Create("/late")])
+
+        await others.expect(deleted("/e"))
+        relay.serves = math.inf
+        relay.cut()
+        await events.expect(CONNECTED)
+        assert store.session_id != old
+        assert await other.children(["/"]) == [[]]
+        await assert_works(store, other, "/a")
+
+
+async def test_who_comes_back_in_time_keeps_the_session(relay: TcpRelay, chroot: str) -> None:
+    async with behind(relay, chroot, SHORT_MS) as store:
+        old, events = store.session_id, Events(store)
+        for _ in range(3):
+            relay.cut()
+            await events.expect(SUSPENDED, CONNECTED)
+        await trio.sleep(2 * SHORT_MS / 1000)  # past the end of what the last SUSPENDED began
+        assert (store.state, store.session_id) == (SessionState.CONNECTED, old)
+
+
+async def test_a_session_that_is_ended_elsewhere_expires_and_a_new_one_begins(
+    relay: TcpRelay, chroot: str, zookeeper: str
+) -> None:
+    async with open_zookeeper(chroot) as other, behind(relay, chroot) as store:
+        await store.multi([Create("/e", ephemeral=True), Create("/watched")])
+        await store.read(["/watched"], watch=True)
+        old, events = store.session_id, Events(store)
+        relay.serves = 1  # which tells of the expiry; the new session has to wait
+        await trio.to_thread.run_sync(end_session, zookeeper, client_id_of(store))
+        await events.expect(SUSPENDED, EXPIRED)
+        with pytest.raises(SessionExpired):
+            await store.read(["/"])
+        with pytest.raises(SessionExpired):
+            await store.multi([Create("/late")])
+        assert await other.children(["/"]) == [["watched"]]
+
+        relay.serves = math.inf
+        relay.cut()
+        await events.expect(CONNECTED)
+        assert store.session_id != old
+        await other.multi([Set("/watched", b"x", 0)])
+        await assert_works(store, other, "/a")
+        await events.expect(changed("/a"))
+
+
+def client_id_of(store: ZooKeeperStore) -> tuple[int, bytes]:
+    """Return the id and the password of a session."""
+    client: KazooClient = store._session._client  # noqa: SLF001 - the password is nobody else's business
+    session_id, password = client.client_id
+    return int(session_id), bytes(password)
+
+
+def end_session(address: str, client_id: tuple[int, bytes]) -> None:
+    """Close a session from a second client."""
+    client = KazooClient(address, client_id=client_id)
+    client.start()
+    client.stop()
+    client.close()
+
+
+@pytest.mark.usefixtures("zookeeper")
+async def test_a_server_that_stands_still_for_longer_than_the_session_is_lived_through(tmp_path: Path) -> None:
+    async with development_zookeeper(tmp_path) as server:
+        opened = open_zookeeper(server.address, session_timeout_ms=SHORT_MS)
+        async with opened as store, open_zookeeper(server.address) as other:
+            events = Events(store)
+            os.kill(server.pid, signal.SIGSTOP)
+            try:
+                await assert_lost(store)
+                await events.expect(SUSPENDED, EXPIRED)
+            finally:
+                os.kill(server.pid, signal.SIGCONT)
+            await events.until(CONNECTED)
+            while other.state is not SessionState.CONNECTED:
+                await trio.sleep(0.01)
+            await assert_works(store, other, "/a")
