@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 import structlog
 from attrs import evolve
@@ -47,6 +48,9 @@ from transport.store import formats, paths
 from transport.store.protocol import Set
 
 log = structlog.get_logger(__name__)
+
+MAX_PARTITIONS: Final = 500
+"""How many partitions of one topic share a multi, which is under the store's limit with all that goes alongside."""
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]
 
@@ -96,18 +100,23 @@ def _write_assignments(
     wanted: Callable[[TopicPartition], ReplicaAssignment],
     alongside: Alongside,
 ) -> Rounds[None]:
-    """Write assignments where they differ, a step per topic.
+    """Write assignments where they differ, up to MAX_PARTITIONS of each topic at a time.
 
     What changed meanwhile is read and done again; a topic that is gone or cannot be decoded is left as it is.
     """
     pending = list(tps)
     while pending:
         by_topic: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)
+        later = []
         for tp in pending:
-            if (assignment := wanted(tp)) != context.assignment(tp):
+            if len(by_topic[tp.topic]) == MAX_PARTITIONS:
+                later.append(tp)
+            elif (assignment := wanted(tp)) != context.assignment(tp):
                 by_topic[tp.topic][tp] = assignment
-        refused = yield from change(name, [_topic_step(context, *item, alongside) for item in by_topic.items()])
-        pending = yield from _read_again(context, [tp for step in refused for tp in step.subjects])
+        steps = [_topic_step(context, *item, alongside) for item in by_topic.items() if item[1]]
+        refused = yield from change(name, steps)
+        again = yield from _read_again(context, [tp for step in refused for tp in step.subjects])
+        pending = [*again, *later]
 
 
 def _topic_step(
