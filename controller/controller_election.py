@@ -19,6 +19,7 @@ from transport.store.protocol import (
     Delete,
     MetadataStore,
     Set,
+    Znode,
 )
 
 
@@ -35,6 +36,39 @@ class Standby:
     """Another one is the controller."""
 
     controller_id: int
+
+
+class ForeignCluster(Exception):
+    """The metadata store belongs to another kind of cluster; the message says by what that shows, and what to do."""
+
+
+async def refuse_foreign(store: MetadataStore) -> None:
+    """Raise ForeignCluster where a live broker or the controller is not of our kind, so that no Kafka estate is seized.
+
+    Our brokers register a listener named KLAMM, and our controllers say where they listen before they stand.
+    """
+    cure = "give --zookeeper HOST:PORT/CHROOT a chroot that nobody else uses"
+    [names] = await store.children([paths.BROKER_IDS])
+    ids = [int(name) for name in names or [] if name.isdecimal()]
+    for broker_id, znode in zip(ids, await store.read([paths.broker(id_) for id_ in ids]), strict=True):
+        if znode is not None and not formats.is_ours(broker_id, znode.data):
+            raise ForeignCluster(f"broker {broker_id} is not of this kind of cluster (Apache Kafka's, perhaps): {cure}")
+    [holder] = await store.read([paths.CONTROLLER])
+    if holder is not None and not await _is_ours(store, holder):
+        raise ForeignCluster(f"/controller is held by another kind of controller (Apache Kafka's, perhaps): {cure}")
+
+
+async def _is_ours(store: MetadataStore, holder: Znode) -> bool:
+    try:
+        controller_id = formats.decode_controller(holder.data)
+    except formats.UndecodableZnode:
+        return False
+    [endpoint] = await store.read([paths.controller_endpoint(controller_id)])
+    if endpoint is not None:
+        return True
+    [still] = await store.read([paths.CONTROLLER])
+    # A controller of ours that ends takes both with it.
+    return still is None or still.stat.czxid != holder.stat.czxid
 
 
 async def elect(store: MetadataStore, controller_id: int, now_ms: int) -> Won | Standby:

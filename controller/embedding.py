@@ -10,6 +10,7 @@ import trio
 
 from controller.commit_trace import CommitTrace
 from controller.config import ControllerConfig
+from controller.controller_election import refuse_foreign
 from controller.observer import Observer, Observers
 from controller.service import ControllerService
 from transport.host import Host
@@ -37,13 +38,15 @@ async def run(
     takes events. `observer` sees each commit and each publish. Its session with the metadata store is its own: with
     ZooKeeper at `config.zookeeper_connect`, or what `open_store` opens (`MemoryZooKeeper(...).session`, say).
 
-    Raises StoreUnavailable if ZooKeeper cannot be reached; in an exception group OSError if the address is in use.
+    Raises StoreUnavailable if ZooKeeper cannot be reached, ForeignCluster if another kind of cluster lives there; in an
+    exception group OSError if the address is in use.
     """
     trace = CommitTrace(config.controller_id)
     observers = Observers((trace,) if observer is None else (trace, observer))
     timeout = config.zookeeper_session_timeout_ms
     open_store = open_store or partial(open_zookeeper, config.zookeeper_connect, session_timeout_ms=timeout)
     async with open_store() as store:
+        await refuse_foreign(store)
         await ensure_paths(store, paths.PERSISTENT)
         service = ControllerService(config, store, network or TcpNetwork(), host or Host(), observers, trace)
         await service.run(task_status=task_status)

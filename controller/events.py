@@ -60,6 +60,11 @@ class ControllerEvent:
         """What the event looks at: it waits in the queue at most once per key. None means always."""
         return self
 
+    @property
+    def subject(self) -> Hashable | None:
+        """The one topic or request that a fault is to be blamed on, None if the event is about the whole cluster."""
+        return None
+
     def preempt(self) -> None:
         """Be dropped unprocessed."""
 
@@ -101,6 +106,11 @@ class PartitionModifications(ControllerEvent):
 
     topic: str
 
+    @property
+    def subject(self) -> Hashable:
+        """The topic."""
+        return self.topic
+
 
 @frozen
 class ZkPartitionReassignment(ControllerEvent):
@@ -140,6 +150,11 @@ class RequestEvent(ControllerEvent):
     def key(self) -> Hashable:
         """Every request is processed."""
         return None
+
+    @property
+    def subject(self) -> Hashable:
+        """The request: an equal one is to be blamed as well."""
+        return self.request
 
     def preempt(self) -> None:
         """Answer that this is not the controller."""

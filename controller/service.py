@@ -21,7 +21,7 @@ from controller.broker_channels import BrokerChannels
 from controller.commit_trace import CommitTrace
 from controller.config import ControllerConfig
 from controller.context import ControllerContext
-from controller.controller_election import Standby, Won
+from controller.controller_election import ForeignCluster, Standby, Won
 from controller.events import (
     BrokerChange,
     ControllerEvent,
@@ -38,6 +38,7 @@ from controller.events import (
 from controller.handlers.failover import failover
 from controller.handlers.leadership import ControllerMoved
 from controller.observer import Observer
+from controller.quarantine import Quarantine
 from controller.round_runner import RoundRunner
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
@@ -67,6 +68,7 @@ log = structlog.get_logger(__name__)
 
 MAX_WAITING_REQUESTS: Final = 1000
 RESIGN_TIMEOUT: Final = 5.0
+HEALTHY_AFTER_SECONDS: Final = 60.0
 
 _WATCHED: Final[dict[str, ControllerEvent]] = {
     paths.CONTROLLER: Elect(),
@@ -104,6 +106,8 @@ class ControllerService:
     _waiting_requests: int = field(default=0, init=False)
     _queue: EventQueue[ControllerEvent] = field(init=False)
     _backoff: Backoff = field(init=False)
+    _quarantine: Quarantine = field(factory=Quarantine, init=False)
+    _stands_since: float = field(default=0.0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._queue = EventQueue(self._process)
@@ -199,8 +203,12 @@ class ControllerService:
             log.warning("metadata store failed: loading again", during=event.name, error=str(error))
             self._leave(event)
             await self._stand_again()
+        except ForeignCluster as foreign:
+            log.error("not standing for election", reason=str(foreign))
+            await self._stand_again()
         except Exception:
             log.exception("resigning after a fault", during=event.name)
+            self._blame(event)
             event.preempt()
             await self._resign()
             await self._stand_again()
@@ -216,8 +224,20 @@ class ControllerService:
                 await self._elect()
             case _ if self._office is None:
                 event.preempt()
+            case _ if event.subject in self._quarantine:
+                self._refuse(event)
             case _:
                 await self._handle(self._office, event)
+
+    def _blame(self, event: ControllerEvent) -> None:
+        if event.subject is not None and self._quarantine.fault(event.subject, trio.current_time()):
+            log.error("set aside after repeated faults", during=event.name, subject=str(event.subject))
+
+    def _refuse(self, event: ControllerEvent) -> None:
+        log.warning("not processed: it made the controller fail repeatedly", during=event.name)
+        if isinstance(event, RequestEvent):
+            text = "this request made the controller fail repeatedly and is set aside: see the controller's log"
+            event.reply.set(ApiError(ErrorCode.INVALID_REQUEST, text))
 
     async def _handle(self, office: Office, event: ControllerEvent) -> None:
         reply = event.reply if isinstance(event, RequestEvent) else None
@@ -234,6 +254,8 @@ class ControllerService:
 
     async def _elect(self) -> None:
         await controller_election.register_endpoint(self.store, self.endpoint)
+        if self._office is None:
+            await controller_election.refuse_foreign(self.store)
         outcome = await controller_election.elect(self.store, self.config.controller_id, self.host.now_ms())
         match outcome:
             case Standby(controller_id=other):
@@ -242,7 +264,6 @@ class ControllerService:
                     self._leave(Elect())
             case Won() if self._office is None or self._office.won != outcome:
                 await self._take_office(outcome)
-        self._backoff.reset()
 
     async def _take_office(self, won: Won) -> None:
         log.info("elected", controller=self.config.controller_id, epoch=won.epoch)
@@ -280,6 +301,11 @@ class ControllerService:
                 log.warning("could not resign: the session has to expire", error=str(error))
 
     async def _stand_again(self) -> None:
+        """Stand for election after a back-off, which begins again after a healthy time."""
+        now = trio.current_time()
+        if now - self._stands_since > HEALTHY_AFTER_SECONDS:
+            self._backoff.reset()
+        self._stands_since = now
         await trio.sleep(self._backoff.next())
         if self.store.state is not SessionState.EXPIRED:
             self._queue.tell(Elect())

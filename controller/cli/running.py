@@ -13,6 +13,7 @@ import structlog
 import trio
 
 from controller.admin_client import Address, ClusterUnreachable
+from controller.controller_election import ForeignCluster
 from transport.errors import ApiError
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import StoreError
@@ -25,6 +26,7 @@ _CAUSED_BY_USERS: Final[tuple[type[Exception], ...]] = (
     ApiError,
     ClusterUnreachable,
     DevelopmentServerError,
+    ForeignCluster,
     OSError,
     StoreError,
     UndecodableZnode,

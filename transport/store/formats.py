@@ -153,6 +153,15 @@ def decode_broker(broker_id: int, data: bytes, czxid: int) -> BrokerRegistration
     raise UndecodableZnode(path, f"no listener named {LISTENER}: not a broker of this kind of cluster")
 
 
+def is_ours(broker_id: int, data: bytes) -> bool:
+    """Whether a registration has a listener named KLAMM, as those of our brokers have."""
+    try:
+        decode_broker(broker_id, data, 0)
+    except UndecodableZnode:
+        return False
+    return True
+
+
 # --- /brokers/topics/T and below --------------------------------------------------------------------------------
 
 

@@ -1,0 +1,77 @@
+"""A controller refuses to stand in another's cluster, and to be brought down by one request again and again."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+import controller
+from controller import dispatch
+from controller.context import ControllerContext
+from controller.controller_election import ForeignCluster, refuse_foreign
+from controller.events import ControllerEvent, RequestEvent
+from controller.rounds import Rounds
+from tests.embedding.test_service import start, until
+from transport.errors import ApiError, ErrorCode
+from transport.host import Host
+from transport.messages import MetadataRequest
+from transport.store import formats, paths
+from transport.store.memory import MemoryZooKeeper
+from transport.store.protocol import Create, ensure_paths
+
+KAFKA_BROKER = (
+    b'{"version":5,"host":"h","port":9092,"endpoints":["PLAINTEXT://h:9092"],"jmx_port":-1,"timestamp":"0",'
+    b'"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"features":{}}'
+)
+
+
+async def test_a_cluster_with_a_kafka_broker_is_left_alone() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with zookeeper.session() as store:
+        await ensure_paths(store, [paths.BROKER_IDS])
+        await store.multi([Create(paths.broker(5), KAFKA_BROKER, ephemeral=True)])
+        with pytest.raises(ForeignCluster, match="broker 5 is not of this kind"):
+            await controller.run(controller.ControllerConfig(1001), open_store=zookeeper.session)
+        assert await store.read([paths.CONTROLLER, paths.CONTROLLER_EPOCH, paths.KLAMM_CONTROLLERS]) == [None] * 3
+
+
+async def test_a_cluster_with_a_kafka_controller_is_left_alone() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with zookeeper.session() as store:
+        await store.multi([Create(paths.CONTROLLER, formats.encode_controller(1, 0), ephemeral=True)])
+        with pytest.raises(ForeignCluster, match="/controller is held by another kind"):
+            await controller.run(controller.ControllerConfig(1001), open_store=zookeeper.session)
+
+
+async def test_our_own_cluster_is_not_foreign() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with trio.open_nursery() as nursery:
+        service = await start(nursery, zookeeper, 1001)
+        await until(lambda: service.is_active)
+        async with zookeeper.session() as store:
+            await refuse_foreign(store)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_request_that_brings_the_controller_down_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+    poison = MetadataRequest(("poison",))
+    sound = dispatch.rounds_for
+
+    def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -> Rounds[object]:
+        if isinstance(event, RequestEvent) and event.request == poison:
+            raise ZeroDivisionError
+        return sound(context, event, host)
+
+    monkeypatch.setattr(dispatch, "rounds_for", rounds_for)
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with trio.open_nursery() as nursery:
+        service = await start(nursery, zookeeper, 1001)
+        codes = []
+        for _ in range(4):
+            await until(lambda: service.is_active)
+            with pytest.raises(ApiError) as caught:
+                await service.answer(poison)
+            codes.append(caught.value.code)
+        assert codes == [ErrorCode.NOT_CONTROLLER] * 3 + [ErrorCode.INVALID_REQUEST]
+        assert await service.answer(MetadataRequest()) is not None
+        nursery.cancel_scope.cancel()
