@@ -301,14 +301,18 @@ class ControllerService:
                 log.warning("could not resign: the session has to expire", error=str(error))
 
     async def _stand_again(self) -> None:
-        """Stand for election after a back-off, which begins again after a healthy time."""
+        """Stand for election after a back-off, which begins again after a healthy time.
+
+        Without a connection there is nothing to wait for here: when it is back, Reload stands again.
+        """
+        if self.store.state is not SessionState.CONNECTED:
+            return
         now = trio.current_time()
         if now - self._stands_since > HEALTHY_AFTER_SECONDS:
             self._backoff.reset()
         self._stands_since = now
         await trio.sleep(self._backoff.next())
-        if self.store.state is not SessionState.EXPIRED:
-            self._queue.tell(Elect())
+        self._queue.tell(Elect())
 
 
 def _deleted(broker_id: int, request: Request[object], response: object) -> tuple[Stray, ...]:
