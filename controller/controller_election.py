@@ -2,10 +2,14 @@
 
 The ephemeral and the epoch are written in one multi (KAFKA-6082), and the dataVersion of `/controller_epoch` is checked
 by every later write of that controller. A `/controller` of our own session is ours even if we never saw its creation
-succeed (KAFKA-13407); one of another session, even with our id, is somebody else's until it expires.
+succeed (KAFKA-13407); one of another session, even with our id, is somebody else's until it expires. Who finds an
+office of his own that he does not know takes it under a new epoch: what he wrote and sent before he lost his memory,
+and may still be under way, is fenced like anybody else's.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from attrs import frozen
 
@@ -71,29 +75,34 @@ async def _is_ours(store: MetadataStore, holder: Znode) -> bool:
     return still is None or still.stat.czxid != holder.stat.czxid
 
 
-async def elect(store: MetadataStore, controller_id: int, now_ms: int) -> Won | Standby:
-    """Become the controller unless there is one, and watch `/controller` either way."""
+async def elect(store: MetadataStore, controller_id: int, now_ms: int, held: Won | None = None) -> Won | Standby:
+    """Become the controller unless there is one, and watch `/controller` either way; `held` is what we are already."""
     while True:
         [holder] = await store.read([paths.CONTROLLER], watch=True)
         [epoch] = await store.read([paths.CONTROLLER_EPOCH])
-        if holder is not None and (holder.stat.ephemeral_owner != store.session_id or epoch is None):
+        if holder is not None and holder.stat.ephemeral_owner != store.session_id:
             return Standby(formats.decode_controller(holder.data))
         if epoch is None:
             await _create_epoch(store)
             continue
-        number, version = formats.decode_controller_epoch(epoch.data), epoch.stat.version
-        if holder is not None:
-            return Won(number, version)
-        try:
-            await store.multi(
-                [
-                    Create(paths.CONTROLLER, formats.encode_controller(controller_id, now_ms), ephemeral=True),
-                    Set(paths.CONTROLLER_EPOCH, formats.encode_controller_epoch(number + 1), version),
-                ]
-            )
-        except Conflict:
-            continue
-        return Won(number + 1, version + 1)
+        found = Won(formats.decode_controller_epoch(epoch.data), epoch.stat.version)
+        if holder is not None and found == held:
+            return found
+        claim = Create(paths.CONTROLLER, formats.encode_controller(controller_id, now_ms), ephemeral=True)
+        won = await _claim(store, found, [claim] if holder is None else [])
+        if won is not None:
+            return won
+
+
+async def _claim(store: MetadataStore, found: Won, claim: Sequence[Create]) -> Won | None:
+    """Raise the epoch, together with `claim`; None if somebody was faster."""
+    won = Won(found.epoch + 1, found.version + 1)
+    data = formats.encode_controller_epoch(won.epoch)
+    try:
+        await store.multi([*claim, Set(paths.CONTROLLER_EPOCH, data, found.version)])
+    except Conflict:
+        return None
+    return won
 
 
 async def _create_epoch(store: MetadataStore) -> None:

@@ -256,7 +256,8 @@ class ControllerService:
         await controller_election.register_endpoint(self.store, self.endpoint)
         if self._office is None:
             await controller_election.refuse_foreign(self.store)
-        outcome = await controller_election.elect(self.store, self.config.controller_id, self.host.now_ms())
+        held = None if self._office is None else self._office.won
+        outcome = await controller_election.elect(self.store, self.config.controller_id, self.host.now_ms(), held)
         match outcome:
             case Standby(controller_id=other):
                 if self._office is not None:
@@ -267,6 +268,8 @@ class ControllerService:
 
     async def _take_office(self, won: Won) -> None:
         log.info("elected", controller=self.config.controller_id, epoch=won.epoch)
+        if self._office is not None:
+            self._office.channels.close()
         context = ControllerContext(self.endpoint, won.epoch, won.version)
         channels = BrokerChannels(
             self._nursery, self.network, self.host, self.config, self.endpoint, won.epoch, self._broker_answered

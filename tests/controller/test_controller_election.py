@@ -98,10 +98,17 @@ async def test_an_expired_session_makes_room(
 
 
 @pytest.mark.requirement("D1")
-async def test_an_office_of_our_own_session_is_ours(store: MemoryStore) -> None:
-    # KAFKA-13407: we were elected but never saw the answer.
+async def test_an_office_that_we_hold_is_held(store: MemoryStore) -> None:
     won = await elect(store, 1001, NOW_MS)
-    assert await elect(store, 1001, NOW_MS) == won
+    assert isinstance(won, Won)
+    assert await elect(store, 1001, NOW_MS, held=won) == won
+
+
+@pytest.mark.requirement("D1")
+async def test_an_office_of_our_own_session_is_ours_under_a_new_epoch(store: MemoryStore) -> None:
+    # KAFKA-13407: we were elected but never saw the answer. What we began then may still be under way.
+    await elect(store, 1001, NOW_MS)
+    assert await elect(store, 1001, NOW_MS) == Won(epoch=2, version=2)
 
 
 @pytest.mark.requirement("D1")
@@ -133,7 +140,7 @@ async def test_an_election_whose_answer_is_lost_is_won_after_all(
     with pytest.raises(ConnectionLost):
         await elect(store, 1001, NOW_MS)
     zookeeper.reconnect(store.session_id)
-    assert await elect(store, 1001, NOW_MS) == Won(epoch=1, version=1)
+    assert await elect(store, 1001, NOW_MS) == Won(epoch=2, version=2)
 
 
 @pytest.mark.requirement("D1")

@@ -67,7 +67,7 @@ async def test_a_lost_session_costs_the_office_and_a_standby_takes_it() -> None:
 
 
 @pytest.mark.requirement("E1")
-async def test_a_lost_connection_is_followed_by_a_reload_under_the_same_epoch() -> None:
+async def test_a_lost_connection_is_followed_by_a_reload_under_a_new_epoch() -> None:
     zookeeper = MemoryZooKeeper(Host().now_ms)
     async with trio.open_nursery() as nursery:
         service = await start(nursery, zookeeper, 1001)
@@ -75,7 +75,7 @@ async def test_a_lost_connection_is_followed_by_a_reload_under_the_same_epoch() 
         zookeeper.disconnect(service.store.session_id)
         zookeeper.reconnect(service.store.session_id)
         async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
-            assert (await admin.describe_cluster()).controller_epoch == 1
+            assert (await admin.describe_cluster()).controller_epoch == 2
         nursery.cancel_scope.cancel()
 
 
