@@ -1,0 +1,118 @@
+"""What waits for a broker is bounded by what exists, and leaves in few requests."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+import trio
+from attrs import evolve
+from structlog.testing import capture_logs
+from trio.testing import MockClock
+
+from controller.rounds import Publication, TellMetadata, TellStopReplica
+from tests.channels.controller_side import BROKER, ENDPOINT, know, lead, open_channels, registered, state, stop
+from tests.channels.scripted_broker import MemoryNetwork, ScriptedBroker, listen
+from transport.messages import (
+    LeaderAndIsrRequest,
+    StopReplicaPartition,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
+from transport.network import TcpNetwork
+
+PARTITIONS: Final = 100
+CHANGES: Final = 1_000_000
+BURST: Final = 20_000
+SLACK_BLOCKS: Final = BURST // 20
+"""A channel that kept one block of memory for each change of a single burst would use up twenty times as many."""
+
+
+def changes(first_epoch: int, count: int) -> Iterator[Publication]:
+    """Yield changes of all kinds in turn, with a state of its own for every four of them; epochs rise."""
+    for epoch in range(first_epoch, first_epoch + count // 4):
+        new = state(epoch % PARTITIONS, epoch)
+        yield from lead(new)
+        yield from know(new)
+        yield from stop(new)
+        yield TellMetadata(None, (), (evolve(ENDPOINT, port=epoch),))
+
+
+def blocks_in_use() -> int:
+    """Count the blocks of memory that Python's objects take."""
+    gc.collect()
+    return sys.getallocatedblocks()
+
+
+@pytest.mark.requirement("E2")
+async def test_a_million_changes_for_a_broker_that_cannot_be_reached_leave_memory_flat(
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,  # noqa: ARG001
+) -> None:
+    broker = ScriptedBroker()
+    network = MemoryNetwork(nursery)
+    near = open_channels(nursery, network)
+    near.channels.follow(registered(9091))
+    in_use = []
+    for first in range(0, CHANGES, BURST):
+        for publication in changes(first, BURST):
+            near.channels.publish((publication,))
+        with capture_logs():
+            await trio.sleep(2)  # it tries to connect
+        if first in {0, CHANGES - BURST}:
+            in_use.append(blocks_in_use())
+    assert len(network.attempts) >= CHANGES // BURST
+    assert in_use[1] - in_use[0] < SLACK_BLOCKS
+
+    network.brokers[9091] = broker.handle
+    await near.wait_for(5)
+    # What has been under way since the first burst, and then the newest of everything, in the order of the kinds.
+    _, alive, leading, knowing, stopping = broker.received
+    newest = CHANGES - BURST + BURST // 4 - 1
+    epochs = list(range(newest - PARTITIONS + 1, newest + 1))
+    assert isinstance(alive, UpdateMetadataRequest)
+    assert alive.live_brokers == (evolve(ENDPOINT, port=newest),)
+    assert isinstance(leading, LeaderAndIsrRequest)
+    assert sorted(item.state.leader_epoch for item in leading.partitions) == epochs
+    assert isinstance(knowing, UpdateMetadataRequest)
+    assert sorted(known.leader_epoch for known in knowing.partitions) == epochs
+    assert isinstance(stopping, StopReplicaRequest)
+    assert sorted(item.leader_epoch for item in stopping.partitions) == epochs
+
+
+def deletion(partition: int) -> Publication:
+    """Tell a broker to delete a replica."""
+    return TellStopReplica((BROKER,), StopReplicaPartition("orders", "id-1", partition, 1, delete=True))
+
+
+@pytest.mark.requirement("D10", "E2")
+async def test_three_thousand_changes_during_one_request_leave_in_two_of_each_kind_at_most(
+    nursery: trio.Nursery,
+) -> None:
+    let_go = trio.Event()
+    broker = ScriptedBroker(gates={0: let_go})
+    near = open_channels(nursery, TcpNetwork())
+    near.channels.follow(registered(await listen(nursery, broker)))
+    near.channels.publish(know(state(0)))
+    await broker.has_received(1)
+    for number in range(750):
+        # A recreated partition, one that is stopped, and who is alive: all that makes requests of a kind split.
+        near.channels.publish([deletion(number), *lead(state(number, 2)), *know(state(number, 2))])
+        near.channels.publish([*stop(state(1000 + number)), TellMetadata(None, (), (evolve(ENDPOINT, port=number),))])
+    let_go.set()
+    _, deleting, alive, leading, knowing, stopping = await near.wait_for(6)
+    assert isinstance(deleting, StopReplicaRequest)
+    assert [(item.partition, item.delete) for item in deleting.partitions] == [(n, True) for n in range(750)]
+    assert isinstance(alive, UpdateMetadataRequest)
+    assert (alive.live_brokers, alive.partitions) == ((evolve(ENDPOINT, port=749),), ())
+    assert isinstance(leading, LeaderAndIsrRequest)
+    assert [item.state for item in leading.partitions] == [state(n, 2) for n in range(750)]
+    assert isinstance(knowing, UpdateMetadataRequest)
+    assert (knowing.live_brokers, knowing.partitions) == (None, tuple(state(n, 2) for n in range(750)))
+    assert isinstance(stopping, StopReplicaRequest)
+    assert [item.partition for item in stopping.partitions] == list(range(1000, 1750))
+    assert broker.received == [request for request, _ in near.answers]
+    assert broker.connections == 1
