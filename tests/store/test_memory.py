@@ -112,6 +112,46 @@ async def test_a_session_that_expires_while_disconnected_learns_it_on_reconnecti
         assert store.session_id != old
 
 
+async def test_a_crashed_holder_leaves_its_ephemerals_until_its_session_expires(memory: MemoryZooKeeper) -> None:
+    heard: list[StoreEvent] = []
+    async with memory.session() as other:
+        async with memory.session() as store:
+            session_id = store.session_id
+            await store.multi([Create("/e", ephemeral=True)])
+            store.subscribe(heard.append)
+            memory.abandon(session_id)
+            with pytest.raises(ConnectionLost):
+                await store.read(["/e"])
+        assert await other.children(["/"]) == [["e"]]
+        await other.read(["/e"], watch=True)
+        events = Events(other)
+        memory.expire(session_id)
+
+        await events.expect(deleted("/e"))
+        assert heard == []
+        assert store.state is SessionState.CLOSED
+        with pytest.raises(KeyError):
+            memory.expire(session_id)
+
+
+@pytest.mark.parametrize("expired", [True, False])
+async def test_a_paused_holder_is_told_when_it_goes_on(memory: MemoryZooKeeper, *, expired: bool) -> None:
+    async with memory.session() as store, memory.session() as other:
+        events, session_id = Events(store), store.session_id
+        await store.multi([Create("/e", ephemeral=True)])
+        await store.read(["/e"], watch=True)
+        memory.abandon(session_id)
+        await other.multi([Set("/e", b"missed", 0)])
+        if expired:
+            memory.expire(session_id)
+        memory.reconnect(session_id)
+
+        await events.expect(*([EXPIRED, CONNECTED] if expired else [CONNECTED]))
+        assert await other.children(["/"]) == [[] if expired else ["e"]]
+        assert (store.session_id == session_id) is not expired
+    assert memory.tree.children("/") == []
+
+
 async def test_a_connection_that_breaks_on_the_commit_loses_the_answer_only(memory: MemoryZooKeeper) -> None:
     async with memory.session() as store, memory.session() as other:
         session_id = store.session_id

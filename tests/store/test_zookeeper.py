@@ -5,10 +5,9 @@ from __future__ import annotations
 import inspect
 import logging
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+import struct
+from contextlib import suppress
 from functools import partial
-from typing import TypeVar
 
 import pytest
 import trio
@@ -27,6 +26,7 @@ from tests.store.events import (
     created,
     deleted,
 )
+from tests.store.interrupted import interrupted
 from transport.store import (
     ConnectionLost,
     Create,
@@ -38,15 +38,10 @@ from transport.store import (
     Set,
     StoreEvent,
     StoreUnavailable,
-    ZooKeeperStore,
     open_zookeeper,
 )
-from transport.store.kazoo_session import MAX_IN_FLIGHT, KazooSession, Reply, Request
-from transport.store.requests import SetWatches
+from transport.store.kazoo_session import MAX_IN_FLIGHT, KazooSession
 from transport.store.zookeeper import parse_hosts
-
-T = TypeVar("T")
-
 
 # --- where to connect -------------------------------------------------------------------------------------------
 
@@ -92,6 +87,28 @@ async def test_a_server_that_does_not_answer_is_given_up(capfd: pytest.CaptureFi
         assert capfd.readouterr() == ("", "")
 
 
+async def test_a_zookeeper_older_than_3_6_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(partial(trio.serve_tcp, serve_like_3_5, 0, host="127.0.0.1"))
+        with pytest.raises(StoreUnavailable) as caught:
+            async with open_zookeeper(f"127.0.0.1:{listeners[0].socket.getsockname()[1]}/chroot"):
+                pass
+        nursery.cancel_scope.cancel()
+    assert str(caught.value) == "this ZooKeeper cannot read in bulk: version 3.6 or later is needed"
+    assert capfd.readouterr() == ("", "")
+
+
+async def serve_like_3_5(stream: trio.SocketStream) -> None:
+    """Open a session, and answer as ZooKeeper 3.5 does to a MultiRead: error -6 (unimplemented), and the end."""
+    request = await stream.receive_some()
+    if request:
+        password = bytes(16)
+        await stream.send_all(struct.pack("!iiiqi16sx", 37, 0, 18_000, 0x1000_0000, len(password), password))
+        request = await stream.receive_some()
+        (xid,) = struct.unpack_from("!i", request, 4)
+        await stream.send_all(struct.pack("!iiqi", 16, xid, 7, -6))
+
+
 async def test_one_of_the_servers_is_enough(zookeeper: str) -> None:
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
@@ -115,30 +132,6 @@ async def test_a_chroot_is_created_and_shut_in(chroot: str, zookeeper: str) -> N
 
 
 # --- watches ----------------------------------------------------------------------------------------------------
-
-
-class Interrupted(KazooSession):
-    """A session in which something happens between a read and the arming of its watches."""
-
-    interruption: Callable[[], Awaitable[object]] | None = None
-
-    async def send(self, request: Request[T]) -> Reply[T]:
-        if request.type == SetWatches.type and self.interruption is not None:
-            interruption, self.interruption = self.interruption, None
-            await interruption()
-        return await super().send(request)
-
-
-@asynccontextmanager
-async def interrupted(address: str) -> AsyncIterator[tuple[Interrupted, ZooKeeperStore]]:
-    servers, chroot = parse_hosts(address)
-    session = Interrupted(servers, 18_000)
-    async with open_zookeeper(address):
-        await session.connect(PATIENCE)
-        try:
-            yield session, ZooKeeperStore(session, chroot)
-        finally:
-            await session.close()
 
 
 async def test_a_change_between_read_and_arming_fires(chroot: str) -> None:

@@ -37,7 +37,7 @@ Found = Mapping[str, Znode | None]
 
 
 class Fenced(StoreError):
-    """The fence did not hold: somebody else has taken over, and nothing of this chunk took effect."""
+    """The fence did not hold: somebody else has taken over, and nothing that this chunk wrote stands."""
 
 
 @frozen

@@ -87,9 +87,12 @@ class MemoryZooKeeper:
         try:
             yield store
         finally:
-            self._end(store.session_id)
-            self._forget(store.session_id)
-            self._change(store, SessionState.CLOSED)
+            if store.abandoned:
+                store.change(SessionState.CLOSED)
+            else:
+                self._end(store.session_id)
+                self._forget(store.session_id)
+                self._change(store, SessionState.CLOSED)
 
     def disconnect(self, session_id: int) -> None:
         """Break a session's connection: its watches are lost, and requests raise ConnectionLost until `reconnect`."""
@@ -100,6 +103,7 @@ class MemoryZooKeeper:
     def reconnect(self, session_id: int) -> None:
         """Restore a session's connection, or begin a new session for its holder if it has expired."""
         store = self._sessions[session_id]
+        store.abandoned = False
         if session_id not in self._ended:
             self._change(store, SessionState.CONNECTED)
             return
@@ -115,10 +119,22 @@ class MemoryZooKeeper:
         """
         store = self._sessions[session_id]
         self._end(session_id)
-        if store.state is not SessionState.SUSPENDED:
+        if store.state is SessionState.CLOSED:
+            self._forget(session_id)
+        elif store.state is not SessionState.SUSPENDED:
             self._change(store, SessionState.EXPIRED)
             if reconnect:
                 self.reconnect(session_id)
+
+    def abandon(self, session_id: int) -> None:
+        """Leave a session without closing it, as a process does that crashes or is paused; its holder is not told.
+
+        Its ephemerals stay until `expire`, also after the end of its block. A holder that goes on gets ConnectionLost,
+        and `reconnect` tells it what became of the session.
+        """
+        store = self._sessions[session_id]
+        store.abandoned = True
+        store.change(SessionState.SUSPENDED)
 
     def commit(self, ops: Sequence[Op], session_id: int) -> Committed:
         """Do all of `ops` or nothing, in the name of a session, and deliver what its watches and others' saw."""
@@ -171,6 +187,7 @@ class MemoryStore:
         self.state = SessionState.SUSPENDED
         self.listeners = Listeners()
         self.watches = Watches()
+        self.abandoned = False
         self._zookeeper = zookeeper
         self._tree = zookeeper.tree
         self._changes = 0

@@ -1,0 +1,40 @@
+"""A ZooKeeper session in which something happens at the worst moment."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from tests.store.events import PATIENCE
+from transport.store import ZooKeeperStore, open_zookeeper
+from transport.store.kazoo_session import KazooSession, Reply, Request
+from transport.store.requests import SetWatches
+from transport.store.zookeeper import parse_hosts
+
+T = TypeVar("T")
+
+
+class Interrupted(KazooSession):
+    """A session in which something happens between a read and the arming of its watches."""
+
+    interruption: Callable[[], Awaitable[object]] | None = None
+
+    async def send(self, request: Request[T]) -> Reply[T]:
+        if request.type == SetWatches.type and self.interruption is not None:
+            interruption, self.interruption = self.interruption, None
+            await interruption()
+        return await super().send(request)
+
+
+@asynccontextmanager
+async def interrupted(address: str) -> AsyncIterator[tuple[Interrupted, ZooKeeperStore]]:
+    """Open a store and the session under it."""
+    servers, chroot = parse_hosts(address)
+    session = Interrupted(servers, 18_000)
+    async with open_zookeeper(address):
+        await session.connect(PATIENCE)
+        try:
+            yield session, ZooKeeperStore(session, chroot)
+        finally:
+            await session.close()
