@@ -77,7 +77,7 @@ def _open(payload: bytes, types: Sequence[type[int | str]]) -> list[Any]:
         parts = unpacker.read_array_header()
         header = [unpacker.unpack() for _ in types]
     except (msgpack.UnpackException, ValueError) as error:
-        raise CodecError(f"not an envelope: {error}") from None
+        raise CodecError(f"not an envelope: {type(error).__name__} {error}") from None
     if parts != len(types) + 1 or any(type(value) is not wanted for value, wanted in zip(header, types, strict=True)):
         raise CodecError("not an envelope: its parts are of other types or another number")
     return [*header, payload[unpacker.tell() :]]
