@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
@@ -13,7 +14,7 @@ import trio
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Api, ApiVersionsRequest, ApiVersionsResponse, Request
 from transport.network import Network
-from transport.wire.apis import API_BY_KEY, API_BY_REQUEST
+from transport.wire.apis import OURS, ApiTable
 from transport.wire.codec import decode, encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
 from transport.wire.errors import CodecError, ConnectionBroken, FrameError, RequestTimedOut, UnsupportedApi
@@ -33,11 +34,12 @@ class Connection:
     that nobody waits for, and so closes the connection.
     """
 
-    def __init__(self, stream: trio.abc.Stream, *, peer: str, client_id: str) -> None:
+    def __init__(self, stream: trio.abc.Stream, *, peer: str, client_id: str, apis: ApiTable = OURS) -> None:
         """Take over a stream; `peer` names the other end in errors. Call `negotiate` before anything else."""
         self._frames = FrameStream(stream)
         self._peer = peer
         self._client_id = client_id
+        self._apis = apis
         self._versions = _NEGOTIATION
         self._correlation_ids = count()
         self._turn = trio.Lock()
@@ -46,7 +48,7 @@ class Connection:
     async def negotiate(self) -> None:
         """Ask what the server speaks, and settle on the highest common version of each api."""
         offered = await self.call(ApiVersionsRequest())
-        self._versions = {**_NEGOTIATION, **_common_versions(offered)}
+        self._versions = {**_NEGOTIATION, **_common_versions(self._apis, offered)}
 
     async def call(self, request: Request[R], *, timeout: float = REQUEST_TIMEOUT_SECONDS) -> R:  # noqa: ASYNC109
         """Send a request and return its response; `timeout`, in seconds, includes the wait for the caller's turn.
@@ -54,7 +56,7 @@ class Connection:
         Raises ApiError if the server answers with one; UnsupportedApi, CodecError or FrameTooLarge if the request
         cannot be sent to this server at all; RequestTimedOut or ConnectionBroken if there is no answer.
         """
-        api = API_BY_REQUEST[type(request)]
+        api = self._apis.by_request[type(request)]
         version = self._versions.get(api.request)
         if version is None:
             raise UnsupportedApi(f"{self._peer} does not offer {api.name} in a version from {_version_range(api)}")
@@ -105,14 +107,21 @@ class Connection:
 
 @asynccontextmanager
 async def open_connection(
-    network: Network, host: str, port: int, *, client_id: str, connect_timeout: float = REQUEST_TIMEOUT_SECONDS
+    network: Network,
+    host: str,
+    port: int,
+    *,
+    client_id: str,
+    connect_timeout: float = REQUEST_TIMEOUT_SECONDS,
+    own_apis: Iterable[Api] = (),
 ) -> AsyncIterator[Connection]:
     """Connect, negotiate versions, and close at the end of the body, whose exceptions pass through as they are.
 
-    `connect_timeout`, in seconds, is for both steps. Raises ConnectionBroken if either fails.
+    `connect_timeout`, in seconds, is for both steps; `own_apis` is what a service speaks besides ours. Raises
+    ConnectionBroken if either step fails.
     """
-    peer = f"{host}:{port}"
-    connection = await _connect(network, host, port, peer, client_id, connect_timeout)
+    make = partial(Connection, peer=f"{host}:{port}", client_id=client_id, apis=ApiTable.of(own_apis))
+    connection = await _connect(network, host, port, make, connect_timeout)
     try:
         yield connection
     finally:
@@ -120,11 +129,12 @@ async def open_connection(
 
 
 async def _connect(
-    network: Network, host: str, port: int, peer: str, client_id: str, connect_timeout: float
+    network: Network, host: str, port: int, make: Callable[[trio.abc.Stream], Connection], connect_timeout: float
 ) -> Connection:
+    peer = f"{host}:{port}"
     try:
         with trio.fail_after(connect_timeout):
-            connection = Connection(await network.connect(host, port), peer=peer, client_id=client_id)
+            connection = make(await network.connect(host, port))
             try:
                 await connection.negotiate()
             except BaseException:
@@ -139,10 +149,10 @@ async def _connect(
     return connection
 
 
-def _common_versions(offered: ApiVersionsResponse) -> dict[type[Request[Any]], int]:
+def _common_versions(apis: ApiTable, offered: ApiVersionsResponse) -> dict[type[Request[Any]], int]:
     versions: dict[type[Request[Any]], int] = {}
     for theirs in offered.apis:
-        ours = API_BY_KEY.get(theirs.api_key)
+        ours = apis.by_key.get(theirs.api_key)
         if ours is not None and max(ours.min_version, theirs.min_version) <= (
             highest := min(ours.max_version, theirs.max_version)
         ):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -10,9 +10,9 @@ import structlog
 import trio
 
 from transport.errors import ApiError, ErrorCode
-from transport.messages import APIS, Api, ApiVersion, ApiVersionsRequest, ApiVersionsResponse, Request
+from transport.messages import Api, ApiVersion, ApiVersionsRequest, ApiVersionsResponse, Request
 from transport.network import Network
-from transport.wire.apis import API_BY_KEY
+from transport.wire.apis import OURS, ApiTable
 from transport.wire.codec import decode, encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
 from transport.wire.errors import CodecError, FrameError, FrameTooLarge
@@ -24,6 +24,8 @@ Handler = Callable[[Any], Awaitable[object]]
 
 Handlers = Mapping[type[Request[Any]], Handler]
 
+_Offers = Mapping[int, tuple[Api, Handler]]
+
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
@@ -33,38 +35,43 @@ async def serve(
     host: str,
     port: int,
     *,
+    own_apis: Iterable[Api] = (),
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Answer requests at an address until cancelled; reports the real port as started.
 
     Every request gets one answer: what its handler returns, the ApiError it raises, UNKNOWN_SERVER_ERROR for any other
     Exception of it (logged with the api's name), INVALID_REQUEST for a body that is not the message it should be, or
-    UNSUPPORTED_VERSION for an api or version that has no handler. ApiVersions needs none. Raises OSError if the address
-    cannot be listened on.
+    UNSUPPORTED_VERSION for an api or version that has no handler. ApiVersions needs none. The rows of `own_apis` are
+    served beside ours. Raises OSError if the address cannot be listened on; ValueError for a handler without an api.
     """
-    await network.serve(partial(serve_stream, handlers=handlers), host, port, task_status=task_status)
+    apis = ApiTable.of(own_apis)
+    if missing := sorted(request.__name__ for request in handlers if request not in apis.by_request):
+        raise ValueError(f"no api has the request {missing[0]}: give it a row in own_apis")
+    await network.serve(partial(serve_stream, handlers=handlers, apis=apis), host, port, task_status=task_status)
 
 
-async def serve_stream(stream: trio.abc.Stream, handlers: Handlers, *, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
+async def serve_stream(
+    stream: trio.abc.Stream, handlers: Handlers, *, apis: ApiTable = OURS, max_frame_bytes: int = MAX_FRAME_BYTES
+) -> None:
     """Answer the requests of one connection until the peer ends it or sends what is no request.
 
     A peer that goes away while its request is handled is noticed when the answer is written, so the handler finishes.
     """
     frames = FrameStream(stream, max_frame_bytes)
-    answering: Handlers = {**handlers, ApiVersionsRequest: partial(_api_versions, handlers)}
+    offers = _offers(handlers, apis)
     try:
         while (payload := await frames.receive()) is not None:
-            await frames.send(await _respond(answering, RequestEnvelope.unpack(payload), max_frame_bytes))
+            await frames.send(await _respond(offers, RequestEnvelope.unpack(payload), max_frame_bytes))
     except (CodecError, FrameError) as error:
         _log.warning("connection closed: the peer sent what is no request", reason=str(error))
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         return  # the peer is gone
 
 
-async def _respond(handlers: Handlers, request: RequestEnvelope, max_frame_bytes: int) -> bytes:
+async def _respond(offers: _Offers, request: RequestEnvelope, max_frame_bytes: int) -> bytes:
     try:
-        api = _find_api(handlers, request)
-        body = await _handle(api, handlers[api.request], request)
+        body = await _handle(*_find_offer(offers, request), request)
         return frame(ResponseEnvelope(request.correlation_id, ErrorCode.NONE, body).pack(), max_frame_bytes)
     except ApiError as error:
         code, message = error.code, error.message
@@ -73,16 +80,17 @@ async def _respond(handlers: Handlers, request: RequestEnvelope, max_frame_bytes
     return frame(ResponseEnvelope(request.correlation_id, code, encode(message)).pack())
 
 
-def _find_api(handlers: Handlers, request: RequestEnvelope) -> Api:
-    api = API_BY_KEY.get(request.api_key)
-    if api is None or api.request not in handlers:
+def _find_offer(offers: _Offers, request: RequestEnvelope) -> tuple[Api, Handler]:
+    offer = offers.get(request.api_key)
+    if offer is None:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"There is no api with key {request.api_key} here.")
+    api, _ = offer
     if not api.min_version <= request.api_version <= api.max_version:
         raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION,
             f"{api.name} is spoken here in versions {api.min_version} to {api.max_version}, not {request.api_version}.",
         )
-    return api
+    return offer
 
 
 async def _handle(api: Api, handler: Handler, request: RequestEnvelope) -> bytes:
@@ -105,6 +113,13 @@ def _encode_response(api: Api, response: object) -> bytes:
     return encode(response)
 
 
-async def _api_versions(handlers: Handlers, _: ApiVersionsRequest) -> ApiVersionsResponse:
-    offered = [api for api in APIS if api.request in handlers or api.request is ApiVersionsRequest]
-    return ApiVersionsResponse(tuple(ApiVersion(api.key, api.min_version, api.max_version) for api in offered))
+def _offers(handlers: Handlers, apis: ApiTable) -> _Offers:
+    """Return what is spoken here by api key: ApiVersions, and what has a handler."""
+    offered = [api for api in apis.by_key.values() if api.request in handlers or api.request is ApiVersionsRequest]
+    versions = ApiVersionsResponse(tuple(ApiVersion(api.key, api.min_version, api.max_version) for api in offered))
+
+    async def api_versions(_: ApiVersionsRequest) -> ApiVersionsResponse:
+        return versions
+
+    answering: Handlers = {**handlers, ApiVersionsRequest: api_versions}
+    return {api.key: (api, answering[api.request]) for api in offered}
