@@ -7,13 +7,20 @@ from typing import Final
 
 import structlog
 import trio
+from attrs import evolve
 
 from actors import Backoff
 from broker.metadata_cache import MetadataCache
 from broker.registration import Registration
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
-from transport.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResult, BrokerEndpoint
+from transport.messages import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResult,
+    BrokerEndpoint,
+    PartitionState,
+)
 from transport.network import Network
 from transport.store.controllers import find_controller
 from transport.store.formats import UndecodableZnode
@@ -62,6 +69,23 @@ class ControllerLink:
                         raise
                     self._give_up_on(endpoint, str(error))
             await trio.sleep(backoff.next())
+
+    async def alter_isr(self, state: PartitionState, isr: Sequence[int]) -> PartitionState | None:
+        """Ask the controller for another ISR of one partition that this broker leads; tries until answered.
+
+        Returns the state that is in force then, or None if it was refused: the controller knows a newer state, which
+        it will tell, or the ISR cannot be.
+        """
+        names = (state.topic, state.topic_id, state.partition)
+        item = AlterPartitionItem(*names, state.leader_epoch, tuple(isr), state.partition_epoch)
+        try:
+            [result] = await self.alter_partition([item])
+        except ApiError as error:
+            _log.info("an ISR was refused", partition=f"{state.topic}-{state.partition}", reason=str(error))
+            return None
+        if result.error is not ErrorCode.NONE:
+            return None
+        return evolve(state, isr=result.isr, partition_epoch=result.partition_epoch)
 
     async def _ask(
         self, endpoint: BrokerEndpoint, items: Sequence[AlterPartitionItem]

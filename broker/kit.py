@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 import trio
 from attrs import define
@@ -15,11 +17,15 @@ from broker.meta_properties import load_storage_id
 from broker.metadata_cache import MetadataCache
 from broker.registration import Registration
 from broker.service import Service
+from transport.errors import ApiError
 from transport.host import Host
+from transport.messages import Api, Request
 from transport.network import Network
 from transport.store import paths
 from transport.store.protocol import MetadataStore, ensure_paths
-from transport.wire import serve
+from transport.wire import WireError, open_connection, serve
+
+R = TypeVar("R")
 
 
 @define(eq=False)
@@ -35,6 +41,7 @@ class BrokerHandle:
     """Lives as long as the broker; for the service's background tasks."""
 
     _registration: Registration
+    _own_apis: Sequence[Api] = ()
     port: int = 0
     """Where the broker listens; 0 until it does."""
 
@@ -48,6 +55,32 @@ class BrokerHandle:
         """The czxid of the broker's registration, -1 until it is registered. A new session changes it."""
         return self._registration.epoch
 
+    async def ask_all(
+        self,
+        broker_ids: Iterable[int],
+        request: Request[R],
+        *,
+        timeout: float,  # noqa: ASYNC109  as everywhere on the wire
+    ) -> dict[int, R]:
+        """Ask brokers at the same time, each on a connection of its own, and return the answers by broker.
+
+        Who is not alive, answers with an error, or does not answer within `timeout`, in seconds, is left out.
+        """
+        answers: dict[int, R] = {}
+        async with trio.open_nursery() as nursery:
+            for broker_id in broker_ids:
+                nursery.start_soon(self._ask, broker_id, request, answers, timeout)
+        return dict(sorted(answers.items()))
+
+    async def _ask(self, broker_id: int, request: Request[R], answers: dict[int, R], seconds: float) -> None:
+        endpoint = self.metadata.broker(broker_id)
+        if endpoint is None:
+            return
+        opening = partial(open_connection, client_id=f"broker-{self.broker_id}", own_apis=self._own_apis)
+        with trio.move_on_after(seconds), suppress(ApiError, WireError):
+            async with opening(self.network, endpoint.host, endpoint.port) as connection:
+                answers[broker_id] = await connection.call(request)
+
 
 async def run_broker(
     config: BrokerConfig,
@@ -56,13 +89,15 @@ async def run_broker(
     store: MetadataStore,
     network: Network,
     host: Host,
+    own_apis: Sequence[Api] = (),
     task_status: trio.TaskStatus[BrokerHandle] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Run a broker until cancelled: serve, register, and obey the controller through the service.
 
-    Started when registered. The registration ends with the session of `store`, which is the caller's to close.
-    Raises WrongLogDir; in an exception group BrokerIdInUse, OSError if the address cannot be listened on, and
-    whatever the service's background tasks raise.
+    `own_apis` are the rows of what the service's handlers answer besides our apis; who asks passes them to
+    `open_connection`. Started when registered. The registration ends with the session of `store`, which is the
+    caller's to close. Raises WrongLogDir, ValueError for own apis that clash with ours; in an exception group
+    BrokerIdInUse, OSError if the address cannot be listened on, and whatever the service's background tasks raise.
     """
     storage_id = load_storage_id(config.log_dir, config.broker_id, host.new_id)
     await ensure_paths(store, paths.PERSISTENT)
@@ -70,10 +105,11 @@ async def run_broker(
     registration = Registration(store, host, config, storage_id)
     link = ControllerLink(store, network, host, metadata, registration)
     async with trio.open_nursery() as nursery:
-        handle = BrokerHandle(config, metadata, link, network, host, nursery, registration)
+        handle = BrokerHandle(config, metadata, link, network, host, nursery, registration, own_apis)
         service = make_service(handle)
         handlers = {**ControllerRequests(service, metadata, registration).handlers(), **service.handlers()}
-        handle.port = await nursery.start(partial(serve, network, handlers, config.host, config.port))
+        serving = partial(serve, network, handlers, config.host, config.port, own_apis=own_apis)
+        handle.port = await nursery.start(serving)
         await registration.register(handle.port)
         task_status.started(handle)
         await registration.keep()

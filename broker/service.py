@@ -42,4 +42,4 @@ class Service(Protocol):
         """Look at the cluster's metadata, which has changed; it may be kept and read at any time."""
 
     def handlers(self) -> Handlers:
-        """Return the handlers of the service's own apis."""
+        """Return the handlers of the service's own apis, whose rows `run_broker` takes as `own_apis`."""
