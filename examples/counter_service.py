@@ -1,0 +1,99 @@
+"""Replicated counters on the broker kit: no disk, no way out of the ISR for a slow follower, retries count again."""
+
+from __future__ import annotations
+
+import trio
+from attrs import Factory, define, frozen
+
+from broker.kit import BrokerHandle
+from broker.service import Service
+from transport.errors import ApiError, ErrorCode
+from transport.messages import Api, PartitionState, Request, StopReplicaPartition
+from transport.wire import Handlers
+
+
+@frozen
+class Add(Request[int]):
+    """Add to a counter, 0 to read it; answered with what the whole ISR holds."""
+
+    topic_id: str
+    counter: str
+    amount: int
+
+
+@frozen
+class Put(Request[bool]):
+    """The leader's counters after so many changes; answered with whether they were taken."""
+
+    topic_id: str
+    version: tuple[int, int]
+    counters: tuple[tuple[str, int], ...]
+
+
+APIS = (Api(10_000, "Add", Add, int), Api(10_001, "Put", Put, bool))
+
+
+@define(eq=False)
+class Replica:
+    """The counters of a topic's one partition. A version is a leader epoch and a number of changes."""
+
+    state: PartitionState
+    version: tuple[int, int] = (0, 0)
+    counters: dict[str, int] = Factory(dict)
+    committed: tuple[int, int] = (0, 0)
+
+
+class CounterService(Service):
+    """The replicas of one broker, by topic id."""
+
+    def __init__(self, handle: BrokerHandle) -> None:
+        self._handle, self._me = handle, handle.broker_id
+        self._replicas: dict[str, Replica] = {}
+        handle.nursery.start_soon(self._replicate)
+
+    def handlers(self) -> Handlers:
+        return {Add: self.add, Put: self.put}
+
+    async def become_leader(self, state: PartitionState, *, is_new: bool) -> None:  # noqa: ARG002
+        self._replicas.setdefault(state.topic_id, Replica(state)).state = state
+
+    become_follower = become_leader
+
+    async def stop_replica(self, partition: StopReplicaPartition) -> None:
+        self._replicas.pop(partition.topic_id, None)
+
+    async def add(self, request: Add) -> int:
+        replica, name = self._replicas.get(request.topic_id), request.counter
+        if replica is None or replica.state.leader != self._me:
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "nothing was added: ask the leader")
+        total = replica.counters[name] = replica.counters.get(name, 0) + request.amount
+        version = replica.version = (replica.state.leader_epoch, replica.version[1] + 1)
+        while replica.committed < version:
+            await trio.sleep(0.01)
+            if self._replicas.get(request.topic_id) is not replica or replica.state.leader != self._me:
+                raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "the leader changed: it may be added or not")
+        return total
+
+    async def put(self, request: Put) -> bool:
+        replica = self._replicas.get(request.topic_id)
+        if replica is None or request.version[0] != replica.state.leader_epoch or request.version < replica.version:
+            return False
+        self._replicas[request.topic_id] = Replica(replica.state, request.version, dict(request.counters))
+        return True
+
+    async def _replicate(self) -> None:
+        while True:
+            for replica in [r for r in self._replicas.values() if r.state.leader == self._me]:
+                await self._spread(replica, replica.state)
+            await trio.sleep(0.01)
+
+    async def _spread(self, replica: Replica, state: PartitionState) -> None:
+        # Nothing is committed while a follower is about to join: it might be elected without it.
+        put = Put(state.topic_id, (state.leader_epoch, replica.version[1]), tuple(replica.counters.items()))
+        answers = await self._handle.ask_all({*state.replicas, *state.isr} - {self._me}, put, timeout=1)
+        holders = tuple(follower for follower, taken in answers.items() if taken)
+        if joining := tuple(follower for follower in holders if follower not in state.isr):
+            granted = await self._handle.link.alter_isr(state, state.isr + joining)
+            replica.state = granted if granted and replica.state is state else replica.state
+        elif replica.state is state and {*state.isr} <= {self._me, *holders}:
+            replica.committed = put.version
