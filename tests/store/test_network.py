@@ -144,16 +144,19 @@ async def test_who_cannot_reach_the_server_for_a_session_timeout_takes_the_sessi
 
 
 async def test_who_comes_back_in_time_keeps_the_session(relay: TcpRelay, chroot: str, zookeeper: str) -> None:
-    async with tcp_relay(port_of(zookeeper)) as later:
-        async with behind(relay, chroot, SHORT_MS) as store, behind(later, chroot, SHORT_MS) as witness:
-            old, events, time_is_up = store.session_id, Events(store), Events(witness)
-            for _ in range(3):
-                relay.cut()
-                await events.expect(SUSPENDED, CONNECTED)
-            later.serves = 0
-            later.cut()
-            await time_is_up.expect(SUSPENDED, EXPIRED)
-            assert (store.state, store.session_id) == (SessionState.CONNECTED, old)
+    async with (
+        tcp_relay(port_of(zookeeper)) as later,
+        behind(relay, chroot, SHORT_MS) as store,
+        behind(later, chroot, SHORT_MS) as witness,
+    ):
+        old, events, time_is_up = store.session_id, Events(store), Events(witness)
+        for _ in range(3):
+            relay.cut()
+            await events.expect(SUSPENDED, CONNECTED)
+        later.serves = 0
+        later.cut()
+        await time_is_up.expect(SUSPENDED, EXPIRED)
+        assert (store.state, store.session_id) == (SessionState.CONNECTED, old)
 
 
 async def test_a_session_that_is_ended_elsewhere_expires_and_a_new_one_begins(
