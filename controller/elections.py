@@ -96,12 +96,13 @@ def next_epoch(
 def without_replicas(current: LeaderAndIsr, gone: Iterable[int], controller_epoch: int) -> LeaderAndIsr | None:
     """Take replicas out of the ISR; None if none of them is in it or leads.
 
-    A leader that goes leaves the partition without one (-1). The last member of an ISR is never taken out (KAFKA-5083).
+    A leader that goes leaves the partition without one (-1). An ISR never becomes empty (KAFKA-5083): if all its members
+    go at once all stay in it, for each of them has every committed record.
     """
     leaving = frozenset(gone)
     if leaving.isdisjoint({*current.isr, current.leader}):
         return None
-    isr = tuple(r for r in current.isr if r not in leaving) or current.isr[:1]
+    isr = tuple(r for r in current.isr if r not in leaving) or current.isr
     leader = NO_LEADER if current.leader in leaving else current.leader
     if (leader, isr) == (current.leader, current.isr):
         return None

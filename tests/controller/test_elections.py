@@ -137,4 +137,4 @@ def test_an_isr_never_becomes_empty_and_its_leader_is_in_it(
     if left is not None:
         assert left.isr
         assert left.leader == NO_LEADER or left.leader in left.isr
-        assert len(left.isr) == 1 or set(left.isr).isdisjoint(gone)
+        assert left.isr == isr or set(left.isr).isdisjoint(gone)
