@@ -45,9 +45,9 @@ class Connection:
         self._turn = trio.Lock()
         self._is_broken = False
 
-    async def negotiate(self) -> None:
-        """Ask what the server speaks, and settle on the highest common version of each api."""
-        offered = await self.call(ApiVersionsRequest())
+    async def negotiate(self, *, timeout: float = REQUEST_TIMEOUT_SECONDS) -> None:  # noqa: ASYNC109
+        """Ask what the server speaks, and settle on the highest common version of each api; raises as `call` does."""
+        offered = await self.call(ApiVersionsRequest(), timeout=timeout)
         self._versions = {**_NEGOTIATION, **_common_versions(self._apis, offered)}
 
     async def call(self, request: Request[R], *, timeout: float = REQUEST_TIMEOUT_SECONDS) -> R:  # noqa: ASYNC109
@@ -136,7 +136,7 @@ async def _connect(
         with trio.fail_after(connect_timeout):
             connection = make(await network.connect(host, port))
             try:
-                await connection.negotiate()
+                await connection.negotiate(timeout=connect_timeout)
             except BaseException:
                 await connection.close()
                 raise
