@@ -49,7 +49,9 @@ class ControllerSide:
         return [request for request, _ in self.answers]
 
 
-def open_channels(nursery: trio.Nursery, network: Network, *, request_timeout_ms: int = 30_000) -> ControllerSide:
+def open_channels(
+    nursery: trio.Nursery, network: Network, *, request_timeout_ms: int = 30_000, connect_timeout_ms: int = 30_000
+) -> ControllerSide:
     """Make a controller's channels over a network."""
     arrive, arrivals = trio.open_memory_channel[Answer](1_000)
     answers: list[Answer] = []
@@ -58,7 +60,9 @@ def open_channels(nursery: trio.Nursery, network: Network, *, request_timeout_ms
         answers.append((request, response))
         arrive.send_nowait((request, response))
 
-    config = ControllerConfig(ENDPOINT.id, request_timeout_ms=request_timeout_ms)
+    config = ControllerConfig(
+        ENDPOINT.id, request_timeout_ms=request_timeout_ms, controller_socket_timeout_ms=connect_timeout_ms
+    )
     host = Host(lambda: 0, random.Random(1))
     channels = BrokerChannels(nursery, network, host, config, ENDPOINT, CONTROLLER_EPOCH, on_response)
     return ControllerSide(channels, arrivals, answers)

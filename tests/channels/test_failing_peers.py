@@ -24,7 +24,7 @@ FAILURES = [
     Act.CLOSE_WITHIN_THE_ANSWER,
 ]
 FIRST, AGAIN, OTHER = state(0), state(0, leader_epoch=1), state(1)
-TIMEOUT_SECONDS = 30
+TIMEOUT_SECONDS = 40
 
 
 @pytest.mark.requirement("E2")
@@ -94,7 +94,7 @@ async def test_a_peer_that_accepts_and_says_nothing_is_given_up_in_time_and_trie
             pass
 
     network = MemoryNetwork(nursery, {9091: begin_silent})
-    near = open_channels(nursery, network)
+    near = open_channels(nursery, network, connect_timeout_ms=1000 * TIMEOUT_SECONDS)
     near.channels.follow(registered(9091))
     near.channels.publish(lead(FIRST))
     assert await near.wait_for(1) == [leader_and_isr(FIRST)]
