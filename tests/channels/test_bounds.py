@@ -32,13 +32,19 @@ SLACK_BLOCKS: Final = BURST // 20
 
 
 def changes(first_epoch: int, count: int) -> Iterator[Publication]:
-    """Yield changes of all kinds in turn, with a state of its own for every four of them; epochs rise."""
-    for epoch in range(first_epoch, first_epoch + count // 4):
+    """Yield changes of all kinds in turn, with a state of its own for every five of them; epochs rise."""
+    for epoch in range(first_epoch, first_epoch + count // 5):
         new = state(epoch % PARTITIONS, epoch)
+        yield deletion(new.partition)
         yield from lead(new)
         yield from know(new)
-        yield from stop(new)
+        yield from stop(evolve(new, partition=PARTITIONS + new.partition))  # a partition that is only ever stopped
         yield TellMetadata(None, (), (evolve(ENDPOINT, port=epoch),))
+
+
+def deletion(partition: int) -> Publication:
+    """Tell a broker to delete a replica."""
+    return TellStopReplica((BROKER,), StopReplicaPartition("orders", "id-1", partition, 1, delete=True))
 
 
 def blocks_in_use() -> int:
@@ -68,11 +74,13 @@ async def test_a_million_changes_for_a_broker_that_cannot_be_reached_leave_memor
     assert in_use[1] - in_use[0] < SLACK_BLOCKS
 
     network.brokers[9091] = broker.handle
-    await near.wait_for(5)
+    await near.wait_for(6)
     # What has been under way since the first burst, and then the newest of everything, in the order of the kinds.
-    _, alive, leading, knowing, stopping = broker.received
-    newest = CHANGES - BURST + BURST // 4 - 1
+    _, deleting, alive, leading, knowing, stopping = broker.received
+    newest = CHANGES - BURST + BURST // 5 - 1
     epochs = list(range(newest - PARTITIONS + 1, newest + 1))
+    assert isinstance(deleting, StopReplicaRequest)
+    assert sorted(item.partition for item in deleting.partitions) == list(range(PARTITIONS))
     assert isinstance(alive, UpdateMetadataRequest)
     assert alive.live_brokers == (evolve(ENDPOINT, port=newest),)
     assert isinstance(leading, LeaderAndIsrRequest)
@@ -81,11 +89,6 @@ async def test_a_million_changes_for_a_broker_that_cannot_be_reached_leave_memor
     assert sorted(known.leader_epoch for known in knowing.partitions) == epochs
     assert isinstance(stopping, StopReplicaRequest)
     assert sorted(item.leader_epoch for item in stopping.partitions) == epochs
-
-
-def deletion(partition: int) -> Publication:
-    """Tell a broker to delete a replica."""
-    return TellStopReplica((BROKER,), StopReplicaPartition("orders", "id-1", partition, 1, delete=True))
 
 
 @pytest.mark.requirement("D10", "E2")
