@@ -96,8 +96,8 @@ def next_epoch(
 def without_replicas(current: LeaderAndIsr, gone: Iterable[int], controller_epoch: int) -> LeaderAndIsr | None:
     """Take replicas out of the ISR; None if none of them is in it or leads.
 
-    A leader that goes leaves the partition without one (-1). An ISR never becomes empty (KAFKA-5083): if all its members
-    go at once all stay in it, for each of them has every committed record.
+    A leader that goes leaves the partition without one (-1). An ISR never becomes empty (KAFKA-5083): if all its
+    members go at once all stay in it, for each of them has every committed record.
     """
     leaving = frozenset(gone)
     if leaving.isdisjoint({*current.isr, current.leader}):
