@@ -13,14 +13,23 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from controller.asyncio_host import run_asyncio
     from controller.config import ControllerConfig
-    from controller.embedding import run
+    from controller.embedding import ControllerIdInUse, run
     from controller.observer import CommittedRound, Observer, PublishedRound
 
-__all__ = ["CommittedRound", "ControllerConfig", "Observer", "PublishedRound", "run", "run_asyncio"]
+__all__ = [
+    "CommittedRound",
+    "ControllerConfig",
+    "ControllerIdInUse",
+    "Observer",
+    "PublishedRound",
+    "run",
+    "run_asyncio",
+]
 
 _HOMES = {
     "CommittedRound": "controller.observer",
     "ControllerConfig": "controller.config",
+    "ControllerIdInUse": "controller.embedding",
     "Observer": "controller.observer",
     "PublishedRound": "controller.observer",
     "run": "controller.embedding",

@@ -19,6 +19,11 @@ from transport.store import paths
 from transport.store.protocol import MetadataStore, ensure_paths
 from transport.store.zookeeper import open_zookeeper
 
+
+class ControllerIdInUse(Exception):
+    """A live broker has the id that a controller was given; the message is one line with the cure."""
+
+
 OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
 """Opens a session with a metadata store."""
 
@@ -38,8 +43,8 @@ async def run(
     takes events. `observer` sees each commit and each publish. Its session with the metadata store is its own: with
     ZooKeeper at `config.zookeeper_connect`, or what `open_store` opens (`MemoryZooKeeper(...).session`, say).
 
-    Raises StoreUnavailable if ZooKeeper cannot be reached, ForeignCluster if another kind of cluster lives there; in an
-    exception group OSError if the address is in use.
+    Raises StoreUnavailable if ZooKeeper cannot be reached, ForeignCluster if another kind of cluster lives there,
+    ControllerIdInUse if a live broker has the id; in an exception group OSError if the address is in use.
     """
     trace = CommitTrace(config.controller_id)
     observers = Observers((trace,) if observer is None else (trace, observer))
@@ -48,5 +53,9 @@ async def run(
     async with open_store() as store:
         await refuse_foreign(store)
         await ensure_paths(store, paths.PERSISTENT)
+        [broker] = await store.read([paths.broker(config.controller_id)])
+        if broker is not None:
+            id_ = config.controller_id
+            raise ControllerIdInUse(f"id {id_} is that of a live broker: a controller needs one that no broker has")
         service = ControllerService(config, store, network or TcpNetwork(), host or Host(), observers, trace)
         await service.run(task_status=task_status)
