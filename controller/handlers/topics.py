@@ -153,6 +153,9 @@ def fault(context: ControllerContext, topic: NewTopic) -> TopicError | None:
         return TopicError(name, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
     if name in context.topics:
         return TopicError(name, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
+    if not live:
+        text = "no broker is alive: start one with `klamm broker run --id 1`"
+        return TopicError(name, ErrorCode.BROKER_NOT_AVAILABLE, text)
     if topic.assignments:
         return _assignment_fault(topic, live)
     if topic.partitions < 1:
