@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import click
 import trio
@@ -12,6 +14,8 @@ from controller.cli.cluster import DEFAULT_BOOTSTRAP
 from controller.cli.running import parse_addresses, run
 from transport.host import Host
 from transport.network import TcpNetwork
+
+T = TypeVar("T")
 
 BATCH = 100
 
@@ -61,7 +65,17 @@ def produce(topic: str, partition: int, acks: str, bootstrap_server: str, timeou
                 sent += len(lines)
             return sent
 
-    click.echo(f"{run(work, GaveUp)} records acknowledged", err=True)
+    click.echo(f"{_run(work)} records acknowledged", err=True)
+
+
+def _run(work: Callable[[], Awaitable[T]]) -> T:
+    async def with_cure() -> T:
+        try:
+            return await work()
+        except GaveUp as error:
+            raise click.ClickException(f"{error}: see `klamm topic list` and `klamm broker list`") from None
+
+    return run(with_cure)
 
 
 def _read_lines() -> list[bytes]:
@@ -92,4 +106,4 @@ def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstra
                 for value in await consumer.read_all(topic, partition, from_offset, give_up_after=timeout):
                     click.echo(value)
 
-    run(work, GaveUp)
+    _run(work)

@@ -44,10 +44,17 @@ def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
         if isinstance(cause, KeyboardInterrupt):
             sys.exit(INTERRUPTED)
         if isinstance(cause, _CAUSED_BY_USERS + expected):
-            raise click.ClickException(str(cause)) from error
+            raise click.ClickException(_line(cause)) from error
         if isinstance(cause, click.ClickException):
             raise cause from None
         raise
+
+
+def _line(error: Exception) -> str:
+    """Return what to print of an error; of the system's errors the text and the file, without their number."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
 def _only_leaf(error: BaseException) -> BaseException:

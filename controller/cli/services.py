@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import socket
+import tempfile
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -26,6 +28,8 @@ from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import development_zookeeper
 
 FIRST_BROKER_PORT = 9091
+PORT = click.IntRange(0, 65_535)
+BROKER_ID = click.IntRange(min=0)
 
 
 def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
@@ -59,9 +63,9 @@ def controller() -> None:
 
 
 @controller.command(name="run")
-@click.option("--id", "controller_id", type=int, required=True, help="Unlike every broker's id.")
+@click.option("--id", "controller_id", type=BROKER_ID, required=True, help="Unlike every broker's id.")
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", default=0, show_default="any free one")
+@click.option("--port", type=PORT, default=0, show_default="any free one")
 @zookeeper_option
 @session_option
 def run_controller(controller_id: int, host: str, port: int, zookeeper: str, session_timeout: int) -> None:
@@ -75,11 +79,11 @@ def run_controller(controller_id: int, host: str, port: int, zookeeper: str, ses
             service = await nursery.start(klamm.run, config)
             click.echo(f"controller {controller_id} listens on {service.endpoint.host}:{service.endpoint.port}")
 
-    _serve(work, host, port)
+    _serve(work, host, port, klamm.ControllerIdInUse)
 
 
 def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected: type[Exception]) -> None:
-    """Run a service; say in one line that its address is in use."""
+    """Run a service; say in one line that its address is in use, or cannot be used."""
 
     async def listening() -> None:
         try:
@@ -88,9 +92,21 @@ def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected:
             in_use = [error for error in _leaves(group) if error.errno == errno.EADDRINUSE]
             if in_use:
                 raise click.ClickException(f"port {port} of {host} is in use: name another with --port") from None
+            if any(isinstance(e, socket.gaierror) or e.errno == errno.EADDRNOTAVAIL for e in _leaves(group)):
+                raise click.ClickException(f"{host} is no address of this machine: name one with --host") from None
             raise
 
     run(listening, *expected)
+
+
+def _require_directory(path: Path, option: str) -> None:
+    """Make a directory for data, or say in one line why it cannot be used."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise click.ClickException(f"cannot write in {path} ({error.strerror}): name another with {option}") from None
 
 
 def _leaves(group: BaseExceptionGroup[OSError]) -> Iterator[OSError]:
@@ -110,9 +126,9 @@ def broker() -> None:
 
 
 @broker.command(name="run")
-@click.option("--id", "broker_id", type=int, required=True)
+@click.option("--id", "broker_id", type=BROKER_ID, required=True)
 @click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", type=int, show_default="9091 + id")
+@click.option("--port", type=PORT, show_default="9091 + id")
 @click.option("--rack")
 @click.option(
     "--log-dir",
@@ -139,6 +155,7 @@ def run_broker(
     )
 
     async def work() -> None:
+        _require_directory(config.log_dir, "--log-dir")
         async with (
             open_zookeeper(zookeeper, session_timeout_ms=session_timeout) as store,
             trio.open_nursery() as nursery,
@@ -187,7 +204,7 @@ def zookeeper() -> None:
 
 
 @zookeeper.command(name="run")
-@click.option("--port", default=2181, show_default=True)
+@click.option("--port", type=PORT, default=2181, show_default=True)
 @click.option("--data-dir", type=click.Path(path_type=Path), default=Path("klamm-data/zookeeper"), show_default=True)
 def run_zookeeper(port: int, data_dir: Path) -> None:
     """Run the ZooKeeper that comes with PySpark, for development: it does not force its log to disk."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import click
@@ -19,6 +20,7 @@ from controller.cli.demo.task_cluster import task_cluster
 from controller.cli.demo.trace_rows import Row
 from controller.cli.output import print_table
 from controller.cli.running import INTERRUPTED, configure_logs, run, until_signal
+from transport.zookeeper_server import DevelopmentServerError, find_jars, find_java
 
 
 @click.command()
@@ -34,7 +36,7 @@ def demo(store: str, kill_controller: bool) -> None:
     """Run six brokers and two controllers, and move a partition from {1,2,3} to {4,5,6} while records are written."""
     configure_logs(level=50)
     with tempfile.TemporaryDirectory(prefix="klamm-demo-") as directory:
-        outcome = run(lambda: _demo(Path(directory), store, kill_controller=kill_controller), DemoFailed, GaveUp)
+        outcome = run(partial(_demo, Path(directory), store, kill_controller=kill_controller), DemoFailed, GaveUp)
     if outcome is None:
         sys.exit(INTERRUPTED)
     _show(outcome)
@@ -51,7 +53,17 @@ async def _demo(directory: Path, store: str, *, kill_controller: bool) -> Outcom
     return outcome
 
 
+def _require_zookeeper() -> None:
+    """Say in one line what is missing for a ZooKeeper, and how to do without."""
+    try:
+        find_java(), find_jars()
+    except DevelopmentServerError as error:
+        raise click.ClickException(f"{error}, or run it without: klamm demo --store memory") from None
+
+
 async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcome:
+    if store == "zookeeper":
+        _require_zookeeper()
     start = process_cluster if store == "zookeeper" else task_cluster
     kind = "processes on a development ZooKeeper" if store == "zookeeper" else "tasks of one process on a memory store"
     click.echo(f"starting {len(BROKERS)} brokers and {len(CONTROLLERS)} controllers as {kind}")

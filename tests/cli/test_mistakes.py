@@ -1,0 +1,236 @@
+"""The mistakes of a first hour: one line with the cure, exit code 1, no traceback. And Ctrl-C, which is none."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from transport.network import TcpNetwork
+from transport.wire import serve
+
+KLAMM = (sys.executable, "-m", "controller.cli")
+INTERRUPTED = 130
+
+HIDE_PYSPARK = """
+import sys
+class Without:
+    def __init__(self, finder):
+        self.finder = finder
+    def find_spec(self, name, path=None, target=None):
+        return None if name.partition(".")[0] == "pyspark" else self.finder.find_spec(name, path, target)
+sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
+"""
+
+SNAPSHOT = """{"brokers": [{"id": 1, "host": "a", "port": 1, "rack": null},
+{"id": 2, "host": "a", "port": 1, "rack": null}],
+"partitions": [{"topic": "t", "partition": 0, "replicas": [1], "leader": 1, "isr": [1],
+"adding_replicas": [], "removing_replicas": []}]}"""
+
+
+def complaint(*arguments: str, env: dict[str, str] | None = None, stdin: str = "") -> str:
+    done = subprocess.run(
+        [*KLAMM, *arguments],
+        input=stdin, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, **(env or {})},
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    # What a service logged before it met its mistake begins with the time.
+    lines = [line for line in done.stderr.splitlines() if not re.match(r"\d\d:\d\d:\d\d", line)]
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+async def refused(*arguments: str, stdin: str = "") -> str:
+    return await trio.to_thread.run_sync(lambda: complaint(*arguments, stdin=stdin))
+
+
+@asynccontextmanager
+async def running(*arguments: str) -> AsyncIterator[tuple[trio.Process, str]]:
+    """Run a command until the block ends; gives what it printed first."""
+    command = [*KLAMM, *arguments]
+    process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        assert process.stdout is not None
+        printed = b""
+        while b"listens on" not in printed and (more := await process.stdout.receive_some()):
+            printed += more
+        yield process, printed.decode()
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.wait()
+
+
+def port_of(printed: str) -> str:
+    return printed.split("listens on 127.0.0.1:")[1].split(maxsplit=1)[0]
+
+
+@pytest.fixture
+def no_java(tmp_path: Path) -> dict[str, str]:
+    return {"PATH": str(tmp_path), "JAVA_HOME": ""}
+
+
+@pytest.fixture
+def no_spark(tmp_path: Path) -> dict[str, str]:
+    (tmp_path / "sitecustomize.py").write_text(HIDE_PYSPARK)
+    return {
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH"), str(Path.cwd())])])
+    }
+
+
+# --- what is not installed --------------------------------------------------------------------------------------
+
+
+def test_no_java(no_java: dict[str, str], tmp_path: Path) -> None:
+    missing = "Error: Java 17 or later is not installed: apt-get install openjdk-17-jre-headless"
+    assert complaint("zookeeper", "run", "--data-dir", str(tmp_path), env=no_java) == missing
+    assert complaint("demo", env=no_java) == f"{missing}, or run it without: klamm demo --store memory"
+
+
+def test_no_spark(no_spark: dict[str, str], tmp_path: Path) -> None:
+    missing = "Error: the development ZooKeeper comes in PySpark's jars: pip install 'klamm[spark]'"
+    assert complaint("zookeeper", "run", "--data-dir", str(tmp_path), env=no_spark) == missing
+    assert complaint("demo", env=no_spark) == f"{missing}, or run it without: klamm demo --store memory"
+
+
+def test_planning_without_spark_or_java(no_spark: dict[str, str], no_java: dict[str, str], tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_text(SNAPSHOT)
+    plan = ("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1")
+    assert complaint(*plan, env=no_spark) == "Error: planning needs Spark: pip install 'klamm[spark]'"
+    assert complaint(*plan, env=no_java).startswith("Error: planning needs Java, and there is none in PATH: install")
+
+
+# --- files ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "fault"), [("nonsense", "not JSON"), ("{}", "give the output of `klamm state dump`")])
+def test_a_malformed_snapshot(tmp_path: Path, text: str, fault: str) -> None:
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_text(text)
+    assert fault in complaint("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1")
+
+
+def test_no_place_for_data(tmp_path: Path) -> None:
+    place = tmp_path / "file"
+    place.write_text("")
+    below = str(place / "data")
+    assert complaint("broker", "run", "--id", "1", "--log-dir", below) == (
+        f"Error: cannot write in {below} (Not a directory): name another with --log-dir"
+    )
+    assert complaint("zookeeper", "run", "--port", "0", "--data-dir", below).endswith(": name another directory")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_no_permission_to_write_data(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    said = complaint("broker", "run", "--id", "1", "--log-dir", str(tmp_path / "data"))
+    assert "(Permission denied): name another with --log-dir" in said
+
+
+# --- addresses --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("service", [("controller", "run", "--id", "1001"), ("broker", "run", "--id", "1")])
+def test_no_zookeeper(service: Sequence[str], tmp_path: Path) -> None:
+    where = ("--log-dir", str(tmp_path)) if service[0] == "broker" else ()
+    assert complaint(*service, *where, "--zookeeper", "127.0.0.1:1") == (
+        "Error: nothing listens at 127.0.0.1:1: start one with `klamm zookeeper run`"
+    )
+
+
+async def test_ports_and_hosts_that_cannot_be_had(zookeeper: str, tmp_path: Path, nursery: trio.Nursery) -> None:
+    taken = str(await nursery.start(serve, TcpNetwork(), {}, "127.0.0.1", 0))
+    store = ("--zookeeper", f"{zookeeper}/ports")
+    in_use = f"Error: port {taken} of 127.0.0.1 is in use: name another with --port"
+    assert await refused("controller", "run", "--id", "1001", "--port", taken, *store) == in_use
+    log_dir = ("--log-dir", str(tmp_path / "1"))
+    assert await refused("broker", "run", "--id", "1", "--port", taken, *log_dir, *store) == in_use
+    said = await refused("zookeeper", "run", "--port", taken, "--data-dir", str(tmp_path / "zookeeper"))
+    assert said.startswith(f"Error: port {taken} of 127.0.0.1 is not free")
+    said = await refused("controller", "run", "--id", "1001", "--host", "192.0.2.1", *store)
+    assert said == "Error: 192.0.2.1 is no address of this machine: name one with --host"
+
+
+# --- ids, topics, and what is not there -------------------------------------------------------------------------
+
+
+async def test_ids_and_topics_in_a_young_cluster(zookeeper: str, tmp_path: Path) -> None:
+    store = ("--zookeeper", f"{zookeeper}/young")
+    plan = tmp_path / "move.json"
+    plan.write_text('{"version":1,"partitions":[{"topic":"nowhere","partition":0,"replicas":[1]}]}')
+    async with running("controller", "run", "--id", "1001", *store):
+        nobody = "Error: no broker is alive: start one with `klamm broker run --id 1`"
+        assert await refused("topic", "create", "t", *store) == nobody
+        assert await refused("topic", "create", "t", "--replica-assignment", "1:2", *store) == nobody
+        log_dir = str(tmp_path / "1")
+        async with running("broker", "run", "--id", "1", "--port", "0", "--log-dir", log_dir, *store) as (_, printed):
+            bootstrap = ("--bootstrap-server", f"127.0.0.1:{port_of(printed)}")
+            assert await refused("controller", "run", "--id", "1", *store) == (
+                "Error: id 1 is that of a live broker: a controller needs one that no broker has"
+            )
+            twin = ("broker", "run", "--port", "0", "--session-timeout", "1000", *store)
+            said = await refused(*twin, "--id", "1", "--log-dir", str(tmp_path / "2"))
+            assert said.startswith("Error: broker id 1 is already live at 127.0.0.1:")
+            said = await refused(*twin, "--id", "2", "--log-dir", log_dir)
+            assert said.endswith("says broker 1, not 2: give broker 2 a log dir of its own")
+            for command in ("produce", "consume"):
+                said = await refused(command, "nowhere", "--timeout", "0.5", *bootstrap, stdin="a line\n")
+                assert said.startswith("Error: nowhere-0: no success within 0.5 s: UNKNOWN_TOPIC_OR_PARTITION")
+                assert said.endswith(": see `klamm topic list` and `klamm broker list`")
+            said = await refused("topic", "describe", "nowhere", *bootstrap)
+            assert said == "Error: there is no topic nowhere: see `klamm topic list`"
+            said = await refused("reassignment", "execute", "--reassignment-json-file", str(plan), *bootstrap)
+            assert said == "nowhere-0: refused: there is no partition nowhere-0"
+
+
+# --- Ctrl-C -----------------------------------------------------------------------------------------------------
+
+
+async def interrupt(process: trio.Process) -> str:
+    process.send_signal(signal.SIGINT)
+    assert process.stdout is not None
+    said = b"".join([part async for part in process.stdout])
+    assert await process.wait() in (0, INTERRUPTED), said.decode()
+    assert b"Traceback" not in said, said.decode()
+    return said.decode()
+
+
+async def test_ctrl_c_ends_services_and_those_who_wait(zookeeper: str, tmp_path: Path) -> None:
+    store = ("--zookeeper", f"{zookeeper}/ctrl-c")
+    log_dir = ("--log-dir", str(tmp_path / "1"))
+    async with (
+        running("controller", "run", "--id", "1001", *store) as (controller, _),
+        running("broker", "run", "--id", "1", "--port", "0", *log_dir, *store) as (broker, printed),
+    ):
+        bootstrap = ("--bootstrap-server", f"127.0.0.1:{port_of(printed)}")
+        await trio.run_process([*KLAMM, "topic", "create", "t", *store], capture_stdout=True)
+        await trio.run_process([*KLAMM, "produce", "t", *bootstrap], stdin=b"listens on\n", capture_stderr=True)
+        async with running("consume", "t", "--follow", *bootstrap) as (consumer, said):
+            assert said == "listens on\n"
+            await interrupt(consumer)
+        await interrupt(broker)
+        await interrupt(controller)
+
+
+async def test_ctrl_c_ends_the_development_zookeeper(zookeeper: str, tmp_path: Path) -> None:
+    assert zookeeper, "this one tells that Java is there"
+    async with running("zookeeper", "run", "--port", "0", "--data-dir", str(tmp_path)) as (process, _):
+        await interrupt(process)
+
+
+async def test_ctrl_c_ends_the_demo() -> None:
+    command = [*KLAMM, "demo", "--store", "memory"]
+    process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert process.stdout is not None
+    await process.stdout.receive_some()  # the first line: it begins
+    await interrupt(process)
+    assert process.returncode == INTERRUPTED
