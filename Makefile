@@ -1,7 +1,7 @@
 # From a fresh clone this needs Python 3.11 or later, and Java 17 or later for what runs a ZooKeeper.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench soak requirements clean java
+.PHONY: help demo test lint bench soak wheel-check requirements clean java
 
 # What demo keeps its metadata in: zookeeper or memory.
 STORE ?= zookeeper
@@ -20,7 +20,7 @@ HAVE_JAVA = java="$${JAVA_HOME:+$$JAVA_HOME/bin/java}"; [ -x "$$java" ] || java=
 	major=$$("$$java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p'); [ "$${major:-0}" -ge 17 ]
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target does; do \
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target does; do \
 		printf '  make %-14s%s\n' "$$target" "$$does"; done
 
 demo: $(if $(filter memory,$(STORE)),,java) $(INSTALLED) ## a cluster that moves a replica set; STORE=memory needs no Java
@@ -40,6 +40,9 @@ soak: $(INSTALLED) ## the properties again with 1,000 examples each, for minutes
 
 bench: java $(INSTALLED) ## the rates that docs and README quote, measured here
 	@for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done
+
+wheel-check: $(INSTALLED) ## build the wheel, install it without PySpark in a clean environment, and run the demo from it
+	@$(BIN)/python -m tests.house.wheel
 
 requirements: $(INSTALLED) ## the requirements that no test claims
 	@$(BIN)/python -m tests.house.requirements
