@@ -9,21 +9,24 @@ from typing import TypeVar
 from tests.store.events import PATIENCE
 from transport.store import ZooKeeperStore, open_zookeeper
 from transport.store.kazoo_session import KazooSession, Reply, Request
-from transport.store.requests import SetWatches
+from transport.store.requests import ListMany, ReadMany
 from transport.store.zookeeper import parse_hosts
 
 T = TypeVar("T")
 
 
 class Interrupted(KazooSession):
-    """A session in which something happens between a read and the arming of its watches."""
+    """A session in which something happens between a read and what is sent after it to arm its watches."""
 
     interruption: Callable[[], Awaitable[object]] | None = None
+    _has_read = False
 
     async def send(self, request: Request[T]) -> Reply[T]:
-        if request.type == SetWatches.type and self.interruption is not None:
+        reads = isinstance(request, ReadMany | ListMany)
+        if self.interruption is not None and self._has_read and not reads:
             interruption, self.interruption = self.interruption, None
             await interruption()
+        self._has_read = reads
         return await super().send(request)
 
 

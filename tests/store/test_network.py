@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 import signal
+import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -83,6 +85,24 @@ async def test_what_is_under_way_or_waits_when_the_connection_breaks_is_lost_at_
             relay.serves = 0  # or those that kazoo took too late would be answered on the next connection
             relay.cut()
         await events.expect(SUSPENDED)
+
+
+async def test_what_kazoo_takes_when_it_has_just_lost_the_connection_is_lost_too(relay: TcpRelay, chroot: str) -> None:
+    async with behind(relay, chroot) as store:
+        client = kazoo_client(store)
+        send = client._call  # noqa: SLF001 - what the session calls
+
+        def send_late(*args: object) -> None:
+            suspended = threading.Event()
+            client.add_listener(lambda _: suspended.set())
+            client._connection._socket.shutdown(socket.SHUT_RDWR)  # noqa: SLF001 - in mid-call, where no relay can cut
+            suspended.wait(PATIENCE)
+            send(*args)
+
+        relay.serves = 0
+        client._call = send_late  # noqa: SLF001
+        await assert_lost(store)
+        assert store.state is SessionState.SUSPENDED
 
 
 async def test_a_cut_connection_comes_back_with_its_session_and_without_its_watches(
@@ -186,9 +206,12 @@ async def test_a_session_that_is_ended_elsewhere_expires_and_a_new_one_begins(
 
 def client_id_of(store: ZooKeeperStore) -> tuple[int, bytes]:
     """Return the id and the password of a session."""
-    client: KazooClient = store._session._client  # noqa: SLF001 - the password is nobody else's business
-    session_id, password = client.client_id
+    session_id, password = kazoo_client(store).client_id
     return int(session_id), bytes(password)
+
+
+def kazoo_client(store: ZooKeeperStore) -> KazooClient:
+    return store._session._client  # noqa: SLF001 - what knows the password, and what loses connections
 
 
 def end_session(address: str, client_id: tuple[int, bytes]) -> None:
