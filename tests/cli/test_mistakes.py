@@ -221,6 +221,28 @@ async def test_ctrl_c_ends_services_and_those_who_wait(zookeeper: str, tmp_path:
         await interrupt(controller)
 
 
+async def test_ctrl_c_ends_the_waiting_for_a_move(zookeeper: str, tmp_path: Path) -> None:
+    store = ("--zookeeper", f"{zookeeper}/ctrl-c-move")
+    plan = tmp_path / "move.json"
+    plan.write_text('{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,2]}]}')
+    brokers = [("broker", "run", "--id", id_, "--port", "0", "--log-dir", str(tmp_path / id_), *store) for id_ in "12"]
+    async with (
+        running("controller", "run", "--id", "1001", *store),
+        running(*brokers[0]),
+        running(*brokers[1]) as (slow, _),
+    ):
+        await trio.run_process(
+            [*KLAMM, "topic", "create", "t", "--replica-assignment", "1", *store], capture_stdout=True
+        )
+        slow.send_signal(signal.SIGSTOP)  # it keeps its session for a while, and joins no ISR
+        command = [*KLAMM, "reassignment", "execute", "--reassignment-json-file", str(plan), *store]
+        waiting = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert waiting.stdout is not None
+        assert b"t-0 waits for 2 to join the ISR" in await waiting.stdout.receive_some()
+        assert "t-0: not complete, goes on by itself" in await interrupt(waiting)
+        assert waiting.returncode == INTERRUPTED
+
+
 async def test_ctrl_c_ends_the_development_zookeeper(zookeeper: str, tmp_path: Path) -> None:
     assert zookeeper, "this one tells that Java is there"
     async with running("zookeeper", "run", "--port", "0", "--data-dir", str(tmp_path)) as (process, _):
