@@ -1,4 +1,4 @@
-"""`python -m tests.house.wheel`: the wheel installs in a clean environment without tests and PySpark, and runs there."""
+"""`python -m tests.house.wheel`: the wheel installs in a clean environment without tests or PySpark and runs there."""
 
 from __future__ import annotations
 
