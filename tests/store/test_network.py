@@ -222,6 +222,11 @@ def end_session(address: str, client_id: tuple[int, bytes]) -> None:
     client.close()
 
 
+async def read_for_ever(store: MetadataStore) -> None:
+    while True:
+        await store.read(["/"])
+
+
 @pytest.mark.usefixtures("zookeeper")
 async def test_a_server_that_stands_still_for_longer_than_the_session_is_lived_through(tmp_path: Path) -> None:
     async with development_zookeeper(tmp_path) as server:
@@ -231,8 +236,7 @@ async def test_a_server_that_stands_still_for_longer_than_the_session_is_lived_t
             os.kill(server.pid, signal.SIGSTOP)
             try:
                 with pytest.raises(ConnectionLost), trio.fail_after(PATIENCE):
-                    while True:  # the signal may come after the first answers
-                        await store.read(["/"])
+                    await read_for_ever(store)  # the signal may come after the first answers
                 await events.expect(SUSPENDED, EXPIRED)
             finally:
                 os.kill(server.pid, signal.SIGCONT)
