@@ -13,7 +13,7 @@ from broker.fencing import ControllerFence, HostedReplica, Verdict, judge_leader
 from broker.metadata_cache import MetadataCache
 from broker.registration import Registration
 from broker.service import Service
-from transport.errors import ApiError
+from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
@@ -62,7 +62,7 @@ class ControllerRequests:
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Make each partition lead or follow. Raises ApiError if the request is fenced."""
         async with self._one_at_a_time:
-            self._fence.admit(request, self._registration.epoch)
+            await self._admit(request)
             outcomes = [
                 await _outcome(partition.state.topic, partition.state.partition, self._transition, partition)
                 for partition in request.partitions
@@ -72,7 +72,7 @@ class ControllerRequests:
     async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Stop each partition. Raises ApiError if the request is fenced."""
         async with self._one_at_a_time:
-            self._fence.admit(request, self._registration.epoch)
+            await self._admit(request)
             outcomes = [
                 await _outcome(partition.topic, partition.partition, self._stop, partition)
                 for partition in request.partitions
@@ -82,10 +82,15 @@ class ControllerRequests:
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Take the news of the cluster. Raises ApiError if the request is fenced."""
         async with self._one_at_a_time:
-            self._fence.admit(request, self._registration.epoch)
+            await self._admit(request)
             self._metadata.update(request)
             await self._service.update_metadata(self._metadata)
             return UpdateMetadataResponse()
+
+    async def _admit(self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest) -> None:
+        # Before it is registered a broker cannot tell what was meant for its predecessor at this address.
+        await self._registration.until_registered()
+        self._fence.admit(request, self._registration.epoch)
 
     async def metadata(self, request: MetadataRequest) -> MetadataResponse:
         """Tell what this broker knows of the cluster."""
@@ -122,4 +127,7 @@ async def _outcome(topic: str, partition: int, order: Callable[[P], Awaitable[No
     except ApiError as error:
         _log.warning("a partition's order failed", topic=topic, partition=partition, error=str(error))
         return PartitionError(topic, partition, error.code, error.message)
+    except Exception:  # noqa: BLE001  one partition's fault is not to keep the others from their orders
+        _log.exception("a partition's order failed", topic=topic, partition=partition)
+        return PartitionError(topic, partition, ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's log says why")
     return PartitionError(topic, partition)

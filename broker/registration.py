@@ -52,12 +52,17 @@ class Registration:
         self._news = Wakeup()
         self._port = 0
         self._epoch = NO_EPOCH
+        self._registered = trio.Event()
         self._session_id: int | None = None
 
     @property
     def epoch(self) -> int:
         """The broker epoch of the latest registration, -1 before the first."""
         return self._epoch
+
+    async def until_registered(self) -> None:
+        """Wait for the first registration."""
+        await self._registered.wait()
 
     async def register(self, port: int) -> None:
         """Announce that the broker listens on `port`.
@@ -123,6 +128,7 @@ class Registration:
         else:
             self._epoch = committed.zxid
         self._session_id = session_id
+        self._registered.set()
         return None
 
     def _announced(self) -> BrokerRegistration:

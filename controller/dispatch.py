@@ -53,7 +53,7 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
         case TopicChange():
             return topics.topic_change(context, new_ids(host))
         case PartitionModifications(topic=name):
-            return topics.partition_modifications(context, name)
+            return topics.partition_modifications(context, name, new_ids(host))
         case ZkPartitionReassignment():
             return reassignment_requests.requested_in_store(context)
         case PartitionReassignmentIsrChange(partitions=tps):

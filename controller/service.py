@@ -198,7 +198,7 @@ class ControllerService:
         except (Fenced, ControllerMoved) as moved:
             log.warning("deposed", controller=self.config.controller_id, reason=str(moved))
             self._leave(event)
-            self._queue.tell(Elect())
+            await self._stand_again()
         except StoreError as error:
             log.warning("metadata store failed: loading again", during=event.name, error=str(error))
             self._leave(event)

@@ -76,12 +76,15 @@ class Leadership:
         News from before the latest answer to a proposal are no news.
         """
         begins = state.leader_epoch > self.state.leader_epoch
+        others_led = state.leader_epoch > self.state.leader_epoch + 1
         if not begins and state.partition_epoch < self.state.partition_epoch:
             return
         if begins or state.partition_epoch > self.state.partition_epoch:
             self._forget_proposal()  # it names older epochs, so it cannot be written any more
         self.state = state
         if begins:
+            if others_led:  # perhaps, and then followers may have truncated since
+                self._progress = {}
             self._begin_epoch(log_end, now)
 
     def knows(self, replica: int) -> bool:

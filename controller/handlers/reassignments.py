@@ -159,7 +159,7 @@ def _drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment
     """
     current = context.leadership[tp]
     leader = current.leader if current.leader in new.replicas else next(iter(surviving(context, tp, new)), NO_LEADER)
-    isr = tuple(r for r in current.isr if r in new.replicas) or current.isr[:1]
+    isr = tuple(r for r in current.isr if r in new.replicas) or current.isr
     leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
     stop = TellStopReplica(dropped, _stop(context, tp, leadership, delete=True))
     told = tell(context, tp, leadership, new.replicas, new=new.adding_replicas, assignment=new)

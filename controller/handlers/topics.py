@@ -39,9 +39,15 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
     yield from start_partitions(context, [tp for tp in context.partitions() if tp.topic in set(new)])
 
 
-def partition_modifications(context: ControllerContext, name: str) -> Rounds[None]:
-    """Start the partitions that were added to a topic's znode; changes to others there are not taken over."""
-    yield from refresh_topics(context, [name])
+def partition_modifications(context: ControllerContext, name: str, new_ids: Iterable[str]) -> Rounds[None]:
+    """Start the partitions that were added to a topic's znode; changes to others there are not taken over.
+
+    A topic that had been set aside and was repaired is new.
+    """
+    if name in context.topics:
+        yield from refresh_topics(context, [name])
+    else:
+        yield from load_topics([name], new_ids)
     added = [tp for tp in context.partitions() if tp.topic == name and tp not in context.partition_phases]
     yield from start_partitions(context, added)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,8 +29,8 @@ from transport.messages import (
     UpdateMetadataRequest,
 )
 from transport.network import TcpNetwork
-from transport.store import MemoryZooKeeper
-from transport.wire import Connection, Handlers, open_connection
+from transport.store import Create, Delete, MemoryZooKeeper, ensure_paths, paths
+from transport.wire import Connection, ConnectionBroken, Handlers, open_connection
 
 R = TypeVar("R")
 
@@ -44,9 +44,12 @@ class RecordingService:
 
     calls: list[str] = field(factory=list)
     failure: ErrorCode = ErrorCode.NONE
+    crashes_on: int | None = None
     under_way: int = 0
 
     async def become_leader(self, state: PartitionState, *, is_new: bool) -> None:
+        if state.partition == self.crashes_on:
+            raise ZeroDivisionError
         await self._note(f"lead {state.leader_epoch}.{state.partition_epoch}{' new' if is_new else ''}")
 
     async def become_follower(self, state: PartitionState, *, is_new: bool) -> None:
@@ -212,6 +215,61 @@ async def test_what_the_service_refuses_is_that_partitions_error_and_can_be_repe
         it.service.failure = ErrorCode.NONE
         assert await it.order(STATE) is ErrorCode.NONE
         assert it.service.calls == ["lead 5.7", "delete", "lead 5.7"]
+
+
+async def test_a_service_that_fails_on_one_partition_still_gets_the_others(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as it:
+        it.service.crashes_on = 0
+        partitions = tuple(LeaderAndIsrPartition(evolve(STATE, partition=p), is_new=False) for p in (0, 1))
+        response = await it.connection.call(LeaderAndIsrRequest(100, 3, it.broker.broker_epoch, partitions))
+        assert [item.error for item in response.partitions] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
+        assert it.service.calls == ["lead 5.7"]
+
+
+async def test_nothing_is_obeyed_before_the_broker_is_registered(tmp_path: Path) -> None:
+    # What was meant for an earlier life of this broker may arrive at its address (KAFKA-7235).
+    service, zookeeper, network = RecordingService(), MemoryZooKeeper(lambda: 0), TcpNetwork()
+    port = await free_port(network)
+    config = BrokerConfig(1, tmp_path, port=port, zookeeper_session_timeout_ms=60_000)
+    async with zookeeper.session() as predecessor, zookeeper.session() as store, trio.open_nursery() as nursery:
+        await ensure_paths(store, paths.PERSISTENT)
+        created = await predecessor.multi([Create(paths.broker(1), ephemeral=True)])
+        nursery.start_soon(
+            partial(run_broker, config, lambda _: service, store=store, network=network, host=new_host())
+        )
+        connection = await nursery.start(connect_when_listening, network, port)
+        old = StopReplicaRequest(100, 3, created.zxid, (stopping(delete=True),))
+        with trio.move_on_after(0.2) as waiting:
+            await connection.call(old)
+        assert waiting.cancelled_caught
+        assert service.calls == []
+        await predecessor.multi([Delete(paths.broker(1))])
+        connection = await nursery.start(connect_when_listening, network, port)
+        with pytest.raises(ApiError) as caught:
+            await connection.call(old)
+        assert caught.value.code is ErrorCode.STALE_BROKER_EPOCH
+        assert service.calls == []
+        nursery.cancel_scope.cancel()
+
+
+async def free_port(network: TcpNetwork) -> int:
+    async def hang_up(stream: trio.abc.Stream) -> None:
+        await stream.aclose()
+
+    async with trio.open_nursery() as nursery:
+        port: int = await nursery.start(network.serve, hang_up, LOOPBACK, 0)
+        nursery.cancel_scope.cancel()
+    return port
+
+
+async def connect_when_listening(network: TcpNetwork, port: int, *, task_status: trio.TaskStatus[Connection]) -> None:
+    with trio.fail_after(10):
+        while True:
+            with suppress(ConnectionBroken):
+                async with open_connection(network, LOOPBACK, port, client_id="controller") as connection:
+                    task_status.started(connection)
+                    await trio.sleep_forever()
+            await trio.sleep(0.01)
 
 
 async def test_the_controllers_requests_are_taken_one_at_a_time(tmp_path: Path) -> None:

@@ -218,3 +218,13 @@ async def test_what_cannot_be_created_is_refused_and_the_rest_is_created(
     assert await create(bench, topic, NewTopic("good", 1, 1)) == [error, ErrorCode.NONE]
     assert await bench.read(paths.topic("good")) is not None
     assert await bench.read(paths.topic("orders")) is None
+
+
+async def test_a_topic_that_was_set_aside_and_repaired_is_started(bench: Bench) -> None:
+    await bench.store.multi([Create(paths.topic("orders"), b"damaged")])
+    await bench.start(brokers=(1, 2))
+    assert bench.context.topics == {}
+    repaired = formats.TopicZnode({0: ReplicaAssignment((2, 1))}, "id-of-orders")
+    await bench.store.multi([Set(paths.topic("orders"), formats.encode_topic(repaired), 0)])
+    await bench.handle(PartitionModifications("orders"))
+    assert (await bench.read_state(TP)).leader == 2

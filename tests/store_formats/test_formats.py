@@ -148,7 +148,16 @@ def test_keys_that_are_not_known_survive_a_rewrite() -> None:
     assert rewritten["topic_id"] == value["topic_id"]
 
 
-assignments = st.builds(ReplicaAssignment, replicas, st.just(()) | replicas, st.just(()) | replicas)
+@st.composite
+def consistent_assignments(draw: st.DrawFn) -> ReplicaAssignment:
+    brokers = draw(st.lists(st.integers(0, 1000), unique=True, max_size=6))
+    parts = draw(st.lists(st.sampled_from(["kept", "adding", "removing"]), min_size=6, max_size=6))
+    adding = tuple(b for b, part in zip(brokers, parts, strict=False) if part == "adding")
+    removing = tuple(b for b, part in zip(brokers, parts, strict=False) if part == "removing")
+    return ReplicaAssignment(tuple(brokers), adding, removing)
+
+
+assignments = consistent_assignments()
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -332,18 +341,24 @@ def test_an_epoch_that_is_no_number_is_named(data: bytes) -> None:
     assert raised.value.path == paths.CONTROLLER_EPOCH
 
 
-OF_ANOTHER_TYPE = [
+CONTRADICTIONS = [
     ("topic", b'{"partitions":{"0":[1]},"adding_replicas":[1]}'),
     ("topic", b'{"partitions":{"0":[1]},"removing_replicas":"0"}'),
     ("topic", b'{"partitions":{"0":[1]},"topic_id":5}'),
     ("broker", b'{"endpoints":5}'),
     ("broker", b'{"endpoints":["KLAMM://h:1"],"rack":5}'),
     ("endpoint", b'{"host":null,"port":1}'),
+    ("topic", b'{"partitions":{"0":[1,2,1]}}'),
+    ("topic", b'{"partitions":{"0":[1,2]},"adding_replicas":{"0":[3]}}'),
+    ("topic", b'{"partitions":{"0":[1,2]},"removing_replicas":{"0":[3]}}'),
+    ("topic", b'{"partitions":{"0":[1,2]},"adding_replicas":{"0":[1]},"removing_replicas":{"0":[1]}}'),
 ]
 
 
-@pytest.mark.parametrize(("kind", "data"), OF_ANOTHER_TYPE, ids=[f"{kind} {data!r}" for kind, data in OF_ANOTHER_TYPE])
-def test_values_of_another_type_are_named(kind: str, data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("kind", "data"), ILL_TYPED_OR_INCONSISTENT, ids=[f"{kind} {data!r}" for kind, data in ILL_TYPED_OR_INCONSISTENT]
+)
+def test_values_of_another_type_or_that_contradict_each_other_are_named(kind: str, data: bytes) -> None:
     path, decode = DECODERS[kind]
     with pytest.raises(UndecodableZnode) as raised:
         decode(data)

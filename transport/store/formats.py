@@ -198,10 +198,13 @@ def decode_topic(name: str, data: bytes) -> TopicZnode:
     adding = _object(path, value.get("adding_replicas") or {}, "adding_replicas")
     removing = _object(path, value.get("removing_replicas") or {}, "removing_replicas")
     assignments = {
-        int(key): ReplicaAssignment(
-            _ints(path, replicas, "replicas"),
-            _ints(path, adding.get(key, []), "adding_replicas"),
-            _ints(path, removing.get(key, []), "removing_replicas"),
+        int(key): _consistent(
+            path,
+            ReplicaAssignment(
+                _ints(path, replicas, "replicas"),
+                _ints(path, adding.get(key, []), "adding_replicas"),
+                _ints(path, removing.get(key, []), "removing_replicas"),
+            ),
         )
         for key, replicas in partitions.items()
     }
@@ -209,6 +212,16 @@ def decode_topic(name: str, data: bytes) -> TopicZnode:
     return TopicZnode(
         dict(sorted(assignments.items())), _optional_text(path, value.get("topic_id"), "topic_id"), unknown
     )
+
+
+def _consistent(path: str, assignment: ReplicaAssignment) -> ReplicaAssignment:
+    replicas, adding, removing = assignment.replicas, assignment.adding_replicas, assignment.removing_replicas
+    for name, brokers in (("replicas", replicas), ("adding_replicas", adding), ("removing_replicas", removing)):
+        if len(set(brokers)) != len(brokers):
+            raise UndecodableZnode(path, f"{name} {list(brokers)} names a broker twice")
+    if not {*adding, *removing} <= set(replicas) or not set(adding).isdisjoint(removing):
+        raise UndecodableZnode(path, f"{list(adding)} added and {list(removing)} removed do not fit {list(replicas)}")
+    return assignment
 
 
 def encode_partition_state(state: LeaderAndIsr) -> bytes:
