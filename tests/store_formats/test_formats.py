@@ -355,9 +355,7 @@ CONTRADICTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "data"), ILL_TYPED_OR_INCONSISTENT, ids=[f"{kind} {data!r}" for kind, data in ILL_TYPED_OR_INCONSISTENT]
-)
+@pytest.mark.parametrize(("kind", "data"), CONTRADICTIONS, ids=[f"{kind} {data!r}" for kind, data in CONTRADICTIONS])
 def test_values_of_another_type_or_that_contradict_each_other_are_named(kind: str, data: bytes) -> None:
     path, decode = DECODERS[kind]
     with pytest.raises(UndecodableZnode) as raised:
