@@ -50,3 +50,17 @@ async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Pat
     assert outcome.lost == 0
     assert outcome.rows[-1].stage is Stage.DONE
     assert outcome.rows[-1].controller_id == SECOND
+
+
+@pytest.mark.requirement("D12")
+async def test_a_controller_that_gets_sigterm_resigns(zookeeper: str, tmp_path: Path) -> None:
+    address = f"{zookeeper}/sigterm"
+    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
+        cluster.start(FIRST, "controller.cli", "controller", "run")
+        await until_controller(store, FIRST)
+        cluster.start(SECOND, "controller.cli", "controller", "run")
+        process = cluster.processes[FIRST]
+        process.send_signal(signal.SIGTERM)
+        await until_controller(store, SECOND)
+        assert await trio.to_thread.run_sync(process.wait) == 0
+        assert "resigned" in (tmp_path / f"{FIRST}.log").read_text()
