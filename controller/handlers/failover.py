@@ -38,7 +38,8 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
 def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, Znode | None]]:
     tps = context.partitions()
     znodes = yield from read(paths.partition_state(tp) for tp in tps)
-    loaded = dict(leadership.decode_states(context, tps, znodes))
+    found = yield from leadership.decode_states(context, tps, znodes)
+    loaded = dict(found)
     yield from change("observed", [Step((tp,), facts=(LeadershipWritten(tp, state),)) for tp, state in loaded.items()])
     yield from change("observed", [Step((tp,), facts=_first_phases(context, tp)) for tp in tps])
     return dict(zip(tps, znodes, strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import structlog
+from attrs import evolve
 
 from controller import elections
 from controller.context import ControllerContext
@@ -59,7 +60,7 @@ def write_leadership(
 def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
     """Take over the state of partitions that were led as it stands in the store; return those that still have one."""
     znodes = yield from read(paths.partition_state(tp) for tp in tps)
-    found = decode_states(context, tps, znodes)
+    found = yield from decode_states(context, tps, znodes)
     yield from change("observed", [Step(facts=(LeadershipWritten(tp, state),)) for tp, state in found])
     for tp, znode in zip(tps, znodes, strict=True):
         if znode is None:
@@ -69,10 +70,11 @@ def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds
 
 def decode_states(
     context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]
-) -> list[tuple[TopicPartition, LeaderAndIsr]]:
+) -> Rounds[list[tuple[TopicPartition, LeaderAndIsr]]]:
     """Return the state of each partition that has a decodable one.
 
-    Raises ControllerMoved if a later controller wrote one of them.
+    Raises ControllerMoved if a later controller wrote one of them. An epoch that no controller ever had is damage: the
+    state is taken as one of ours, so that it neither ends this controllership nor outranks what comes after it.
     """
     found: list[tuple[TopicPartition, LeaderAndIsr]] = []
     for tp, znode in zip(tps, znodes, strict=True):
@@ -84,9 +86,17 @@ def decode_states(
             log.error("partition set aside: its state cannot be decoded", partition=str(tp), fault=str(fault))
             continue
         if state.controller_epoch > context.epoch:
-            raise ControllerMoved(f"{tp} was written at controller epoch {state.controller_epoch}")
+            yield from _confirm_office(context, tp, state.controller_epoch)
+            state = evolve(state, controller_epoch=context.epoch)
         found.append((tp, state))
     return found
+
+
+def _confirm_office(context: ControllerContext, tp: TopicPartition, epoch: int) -> Rounds[None]:
+    [znode] = yield from read([paths.CONTROLLER_EPOCH])
+    if znode is None or znode.stat.version != context.epoch_version:
+        raise ControllerMoved(f"{tp} was written at controller epoch {epoch}")
+    log.error("a state claims a controller epoch that nobody had", partition=str(tp), controller_epoch=epoch)
 
 
 def leadership_step(
@@ -172,7 +182,8 @@ def _create_parents(topics: Sequence[str]) -> Rounds[None]:
 
 def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]) -> Rounds[None]:
     steps = []
-    for tp, state in decode_states(context, tps, znodes):
+    found = yield from decode_states(context, tps, znodes)
+    for tp, state in found:
         phase = PartitionPhase.ONLINE if context.is_online(state.leader) else PartitionPhase.OFFLINE
         facts = (LeadershipWritten(tp, state), PartitionMoved(tp, phase))
         # Whoever wrote it may not have told anybody.

@@ -11,13 +11,14 @@ from structlog.testing import capture_logs
 
 from controller.events import BrokerChange, PartitionModifications, TopicChange, ZkPartitionReassignment
 from controller.handlers.failover import failover
-from controller.handlers.leadership import ControllerMoved
+from controller.handlers.leadership import ControllerMoved, refresh
 from controller.partition_states import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from tests.controller.meddler import Meddler, delete_topic, set_assignments, set_state
 from transport.errors import ErrorCode
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
+from transport.store.commit import Fenced
 from transport.store.protocol import Create, Delete, Op, Set
 
 ORIGIN, TARGET, BOTH = (1, 2, 3), (4, 5, 6), (4, 5, 6, 1, 2, 3)
@@ -60,10 +61,22 @@ async def test_a_state_that_a_later_controller_wrote_ends_this_one(bench: Bench)
     await bench.start(ORIGIN)
     later = evolve(await bench.read_state(TP), controller_epoch=2)
     await bench.unregister(1)
+    elected = [set_state(TP, later), Set(paths.CONTROLLER_EPOCH, b"2", -1)]
+    with pytest.raises(Fenced):
+        await meddle(bench, paths.partition_state(TP), *elected, during=bench.handle(BrokerChange()))
     with pytest.raises(ControllerMoved):
-        await meddle(bench, paths.partition_state(TP), set_state(TP, later), during=bench.handle(BrokerChange()))
+        await bench.run(refresh(bench.context, [TP]))
     assert await bench.read_state(TP) == evolve(later, partition_epoch=1)
     assert bench.seen.leader_and_isr() == []
+
+
+async def test_a_state_of_an_epoch_that_nobody_had_is_decided_on_all_the_same(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    damaged = evolve(await bench.read_state(TP), controller_epoch=1_000_000)
+    await bench.unregister(1)
+    await meddle(bench, paths.partition_state(TP), set_state(TP, damaged), during=bench.handle(BrokerChange()))
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr, state.controller_epoch) == (2, (2, 3), 1)
 
 
 @pytest.mark.parametrize(

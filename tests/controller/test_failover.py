@@ -6,6 +6,7 @@ import pytest
 from attrs import evolve
 from structlog.testing import capture_logs
 
+from controller.context import ControllerContext
 from controller.handlers.failover import failover
 from controller.handlers.leadership import ControllerMoved
 from controller.partition_states import PartitionPhase
@@ -106,8 +107,20 @@ async def test_a_partition_without_a_state_gets_one(bench: Bench) -> None:
 async def test_a_state_of_a_later_controller_ends_this_one(bench: Bench) -> None:
     await bench.start((1, 2))
     await bench.write_state(TP, evolve(await bench.read_state(TP), controller_epoch=3))
+    await bench.store.multi([Set(paths.CONTROLLER_EPOCH, b"3", -1)])
+    bench.runner.context = ControllerContext(bench.context.controller, 1, 1)
     with pytest.raises(ControllerMoved, match="orders-0 was written at controller epoch 3"):
-        await bench.fail_over()
+        await bench.run(failover(bench.runner.context, iter(())))
+
+
+async def test_a_controller_epoch_that_nobody_had_neither_ends_an_office_nor_outranks_it(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.write_state(TP, evolve(await bench.read_state(TP), controller_epoch=1_000_000))
+    await bench.fail_over()
+    assert bench.context.leadership[TP].controller_epoch == 2
+    await bench.kill(1)
+    state = await bench.read_state(TP)
+    assert (state.leader, state.controller_epoch) == (2, 2)
 
 
 async def test_data_that_cannot_be_decoded_is_set_aside_with_its_fault(bench: Bench) -> None:
