@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
 
 from attrs import frozen
 
@@ -15,10 +14,7 @@ from transport.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from transport.metadata import NO_EPOCH
-
-EPOCH_DURING_DELETE: Final = -2
-"""The leader epoch of a StopReplica that is obeyed whatever epoch the replica knows (KIP-570)."""
+from transport.metadata import EPOCH_DURING_DELETE, NO_EPOCH
 
 ControllerRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 

@@ -64,6 +64,10 @@ class ControllerContext:
         topic = self.topics.get(tp.topic)
         return UNASSIGNED if topic is None else topic.znode.partitions.get(tp.partition, UNASSIGNED)
 
+    def topic_id(self, name: str) -> str:
+        """Return the id of a known topic, as messages carry it."""
+        return self.topics[name].znode.topic_id or ""
+
     def partitions(self) -> list[TopicPartition]:
         """Return all partitions."""
         return [TopicPartition(name, p) for name, topic in self.topics.items() for p in topic.znode.partitions]
@@ -103,7 +107,7 @@ class ControllerContext:
         leadership = leadership or self.leadership[tp]
         return PartitionState(
             tp.topic,
-            self.topics[tp.topic].znode.topic_id or "",
+            self.topic_id(tp.topic),
             tp.partition,
             leadership.controller_epoch,
             leadership.leader,

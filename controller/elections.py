@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 
 from attrs import evolve, frozen
 
-from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
+from transport.metadata import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr, TopicPartition
 
 
 @frozen
@@ -72,7 +72,7 @@ def elect(candidates: Iterable[Candidate], strategy: Strategy, controller_epoch:
 
 def initial(online: tuple[int, ...], controller_epoch: int) -> LeaderAndIsr | None:
     """Return a new partition's first leadership: the first live replica leads all live ones, at leader epoch 0."""
-    return LeaderAndIsr(online[0], 0, online, 0, controller_epoch) if online else None
+    return LeaderAndIsr(online[0], INITIAL_LEADER_EPOCH, online, 0, controller_epoch) if online else None
 
 
 def next_epoch(

@@ -13,6 +13,9 @@ from attrs import frozen
 NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
 LEADER_DURING_DELETE: Final = -2
+EPOCH_DURING_DELETE: Final = -2
+"""The leader epoch of a StopReplica that is obeyed whatever epoch the replica knows (KIP-570)."""
+
 INITIAL_LEADER_EPOCH: Final = 0
 
 

@@ -57,6 +57,17 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     return with_cluster
 
 
+def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the address of ZooKeeper."""
+    return click.option(
+        "--zookeeper",
+        default="127.0.0.1:2181",
+        show_default=True,
+        metavar="HOST:PORT/CHROOT",
+        help="The metadata store.",
+    )(command)
+
+
 def output_option(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command `-o table|json`."""
     return click.option(

@@ -17,7 +17,7 @@ from broker.config import BrokerConfig
 from broker.meta_properties import WrongLogDir
 from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
-from controller.cli.cluster import Cluster, cluster_options, output_option
+from controller.cli.cluster import Cluster, cluster_options, output_option, zookeeper_option
 from controller.cli.output import print_json, print_table
 from controller.cli.running import configure_logs, run, until_signal
 from controller.config import ControllerConfig
@@ -30,17 +30,6 @@ from transport.zookeeper_server import development_zookeeper
 FIRST_BROKER_PORT = 9091
 PORT = click.IntRange(0, 65_535)
 BROKER_ID = click.IntRange(min=0)
-
-
-def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Give a command the address of ZooKeeper."""
-    return click.option(
-        "--zookeeper",
-        default="127.0.0.1:2181",
-        show_default=True,
-        metavar="HOST:PORT/CHROOT",
-        help="The metadata store.",
-    )(command)
 
 
 def session_option(command: click.decorators.FC) -> click.decorators.FC:

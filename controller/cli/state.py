@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from controller.cli.cluster import zookeeper_option
 from controller.cli.output import print_json
 from controller.cli.running import run
 from controller.state_dump import dump as dump_state
@@ -18,7 +19,7 @@ def state() -> None:
 
 
 @state.command()
-@click.option("--zookeeper", default="127.0.0.1:2181", show_default=True, metavar="HOST:PORT/CHROOT")
+@zookeeper_option
 def dump(zookeeper: str) -> None:
     """Print brokers and partitions as JSON, read from ZooKeeper without being controller."""
 

@@ -307,8 +307,7 @@ def _delete(context: ControllerContext, tp: TopicPartition) -> Step:
 def _stop(
     context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr, *, delete: bool
 ) -> StopReplicaPartition:
-    topic_id = context.topics[tp.topic].znode.topic_id or ""
-    return StopReplicaPartition(tp.topic, topic_id, tp.partition, leadership.leader_epoch, delete)
+    return StopReplicaPartition(tp.topic, context.topic_id(tp.topic), tp.partition, leadership.leader_epoch, delete)
 
 
 # --- /admin/reassign_partitions ---------------------------------------------------------------------------------

@@ -14,14 +14,14 @@ from controller.context import ControllerContext
 from controller.facts import StrayGone, StrayLeft
 from controller.rounds import Rounds, Step, TellStopReplica, change, children
 from transport.messages import StopReplicaPartition
-from transport.metadata import LEADER_DURING_DELETE, Stray, TopicPartition
+from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import paths
 from transport.store.protocol import Create, Delete
 
 
 def leave(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
     """Return the step that writes down the replicas of a partition on `brokers`."""
-    topic_id = context.topics[tp.topic].znode.topic_id or ""
+    topic_id = context.topic_id(tp.topic)
     new = [stray for b in brokers if (stray := Stray(topic_id, tp.topic, tp.partition, b)) not in context.strays]
     return Step(
         writes=tuple(Create(paths.stray(stray)) for stray in new), facts=tuple(StrayLeft(stray) for stray in new)
@@ -30,7 +30,7 @@ def leave(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]
 
 def take_back(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
     """Return the step that forgets strays on `brokers`, where the partition is to have replicas again."""
-    topic_id = context.topics[tp.topic].znode.topic_id or ""
+    topic_id = context.topic_id(tp.topic)
     known = [stray for b in brokers if (stray := Stray(topic_id, tp.topic, tp.partition, b)) in context.strays]
     return _removal(known)
 
@@ -54,7 +54,7 @@ def _stop(context: ControllerContext, stray: Stray) -> StopReplicaPartition:
     tp = TopicPartition(stray.topic, stray.partition)
     topic = context.topics.get(stray.topic)
     is_same = topic is not None and topic.znode.topic_id == stray.topic_id and tp in context.leadership
-    epoch = context.leadership[tp].leader_epoch if is_same else LEADER_DURING_DELETE
+    epoch = context.leadership[tp].leader_epoch if is_same else EPOCH_DURING_DELETE
     return StopReplicaPartition(stray.topic, stray.topic_id, stray.partition, epoch, delete=True)
 
 

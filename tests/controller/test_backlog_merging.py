@@ -9,7 +9,6 @@ from attrs import define, evolve, field
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from broker.fencing import EPOCH_DURING_DELETE
 from controller.backlog import BrokerBacklog
 from controller.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.controller.backlog_broker import ModelBroker
@@ -20,7 +19,7 @@ from transport.messages import (
     Request,
     StopReplicaPartition,
 )
-from transport.metadata import LEADER_DURING_DELETE, TopicPartition
+from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, TopicPartition
 
 BROKER = 1
 CONTROLLER = BrokerEndpoint(1001, "127.0.0.1", 1)
