@@ -14,12 +14,13 @@ if TYPE_CHECKING:
     from controller.asyncio_host import run_asyncio
     from controller.config import ControllerConfig
     from controller.embedding import ControllerIdInUse, run
-    from controller.observer import CommittedRound, Observer, PublishedRound
+    from controller.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 
 __all__ = [
     "CommittedRound",
     "ControllerConfig",
     "ControllerIdInUse",
+    "DecidedRound",
     "Observer",
     "PublishedRound",
     "run",
@@ -30,6 +31,7 @@ _HOMES = {
     "CommittedRound": "controller.observer",
     "ControllerConfig": "controller.config",
     "ControllerIdInUse": "controller.embedding",
+    "DecidedRound": "controller.observer",
     "Observer": "controller.observer",
     "PublishedRound": "controller.observer",
     "run": "controller.embedding",

@@ -8,14 +8,14 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from controller.observer import CommittedRound, PublishedRound
+from controller.observer import CommittedRound, Observer
 from transport.messages import CommitTraceRequest, CommitTraceResponse, TracedCommit
 
 CAPACITY: Final = 10_000
 
 
 @define
-class CommitTrace:
+class CommitTrace(Observer):
     """An observer that keeps the last commits and lets readers wait for the next one."""
 
     controller_id: int
@@ -40,9 +40,6 @@ class CommitTrace:
         self._next += 1
         self._grown.set()
         self._grown = trio.Event()
-
-    def published(self, publication: PublishedRound) -> None:
-        """Publications are not in the trace."""
 
     async def read(self, request: CommitTraceRequest) -> CommitTraceResponse:
         """Return the commits from the one asked for on, waiting for one if there is none yet."""

@@ -1,13 +1,21 @@
-"""What an embedder, a test or the commit trace can see of the controller: each commit and each publish, by round."""
+"""What an embedder, a test or the commit trace can see of the controller: each event, and each step of its rounds."""
 
 from __future__ import annotations
-
-from typing import Protocol
 
 from attrs import frozen
 
 from transport.messages import PartitionState
 from transport.metadata import TopicPartition
+
+
+@frozen
+class DecidedRound:
+    """What a round is to change has been decided: nothing is written, applied or told yet."""
+
+    event: str
+    round: str
+    controller_epoch: int
+    subjects: tuple[TopicPartition, ...]
 
 
 @frozen
@@ -35,8 +43,17 @@ class PublishedRound:
     subjects: tuple[TopicPartition, ...]
 
 
-class Observer(Protocol):
-    """Called in the event-queue task, between commit and publish and after it; must not block."""
+class Observer:
+    """Override what you want to see.
+
+    Called in the event-queue task, at the moment that the name says; must neither block nor raise.
+    """
+
+    def processing(self, event: str) -> None:
+        """See that an event of that name is about to be processed."""
+
+    def decided(self, decision: DecidedRound) -> None:
+        """See a round before anything of it is committed."""
 
     def committed(self, commit: CommittedRound) -> None:
         """See a commit before it is published."""
@@ -46,10 +63,20 @@ class Observer(Protocol):
 
 
 @frozen
-class Observers:
+class Observers(Observer):
     """Several observers as one."""
 
     observers: tuple[Observer, ...]
+
+    def processing(self, event: str) -> None:
+        """Pass an event on."""
+        for observer in self.observers:
+            observer.processing(event)
+
+    def decided(self, decision: DecidedRound) -> None:
+        """Pass a decision on."""
+        for observer in self.observers:
+            observer.decided(decision)
 
     def committed(self, commit: CommittedRound) -> None:
         """Pass a commit on."""

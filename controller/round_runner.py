@@ -14,7 +14,7 @@ from attrs import define, field
 
 from controller.context import ControllerContext
 from controller.facts import BrokerGone, BrokerRegistered
-from controller.observer import CommittedRound, Observer, PublishedRound
+from controller.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from controller.rounds import Change, Children, Effect, Loaded, Publication, Read, Rounds, Step
 from transport.metadata import TopicPartition
 from transport.store import paths
@@ -74,6 +74,8 @@ class RoundRunner:
                 assert_never(effect)
 
     async def _change(self, change: Change) -> tuple[Step, ...]:
+        subjects = tuple(tp for step in change.steps for tp in step.subjects)
+        self.observer.decided(DecidedRound(self._event, change.round, self.context.epoch, subjects))
         self._apply(change.round, [step for step in change.steps if not step.writes])
         steps = [step for step in change.steps if step.writes]
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)

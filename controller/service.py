@@ -214,6 +214,7 @@ class ControllerService:
             await self._stand_again()
 
     async def _process_safely(self, event: ControllerEvent) -> None:
+        self.observer.processing(event.name)
         match event:
             case SessionEnded():
                 self._leave(event)

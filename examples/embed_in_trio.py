@@ -21,15 +21,12 @@ from transport.network import TcpNetwork
 from transport.store.memory import MemoryZooKeeper
 
 
-class PrintCommits:
-    """An observer: called in the controller's task after each commit and each publish."""
+class PrintCommits(controller.Observer):
+    """Called in the controller's task after each commit."""
 
     def committed(self, commit: controller.CommittedRound) -> None:
         for state in commit.partitions:
             print(f"{commit.event} {commit.round}: {state.topic}-{state.partition} is led by {state.leader}")
-
-    def published(self, publication: controller.PublishedRound) -> None:
-        pass
 
 
 async def main() -> None:

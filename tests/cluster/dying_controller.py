@@ -18,7 +18,7 @@ TARGET = frozenset(scenario.TARGET)
 
 
 @frozen
-class Executioner:
+class Executioner(controller.Observer):
     """An observer that ends the process, or pauses it, once."""
 
     round: str

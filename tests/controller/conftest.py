@@ -18,7 +18,7 @@ from controller.context import ControllerContext
 from controller.events import BrokerChange, ControllerEvent, RequestEvent
 from controller.facts import BrokerGone, BrokerRegistered
 from controller.handlers.failover import failover
-from controller.observer import CommittedRound, PublishedRound
+from controller.observer import CommittedRound, Observer, PublishedRound
 from controller.round_runner import RoundRunner
 from controller.rounds import Publication, Rounds, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.controller.meddler import delete_topic
@@ -150,7 +150,7 @@ def states_of(publication: Publication) -> tuple[PartitionState, ...]:
 
 
 @define
-class _Observer:
+class _Observer(Observer):
     seen: Recorder
 
     def committed(self, commit: CommittedRound) -> None:

@@ -9,7 +9,7 @@ from attrs import define, field
 
 from controller.context import ControllerContext
 from controller.facts import BrokerGone, BrokerRegistered, LeadershipWritten, PartitionMoved
-from controller.observer import CommittedRound, Observers, PublishedRound
+from controller.observer import CommittedRound, Observer, Observers, PublishedRound
 from controller.partition_states import PartitionPhase
 from controller.round_runner import RoundRunner
 from controller.rounds import (
@@ -46,7 +46,7 @@ def write(tp: TopicPartition, leadership: LeaderAndIsr, context: ControllerConte
 
 
 @define
-class Witness:
+class Witness(Observer):
     """Channels and observer that look at store and context whenever they are called."""
 
     zookeeper: MemoryZooKeeper
