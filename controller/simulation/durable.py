@@ -1,0 +1,86 @@
+"""What the metadata store's leader holds, decoded: what is durable, whoever may not know it yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from transport.messages import PartitionState
+from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.formats import TopicZnode
+from transport.store.tree import Tree
+
+
+@frozen
+class Durable:
+    """A view on a tree of znodes, which it reads anew at each question."""
+
+    tree: Tree
+
+    def topics(self) -> list[str]:
+        """Return the names of the topics, sorted."""
+        return self.tree.children(paths.TOPICS) or []
+
+    def topic(self, name: str) -> TopicZnode | None:
+        """Return a topic's znode."""
+        znode = self.tree.read(paths.topic(name))
+        return None if znode is None else formats.decode_topic(name, znode.data)
+
+    def partitions(self) -> Iterator[tuple[TopicPartition, ReplicaAssignment]]:
+        """Yield every partition and its assignment, in order."""
+        for name in self.topics():
+            topic = self.topic(name)
+            for number, assignment in sorted(topic.partitions.items() if topic is not None else ()):
+                yield TopicPartition(name, number), assignment
+
+    def assignment(self, tp: TopicPartition) -> ReplicaAssignment | None:
+        """Return a partition's assignment; None if there is no such partition."""
+        topic = self.topic(tp.topic)
+        return None if topic is None else topic.partitions.get(tp.partition)
+
+    def leadership(self, tp: TopicPartition) -> LeaderAndIsr | None:
+        """Return a partition's leadership; None if it never had one."""
+        znode = self.tree.read(paths.partition_state(tp))
+        return None if znode is None else formats.decode_partition_state(tp, znode.data, znode.stat.version)
+
+    def state(self, tp: TopicPartition) -> PartitionState | None:
+        """Return assignment and leadership together; None if either is missing."""
+        topic, leadership = self.topic(tp.topic), self.leadership(tp)
+        if topic is None or leadership is None or tp.partition not in topic.partitions:
+            return None
+        assignment = topic.partitions[tp.partition]
+        return PartitionState(
+            tp.topic,
+            topic.topic_id or "",
+            tp.partition,
+            leadership.controller_epoch,
+            leadership.leader,
+            leadership.leader_epoch,
+            leadership.isr,
+            leadership.partition_epoch,
+            assignment.replicas,
+            assignment.adding_replicas,
+            assignment.removing_replicas,
+            leadership.leader_recovery_state,
+        )
+
+    def brokers(self) -> dict[int, BrokerRegistration]:
+        """Return the registered brokers, in order of their ids."""
+        found = {}
+        for name in self.tree.children(paths.BROKER_IDS) or []:
+            znode = self.tree.read(paths.broker(int(name)))
+            if znode is not None:
+                found[int(name)] = formats.decode_broker(int(name), znode.data, znode.stat.czxid)
+        return dict(sorted(found.items()))
+
+    def controller(self) -> int | None:
+        """Return who holds `/controller`."""
+        znode = self.tree.read(paths.CONTROLLER)
+        return None if znode is None else formats.decode_controller(znode.data)
+
+    def controller_epoch(self) -> int:
+        """Return the controller epoch, 0 before the first."""
+        znode = self.tree.read(paths.CONTROLLER_EPOCH)
+        return 0 if znode is None else formats.decode_controller_epoch(znode.data)

@@ -1,0 +1,57 @@
+"""Reading frames that pass by: what they are, without taking part in the conversation."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from transport.errors import ErrorCode
+from transport.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from transport.wire.apis import OURS
+from transport.wire.codec import decode
+from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
+from transport.wire.errors import CodecError
+
+_LENGTH_BYTES: Final = 4
+_REQUEST_MARK: Final = 0x95
+"""The first byte of a request's payload: msgpack's array of five."""
+
+_TEXT_LIMIT: Final = 400
+
+ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+
+
+def is_request(chunk: bytes) -> bool:
+    """Whether a frame is a request; else it is a response."""
+    return len(chunk) > _LENGTH_BYTES and chunk[_LENGTH_BYTES] == _REQUEST_MARK
+
+
+def control_request(chunk: bytes) -> ControlRequest | None:
+    """Return what a frame orders a broker to do; None if it is anything else."""
+    if not is_request(chunk):
+        return None
+    envelope = RequestEnvelope.unpack(chunk[_LENGTH_BYTES:])
+    kind = OURS.by_key[envelope.api_key].request if envelope.api_key in OURS.by_key else None
+    if kind not in (LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest):
+        return None
+    request: ControlRequest = decode(kind, envelope.body)
+    return request
+
+
+def describe_frame(chunk: bytes) -> str:
+    """Return what a frame says, on one line of limited length."""
+    try:
+        return _describe(chunk)[:_TEXT_LIMIT]
+    except CodecError as error:
+        return f"{len(chunk)} bytes that are no frame: {error}"
+
+
+def _describe(chunk: bytes) -> str:
+    if is_request(chunk):
+        request = RequestEnvelope.unpack(chunk[_LENGTH_BYTES:])
+        api = OURS.by_key.get(request.api_key)
+        if api is None:
+            return f"#{request.correlation_id} request of api {request.api_key}, {len(chunk)} bytes"
+        return f"#{request.correlation_id} {api.name} {decode(api.request, request.body)}"
+    response = ResponseEnvelope.unpack(chunk[_LENGTH_BYTES:])
+    error = "" if response.error == ErrorCode.NONE else f" {ErrorCode(response.error).name}"
+    return f"#{response.correlation_id} answer{error}, {len(chunk)} bytes"

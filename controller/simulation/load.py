@@ -1,0 +1,68 @@
+"""Producers, and the ledger of what they were told is committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+import trio
+from attrs import define, field
+
+from broker.client import GaveUp, Producer
+from controller.simulation.scheduling import generator, wall_clock_ms
+from controller.simulation.settings import host_of
+from controller.simulation.world import World
+from transport.errors import ApiError
+from transport.host import Host
+from transport.metadata import TopicPartition
+
+GIVE_UP_AFTER: float = 30.0
+
+_PORT = 9092
+
+
+@define
+class Load:
+    """Sends records with acks=all, and passes on which of them were acknowledged."""
+
+    world: World
+    acknowledged: int = field(default=0, init=False)
+    refused: int = field(default=0, init=False)
+    """Sends without a success: their records may or may not be there."""
+
+    _numbers: count[int] = field(factory=count, init=False)
+    _scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
+
+    async def send(self, producer: Producer, tp: TopicPartition, values: Sequence[bytes]) -> int:
+        """Send records and return the offset of the first. Raises GaveUp or ApiError."""
+        base_offset = await producer.send(*tp, values, give_up_after=GIVE_UP_AFTER)
+        self.acknowledged += len(values)
+        self.world.safety.acknowledged(tp, base_offset, values)
+        return base_offset
+
+    def producer(self, name: str) -> Producer:
+        """Return a producer on a host of its own; an async context manager, for one task."""
+        world = self.world
+        brokers = [(host_of(id_), _PORT) for id_ in world.settings.broker_ids]
+        host = Host(wall_clock_ms, generator(world.seed, name))
+        return Producer(world.network.at(name), brokers, host=host, client_id=name)
+
+    def start(self, name: str, tps: Sequence[TopicPartition], per_second: float) -> None:
+        """Send records to partitions in turn, in the background, until `stop`."""
+        self.world.nursery.start_soon(self._produce, name, tuple(tps), 1 / per_second)
+
+    def stop(self) -> None:
+        """Stop all producers that were started."""
+        self._scope.cancel()
+        self._scope = trio.CancelScope()
+
+    async def _produce(self, name: str, tps: Sequence[TopicPartition], pause: float) -> None:
+        with self._scope:
+            async with self.producer(name) as producer:
+                for tp in (tps[n % len(tps)] for n in count()):
+                    try:
+                        await self.send(producer, tp, [f"record {next(self._numbers)}".encode()])
+                    except (ApiError, GaveUp) as error:
+                        self.refused += 1
+                        self.world.trace.add("load", name, f"{tp} {error}")
+                    await trio.sleep(pause)

@@ -1,0 +1,213 @@
+"""The processes of a simulated cluster: controllers and brokers that run, stand still, die and come back.
+
+A process that dies is cut off first, from network and store, so that nothing that it does while it is being cancelled
+reaches the world; one that is paused is frozen at its edges: its timers go on, but nothing comes in or gets out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from broker.config import BrokerConfig
+from broker.kit import BrokerHandle
+from broker.reference.run import run_reference_broker
+from broker.registration import BrokerIdInUse
+from controller.config import ControllerConfig
+from controller.embedding import run as run_controller
+from controller.service import ControllerService
+from controller.simulation.disk import Disk
+from controller.simulation.scheduling import generator, wall_clock_ms
+from controller.simulation.settings import host_of
+from controller.simulation.steps import StepObserver
+from controller.simulation.world import World
+from transport.host import Host
+from transport.store.protocol import StoreError
+
+PORT: Final = 9092
+
+_NOT_A_FAULT: Final = (StoreError, BrokerIdInUse, OSError)
+"""What may end a process in a world that breaks; whoever looks after it starts it again."""
+
+
+class ProcessState(Enum):
+    """Whether a process does anything."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    DEAD = "dead"
+
+
+class Process(ABC):
+    """One node of the cluster. A process may be started again after it died."""
+
+    def __init__(self, world: World, node_id: int) -> None:
+        self.id = node_id
+        self.host = host_of(node_id)
+        self.state = ProcessState.DEAD
+        self.skew_ms = 0
+        self.started = trio.Event()
+        self._world = world
+        self._incarnation = 0
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._ended.set()
+        self._is_killed = False
+
+    def start(self) -> None:
+        """Start the process; `started` is set once it is in service. Raises RuntimeError if it runs."""
+        if self.state is not ProcessState.DEAD:
+            raise RuntimeError(f"{self.host} runs already")
+        self.state = ProcessState.RUNNING
+        self._incarnation += 1
+        self._is_killed = False
+        self.started = trio.Event()
+        self._scope = trio.CancelScope()
+        before, self._ended = self._ended, trio.Event()
+        self._world.trace.add("fault", self.host, "starts")
+        self._world.nursery.start_soon(self._run, self._incarnation, self._scope, before, self._ended, name=self.host)
+
+    def crash(self) -> None:
+        """Die at once: nobody hears of it but by its silence. A process that is dead stays so."""
+        if self.state is ProcessState.DEAD:
+            return
+        self._world.trace.add("fault", self.host, "crashes")
+        self._is_killed = True
+        self._world.network.cut(self.host)
+        self._world.ensemble.cut(self.host)
+        self.state = ProcessState.DEAD
+        self._scope.cancel()
+
+    async def stop(self) -> None:
+        """End in good order, as on SIGTERM."""
+        self._world.trace.add("fault", self.host, "is stopped")
+        self._scope.cancel()
+        await self._ended.wait()
+
+    def pause(self) -> None:
+        """Stand still, as on SIGSTOP. Only a running process does."""
+        if self.state is ProcessState.RUNNING:
+            self._world.trace.add("fault", self.host, "pauses")
+            self.state = ProcessState.PAUSED
+            self._world.network.freeze(self.host)
+            self._world.ensemble.freeze(self.host)
+
+    def wake(self) -> None:
+        """Go on after a pause."""
+        if self.state is ProcessState.PAUSED:
+            self._world.trace.add("fault", self.host, "wakes")
+            self.state = ProcessState.RUNNING
+            self._world.network.thaw(self.host)
+            self._world.ensemble.thaw(self.host)
+
+    @abstractmethod
+    async def _serve(self, host: Host) -> None:
+        """Be the process, until cancelled."""
+
+    async def _run(
+        self, incarnation: int, scope: trio.CancelScope, predecessor_ended: trio.Event, ended: trio.Event
+    ) -> None:
+        await predecessor_ended.wait()
+        self._world.network.restore(self.host)
+        host = Host(lambda: wall_clock_ms(self.skew_ms), generator(self._world.seed, f"{self.host}/{incarnation}"))
+        try:
+            with scope:
+                await self._serve(host)
+        except Exception as error:  # noqa: BLE001  a process that dies leaves the others alone
+            if incarnation == self._incarnation and not self._is_killed:
+                self._report(error)
+        finally:
+            if incarnation == self._incarnation:
+                self.state = ProcessState.DEAD
+                self._world.network.cut(self.host)
+            ended.set()
+
+    def _report(self, error: Exception) -> None:
+        for leaf in _leaves(error):
+            text = f"{type(leaf).__name__}: {leaf}"
+            self._world.trace.add("fault", self.host, f"dies of {text}")
+            if not isinstance(leaf, _NOT_A_FAULT):
+                self._world.safety.report("no process dies of an exception that nobody foresaw", f"{self.host}: {text}")
+
+
+class ControllerProcess(Process):
+    """A controller."""
+
+    service: ControllerService | None = None
+
+    async def _serve(self, host: Host) -> None:
+        world, settings = self._world, self._world.settings
+        config = ControllerConfig(
+            self.id,
+            host=self.host,
+            port=PORT,
+            zookeeper_session_timeout_ms=round(settings.session_timeout * 1000),
+            request_timeout_ms=round(settings.request_timeout * 1000),
+            controller_socket_timeout_ms=round(settings.request_timeout * 1000),
+        )
+        async with trio.open_nursery() as nursery:
+            self.service = await nursery.start(
+                partial(
+                    run_controller,
+                    config,
+                    observer=StepObserver(self.id, world.steps),
+                    open_store=partial(world.ensemble.session, self.host, settings.session_timeout),
+                    network=world.network.at(self.host),
+                    host=host,
+                )
+            )
+            self.started.set()
+
+
+class BrokerProcess(Process):
+    """A reference broker on a disk that outlives it."""
+
+    def __init__(self, world: World, node_id: int, disk: Disk) -> None:
+        super().__init__(world, node_id)
+        self.disk = disk
+        self.handle: BrokerHandle | None = None
+
+    async def _serve(self, host: Host) -> None:
+        world, settings = self._world, self._world.settings
+        config = BrokerConfig(
+            self.id,
+            Path("/nowhere"),  # the disk is in memory
+            host=self.host,
+            port=PORT,
+            rack=settings.rack(self.id),
+            zookeeper_session_timeout_ms=round(settings.session_timeout * 1000),
+            min_insync_replicas=settings.min_insync_replicas,
+            replica_lag_time_max_ms=round(settings.replica_lag_time * 1000),
+            replica_fetch_wait_max_ms=round(settings.fetch_wait * 1000),
+            replica_fetch_max_bytes=settings.fetch_bytes,
+        )
+        async with (
+            world.ensemble.session(self.host, settings.session_timeout) as store,
+            trio.open_nursery() as nursery,
+        ):
+            self.handle = await nursery.start(
+                partial(
+                    run_reference_broker,
+                    config,
+                    store=store,
+                    network=world.network.at(self.host),
+                    host=host,
+                    logs=self.disk,
+                    storage_id=self.disk.storage_id,
+                )
+            )
+            self.started.set()
+
+
+def _leaves(error: Exception) -> Iterator[Exception]:
+    if isinstance(error, ExceptionGroup):
+        for part in error.exceptions:
+            yield from _leaves(part)
+    else:
+        yield error

@@ -1,0 +1,59 @@
+"""How big a simulated cluster is and how it is configured."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+
+@frozen
+class Settings:
+    """The cluster that a simulation begins with. Times are virtual seconds."""
+
+    brokers: int = 3
+    """Their ids are 1, 2, ..."""
+
+    controllers: int = 2
+    """Their ids are 101, 102, ..."""
+
+    servers: int = 1
+    """Servers of the ZooKeeper ensemble; all but the first may lag behind."""
+
+    racks: tuple[str, ...] = ()
+    """Broker n is in the rack n modulo their number; none without."""
+
+    min_insync_replicas: int = 1
+    session_timeout: float = 6.0
+    request_timeout: float = 5.0
+    """Of the controllers' channels, and of the socket."""
+
+    replica_lag_time: float = 10.0
+    fetch_wait: float = 5.0
+    """How long a follower's fetch waits at the leader for data."""
+
+    fetch_bytes: int = 1024 * 1024
+    latency: float = 0.001
+    """Of each network link, one way."""
+
+    bytes_per_second: float = float("inf")
+    """Of each network link, one way; so, with `fetch_bytes`, how fast a follower catches up."""
+
+    store_latency: float = 0.001
+
+    @property
+    def broker_ids(self) -> tuple[int, ...]:
+        """The brokers, in order."""
+        return tuple(range(1, self.brokers + 1))
+
+    @property
+    def controller_ids(self) -> tuple[int, ...]:
+        """The controllers, in order."""
+        return tuple(range(101, 101 + self.controllers))
+
+    def rack(self, broker_id: int) -> str | None:
+        """Return the rack of a broker."""
+        return self.racks[broker_id % len(self.racks)] if self.racks else None
+
+
+def host_of(node_id: int) -> str:
+    """Return the name of the host on which a broker or a controller runs."""
+    return f"controller-{node_id}" if node_id > 100 else f"broker-{node_id}"  # noqa: PLR2004  as the ids are dealt
