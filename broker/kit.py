@@ -82,7 +82,7 @@ class BrokerHandle:
                 answers[broker_id] = await connection.call(request)
 
 
-async def run_broker(
+async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts and how it is started
     config: BrokerConfig,
     make_service: Callable[[BrokerHandle], Service],
     *,
@@ -90,16 +90,19 @@ async def run_broker(
     network: Network,
     host: Host,
     own_apis: Sequence[Api] = (),
+    storage_id: str | None = None,
     task_status: trio.TaskStatus[BrokerHandle] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Run a broker until cancelled: serve, register, and obey the controller through the service.
 
     `own_apis` are the rows of what the service's handlers answer besides our apis; who asks passes them to
-    `open_connection`. Started when registered. The registration ends with the session of `store`, which is the
+    `open_connection`. `storage_id` names what the service stores in; None takes that of the log directory, from its
+    `meta.properties`. Started when registered. The registration ends with the session of `store`, which is the
     caller's to close. Raises WrongLogDir, ValueError for own apis that clash with ours; in an exception group
     BrokerIdInUse, OSError if the address cannot be listened on, and whatever the service's background tasks raise.
     """
-    storage_id = load_storage_id(config.log_dir, config.broker_id, host.new_id)
+    if storage_id is None:
+        storage_id = load_storage_id(config.log_dir, config.broker_id, host.new_id)
     await ensure_paths(store, paths.PERSISTENT)
     metadata = MetadataCache()
     registration = Registration(store, host, config, storage_id)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from operator import itemgetter
 
+from transport.messages import Record
 from transport.metadata import NO_EPOCH
 
 
@@ -19,10 +21,16 @@ class LeaderEpochs:
         """The epoch of the last record, -1 for an empty log."""
         return self._starts[-1][0] if self._starts else NO_EPOCH
 
+    def check_order(self, records: Iterable[Record]) -> None:
+        """Raise ValueError unless these records can come next, because no leader epoch goes down."""
+        epoch = self.latest
+        for record in records:
+            if record.leader_epoch < epoch:
+                raise ValueError(f"a record of leader epoch {record.leader_epoch} after one of {epoch}")
+            epoch = record.leader_epoch
+
     def assign(self, epoch: int, offset: int) -> None:
-        """Note that the record at `offset`, the next one, has `epoch`. Raises ValueError if the epoch goes down."""
-        if epoch < self.latest:
-            raise ValueError(f"a record of leader epoch {epoch} at offset {offset} after one of epoch {self.latest}")
+        """Note that the record at `offset`, the next one, has `epoch`, which is not below the latest."""
         if epoch > self.latest:
             self._starts.append((epoch, offset))
 

@@ -31,7 +31,7 @@ class CorruptLog(OSError):
 
 
 class Log:
-    """The records of one replica. Every method may raise OSError; a failed append leaves the log as it was."""
+    """The records of one replica in a file. Implements `broker.reference.logs.ReplicaLog`."""
 
     def __init__(self, path: Path) -> None:
         """Open the log at `path`, or make an empty one; a torn record at the end is cut off. Raises CorruptLog."""
@@ -63,11 +63,7 @@ class Log:
     def append(self, records: Sequence[Record]) -> int:
         """Append records and return the offset of the first. Raises ValueError if their leader epochs go down."""
         base_offset = self.end_offset
-        epoch = self.latest_epoch
-        for record in records:
-            if record.leader_epoch < epoch:
-                raise ValueError(f"{self._path}: a record of leader epoch {record.leader_epoch} after one of {epoch}")
-            epoch = record.leader_epoch
+        self._epochs.check_order(records)
         frames = [_frame(record) for record in records]
         self._write(b"".join(frames))
         for record, frame in zip(records, frames, strict=True):
@@ -75,7 +71,7 @@ class Log:
         return base_offset
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> tuple[Record, ...]:
-        """Return the records from `offset` up to `end_offset`, within `max_bytes` of the file but at least one."""
+        """Return the records from `offset` up to `end_offset`, within `max_bytes` but at least one."""
         if offset >= end_offset:
             return ()
         start = self._positions[offset]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 from pathlib import Path
 from typing import Final
 
 from broker.fencing import check_topic_id
 from broker.reference.log import Log, read_records
-from transport.errors import ApiError, ErrorCode
+from broker.reference.logs import check_topic_name
 from transport.messages import Record
 from transport.metadata import TopicPartition
 
@@ -17,11 +16,9 @@ LOG_FILE: Final = "records.log"
 TOPIC_ID_FILE: Final = "topic.id"
 DELETED_SUFFIX: Final = ".deleted"
 
-_LEGAL_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
-
 
 class LogDir:
-    """Opens and deletes the logs below one directory. Every method may raise OSError."""
+    """Opens and deletes the logs below one directory. Implements `broker.reference.logs.Logs`."""
 
     def __init__(self, path: Path) -> None:
         """Take over the directory, and finish the deletions that an earlier run began."""
@@ -32,15 +29,11 @@ class LogDir:
 
     def directory(self, tp: TopicPartition) -> Path:
         """Return where a partition's log is; raises ApiError for a topic name that is no file name."""
-        if not _LEGAL_TOPIC.fullmatch(tp.topic):
-            raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{tp.topic!r} is no legal topic name")
+        check_topic_name(tp.topic)
         return self._path / str(tp)
 
     def open(self, tp: TopicPartition, topic_id: str) -> Log:
-        """Open the log of a partition, or make an empty one.
-
-        Raises ApiError with UNKNOWN_TOPIC_ID if there is one of an earlier topic of that name.
-        """
+        """Open the log of a partition, or make an empty one; see `Logs.open`."""
         directory = self.directory(tp)
         directory.mkdir(exist_ok=True)
         held = self.topic_id(tp)

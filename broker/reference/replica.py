@@ -9,7 +9,7 @@ import structlog
 import trio
 
 from broker.reference.leadership import Leadership
-from broker.reference.log import Log
+from broker.reference.logs import ReplicaLog
 from transport.errors import ApiError, ErrorCode
 from transport.messages import FetchPartition, FetchResult, PartitionState, Record
 from transport.metadata import NO_EPOCH, TopicPartition
@@ -28,7 +28,7 @@ class Replica:
     epoch), and nobody joins the ISR by it alone (a joiner needs the leader's log up to the start of its epoch).
     """
 
-    def __init__(self, tp: TopicPartition, log: Log, state: PartitionState) -> None:
+    def __init__(self, tp: TopicPartition, log: ReplicaLog, state: PartitionState) -> None:
         self.tp = tp
         self.log = log
         self.state = state

@@ -13,7 +13,7 @@ from broker.reference.data_api import DataApi
 from broker.reference.fetcher import Fetcher
 from broker.reference.isr_updates import IsrUpdates
 from broker.reference.leadership import Leadership, Settled
-from broker.reference.log_dir import LogDir
+from broker.reference.logs import Logs
 from broker.reference.replica import Replica
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AlterPartitionItem, AlterPartitionResult, PartitionState, StopReplicaPartition
@@ -29,10 +29,10 @@ class ReferenceService:
     Disk access is direct: it goes to the page cache, and a short stall of this broker is no harm to others.
     """
 
-    def __init__(self, handle: BrokerHandle) -> None:
-        """Take over the log directory; nothing is led or followed until the controller says so."""
+    def __init__(self, handle: BrokerHandle, logs: Logs) -> None:
+        """Take over the logs; nothing is led or followed until the controller says so."""
         self._handle = handle
-        self._logs = LogDir(handle.config.log_dir)
+        self._logs = logs
         self._replicas: dict[TopicPartition, Replica] = {}
         self._fetchers: dict[int, Fetcher] = {}
         self._live_brokers: tuple[int, ...] = ()

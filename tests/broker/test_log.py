@@ -1,9 +1,10 @@
-"""The log against a list, whatever is appended, cut off and reopened; and what it does with damage."""
+"""Logs against a list, whatever is appended, cut off and reopened; and what the one on files does with damage."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -12,20 +13,31 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from broker.reference.log import CorruptLog, Log, read_records
+from broker.reference.logs import RECORD_OVERHEAD_BYTES, ReplicaLog
+from controller.simulation.disk import Disk
+from tests.simulation.disks import Unobserved
 from transport.messages import Record
+from transport.metadata import TopicPartition
 
-HEADER_BYTES = 12
+TP = TopicPartition("t", 0)
 
 
 class LogAgainstList(RuleBasedStateMachine):
+    """What every log must do; a subclass says how one is opened."""
+
     def __init__(self) -> None:
         super().__init__()
-        self.directory = Path(tempfile.mkdtemp())
         self.records: list[Record] = []
+
+    def opened(self) -> ReplicaLog:
+        raise NotImplementedError
+
+    def stored(self) -> Sequence[Record]:
+        raise NotImplementedError
 
     @initialize()
     def open(self) -> None:
-        self.log = Log(self.directory / "log")
+        self.log = self.opened()
 
     @rule(values=st.lists(st.binary(max_size=20), max_size=5), epoch_step=st.integers(0, 2))
     def append(self, values: list[bytes], epoch_step: int) -> None:
@@ -43,14 +55,7 @@ class LogAgainstList(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.log.close()
-        self.log = Log(self.directory / "log")
-
-    @rule(torn=st.binary(min_size=1, max_size=HEADER_BYTES - 1))
-    def die_while_writing(self, torn: bytes) -> None:
-        self.log.close()
-        with (self.directory / "log").open("ab") as file:
-            file.write(torn)
-        self.log = Log(self.directory / "log")
+        self.log = self.opened()
 
     @rule(start=st.floats(0, 1), end=st.floats(0, 1), max_bytes=st.integers(0, 100))
     def read(self, start: float, end: float, max_bytes: int) -> None:
@@ -59,7 +64,7 @@ class LogAgainstList(RuleBasedStateMachine):
         found = list(self.log.read(offset, max_bytes, end_offset))
         wanted = self.records[offset:end_offset]
         assert found == wanted[: len(found)]
-        sizes = [HEADER_BYTES + len(record.value) for record in wanted]
+        sizes = [RECORD_OVERHEAD_BYTES + len(record.value) for record in wanted]
         assert len(found) == max(min(1, len(wanted)), sum(sum(sizes[: n + 1]) <= max_bytes for n in range(len(sizes))))
 
     @rule(epoch=st.integers(0, 8))
@@ -72,15 +77,75 @@ class LogAgainstList(RuleBasedStateMachine):
     def holds_what_the_list_holds(self) -> None:
         assert self.log.end_offset == len(self.records)
         assert self.log.latest_epoch == (self.records[-1].leader_epoch if self.records else -1)
-        assert read_records(self.directory / "log") == tuple(self.records)
+        assert list(self.stored()) == self.records
+
+
+class FileAgainstList(LogAgainstList):
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp())
+
+    def opened(self) -> ReplicaLog:
+        return Log(self.directory / "log")
+
+    def stored(self) -> Sequence[Record]:
+        return read_records(self.directory / "log")
+
+    @rule(torn=st.binary(min_size=1, max_size=RECORD_OVERHEAD_BYTES - 1))
+    def die_while_writing(self, torn: bytes) -> None:
+        self.log.close()
+        with (self.directory / "log").open("ab") as file:
+            file.write(torn)
+        self.log = self.opened()
 
     def teardown(self) -> None:
         self.log.close()
         shutil.rmtree(self.directory)
 
 
-TestLogAgainstList = LogAgainstList.TestCase
-TestLogAgainstList.settings = settings(stateful_step_count=20)
+class MemoryAgainstList(LogAgainstList):
+    def __init__(self) -> None:
+        super().__init__()
+        self.disk = Disk(Unobserved(), broker_id=1)
+
+    def opened(self) -> ReplicaLog:
+        return self.disk.open(TP, "id-1")
+
+    def stored(self) -> Sequence[Record]:
+        return self.disk.logs[TP].records
+
+
+TestFileAgainstList = FileAgainstList.TestCase
+TestFileAgainstList.settings = settings(stateful_step_count=20)
+TestMemoryAgainstList = MemoryAgainstList.TestCase
+TestMemoryAgainstList.settings = settings(stateful_step_count=20)
+
+
+@pytest.fixture(params=["file", "memory"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> ReplicaLog:
+    """Open a log of two records of epoch 1."""
+    log: ReplicaLog = Log(tmp_path / "log") if request.param == "file" else Disk(Unobserved(), 1).open(TP, "id-1")
+    log.append([Record(1, b"first"), Record(1, b"second")])
+    return log
+
+
+def test_a_leader_epoch_never_goes_down(log: ReplicaLog) -> None:
+    with pytest.raises(ValueError, match="epoch 0 after one of 1"):
+        log.append([Record(0, b"x")])
+    with pytest.raises(ValueError, match="epoch 2 after one of 3"):
+        log.append([Record(3, b"x"), Record(2, b"y")])
+    assert (log.end_offset, log.latest_epoch) == (2, 1)
+    log.close()
+
+
+def test_a_closed_log_can_be_neither_written_nor_read(log: ReplicaLog) -> None:
+    log.close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        log.append([Record(1, b"x")])
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        log.read(0, 100, 2)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        log.truncate(1)
 
 
 @pytest.fixture
@@ -113,20 +178,3 @@ def test_damage_before_the_end_is_refused_and_left_alone(path: Path) -> None:
     with pytest.raises(CorruptLog, match="byte 0 is damaged"):
         Log(path)
     assert path.read_bytes() == damaged
-
-
-def test_a_leader_epoch_never_goes_down(path: Path) -> None:
-    log = Log(path)
-    with pytest.raises(ValueError, match="epoch 0 after one of 1"):
-        log.append([Record(0, b"x")])
-    with pytest.raises(ValueError, match="epoch 2 after one of 3"):
-        log.append([Record(3, b"x"), Record(2, b"y")])
-    assert log.end_offset == 2
-    log.close()
-
-
-def test_a_closed_log_cannot_be_written(path: Path) -> None:
-    log = Log(path)
-    log.close()
-    with pytest.raises(OSError, match="Bad file descriptor"):
-        log.append([Record(1, b"x")])

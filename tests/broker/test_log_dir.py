@@ -2,42 +2,82 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from broker.meta_properties import WrongLogDir, load_storage_id
 from broker.reference.log_dir import LogDir, records_on_disk
+from broker.reference.logs import Logs
+from controller.simulation.disk import Disk
+from tests.simulation.disks import Unobserved
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Record
 from transport.metadata import TopicPartition
 
 TP = TopicPartition("a-topic", 7)
+X = Record(0, b"x")
 
 
-def write(logs: LogDir, topic_id: str = "id-1") -> None:
+@pytest.fixture(params=["files", "memory"])
+def restart(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Logs]:
+    """Return what gives the next process of a broker its logs."""
+    disk = Disk(Unobserved(), broker_id=1)
+    return (lambda: LogDir(tmp_path)) if request.param == "files" else (lambda: disk)
+
+
+def write(logs: Logs, topic_id: str = "id-1") -> None:
     log = logs.open(TP, topic_id)
-    log.append([Record(0, b"x")])
+    log.append([X])
     log.close()
 
 
-def test_a_log_of_an_earlier_topic_of_that_name_is_refused(tmp_path: Path) -> None:
-    logs = LogDir(tmp_path)
+def read(logs: Logs, topic_id: str) -> tuple[Record, ...]:
+    log = logs.open(TP, topic_id)
+    records = log.read(0, 1000, log.end_offset)
+    log.close()
+    return records
+
+
+def test_a_log_outlives_the_process(restart: Callable[[], Logs]) -> None:
+    write(restart())
+    assert restart().topic_id(TP) == "id-1"
+    assert read(restart(), "id-1") == (X,)
+
+
+def test_a_log_of_an_earlier_topic_of_that_name_is_refused(restart: Callable[[], Logs]) -> None:
+    logs = restart()
     write(logs)
     with pytest.raises(ApiError) as refusal:
         logs.open(TP, "id-2")
     assert refusal.value.code is ErrorCode.UNKNOWN_TOPIC_ID
-    assert records_on_disk(tmp_path, TP) == (Record(0, b"x"),)
+    assert read(logs, "id-1") == (X,)
 
 
-def test_only_the_log_of_the_topic_that_is_named_is_deleted(tmp_path: Path) -> None:
-    logs = LogDir(tmp_path)
+def test_only_the_log_of_the_topic_that_is_named_is_deleted(restart: Callable[[], Logs]) -> None:
+    logs = restart()
     write(logs)
     logs.delete(TP, "id-2")
-    assert records_on_disk(tmp_path, TP) == (Record(0, b"x"),)
+    assert read(logs, "id-1") == (X,)
+    logs.delete(TP, "id-1")
+    assert logs.topic_id(TP) is None
+    logs.delete(TP, "id-1")
+    assert read(logs, "id-2") == ()
+
+
+@pytest.mark.parametrize("topic", ["../up", "a/b", "", "x" * 250, "nul\0"])
+def test_a_topic_name_that_leads_elsewhere_is_refused(restart: Callable[[], Logs], topic: str) -> None:
+    with pytest.raises(ApiError) as refusal:
+        restart().open(TopicPartition(topic, 0), "id-1")
+    assert refusal.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_a_deletion_leaves_nothing_behind(tmp_path: Path) -> None:
+    logs = LogDir(tmp_path)
+    write(logs)
     logs.delete(TP, "id-1")
     assert list(tmp_path.iterdir()) == []
-    logs.delete(TP, "id-1")
 
 
 def test_a_deletion_that_was_cut_short_is_finished_at_the_next_start(tmp_path: Path) -> None:
@@ -55,11 +95,9 @@ def test_a_directory_that_was_made_without_its_topic_id_is_used(tmp_path: Path) 
     assert logs.topic_id(TP) == "id-1"
 
 
-@pytest.mark.parametrize("topic", ["../up", "a/b", "", "x" * 250, "nul\0"])
-def test_a_topic_name_that_leads_elsewhere_is_refused(tmp_path: Path, topic: str) -> None:
-    with pytest.raises(ApiError) as refusal:
-        LogDir(tmp_path).open(TopicPartition(topic, 0), "id-1")
-    assert refusal.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+def test_what_is_on_disk_can_be_seen_while_the_broker_is_dead(tmp_path: Path) -> None:
+    write(LogDir(tmp_path))
+    assert records_on_disk(tmp_path, TP) == (X,)
 
 
 def test_a_storage_id_stays_as_long_as_its_directory(tmp_path: Path) -> None:

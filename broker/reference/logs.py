@@ -1,0 +1,68 @@
+"""What the reference service needs of its storage: a log for each replica, which survives the broker's process."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from transport.errors import ApiError, ErrorCode
+from transport.messages import Record
+from transport.metadata import TopicPartition
+
+RECORD_OVERHEAD_BYTES: Final = 12
+"""What a record takes beside its value, when the bytes of a read are limited."""
+
+_LEGAL_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+class ReplicaLog(Protocol):
+    """The records of one replica, open. Its offsets are ranks: the first record has 0.
+
+    What changes or reads records may raise OSError; a failed append leaves the log as it was.
+    """
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next record will have."""
+
+    @property
+    def latest_epoch(self) -> int:
+        """The leader epoch of the last record, -1 if there is none."""
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the largest epoch up to `epoch` in the log and where it ends; see `LeaderEpochs.end_offset_for`."""
+
+    def append(self, records: Sequence[Record]) -> int:
+        """Append records and return the offset of the first. Raises ValueError if their leader epochs go down."""
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> tuple[Record, ...]:
+        """Return the records from `offset` up to `end_offset`, within `max_bytes` but at least one."""
+
+    def truncate(self, end_offset: int) -> None:
+        """Remove the records from `end_offset` on."""
+
+    def close(self) -> None:
+        """Give the log back, for good: to use it further it must be opened again."""
+
+
+class Logs(Protocol):
+    """The logs of one broker. Every method may raise OSError, and ApiError for an illegal topic name."""
+
+    def open(self, tp: TopicPartition, topic_id: str) -> ReplicaLog:
+        """Open the log of a partition, or make an empty one. It must not be open yet.
+
+        Raises ApiError with UNKNOWN_TOPIC_ID if there is one of an earlier topic of that name.
+        """
+
+    def topic_id(self, tp: TopicPartition) -> str | None:
+        """Return the id of the topic whose log is here; None if there is none."""
+
+    def delete(self, tp: TopicPartition, topic_id: str) -> None:
+        """Delete the log of a partition, if there is one of that topic. It must not be open."""
+
+
+def check_topic_name(topic: str) -> None:
+    """Raise ApiError with INVALID_TOPIC_EXCEPTION for a name that Kafka does not allow, such as one with a slash."""
+    if not _LEGAL_TOPIC.fullmatch(topic):
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic!r} is no legal topic name")

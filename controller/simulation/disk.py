@@ -1,0 +1,172 @@
+"""The storage of one simulated broker: logs in memory, which outlive the broker's process."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Sequence
+from typing import Protocol
+
+from broker.fencing import check_topic_id
+from broker.reference.epochs import LeaderEpochs
+from broker.reference.logs import RECORD_OVERHEAD_BYTES, check_topic_name
+from transport.messages import Record
+from transport.metadata import TopicPartition
+
+
+class DiskObserver(Protocol):
+    """Is told what brokers do to their logs, right after it is done. What is done to a disk from outside is not told.
+
+    It must neither block nor keep the sequences of records without a copy.
+    """
+
+    def appended(
+        self, broker_id: int, tp: TopicPartition, topic_id: str, base_offset: int, records: Sequence[Record]
+    ) -> None:
+        """Take note of records that a leader or a follower appended; the first has `base_offset`."""
+
+    def truncated(self, broker_id: int, tp: TopicPartition, topic_id: str, end_offset: int) -> None:
+        """Take note that a log ends at `end_offset` now, which is less than before."""
+
+    def deleted(self, broker_id: int, tp: TopicPartition, topic_id: str) -> None:
+        """Take note that the broker deleted a log."""
+
+
+class MemoryLog:
+    """The log of one replica; implements `broker.reference.logs.ReplicaLog`.
+
+    It is closed when its broker closes it, when it is opened anew, and when the broker or the disk dies: `records`
+    can still be seen then, but a closed log can be used no more, so that no task of a dead process
+    reaches the world.
+    """
+
+    def __init__(self, disk: Disk, tp: TopicPartition, topic_id: str, earlier: MemoryLog | None = None) -> None:
+        """Open an empty log, or what `earlier` holds."""
+        self.tp = tp
+        self.topic_id = topic_id
+        self.records: list[Record] = [] if earlier is None else earlier.records
+        self._epochs: LeaderEpochs = LeaderEpochs() if earlier is None else earlier._epochs  # noqa: SLF001  one of us
+        self._disk = disk
+        self._is_open = True
+
+    @property
+    def end_offset(self) -> int:
+        """The offset that the next record will have."""
+        return len(self.records)
+
+    @property
+    def latest_epoch(self) -> int:
+        """The leader epoch of the last record, -1 if there is none."""
+        return self._epochs.latest
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """Return the largest epoch up to `epoch` in the log and where it ends; see `LeaderEpochs.end_offset_for`."""
+        return self._epochs.end_offset_for(epoch, len(self.records))
+
+    def append(self, records: Sequence[Record]) -> int:
+        """Append records and return the offset of the first. Raises ValueError if their leader epochs go down."""
+        self._check()
+        self._epochs.check_order(records)
+        base_offset = len(self.records)
+        for offset, record in enumerate(records, base_offset):
+            self._epochs.assign(record.leader_epoch, offset)
+        self.records.extend(records)
+        if records:
+            self._disk.observer.appended(self._disk.broker_id, self.tp, self.topic_id, base_offset, records)
+        return base_offset
+
+    def read(self, offset: int, max_bytes: int, end_offset: int) -> tuple[Record, ...]:
+        """Return the records from `offset` up to `end_offset`, within `max_bytes` but at least one."""
+        self._check()
+        size = 0
+        for end in range(offset, end_offset):
+            size += RECORD_OVERHEAD_BYTES + len(self.records[end].value)
+            if size > max_bytes and end > offset:
+                return tuple(self.records[offset:end])
+        return tuple(self.records[offset:end_offset])
+
+    def truncate(self, end_offset: int) -> None:
+        """Remove the records from `end_offset` on."""
+        self._check()
+        if end_offset >= len(self.records):
+            return
+        del self.records[end_offset:]
+        self._epochs.truncate(end_offset)
+        self._disk.observer.truncated(self._disk.broker_id, self.tp, self.topic_id, end_offset)
+
+    def close(self) -> None:
+        """Give the log back."""
+        self._is_open = False
+
+    def _check(self) -> None:
+        if not self._is_open:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(self.tp))
+        self._disk.check()
+
+
+class Disk:
+    """One broker's storage; implements `broker.reference.logs.Logs`.
+
+    `logs` is what is on it: for who looks on, not for the broker.
+    """
+
+    def __init__(self, observer: DiskObserver, broker_id: int) -> None:
+        self.observer = observer
+        self.broker_id = broker_id
+        self.storage_id = f"disk-of-{broker_id}"
+        self.logs: dict[TopicPartition, MemoryLog] = {}
+        self._has_failed = False
+
+    # --- for the broker -----------------------------------------------------------------------------------------
+
+    def open(self, tp: TopicPartition, topic_id: str) -> MemoryLog:
+        """Open the log of a partition, or make an empty one; see `Logs.open`."""
+        check_topic_name(tp.topic)
+        self.check()
+        earlier = self.logs.get(tp)
+        if earlier is not None:
+            check_topic_id(earlier.topic_id, topic_id)
+            earlier.close()
+        log = self.logs[tp] = MemoryLog(self, tp, topic_id, earlier)
+        return log
+
+    def topic_id(self, tp: TopicPartition) -> str | None:
+        """Return the id of the topic whose log is here; None if there is none."""
+        check_topic_name(tp.topic)
+        self.check()
+        held = self.logs.get(tp)
+        return None if held is None else held.topic_id
+
+    def delete(self, tp: TopicPartition, topic_id: str) -> None:
+        """Delete the log of a partition, if there is one of that topic."""
+        if self.topic_id(tp) != topic_id:
+            return
+        self.logs.pop(tp).close()
+        self.observer.deleted(self.broker_id, tp, topic_id)
+
+    def check(self) -> None:
+        """Raise OSError if the disk has failed."""
+        if self._has_failed:
+            raise OSError(errno.EIO, os.strerror(errno.EIO), self.storage_id)
+
+    # --- from outside -------------------------------------------------------------------------------------------
+
+    def cut(self) -> None:
+        """Take what is open away from the broker's process, which died. The logs stay, for the next process."""
+        for log in self.logs.values():
+            log.close()
+
+    def wipe(self, storage_id: str) -> None:
+        """Put an empty disk in the place of this one, whose logs are lost; a broken one is mended by that."""
+        self.cut()
+        self.logs.clear()
+        self.storage_id = storage_id
+        self._has_failed = False
+
+    def fail(self) -> None:
+        """Let every operation raise OSError from now on; what is stored stays as it is."""
+        self._has_failed = True
+
+    def mend(self) -> None:
+        """Let the disk work again after `fail`."""
+        self._has_failed = False

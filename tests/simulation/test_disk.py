@@ -1,0 +1,122 @@
+"""The disk of a simulated broker: what survives, what is lost, what fails, and what an observer is told."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from broker.config import BrokerConfig
+from broker.kit import BrokerHandle
+from broker.reference.run import run_reference_broker
+from controller.simulation.disk import Disk
+from tests.broker.cluster import new_host
+from tests.simulation.disks import Notes
+from transport.messages import Record
+from transport.metadata import TopicPartition
+from transport.network import TcpNetwork
+from transport.store import MemoryZooKeeper, formats, paths
+
+TP = TopicPartition("t", 0)
+RECORDS = (Record(0, b"a"), Record(0, b"b"), Record(2, b"c"))
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+def disk(notes: Notes) -> Disk:
+    """Make a disk with one log, which is open."""
+    disk = Disk(notes, broker_id=4)
+    disk.open(TP, "id-1").append(RECORDS)
+    notes.lines.clear()
+    return disk
+
+
+def test_an_observer_is_told_what_a_broker_does(notes: Notes) -> None:
+    disk = Disk(notes, broker_id=4)
+    log = disk.open(TP, "id-1")
+    log.append([])
+    log.append(RECORDS)
+    log.truncate(3)
+    log.truncate(1)
+    log.append([RECORDS[2]])
+    disk.delete(TP, "id-2")
+    disk.delete(TP, "id-1")
+    assert notes.lines == [
+        ("appended", 4, TP, "id-1", 0, RECORDS),
+        ("truncated", 4, TP, "id-1", 1),
+        ("appended", 4, TP, "id-1", 1, (RECORDS[2],)),
+        ("deleted", 4, TP, "id-1"),
+    ]
+
+
+def test_a_dead_process_reaches_its_log_no_more_and_the_next_finds_all_of_it(disk: Disk, notes: Notes) -> None:
+    dead = disk.logs[TP]
+    disk.cut()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        dead.append([Record(3, b"d")])
+    log = disk.open(TP, "id-1")
+    dead.close()
+    assert log.read(0, 1000, log.end_offset) == RECORDS
+    assert log.latest_epoch == 2
+    assert log.end_offset_for_epoch(1) == (0, 2)
+    assert log.append([Record(3, b"d")]) == 3
+    assert [line[0] for line in notes.lines] == ["appended"]
+
+
+def test_a_log_that_is_opened_again_is_taken_from_who_had_it(disk: Disk) -> None:
+    before = disk.logs[TP]
+    disk.open(TP, "id-1")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        before.truncate(0)
+    assert tuple(disk.logs[TP].records) == RECORDS
+
+
+def test_a_wiped_disk_is_empty_and_another(disk: Disk, notes: Notes) -> None:
+    lost = disk.logs[TP]
+    disk.fail()
+    disk.wipe("new-disk")
+    assert (disk.storage_id, disk.logs) == ("new-disk", {})
+    assert disk.topic_id(TP) is None
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        lost.append([Record(3, b"d")])
+    assert notes.lines == []
+    assert disk.open(TP, "id-2").end_offset == 0
+
+
+def test_on_a_failed_disk_nothing_works_until_it_is_mended(disk: Disk, notes: Notes) -> None:
+    log = disk.logs[TP]
+    disk.fail()
+    with pytest.raises(OSError, match="Input/output error"):
+        log.append([Record(3, b"d")])
+    with pytest.raises(OSError, match="Input/output error"):
+        log.read(0, 100, 3)
+    with pytest.raises(OSError, match="Input/output error"):
+        log.truncate(0)
+    with pytest.raises(OSError, match="Input/output error"):
+        disk.open(TP, "id-1")
+    with pytest.raises(OSError, match="Input/output error"):
+        disk.topic_id(TP)
+    with pytest.raises(OSError, match="Input/output error"):
+        disk.delete(TP, "id-1")
+    assert notes.lines == []
+    disk.mend()
+    assert log.read(0, 1000, 3) == RECORDS
+
+
+async def test_a_broker_announces_the_storage_that_it_is_given(disk: Disk, tmp_path: Path) -> None:
+    zookeeper = MemoryZooKeeper(lambda: 0)
+    async with zookeeper.session() as store, trio.open_nursery() as nursery:
+        config = BrokerConfig(4, tmp_path / "unused")
+        run = partial(run_reference_broker, config, store=store, network=TcpNetwork(), host=new_host())
+        handle: BrokerHandle = await nursery.start(partial(run, logs=disk, storage_id=disk.storage_id))
+        [found] = await store.read([paths.broker(4)])
+        assert found is not None
+        assert formats.decode_broker(4, found.data, handle.broker_epoch).storage_id == disk.storage_id
+        assert not (tmp_path / "unused").exists()
+        nursery.cancel_scope.cancel()
