@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Final
 
 import trio
@@ -20,7 +19,7 @@ from controller.simulation.disk import Disk
 from controller.simulation.durable import Durable
 from controller.simulation.ensemble import SimulatedEnsemble
 from controller.simulation.frames import control_request
-from controller.simulation.invariants import Safety, Violation
+from controller.simulation.invariants import Safety
 from controller.simulation.load import Load
 from controller.simulation.network import Link, SimulatedNetwork
 from controller.simulation.process import PORT, BrokerProcess, ControllerProcess, Process, ProcessState
@@ -143,8 +142,7 @@ class SimulatedCluster:
         process = self.process(node_id)
         process.crash()
         if wipe and isinstance(process, BrokerProcess):
-            self.trace.add("fault", process.host, "loses its disk")
-            process.disk.wipe(Disk.new_storage_id(self.world.safety, node_id))
+            process.lose_disk()
         process.start()
 
     async def stop(self, node_id: int) -> None:
@@ -322,9 +320,7 @@ async def simulated_cluster(
         hooks = _Hooks(trace, safety)
         network = SimulatedNetwork(generator(seed, "network"), hooks.delivered)
         network.default_link = Link(settings.latency, settings.latency / 2, settings.bytes_per_second)
-        ensemble = SimulatedEnsemble(
-            generator(seed, "ensemble"), wall_clock_ms, servers=settings.servers, hooks=hooks
-        )
+        ensemble = SimulatedEnsemble(generator(seed, "ensemble"), wall_clock_ms, servers=settings.servers, hooks=hooks)
         ensemble.default_latency = settings.store_latency
         safety.durable = Durable(ensemble.tree)
         world = World(seed, settings, trace, Steps(trace), safety, network, ensemble, nursery)

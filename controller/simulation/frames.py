@@ -17,6 +17,8 @@ _REQUEST_MARK: Final = 0x95
 
 _TEXT_LIMIT: Final = 400
 
+_CONTROL: Final = (LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
+
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
 
@@ -30,10 +32,11 @@ def control_request(chunk: bytes) -> ControlRequest | None:
     if not is_request(chunk):
         return None
     envelope = RequestEnvelope.unpack(chunk[_LENGTH_BYTES:])
-    kind = OURS.by_key[envelope.api_key].request if envelope.api_key in OURS.by_key else None
-    if kind not in (LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest):
+    api = OURS.by_key.get(envelope.api_key)
+    if api is None or api.request not in _CONTROL:
         return None
-    request: ControlRequest = decode(kind, envelope.body)
+    request = decode(api.request, envelope.body)
+    assert isinstance(request, LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest)
     return request
 
 

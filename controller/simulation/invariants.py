@@ -15,7 +15,7 @@ from transport.store.protocol import Committed, Op
 
 
 @frozen
-class Violation(Exception):  # noqa: N818
+class Violation(Exception):
     """Something that must always hold did not."""
 
     invariant: str
@@ -54,7 +54,9 @@ class Safety:
     def acknowledged(self, tp: TopicPartition, base_offset: int, values: Sequence[bytes]) -> None:
         """Take note that a producer was told, with acks=all, that records are committed."""
 
-    def appended(self, broker_id: int, tp: TopicPartition, topic_id: str, base: int, records: Sequence[Record]) -> None:
+    def appended(
+        self, broker_id: int, tp: TopicPartition, topic_id: str, base_offset: int, records: Sequence[Record]
+    ) -> None:
         """Look at what a broker appended to a log."""
 
     def truncated(self, broker_id: int, tp: TopicPartition, topic_id: str, end_offset: int) -> None:

@@ -173,6 +173,16 @@ class BrokerProcess(Process):
         self.disk = disk
         self.handle: BrokerHandle | None = None
 
+    def crash(self) -> None:
+        """Die at once; the logs stay as they are."""
+        super().crash()
+        self.disk.cut()
+
+    def lose_disk(self) -> None:
+        """Have an empty disk from now on. Only what is dead may lose its disk."""
+        self._world.trace.add("fault", self.host, "loses its disk")
+        self.disk.wipe(f"disk-of-{self.id}-since-{self._world.trace.length}")
+
     async def _serve(self, host: Host) -> None:
         world, settings = self._world, self._world.settings
         config = BrokerConfig(
