@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 import trio
+from attrs import define, frozen
 
 from actors import Backoff
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import (
     MAX_WAIT_MS,
-    BrokerEndpoint,
     FetchPartition,
     FetchRequest,
     FetchResult,
@@ -41,12 +41,21 @@ _MENDED_BY_TIME: Final = (
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
     ErrorCode.UNKNOWN_SERVER_ERROR,
 )
 
 
 class GaveUp(Exception):
     """A request did not succeed within its time; the message says why the last attempt did not."""
+
+
+@frozen
+class _Leader:
+    """Who leads a partition of which topic, as a broker said."""
+
+    address: tuple[str, int]
+    topic_id: str
 
 
 class _Client:
@@ -61,7 +70,7 @@ class _Client:
         self._host = host
         self._client_id = client_id
         self._brokers: tuple[tuple[str, int], ...] = ()
-        self._leaders: dict[TopicPartition, tuple[str, int]] = {}
+        self._leaders: dict[TopicPartition, _Leader] = {}
         self._connections: dict[tuple[str, int], tuple[Connection, AsyncExitStack]] = {}
         self._asked = 0
 
@@ -74,14 +83,20 @@ class _Client:
         for address in list(self._connections):
             await self._disconnect(address)
 
-    async def _at_leader(self, tp: TopicPartition, attempt: Callable[[Connection], Awaitable[T]], seconds: float) -> T:
-        """Try `attempt` at the leader, again and again wherever it moves, for `seconds`. Raises GaveUp or ApiError."""
+    async def _at_leader(
+        self, tp: TopicPartition, attempt: Callable[[Connection, str], Awaitable[T]], seconds: float
+    ) -> T:
+        """Try `attempt` at the leader, again and again wherever it moves, for `seconds`. Raises GaveUp or ApiError.
+
+        It is given a connection to the leader, and the id of the topic that is led there.
+        """
         backoff = Backoff(0.02, 1.0, jitter=self._host.rng.random)
         reason = "no attempt was made"
         with trio.move_on_after(seconds):
             while True:
                 try:
-                    return await attempt(await self._leader_connection(tp))
+                    leader = await self._leader(tp)
+                    return await attempt(await self._connect(leader.address), leader.topic_id)
                 except ApiError as error:
                     if error.code not in _MENDED_BY_TIME:
                         raise
@@ -92,13 +107,13 @@ class _Client:
                 await trio.sleep(backoff.next())
         raise GaveUp(f"{tp}: no success within {seconds:g} s: {reason}")
 
-    async def _leader_connection(self, tp: TopicPartition) -> Connection:
-        address = self._leaders.get(tp)
-        if address is None:
-            address = self._leaders[tp] = await self._find_leader(tp)
-        return await self._connect(address)
+    async def _leader(self, tp: TopicPartition) -> _Leader:
+        leader = self._leaders.get(tp)
+        if leader is None:
+            leader = self._leaders[tp] = await self._find_leader(tp)
+        return leader
 
-    async def _find_leader(self, tp: TopicPartition) -> tuple[str, int]:
+    async def _find_leader(self, tp: TopicPartition) -> _Leader:
         candidates = list(dict.fromkeys((*self._brokers, *self._bootstrap)))
         # another one each time: a broker that is cut off from the controller would name the old leader for ever
         address = candidates[self._asked % len(candidates)]
@@ -110,8 +125,7 @@ class _Client:
             await self._disconnect(address)
             raise
         self._brokers = tuple((broker.host, broker.port) for broker in metadata.brokers)
-        leader = _leader_of(tp, metadata)
-        return leader.host, leader.port
+        return _leader_of(tp, metadata)
 
     async def _connect(self, address: tuple[str, int]) -> Connection:
         held = self._connections.get(address)
@@ -132,9 +146,9 @@ class _Client:
             await stack.aclose()
 
     async def _forget_leader(self, tp: TopicPartition) -> None:
-        address = self._leaders.pop(tp, None)
-        if address is not None:
-            await self._disconnect(address)
+        leader = self._leaders.pop(tp, None)
+        if leader is not None:
+            await self._disconnect(leader.address)
 
 
 class Producer(_Client):
@@ -150,10 +164,18 @@ class Producer(_Client):
         """
         request = ProduceRequest(topic, partition, acks, REQUEST_TIMEOUT_MS, tuple(values))
 
-        async def attempt(connection: Connection) -> int:
+        async def attempt(connection: Connection, _: str) -> int:
             return (await connection.call(request, timeout=2 * REQUEST_TIMEOUT_MS / 1000)).base_offset
 
         return await self._at_leader(TopicPartition(topic, partition), attempt, give_up_after)
+
+
+@define
+class _Reading:
+    """A partition that is being read, and of which topic its records are; None before there is an answer."""
+
+    tp: TopicPartition
+    topic_id: str | None = None
 
 
 class Consumer(_Client):
@@ -164,11 +186,13 @@ class Consumer(_Client):
     ) -> AsyncIterator[tuple[int, bytes]]:
         """Yield offset and value of each record as it is committed, without end.
 
-        Raises GaveUp if no leader answers for `give_up_after` seconds, ApiError with OFFSET_OUT_OF_RANGE.
+        Raises GaveUp if no leader answers for `give_up_after` seconds, ApiError with OFFSET_OUT_OF_RANGE, or with
+        UNKNOWN_TOPIC_ID if the topic was deleted and created anew, so that the next offset would be of another log.
         """
         offset = from_offset
+        reading = _Reading(TopicPartition(topic, partition))
         while True:
-            result = await self._fetch(TopicPartition(topic, partition), offset, give_up_after)
+            result = await self._fetch(reading, offset, give_up_after)
             for record in result.records:
                 yield offset, record.value
                 offset += 1
@@ -180,13 +204,13 @@ class Consumer(_Client):
 
         Give `up_to` (the end of what was acknowledged) when nothing may be missing: a leader that has just been
         elected may not know yet how much is committed. Raises GaveUp if `up_to` is not reached in `give_up_after`
-        seconds without progress.
+        seconds without progress, and ApiError as `records` does.
         """
         values: list[bytes] = []
-        tp = TopicPartition(topic, partition)
+        reading = _Reading(TopicPartition(topic, partition))
         progress_at = trio.current_time()
         while True:
-            result = await self._fetch(tp, from_offset + len(values), give_up_after)
+            result = await self._fetch(reading, from_offset + len(values), give_up_after)
             values += [record.value for record in result.records]
             end = from_offset + len(values)
             if end >= max(up_to, result.high_watermark):
@@ -194,25 +218,30 @@ class Consumer(_Client):
             if result.records:
                 progress_at = trio.current_time()
             elif trio.current_time() - progress_at > give_up_after:
-                raise GaveUp(f"{tp}: only {end} of {up_to} records were committed after {give_up_after:g} s")
+                raise GaveUp(f"{reading.tp}: only {end} of {up_to} records were committed after {give_up_after:g} s")
 
-    async def _fetch(self, tp: TopicPartition, offset: int, give_up_after: float) -> FetchResult:
-        request = FetchRequest(CONSUMER, MAX_WAIT_MS, (FetchPartition(*tp, offset, FETCH_MAX_BYTES),))
+    async def _fetch(self, reading: _Reading, offset: int, give_up_after: float) -> FetchResult:
+        tp = reading.tp
 
-        async def attempt(connection: Connection) -> FetchResult:
+        async def attempt(connection: Connection, topic_id: str) -> FetchResult:
+            if reading.topic_id not in (None, topic_id):
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"{tp} was created anew while it was read: begin again at 0")
+            asked = FetchPartition(*tp, offset, FETCH_MAX_BYTES, topic_id=topic_id)
+            request = FetchRequest(CONSUMER, MAX_WAIT_MS, (asked,))
             [result] = (await connection.call(request, timeout=REQUEST_TIMEOUT_MS / 1000)).partitions
             if result.error is not ErrorCode.NONE:
                 raise ApiError(result.error, f"reading {tp} from offset {offset}")
+            reading.topic_id = topic_id
             return result
 
         return await self._at_leader(tp, attempt, give_up_after)
 
 
-def _leader_of(tp: TopicPartition, metadata: MetadataResponse) -> BrokerEndpoint:
+def _leader_of(tp: TopicPartition, metadata: MetadataResponse) -> _Leader:
     state = next((state for state in metadata.partitions if state.partition == tp.partition), None)
     if state is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp} is not known")
-    leader = next((broker for broker in metadata.brokers if broker.id == state.leader), None)
-    if leader is None:
+    endpoint = next((broker for broker in metadata.brokers if broker.id == state.leader), None)
+    if endpoint is None:
         raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{tp} has no live leader now")
-    return leader
+    return _Leader((endpoint.host, endpoint.port), state.topic_id)

@@ -108,7 +108,8 @@ class Replica:
     def read(self, reader: int, partition: FetchPartition, max_bytes: int) -> FetchResult:
         """Return what a fetch of this partition gets now: a follower up to the log end, a consumer less.
 
-        Raises ApiError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH or OFFSET_OUT_OF_RANGE.
+        Raises ApiError: INCONSISTENT_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH or
+        OFFSET_OUT_OF_RANGE.
         """
         self._admit(reader, partition)
         diverging = self._divergence(partition)
@@ -121,6 +122,9 @@ class Replica:
         return FetchResult(*self.tp, ErrorCode.NONE, self.high_watermark, records)
 
     def _admit(self, reader: int, partition: FetchPartition) -> Leadership:
+        topic_id = self.state.topic_id
+        if partition.topic_id not in ("", topic_id):
+            raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{self.tp} is of {topic_id}, not of {partition.topic_id}")
         leadership = self.leading()
         asked, ours = partition.current_leader_epoch, self.state.leader_epoch
         if asked != NO_EPOCH and asked < ours:
@@ -144,8 +148,8 @@ class Replica:
 
     def next_fetch(self, max_bytes: int) -> FetchPartition:
         """Return what a follower asks its leader for."""
-        log, epoch = self.log, self.state.leader_epoch
-        return FetchPartition(*self.tp, log.end_offset, max_bytes, epoch, log.latest_epoch)
+        log, state = self.log, self.state
+        return FetchPartition(*self.tp, log.end_offset, max_bytes, state.leader_epoch, log.latest_epoch, state.topic_id)
 
     def take(self, asked: FetchPartition, result: FetchResult) -> None:
         """Take the leader's answer, unless it is to a question of the past. Raises OSError."""

@@ -101,6 +101,21 @@ async def test_a_consumer_waits_for_records(tmp_path: Path) -> None:
             nursery.cancel_scope.cancel()
 
 
+async def test_a_consumer_does_not_read_on_in_a_topic_that_was_created_anew(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path, 1) as cluster, cluster.consumer() as consumer:
+        deleted, created = state_of((1,), topic_id="deleted"), state_of((1,), topic_id="created")
+        await cluster.lead_and_follow(deleted, is_new=True)
+        await cluster.produce(b"old-0")
+        records = consumer.records("t", 0)
+        assert await anext(records) == (0, b"old-0")
+        await cluster.stop(1, deleted, delete=True)
+        await cluster.lead_and_follow(created, is_new=True)
+        await cluster.produce(b"new-0", b"new-1")
+        with pytest.raises(ApiError, match="UNKNOWN_TOPIC_ID: t-0 was created anew while it was read"):
+            await anext(records)
+        assert await consumer.read_all("t", 0) == [b"new-0", b"new-1"]
+
+
 async def test_a_record_over_the_limit_is_refused(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1, message_max_bytes=10) as cluster:
         await cluster.lead_and_follow(state_of((1,)), is_new=True)

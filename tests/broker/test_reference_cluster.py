@@ -12,7 +12,7 @@ from attrs import evolve
 
 from tests.broker.cluster import numbers, running_cluster, state_of, until
 from transport.errors import ApiError, ErrorCode
-from transport.messages import ProduceRequest
+from transport.messages import FetchPartition, ProduceRequest
 from transport.metadata import TopicPartition
 
 T0 = TopicPartition("t", 0)
@@ -196,6 +196,28 @@ async def test_data_of_an_earlier_run_is_deleted_too_but_only_of_the_topic_that_
         assert refused.error is ErrorCode.UNKNOWN_TOPIC_ID
         await cluster.stop(1, state, delete=True)
         assert cluster.values_on_disk(1, T0) == []
+
+
+async def test_a_replica_of_a_deleted_topic_is_no_copy_of_the_topic_that_has_its_name_now(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path, 1, 2) as cluster:
+        deleted, created = state_of((1, 2), topic_id="deleted"), state_of((1, 2), topic_id="created")
+        await cluster.lead_and_follow(deleted, is_new=True)
+        await cluster.produce(b"old")
+        await cluster.stop(1, deleted, delete=True)
+        cluster.states[T0] = created
+        await cluster.order(1, created, is_new=True)
+
+        async def replace_the_old_replica() -> None:
+            await until(lambda: cluster.values_on_disk(1, T0) == [b"new"])
+            asked = FetchPartition("t", 0, 1, 1000, 0, 0, "deleted")  # as the old replica does all the time
+            assert (await cluster.fetch_as(2, asked)).error is ErrorCode.INCONSISTENT_TOPIC_ID
+            await cluster.stop(2, deleted, delete=True)
+            await cluster.order(2, created, is_new=True)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(replace_the_old_replica)
+            await cluster.produce_once(1, b"new")
+            assert cluster.values_on_disk(2, T0) == [b"new"]
 
 
 async def test_a_damaged_log_fails_its_partition_and_no_other(tmp_path: Path) -> None:

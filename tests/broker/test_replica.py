@@ -159,3 +159,18 @@ def test_an_answer_to_a_question_of_the_past_is_not_taken(tmp_path: Path) -> Non
         follower.follow(evolve(NOW_LED, leader_epoch=10))
         follower.take(asked, answer)
         assert follower.log.end_offset == 1
+
+
+def test_a_follower_of_a_deleted_topic_neither_gets_nor_holds_records_of_its_successor(tmp_path: Path) -> None:
+    """Both are in leader epoch 0, so the topic id alone tells them apart (KIP-516)."""
+    deleted = state_of((1, 2), topic_id="deleted")
+    with (
+        replica(tmp_path, "leader", "000", leads=True, state=state_of((1, 2))) as leader,
+        replica(tmp_path, "follower", "00", leads=False, state=deleted) as follower,
+    ):
+        asked = follower.next_fetch(1000)
+        for answer in (lambda: leader.note_fetch(2, asked, 1.0), lambda: leader.read(2, asked, 1000)):
+            with pytest.raises(ApiError, match="INCONSISTENT_TOPIC_ID: t-0 is of id-of-t, not of deleted"):
+                answer()
+        leader.advance(1.0)
+        assert leader.high_watermark == 0

@@ -66,7 +66,7 @@ class Api:
 
 APIS: Final[tuple[Api, ...]] = (
     Api(0, "Produce", ProduceRequest, ProduceResponse),
-    Api(1, "Fetch", FetchRequest, FetchResponse),
+    Api(1, "Fetch", FetchRequest, FetchResponse, max_version=1),
     Api(3, "Metadata", MetadataRequest, MetadataResponse),
     Api(4, "LeaderAndIsr", LeaderAndIsrRequest, LeaderAndIsrResponse),
     Api(5, "StopReplica", StopReplicaRequest, StopReplicaResponse),

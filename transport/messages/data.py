@@ -44,7 +44,8 @@ class FetchPartition:
     """Read one partition from `fetch_offset` on, up to `max_bytes` but at least one record.
 
     `current_leader_epoch` -1 skips the epoch check. A follower also gives the epoch of its last record, so that
-    the leader can tell where their logs part (KIP-595).
+    the leader can tell where their logs part (KIP-595). `topic_id`, since version 1, keeps the reader of a deleted
+    topic from a new one of its name, whose leader epochs begin at 0 again (KIP-516); empty skips that check.
     """
 
     topic: str
@@ -53,6 +54,7 @@ class FetchPartition:
     max_bytes: int
     current_leader_epoch: int = -1
     last_fetched_epoch: int = -1
+    topic_id: str = ""
 
 
 @frozen
