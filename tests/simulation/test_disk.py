@@ -47,6 +47,8 @@ def test_an_observer_is_told_what_a_broker_does(notes: Notes) -> None:
     log.append([RECORDS[2]])
     disk.delete(TP, "id-2")
     disk.delete(TP, "id-1")
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        log.append(RECORDS)
     assert notes.lines == [
         ("appended", 4, TP, "id-1", 0, RECORDS),
         ("truncated", 4, TP, "id-1", 1),
