@@ -1,15 +1,17 @@
-"""Both implementations of the metadata store, for the tests that hold for either."""
+"""The implementations of the metadata store, for the tests that hold for each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from itertools import count
 
 import pytest
 
-from transport.store import MemoryZooKeeper, MetadataStore, open_zookeeper
+from controller.simulation.ensemble import SimulatedEnsemble
+from transport.store import Committed, MemoryZooKeeper, MetadataStore, Op, open_zookeeper
 
 OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
 NOW_MS = 1_700_000_000_000
@@ -29,10 +31,27 @@ def memory() -> MemoryZooKeeper:
     return MemoryZooKeeper(lambda: NOW_MS)
 
 
-@pytest.fixture(params=["memory", "zookeeper"])
+class Unwatched:
+    """The hooks of an ensemble that nobody watches."""
+
+    def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
+        """Do nothing."""
+
+
+@pytest.fixture
+def simulated() -> OpenStore:
+    """Give the test what opens sessions with an ensemble that never fails, so that no time passes in it."""
+    ensemble = SimulatedEnsemble(random.Random(0), lambda: NOW_MS, hooks=Unwatched())
+    return lambda: ensemble.session(f"host-{next(_numbers)}", 18.0)
+
+
+@pytest.fixture(params=["memory", "simulated", "zookeeper"])
 def open_store(request: pytest.FixtureRequest) -> OpenStore:
     """Give the test what opens one more session with a store that is empty at first."""
     if request.param == "memory":
         memory: MemoryZooKeeper = request.getfixturevalue("memory")
         return memory.session
+    if request.param == "simulated":
+        simulated: OpenStore = request.getfixturevalue("simulated")
+        return simulated
     return partial(open_zookeeper, request.getfixturevalue("chroot"))
