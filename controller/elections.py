@@ -7,7 +7,7 @@ clean leader (reference: Kafka's PartitionLeaderElectionAlgorithms).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from attrs import evolve, frozen
 
@@ -96,7 +96,7 @@ def next_epoch(
 def without_replicas(current: LeaderAndIsr, gone: Iterable[int], controller_epoch: int) -> LeaderAndIsr | None:
     """Take replicas out of the ISR; None if none of them is in it or leads.
 
-    A leader that goes leaves the partition without one (-1). An ISR never becomes empty (KAFKA-5083): if all its
+    A leader that goes leaves the partition without one (-1). The ISR does not become empty (KAFKA-5083): if all its
     members go at once all stay in it, for each of them has every committed record.
     """
     leaving = frozenset(gone)
@@ -106,4 +106,17 @@ def without_replicas(current: LeaderAndIsr, gone: Iterable[int], controller_epoc
     leader = NO_LEADER if current.leader in leaving else current.leader
     if (leader, isr) == (current.leader, current.isr):
         return None
+    return next_epoch(current, controller_epoch, leader=leader, isr=isr)
+
+
+def without_data(candidate: Candidate, lost: Collection[int], controller_epoch: int) -> LeaderAndIsr:
+    """Take replicas whose data are lost out of the ISR, which becomes empty if no other is in it.
+
+    A live leader that is left in the ISR goes on, else the first live member leads. The leader epoch rises though no
+    member may leave: a leader that is about to take one of them into its ISR counts on what is lost (KIP-903).
+    """
+    current = candidate.leadership
+    isr = tuple(r for r in current.isr if r not in lost)
+    able = [r for r in candidate.replicas if r in isr and r in candidate.online]
+    leader = current.leader if current.leader in able else next(iter(able), NO_LEADER)
     return next_epoch(current, controller_epoch, leader=leader, isr=isr)

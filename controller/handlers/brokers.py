@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import structlog
 
 from controller.context import ControllerContext
 from controller.facts import BrokerGone, BrokerRegistered, PartitionMoved, ReplicaMoved
-from controller.handlers import leadership, reassignments, strays
+from controller.handlers import leadership, reassignments, storage, strays
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
 from controller.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
@@ -24,9 +24,11 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     new = [broker for id_, broker in registered.items() if id_ not in context.brokers]
     bounced = [b for id_, b in registered.items() if id_ in context.brokers and b.epoch > context.brokers[id_].epoch]
     dead = [id_ for id_ in sorted(context.brokers) if id_ not in registered]
-    yield from brokers_started(context, new)
+    # Nobody is to be elected before those who lost their data have left the ISRs.
+    empty = yield from storage.admit(context, [*new, *bounced])
+    yield from brokers_started(context, new, empty)
     yield from brokers_failed(context, [broker.id for broker in bounced])
-    yield from brokers_started(context, bounced)
+    yield from brokers_started(context, bounced, empty)
     yield from brokers_failed(context, dead)
 
 
@@ -46,14 +48,19 @@ def read_brokers() -> Rounds[list[BrokerRegistration]]:
     return brokers
 
 
-def brokers_started(context: ControllerContext, brokers: Sequence[BrokerRegistration]) -> Rounds[None]:
-    """Tell new brokers everything and the others about them, then use them: elect, and go on with moves to them."""
+def brokers_started(
+    context: ControllerContext, brokers: Sequence[BrokerRegistration], empty: Collection[int]
+) -> Rounds[None]:
+    """Tell new brokers everything and the others about them, then use them: elect, and go on with moves to them.
+
+    `empty` are those that lost their data.
+    """
     if not brokers:
         return
     ids = tuple(broker.id for broker in brokers)
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     yield from change("metadata", [Step(publications=_introductions(context, ids))])
-    yield from change("resend", [resend(context, tp, ids) for tp in context.partitions_on(ids)])
+    yield from change("resend", [resend(context, tp, ids, empty) for tp in context.partitions_on(ids)])
     yield from strays.pursue(context, ids)
     yield from leadership.bring_online(context)
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
@@ -67,20 +74,23 @@ def _introductions(context: ControllerContext, ids: tuple[int, ...]) -> tuple[Te
     return TellMetadata(others, (), live), TellMetadata(ids, everything, live)
 
 
-def resend(context: ControllerContext, tp: TopicPartition, ids: Sequence[int]) -> Step:
-    """Return the step that brings the replicas of a partition on `ids` Online: they are told what they hold."""
+def resend(context: ControllerContext, tp: TopicPartition, ids: Sequence[int], empty: Collection[int]) -> Step:
+    """Return the step that brings the replicas of a partition on `ids` Online: they are told what they hold.
+
+    Those on brokers that are `empty`, and those that a move adds, are new.
+    """
     assignment = context.assignment(tp)
     here = [r for r in assignment.replicas if r in ids]
     facts = tuple(ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in here)
     if tp not in context.leadership:
         return Step(facts=facts)
     state = context.describe(tp)
-    adding = tuple(r for r in here if r in assignment.adding_replicas)
-    kept = tuple(r for r in here if r not in adding)
+    new = tuple(r for r in here if r in assignment.adding_replicas or r in empty)
+    kept = tuple(r for r in here if r not in new)
     return Step(
         subjects=(tp,),
         facts=facts,
-        publications=(TellLeaderAndIsr(kept, state), TellLeaderAndIsr(adding, state, is_new=True)),
+        publications=(TellLeaderAndIsr(kept, state), TellLeaderAndIsr(new, state, is_new=True)),
     )
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from controller.context import ControllerContext
 from controller.facts import BrokerRegistered, Fact, LeadershipWritten, PartitionMoved, ReplicaMoved
-from controller.handlers import leadership, reassignment_requests, reassignments, strays
+from controller.handlers import leadership, reassignment_requests, reassignments, storage, strays
 from controller.handlers.brokers import read_brokers, resend
 from controller.handlers.topics import load_topics
 from controller.partition_states import PartitionPhase
@@ -28,7 +28,8 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from _trace(context, states)
     # Who is alive goes out before any LeaderAndIsr that names a leader (KAFKA-4443).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
-    yield from _start_replicas(context)
+    empty = yield from storage.admit(context, brokers)
+    yield from _start_replicas(context, empty)
     yield from leadership.bring_online(context)
     yield from strays.pursue(context, context.brokers)
     begun = yield from reassignment_requests.requested_in_store(context)
@@ -68,11 +69,11 @@ def _trace(context: ControllerContext, states: dict[TopicPartition, Znode | None
         yield Loaded(tp, max(znode.stat.mzxid for znode in (topic, state) if znode is not None))
 
 
-def _start_replicas(context: ControllerContext) -> Rounds[None]:
-    """Tell every live broker what it holds; take the replicas of dead brokers out of the ISRs (KAFKA-3143)."""
+def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Rounds[None]:
+    """Tell every live broker what it holds, new to those that are `empty`; the dead leave the ISRs (KAFKA-3143)."""
     live = sorted(context.brokers)
     everything = tuple(context.describe(tp) for tp in context.leadership)
-    yield from change("resend", [resend(context, tp, live) for tp in context.partitions_on(live)])
+    yield from change("resend", [resend(context, tp, live, empty) for tp in context.partitions_on(live)])
     yield from change("metadata", [Step(publications=(TellMetadata(None, everything),))])
     dead = sorted({r for tp in context.partitions() for r in context.assignment(tp).replicas} - set(live))
     yield from leadership.take_offline(context, context.partitions_on(dead), dead)

@@ -72,10 +72,8 @@ def refusal(context: ControllerContext, tp: TopicPartition, target: Sequence[int
     text = target_fault(current, target, context.brokers)
     if text is not None:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, text
-    if current.is_being_reassigned and tp in context.leadership:
-        new = reassign_to(current, target)
-        if not reassignments.surviving(context, tp, new):
-            return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no live member of the ISR would be left to lead"
+    if not reassignments.leaves_a_leader(context, tp, reassign_to(current, target)):
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no live member of the ISR would be left to lead"
     return None
 
 
@@ -96,6 +94,9 @@ def requested_by_api(
 
 def _outcome(context: ControllerContext, tp: TopicPartition, target: tuple[int, ...]) -> PartitionError:
     if _is_new(context, tp, target):
+        fault = refusal(context, tp, target)
+        if fault is not None:
+            return PartitionError(*tp, *fault)
         text = f"{tp} was deleted meanwhile, or its topic's znode cannot be decoded any more"
         return PartitionError(*tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
     return PartitionError(*tp)

@@ -43,7 +43,7 @@ from controller.rounds import (
     read,
 )
 from transport.messages import StopReplicaPartition
-from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Set
 
@@ -62,7 +62,9 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
     """Store new targets of known partitions (U1), then go as far as their ISRs allow."""
 
     def wanted(tp: TopicPartition) -> ReplicaAssignment:
-        return reassign_to(context.assignment(tp), targets[tp])
+        current = context.assignment(tp)
+        new = reassign_to(current, targets[tp])
+        return new if leaves_a_leader(context, tp, new) else current
 
     yield from _write_assignments(context, "U1", list(targets), wanted, _settle_strays)
     yield from advance(context, list(targets))
@@ -158,8 +160,8 @@ def _drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment
     (KAFKA-14808).
     """
     current = context.leadership[tp]
-    leader = current.leader if current.leader in new.replicas else next(iter(surviving(context, tp, new)), NO_LEADER)
-    isr = tuple(r for r in current.isr if r in new.replicas) or current.isr
+    leader = current.leader if current.leader in new.replicas else _surviving(context, tp, new)[0]
+    isr = tuple(r for r in current.isr if r in new.replicas)
     leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
     stop = TellStopReplica(dropped, _stop(context, tp, leadership, delete=True))
     told = tell(context, tp, leadership, new.replicas, new=new.adding_replicas, assignment=new)
@@ -171,7 +173,14 @@ def _leave_strays(context: ControllerContext, tp: TopicPartition, new: ReplicaAs
     return [strays.leave(context, tp, [r for r in context.assignment(tp).replicas if r not in new.replicas])]
 
 
-def surviving(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> tuple[int, ...]:
+def leaves_a_leader(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> bool:
+    """Whether somebody is left to lead if a partition is to move on to `new`, which may abandon replicas."""
+    if tp not in context.leadership or not context.assignment(tp).is_being_reassigned:
+        return True
+    return bool(_surviving(context, tp, new))
+
+
+def _surviving(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> tuple[int, ...]:
     """Return the replicas of `new` that could lead at once: alive and in the ISR."""
     isr = context.leadership[tp].isr
     return tuple(r for r in context.online(new.replicas) if r in isr)

@@ -122,16 +122,22 @@ class Recorder:
         assert told == (stored.leader_epoch, stored.partition_epoch, stored.leader, stored.isr)
 
     def require_invariants(self) -> None:
-        """Epochs never go down within a topic id, a leader is in the ISR, the ISR is within RS and not empty."""
+        """Epochs never go down within a topic id, a leader is in the ISR, the ISR is within RS.
+
+        Where the ISR is empty, its members were expelled because they had lost their data.
+        """
+        empty: set[tuple[str, int]] = set()
         epochs: dict[tuple[str, int], tuple[int, int, int]] = {}
-        for state in (state for commit in self.commits for state in commit.partitions):
+        for round_, state in ((commit.round, state) for commit in self.commits for state in commit.partitions):
             key = state.topic_id, state.partition
             now = state.controller_epoch, state.leader_epoch, state.partition_epoch
             before = epochs.get(key, now)
             assert all(a >= b for a, b in zip(now, before, strict=True)), f"epochs of {key}: {before}, then {now}"
             epochs[key] = now
             assert state.leader in (NO_LEADER, *state.isr)
-            assert state.isr
+            if round_ in {"expel", "loaded"} and not state.isr:
+                empty.add(key)
+            assert state.isr or key in empty
             assert len(set(state.isr)) == len(state.isr)
             assert set(state.isr) <= set(state.replicas)
         zxids = [commit.zxid for commit in self.commits if commit.round != "loaded"]
@@ -195,9 +201,11 @@ class Bench:
         [result] = (await self.ask(request, AlterPartitionReassignmentsResponse)).partitions
         return result
 
-    async def start(self, *partitions: Sequence[int], brokers: Sequence[int] = BROKERS) -> None:
+    async def start(
+        self, *partitions: Sequence[int], brokers: Sequence[int] = BROKERS, storage_id: str | None = None
+    ) -> None:
         """Take office in a cluster of `brokers` with one topic, and forget how."""
-        await self.register(*brokers)
+        await self.register(*brokers, storage_id=storage_id)
         if partitions:
             await self.write_topic("orders", *partitions)
         await self.run(failover(self.context, iter(())))
@@ -219,10 +227,11 @@ class Bench:
 
     # --- brokers ------------------------------------------------------------------------------------------------
 
-    async def register(self, *broker_ids: int) -> None:
+    async def register(self, *broker_ids: int, storage_id: str | None = None) -> None:
         """Register brokers."""
         for broker_id in broker_ids:
-            data = formats.encode_broker(BrokerRegistration(broker_id, "127.0.0.1", 9000 + broker_id, -1), 0)
+            broker = BrokerRegistration(broker_id, "127.0.0.1", 9000 + broker_id, -1, storage_id=storage_id)
+            data = formats.encode_broker(broker, 0)
             await self.store.multi([Create(paths.broker(broker_id), data, ephemeral=True)])
 
     async def unregister(self, *broker_ids: int) -> None:
@@ -235,9 +244,9 @@ class Bench:
         await self.unregister(*broker_ids)
         await self.handle(BrokerChange())
 
-    async def revive(self, *broker_ids: int) -> None:
+    async def revive(self, *broker_ids: int, storage_id: str | None = None) -> None:
         """Let brokers come back, and let the controller see it."""
-        await self.register(*broker_ids)
+        await self.register(*broker_ids, storage_id=storage_id)
         await self.handle(BrokerChange())
 
     async def alter_isr(self, tp: TopicPartition, *isr: int) -> AlterPartitionResult:

@@ -107,6 +107,41 @@ def test_who_is_left_without_some_replicas(
         assert (left.leader_epoch, left.partition_epoch, left.controller_epoch) == (6, 8, CONTROLLER_EPOCH)
 
 
+# (leader, ISR, lost, live) -> leader and ISR, of replicas 1, 2, 3
+LOSSES: list[tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, tuple[int, ...]]]] = [
+    (1, (1, 2, 3), (3,), (1, 2, 3), (1, (1, 2))),
+    (1, (3, 2, 1), (1,), (1, 2, 3), (2, (3, 2))),
+    (1, (1, 2, 3), (1,), (1, 3), (3, (2, 3))),
+    (1, (1, 2), (1,), (1,), (NO_LEADER, (2,))),
+    (1, (1, 2), (1, 2), (1, 2, 3), (NO_LEADER, ())),
+    (2, (1, 2), (3,), (1, 2, 3), (2, (1, 2))),
+    (1, (1, 2), (3,), (2, 3), (2, (1, 2))),
+    (NO_LEADER, (1, 2), (1,), (2,), (2, (2,))),
+    (NO_LEADER, (), (1,), (1, 2, 3), (NO_LEADER, ())),
+]
+
+
+@pytest.mark.requirement("D4", "D5")
+@pytest.mark.parametrize(("leader", "isr", "lost", "live", "expected"), LOSSES)
+def test_who_leads_when_replicas_have_lost_their_data(
+    leader: int,
+    isr: tuple[int, ...],
+    lost: tuple[int, ...],
+    live: tuple[int, ...],
+    expected: tuple[int, tuple[int, ...]],
+) -> None:
+    left = elections.without_data(Candidate(TP, (1, 2, 3), live, leadership(leader, isr)), lost, CONTROLLER_EPOCH)
+    assert (left.leader, left.isr) == expected
+    assert (left.leader_epoch, left.partition_epoch, left.controller_epoch) == (6, 8, CONTROLLER_EPOCH)
+
+
+def test_an_empty_isr_elects_and_loses_nobody() -> None:
+    empty = Candidate(TP, (1, 2), (1, 2), leadership(NO_LEADER, ()))
+    assert elections.offline(empty) is None
+    assert elections.reassign(empty) is None
+    assert elections.without_replicas(empty.leadership, (1, 2), CONTROLLER_EPOCH) is None
+
+
 brokers = st.integers(1, 6)
 replica_sets = st.lists(brokers, unique=True, max_size=5).map(tuple)
 
@@ -130,7 +165,7 @@ def test_an_elected_leader_is_a_live_replica_of_the_isr(
 
 
 @given(isr=replica_sets.filter(bool), gone=replica_sets, leads=st.booleans())
-def test_an_isr_never_becomes_empty_and_its_leader_is_in_it(
+def test_an_isr_does_not_become_empty_and_its_leader_is_in_it(
     isr: tuple[int, ...], gone: tuple[int, ...], leads: bool
 ) -> None:
     left = elections.without_replicas(leadership(isr[0] if leads else NO_LEADER, isr), gone, CONTROLLER_EPOCH)

@@ -57,6 +57,20 @@ def test_where_a_controller_listens_is_read_as_it_was_written(controller_id: int
     assert formats.decode_controller_endpoint(controller_id, data) == endpoint
 
 
+# --- /klamm/storage_ids/N ---------------------------------------------------------------------------------------
+
+
+@given(broker_id=ids, storage_id=st.text())
+def test_the_storage_of_a_broker_is_read_as_it_was_written(broker_id: int, storage_id: str) -> None:
+    assert formats.decode_storage_id(broker_id, formats.encode_storage_id(storage_id)) == storage_id
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"storage_id":1}'])
+def test_a_storage_id_that_cannot_be_decoded_names_its_path(data: bytes) -> None:
+    with pytest.raises(formats.UndecodableZnode, match="/klamm/storage_ids/3: "):
+        formats.decode_storage_id(3, data)
+
+
 # --- /brokers/ids/N ---------------------------------------------------------------------------------------------
 
 CZXID = 77

@@ -162,6 +162,20 @@ def is_ours(broker_id: int, data: bytes) -> bool:
     return True
 
 
+# --- /klamm/storage_ids/N ---------------------------------------------------------------------------------------
+
+
+def encode_storage_id(storage_id: str) -> bytes:
+    """Encode which storage a broker has."""
+    return orjson.dumps({"version": 1, "storage_id": storage_id})
+
+
+def decode_storage_id(broker_id: int, data: bytes) -> str:
+    """Return which storage a broker had."""
+    path = paths.storage_id(broker_id)
+    return _text(path, _load(path, data).get("storage_id"), "storage_id")
+
+
 # --- /brokers/topics/T and below --------------------------------------------------------------------------------
 
 

@@ -13,6 +13,7 @@ TOPICS: Final = "/brokers/topics"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
 KLAMM_CONTROLLERS: Final = "/klamm/controllers"
 STRAYS: Final = "/klamm/strays"
+STORAGE_IDS: Final = "/klamm/storage_ids"
 
 PERSISTENT: Final = (
     "/consumers",
@@ -31,6 +32,7 @@ PERSISTENT: Final = (
     "/log_dir_event_notification",
     KLAMM_CONTROLLERS,
     STRAYS,
+    STORAGE_IDS,
 )
 """What brokers and controllers create at start-up if it is missing."""
 
@@ -63,6 +65,11 @@ def partition_state(tp: TopicPartition) -> str:
 def controller_endpoint(controller_id: int) -> str:
     """Return the path of the ephemeral that says where a controller listens."""
     return f"{KLAMM_CONTROLLERS}/{controller_id}"
+
+
+def storage_id(broker_id: int) -> str:
+    """Return the path that says which storage a broker had when it was last told what it holds."""
+    return f"{STORAGE_IDS}/{broker_id}"
 
 
 def stray(replica: Stray) -> str:

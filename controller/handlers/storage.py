@@ -1,0 +1,83 @@
+"""Brokers that come back with another storage: their replicas are empty, whatever the ISRs say.
+
+A registration carries the id of the broker's storage; the last one of each broker is kept below `/klamm/storage_ids`.
+A broker with another one leaves every ISR, then its storage id is written down, and only then is it told to follow. A
+crash in between makes the next controller begin again, which costs nothing: who has not been told to follow cannot have
+come back into an ISR. Registrations without a storage id are those of other kinds of brokers and are left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import structlog
+
+from controller import elections
+from controller.context import ControllerContext
+from controller.handlers.leadership import candidates, leadership_step, tell, write_leadership
+from controller.rounds import Rounds, Step, change, read
+from transport.metadata import BrokerRegistration, TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Create, Set, Znode
+
+log = structlog.get_logger(__name__)
+
+
+def admit(context: ControllerContext, brokers: Sequence[BrokerRegistration]) -> Rounds[frozenset[int]]:
+    """Take brokers that lost their data out of every ISR, and write down what storage each has.
+
+    Return the ids of those that lost their data. To be run before they lead or follow anything.
+    """
+    pending = [broker for broker in brokers if broker.storage_id is not None]
+    empty: set[int] = set()
+    while pending:
+        znodes = yield from read(paths.storage_id(broker.id) for broker in pending)
+        known = [_decode(broker, znode) for broker, znode in zip(pending, znodes, strict=True)]
+        lost = [b.id for b, storage in zip(pending, known, strict=True) if storage not in (None, b.storage_id)]
+        yield from _expel(context, lost)
+        empty.update(lost)
+        steps = {
+            broker.id: _record(broker, znode)
+            for broker, znode, storage in zip(pending, znodes, known, strict=True)
+            if storage != broker.storage_id
+        }
+        refused = yield from change("storage", list(steps.values()))
+        pending = [broker for broker in pending if steps.get(broker.id) in refused]
+    return frozenset(empty)
+
+
+def _decode(broker: BrokerRegistration, znode: Znode | None) -> str | None:
+    """Return the storage that a broker had, None if nobody knows."""
+    if znode is None:
+        return None
+    try:
+        return formats.decode_storage_id(broker.id, znode.data)
+    except formats.UndecodableZnode as fault:
+        log.error("a broker's data are trusted: its last storage id cannot be decoded", fault=str(fault))
+        return None
+
+
+def _record(broker: BrokerRegistration, znode: Znode | None) -> Step:
+    path, data = paths.storage_id(broker.id), formats.encode_storage_id(broker.storage_id or "")
+    return Step(writes=(Create(path, data) if znode is None else Set(path, data, znode.stat.version),))
+
+
+def _expel(context: ControllerContext, lost: Collection[int]) -> Rounds[None]:
+    """Take brokers out of every ISR, also where that leaves nobody to lead."""
+
+    def decide(pending: Sequence[TopicPartition]) -> list[Step]:
+        steps = []
+        for candidate in candidates(context, pending):
+            leadership = elections.without_data(candidate, lost, context.epoch)
+            others = [r for r in candidate.online if r not in lost]
+            steps.append(leadership_step(candidate.tp, leadership, tell(context, candidate.tp, leadership, others)))
+        return steps
+
+    held = [tp for tp in context.partitions_on(lost) if tp in context.leadership]
+    before = {tp for tp in held if context.leadership[tp].isr}
+    for broker_id in lost:
+        log.error("a broker came back without its data", broker=broker_id)
+    for tp in (yield from write_leadership(context, "expel", held, decide)):
+        if tp in before and not context.leadership[tp].isr:
+            text = "the last replica in the ISR lost its data: no leader but by an unclean election"
+            log.error(text, partition=str(tp), replicas=context.assignment(tp).replicas)
