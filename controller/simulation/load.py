@@ -31,7 +31,7 @@ class Load:
     """Sends without a success: their records may or may not be there."""
 
     _numbers: count[int] = field(factory=count, init=False)
-    _scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
+    _scopes: list[trio.CancelScope] = field(factory=list, init=False)
 
     async def send(self, producer: Producer, tp: TopicPartition, values: Sequence[bytes]) -> int:
         """Send records and return the offset of the first. Raises GaveUp or ApiError."""
@@ -49,15 +49,18 @@ class Load:
 
     def start(self, name: str, tps: Sequence[TopicPartition], per_second: float) -> None:
         """Send records to partitions in turn, in the background, until `stop`."""
-        self.world.nursery.start_soon(self._produce, name, tuple(tps), 1 / per_second)
+        scope = trio.CancelScope()
+        self._scopes.append(scope)
+        self.world.nursery.start_soon(self._produce, name, tuple(tps), 1 / per_second, scope)
 
     def stop(self) -> None:
         """Stop all producers that were started."""
-        self._scope.cancel()
-        self._scope = trio.CancelScope()
+        for scope in self._scopes:
+            scope.cancel()
+        self._scopes.clear()
 
-    async def _produce(self, name: str, tps: Sequence[TopicPartition], pause: float) -> None:
-        with self._scope:
+    async def _produce(self, name: str, tps: Sequence[TopicPartition], pause: float, scope: trio.CancelScope) -> None:
+        with scope:
             async with self.producer(name) as producer:
                 for tp in (tps[n % len(tps)] for n in count()):
                     try:
