@@ -3,13 +3,14 @@
 A handler is a generator. It yields a `Read` or `Children` (observe) and is sent what was found; it yields a `Change`
 (decide), whose steps are committed, applied and published by whoever drives it, and is sent the steps that the store
 refused because something they rest on had changed. Between two yields nothing else touches the context. `read`,
-`children` and `change` give these yields their types; handlers compose with `yield from`.
+`children` and `change` give these yields their types; handlers compose with `yield from`, and decide again on what was
+refused with `until_none_is_left`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
-from typing import TypeVar, cast
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Final, TypeVar, cast
 
 from attrs import frozen
 
@@ -18,7 +19,15 @@ from transport.messages import BrokerEndpoint, PartitionState, StopReplicaPartit
 from transport.metadata import TopicPartition
 from transport.store.protocol import Op, Znode
 
+Item = TypeVar("Item")
 T = TypeVar("T")
+
+MAX_ATTEMPTS: Final = 100
+"""How often what others have changed meanwhile is decided again without any progress."""
+
+
+class Contended(Exception):
+    """Somebody else keeps writing what a handler writes, or the store and its answers do not agree."""
 
 
 @frozen
@@ -118,6 +127,23 @@ def change(name: str, steps: Sequence[Step]) -> Rounds[tuple[Step, ...]]:
     if not steps:
         return ()
     return cast("tuple[Step, ...]", (yield Change(name, tuple(steps))))
+
+
+def until_none_is_left(
+    name: str, items: Iterable[Item], attempt: Callable[[list[Item]], Rounds[list[Item]]]
+) -> Rounds[None]:
+    """Run `attempt` over items, and again over those that it returns because what they rest on had changed.
+
+    Raises Contended if MAX_ATTEMPTS in a row got none of them done.
+    """
+    pending = list(items)
+    in_vain = 0
+    while pending:
+        left = yield from attempt(pending)
+        in_vain = in_vain + 1 if len(left) >= len(pending) else 0
+        if in_vain == MAX_ATTEMPTS:
+            raise Contended(f"{name}: {MAX_ATTEMPTS} attempts were overtaken, the last one at {left[0]}")
+        pending = left
 
 
 def immediately(result: T) -> Rounds[T]:

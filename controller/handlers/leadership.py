@@ -24,6 +24,7 @@ from controller.rounds import (
     TellMetadata,
     change,
     read,
+    until_none_is_left,
 )
 from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
@@ -48,12 +49,16 @@ def write_leadership(
     a later controller wrote one of them.
     """
     tps = list(tps)
-    pending, set_aside = tps, set[TopicPartition]()
-    while pending:
+    set_aside = set[TopicPartition]()
+
+    def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
         refused = yield from change(name, decide(pending))
         stale = [tp for step in refused for tp in step.subjects]
-        pending = yield from refresh(context, stale)
-        set_aside |= set(stale) - set(pending)
+        left = yield from refresh(context, stale)
+        set_aside.update(set(stale) - set(left))
+        return left
+
+    yield from until_none_is_left(name, tps, write)
     return [tp for tp in tps if tp not in set_aside]
 
 
@@ -153,8 +158,8 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
     A state that exists already is adopted (a creation whose answer was lost, or another controller's). A partition
     without a live replica stays New.
     """
-    pending = [tp for tp in tps if context.online(context.assignment(tp).replicas)]
-    while pending:
+
+    def create(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
         yield from _create_parents(list(dict.fromkeys(tp.topic for tp in pending)))
         parents = yield from read(paths.partition(tp) for tp in pending)
         states = yield from read(paths.partition_state(tp) for tp in pending)
@@ -165,7 +170,10 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
             if state is None
         ]
         refused = yield from change("create", steps)
-        pending = yield from _of_topics_that_exist([tp for step in refused for tp in step.subjects])
+        return (yield from _of_topics_that_exist([tp for step in refused for tp in step.subjects]))
+
+    able = [tp for tp in tps if context.online(context.assignment(tp).replicas)]
+    yield from until_none_is_left("create", able, create)
 
 
 def _of_topics_that_exist(tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:

@@ -41,6 +41,7 @@ from controller.rounds import (
     TellStopReplica,
     change,
     read,
+    until_none_is_left,
 )
 from transport.messages import StopReplicaPartition
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -106,8 +107,8 @@ def _write_assignments(
 
     What changed meanwhile is read and done again; a topic that is gone or cannot be decoded is left as it is.
     """
-    pending = list(tps)
-    while pending:
+
+    def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
         by_topic: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)
         later = []
         for tp in pending:
@@ -118,7 +119,9 @@ def _write_assignments(
         steps = [_topic_step(context, *item, alongside) for item in by_topic.items() if item[1]]
         refused = yield from change(name, steps)
         again = yield from _read_again(context, [tp for step in refused for tp in step.subjects])
-        pending = [*again, *later]
+        return [*again, *later]
+
+    yield from until_none_is_left(name, tps, write)
 
 
 def _topic_step(
@@ -330,16 +333,19 @@ def remove_requests(context: ControllerContext, done: Iterable[TopicPartition]) 
 
 def rewrite_requests(is_over: Callable[[TopicPartition, tuple[int, ...]], bool]) -> Rounds[None]:
     """Take entries out of `/admin/reassign_partitions`; again if somebody rewrote it meanwhile."""
-    refused: tuple[Step, ...] = (Step(),)
-    while refused:
-        [znode] = yield from read([paths.REASSIGN_PARTITIONS])
+
+    def rewrite(pending: list[str]) -> Rounds[list[str]]:
+        [znode] = yield from read(pending)
         if znode is None:
-            return
+            return []
         try:
             entries = formats.decode_reassign_partitions(znode.data)
         except formats.UndecodableZnode:
             entries = {}
         left = {tp: replicas for tp, replicas in entries.items() if not is_over(tp, replicas)}
         if len(left) == len(entries) and entries:
-            return
+            return []
         refused = yield from change("B7", [Step(writes=(formats.requests_write(left, znode.stat.version),))])
+        return pending if refused else []
+
+    yield from until_none_is_left("B7", [paths.REASSIGN_PARTITIONS], rewrite)

@@ -15,7 +15,7 @@ import structlog
 from controller import elections
 from controller.context import ControllerContext
 from controller.handlers.leadership import candidates, leadership_step, tell, write_leadership
-from controller.rounds import Rounds, Step, change, read
+from controller.rounds import Rounds, Step, change, read, until_none_is_left
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set, Znode
@@ -28,9 +28,9 @@ def admit(context: ControllerContext, brokers: Sequence[BrokerRegistration]) -> 
 
     Return the ids of those that lost their data. To be run before they lead or follow anything.
     """
-    pending = [broker for broker in brokers if broker.storage_id is not None]
-    empty: set[int] = set()
-    while pending:
+    empty = set[int]()
+
+    def judge(pending: list[BrokerRegistration]) -> Rounds[list[BrokerRegistration]]:
         znodes = yield from read(paths.storage_id(broker.id) for broker in pending)
         known = [_decode(broker, znode) for broker, znode in zip(pending, znodes, strict=True)]
         lost = [b.id for b, storage in zip(pending, known, strict=True) if storage not in (None, b.storage_id)]
@@ -42,7 +42,9 @@ def admit(context: ControllerContext, brokers: Sequence[BrokerRegistration]) -> 
             if storage != broker.storage_id
         }
         refused = yield from change("storage", list(steps.values()))
-        pending = [broker for broker in pending if steps.get(broker.id) in refused]
+        return [broker for broker in pending if steps.get(broker.id) in refused]
+
+    yield from until_none_is_left("storage", [broker for broker in brokers if broker.storage_id is not None], judge)
     return frozenset(empty)
 
 

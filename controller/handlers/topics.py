@@ -14,7 +14,7 @@ from controller.facts import Fact, PartitionMoved, ReplicaMoved, TopicGone, Topi
 from controller.handlers import leadership
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
-from controller.rounds import Rounds, Step, change, children, read
+from controller.rounds import Rounds, Step, change, children, read, until_none_is_left
 from transport.errors import ErrorCode
 from transport.messages import CreateTopicsResponse, NewTopic, TopicError
 from transport.metadata import ReplicaAssignment, TopicPartition
@@ -81,8 +81,8 @@ def _news(known: formats.TopicZnode, name: str, written: formats.TopicZnode, ver
 def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
     """Read topics, watch them, and write an id into those that have none (KAFKA-12835)."""
     ids = iter(new_ids)
-    pending = list(names)
-    while pending:
+
+    def load(pending: list[str]) -> Rounds[list[str]]:
         znodes = yield from read((paths.topic(name) for name in pending), watch=True)
         steps = {}
         for name, znode in zip(pending, znodes, strict=True):
@@ -90,7 +90,9 @@ def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
             if znode is not None and topic is not None:
                 steps[name] = _load(name, topic, znode.stat.version, ids)
         refused = yield from change("topics", list(steps.values()))
-        pending = [name for name, step in steps.items() if step in refused]
+        return [name for name, step in steps.items() if step in refused]
+
+    yield from until_none_is_left("topics", names, load)
 
 
 def _load(name: str, topic: formats.TopicZnode, version: int, ids: Iterator[str]) -> Step:

@@ -14,12 +14,18 @@ from transport.store.protocol import Check, Committed, Delete, Op, SessionState,
 
 @define
 class Meddler:
-    """A session whose first multi that writes `path`, but for `earlier` ones, comes after somebody's `ops`."""
+    """A session whose first multi that writes `path`, but for `earlier` ones, comes after somebody's `ops`.
+
+    An `endless` one lets somebody do that before each later one, too.
+    """
 
     store: MemoryStore
     path: str
     ops: Sequence[Op]
     earlier: int = 0
+    endless: bool = False
+    overtaken: int = 0
+    """How often somebody was faster."""
 
     @property
     def session_id(self) -> int:
@@ -48,8 +54,9 @@ class Meddler:
         if self.ops and any(op.path == self.path for op in ops if not isinstance(op, Check)):
             self.earlier -= 1
             if self.earlier < 0:
-                others, self.ops = self.ops, ()
-                await self.store.multi(others)
+                await self.store.multi(self.ops)
+                self.ops = self.ops if self.endless else ()
+                self.overtaken += 1
         return await self.store.multi(ops)
 
 
