@@ -1,0 +1,119 @@
+"""Bugs to plant in the controller, one at a time: what the simulator must find."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import trio
+from attrs import evolve
+
+from controller import elections, round_runner, service
+from controller.context import ControllerContext
+from controller.handlers import reassignments
+from controller.reassignment import completed
+from controller.rounds import Change, Rounds, Step, change
+from transport.metadata import LeaderAndIsr, TopicPartition
+from transport.store import paths
+from transport.store.commit import commit_chunk, plan_chunks
+from transport.store.protocol import Check, MetadataStore, SessionChanged, SessionState, StoreEvent
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def no_fence_on_a_write(patch: pytest.MonkeyPatch) -> None:
+    """Write without checking the version of `/controller_epoch`."""
+
+    async def unfenced(store: MetadataStore, groups: Sequence[Any], _: Check) -> Any:  # noqa: ANN401
+        return await commit_chunk(store, groups, None)
+
+    patch.setattr(round_runner, "commit_chunk", unfenced)
+
+
+def apply_before_commit(patch: pytest.MonkeyPatch) -> None:
+    """Apply and publish what has not been committed yet."""
+
+    async def hasty(self: round_runner.RoundRunner, change: Change) -> tuple[Step, ...]:
+        self._apply(change.round, change.steps)
+        steps = [step for step in change.steps if step.writes]
+        fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
+        refused: list[Step] = []
+        for chunk in plan_chunks([step.writes for step in steps]):
+            members = [steps[i] for i in chunk]
+            result = await commit_chunk(self.store, [step.writes for step in members], fence)
+            subjects = tuple(tp for i in result.committed for tp in members[i].subjects)
+            if result.zxid is not None:
+                self._commit_seen(change.round, result.zxid, subjects)
+            refused += [members[i] for i in result.conflicts]
+        await trio.lowlevel.checkpoint()
+        return tuple(refused)
+
+    patch.setattr(round_runner.RoundRunner, "_change", hasty)
+
+
+def no_epoch_bump(patch: pytest.MonkeyPatch) -> None:
+    """Change leaders and ISRs under the leader epoch that was."""
+    bumped = elections.next_epoch
+
+    def unbumped(current: LeaderAndIsr, controller_epoch: int, **changes: Any) -> LeaderAndIsr:
+        return evolve(bumped(current, controller_epoch, **changes), leader_epoch=current.leader_epoch)
+
+    patch.setattr(elections, "next_epoch", unbumped)
+
+
+def retire_without_a_live_leader_in_the_target(patch: pytest.MonkeyPatch) -> None:
+    """B4, B5 and B6 as soon as the ISR covers TRS, whoever leads."""
+
+    def all_caught_up(context: ControllerContext, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
+        return [tp for tp in tps if tp not in context.reassigning or reassignments.may_finish(context, tp)]
+
+    patch.setattr(reassignments, "_ready_to_retire", all_caught_up)
+
+
+def replicas_become_the_target_before_b4(patch: pytest.MonkeyPatch) -> None:
+    """RS = TRS is written first, while the removing replicas are in the ISR."""
+    finish, write = reassignments.finish, reassignments._write_assignments  # noqa: SLF001
+
+    def backwards(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
+        yield from write(context, "B6", tps, lambda tp: completed(context.assignment(tp)), lambda *_: [])
+        yield from change("B1", [])
+        yield from finish(context, tps)
+
+    patch.setattr(reassignments, "finish", backwards)
+
+
+def watches_are_not_armed_again_after_a_reconnect(patch: pytest.MonkeyPatch) -> None:
+    """Go on after a connection was lost, and the session kept, as if the watches were still there."""
+    changed = service.ControllerService._store_changed  # noqa: SLF001
+    suspended: dict[MetadataStore, int] = {}
+
+    def deaf(self: service.ControllerService, event: StoreEvent) -> None:
+        if event == SessionChanged(SessionState.SUSPENDED):
+            suspended[self.store] = self.store.session_id
+        if event != SessionChanged(SessionState.CONNECTED) or suspended.get(self.store) != self.store.session_id:
+            changed(self, event)
+
+    patch.setattr(service.ControllerService, "_store_changed", deaf)
+
+
+BUGS: dict[str, Plant] = {
+    plant.__name__: plant
+    for plant in (
+        no_fence_on_a_write,
+        apply_before_commit,
+        no_epoch_bump,
+        retire_without_a_live_leader_in_the_target,
+        replicas_become_the_target_before_b4,
+        watches_are_not_armed_again_after_a_reconnect,
+    )
+}
+
+
+@contextmanager
+def planted(name: str) -> Iterator[None]:
+    """Plant a bug while the block lasts."""
+    with pytest.MonkeyPatch.context() as patch:
+        BUGS[name](patch)
+        yield
