@@ -40,7 +40,7 @@ class DataApi:
     ) -> None:
         """Serve `replicas`, the live table of the service.
 
-        `review` is called after each append and each fetch of a follower: high watermark or ISR may have to change.
+        `review` is called after an append and a follower's fetch if high watermark or ISR may have to change.
         """
         self._config = config
         self._replicas = replicas
@@ -120,10 +120,11 @@ class DataApi:
         for partition in request.partitions:
             try:
                 replica = self._find(partition.topic, partition.partition)
-                replica.note_fetch(request.replica_id, partition, now)
+                is_news = replica.note_fetch(request.replica_id, partition, now)
             except ApiError:
                 continue  # reading it says so
-            self._review(replica)
+            if is_news:
+                self._review(replica)
 
     def _read_all(self, request: FetchRequest) -> list[FetchResult]:
         results = []

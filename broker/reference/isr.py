@@ -61,6 +61,10 @@ class FollowerProgress:
         return now - self.caught_up_at <= max_lag
 
 
+NO_PROGRESS: Final = FollowerProgress()
+"""That of a follower which has not fetched."""
+
+
 def next_high_watermark(current: int, log_ends: Iterable[int]) -> int:
     """Return the high watermark when these are the log ends of all whose copy it promises. It never goes down."""
     return max(current, min(log_ends))

@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import evolve
 
-from broker.reference.isr import FollowerProgress, next_high_watermark
+from broker.reference.isr import NO_PROGRESS, FollowerProgress, next_high_watermark
 from transport.errors import ErrorCode
 from transport.messages import AlterPartitionItem, AlterPartitionResult, PartitionState
 
@@ -91,10 +91,14 @@ class Leadership:
         """Tell whether a broker is a replica of this partition."""
         return replica in self.state.replicas or replica in self.state.isr
 
-    def record_fetch(self, follower: int, offset: int, log_end: int, now: float) -> None:
-        """Take note that a follower fetched from `offset`, after its log was found to agree with the leader's."""
-        progress = self._progress.get(follower, FollowerProgress())
-        self._progress[follower] = progress.after_fetch(offset, log_end, now)
+    def record_fetch(self, follower: int, offset: int, log_end: int, now: float) -> bool:
+        """Take note that a follower fetched from `offset`, after its log was found to agree with the leader's.
+
+        Return whether that may call for a change of the ISR, or let the high watermark rise.
+        """
+        before = self._of(follower)
+        self._progress[follower] = before.after_fetch(offset, log_end, now)
+        return offset != before.log_end or follower not in self.state.isr
 
     def high_watermark(self, current: int, log_end: int, now: float) -> int:
         """Return the high watermark.
@@ -179,4 +183,4 @@ class Leadership:
         return [r for r in self.state.replicas if r not in isr and r != self._broker_id and self._is_live(r)]
 
     def _of(self, follower: int) -> FollowerProgress:
-        return self._progress.get(follower, FollowerProgress())
+        return self._progress.get(follower, NO_PROGRESS)

@@ -99,11 +99,17 @@ class Replica:
             self.high_watermark = raised
             self.changed()
 
-    def note_fetch(self, follower: int, partition: FetchPartition, now: float) -> None:
-        """Take note of how far a follower's log agrees with ours; nothing if it does not. Raises ApiError."""
-        leadership = self._admit(follower, partition)
-        if self._divergence(partition) is None and partition.fetch_offset <= self.log.end_offset:
-            leadership.record_fetch(follower, partition.fetch_offset, self.log.end_offset, now)
+    def note_fetch(self, follower: int, partition: FetchPartition, now: float) -> bool:
+        """Take note of how far a follower's log agrees with ours; nothing if it does not. Raises ApiError.
+
+        Return whether high watermark or ISR may have to change: not if all is committed, and a member of the ISR asks
+        again from where it was.
+        """
+        leadership, log_end = self._admit(follower, partition), self.log.end_offset
+        if self._divergence(partition) is not None or partition.fetch_offset > log_end:
+            return False
+        is_news = leadership.record_fetch(follower, partition.fetch_offset, log_end, now)
+        return is_news or self.high_watermark < log_end
 
     def read(self, reader: int, partition: FetchPartition, max_bytes: int) -> FetchResult:
         """Return what a fetch of this partition gets now: a follower up to the log end, a consumer less.

@@ -157,8 +157,19 @@ def _message_encoder(cls: type) -> _Encode:
     encoders = [_encoder(annotation) for _, annotation in _fields(cls)]
     if len(names) > 1 and all(encode_field is _as_it_is for encode_field in encoders):
         return attrgetter(*names)
-    fields = list(zip(names, encoders, strict=True))
-    return lambda message: [encode_field(getattr(message, name)) for name, encode_field in fields]
+    if len(names) < 2:  # noqa: PLR2004  attrgetter makes a tuple of more only
+        fields = list(zip(names, encoders, strict=True))
+        return lambda message: [encode_field(getattr(message, name)) for name, encode_field in fields]
+    take = attrgetter(*names)
+    others = [(at, encode_field) for at, encode_field in enumerate(encoders) if encode_field is not _as_it_is]
+
+    def encode_message(message: object) -> list[Any]:
+        values = list(take(message))
+        for at, encode_field in others:
+            values[at] = encode_field(values[at])
+        return values
+
+    return encode_message
 
 
 @cache
@@ -284,16 +295,32 @@ def _tuple_decoder(decoders: list[_Decode]) -> _Decode:
     return decode_tuple
 
 
+def _usual_type(annotation: Any) -> type:
+    """Return the type of most unpacked values; a scalar has no other."""
+    if annotation in _SCALARS:
+        scalar: type = annotation
+        return scalar
+    return type(next(iter(annotation)).value) if _is_enum(annotation) else tuple
+
+
 def _message_decoder(cls: type) -> _Decode:
     fields = _fields(cls)
     decoders = [_decoder(annotation) for _, annotation in fields]
     required = sum(attribute.default is attrs.NOTHING for attribute, _ in fields)
+    types = tuple(_usual_type(annotation) for _, annotation in fields)
+    others = [(at, decoders[at]) for at, (_, annotation) in enumerate(fields) if annotation not in _SCALARS]
 
     def decode_message(values: object) -> object:
         if type(values) is not tuple or len(values) < required:
             raise _mismatch(f"{cls.__name__} as an array of {required} or more", values)
         try:
-            return cls(*[decode_field(value) for decode_field, value in zip(decoders, values, strict=False)])
+            if tuple(map(type, values)) != types:
+                return cls(*[decode_field(value) for decode_field, value in zip(decoders, values, strict=False)])
+            # As nearly all are: all scalars are right, and checked at once.
+            known = list(values)
+            for at, decode_field in others:
+                known[at] = decode_field(known[at])
+            return cls(*known)
         except CodecError as error:
             raise CodecError(f"{cls.__name__}: {error}") from None
 
