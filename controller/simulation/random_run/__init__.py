@@ -1,0 +1,1 @@
+"""Random runs: plans drawn from seeds, executed on simulated clusters, many of them at once."""

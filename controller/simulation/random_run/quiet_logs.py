@@ -1,0 +1,59 @@
+"""Drops what the product logs, at next to no cost, but for faults that nobody foresaw: those come with a traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from traceback import format_exception_only, walk_tb
+from typing import Final, cast
+
+import structlog
+from structlog.typing import BindableLogger
+
+FRAMES: Final = 4
+
+OnFault = Callable[[str], None]
+"""Told what was logged and where the exception came from, in a line."""
+
+
+class _Dropped:
+    """A logger that listens to `exception` alone."""
+
+    def __init__(self, on_fault: OnFault, **_: object) -> None:
+        self._on_fault = on_fault
+
+    def bind(self, **_: object) -> _Dropped:
+        """Be the logger of something."""
+        return self
+
+    def debug(self, event: str, **_: object) -> None:
+        """Drop a line."""
+
+    info = warning = error = critical = debug
+
+    def exception(self, event: str, **_: object) -> None:
+        """Pass a fault on."""
+        error = sys.exception()
+        if error is None:
+            self._on_fault(event)
+            return
+        frames = [f"{Path(frame.f_code.co_filename).name}:{line}" for frame, line in walk_tb(error.__traceback__)]
+        text = "".join(format_exception_only(error)).strip()
+        self._on_fault(f"{event}: {text} (at {' '.join(frames[-FRAMES:])})")
+
+
+def ignore(text: str) -> None:
+    """Drop faults too."""
+
+
+@contextmanager
+def quiet_logs(on_fault: OnFault) -> Iterator[None]:
+    """Drop all logs of structlog while the block lasts, and pass faults on."""
+    before = structlog.get_config()
+    structlog.configure(wrapper_class=cast("type[BindableLogger]", _Dropped), logger_factory=lambda *_: on_fault)
+    try:
+        yield
+    finally:
+        structlog.configure(**before)
