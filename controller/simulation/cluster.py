@@ -312,9 +312,11 @@ async def simulated_cluster(
 ) -> AsyncIterator[SimulatedCluster]:
     """Run a cluster, which is in service when the block begins, in a trio run whose time is virtual.
 
-    Raises Violation, then and there, if something that must always hold does not.
+    Raises Violation, then and there, if something that must always hold does not. Exceptions of the block pass
+    through as they are.
     """
     trace = trace or Trace()
+    failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
         safety = Safety(trace, nursery.cancel_scope.cancel)
         hooks = _Hooks(trace, safety)
@@ -327,12 +329,17 @@ async def simulated_cluster(
         nursery.start_soon(ensemble.run)
         cluster = _assemble(world)
         await cluster.start()
-        yield cluster
+        try:
+            yield cluster
+        except BaseException as error:  # noqa: BLE001  it is raised below, as it is and not in a group
+            failure = error
         for process in cluster.processes():
             process.crash()
         nursery.cancel_scope.cancel()
     if safety.violation is not None:
-        raise safety.violation
+        raise safety.violation from failure
+    if failure is not None:
+        raise failure
 
 
 def _assemble(world: World) -> SimulatedCluster:
