@@ -18,7 +18,7 @@ from controller.simulation import liveness
 from controller.simulation.disk import Disk
 from controller.simulation.durable import Durable
 from controller.simulation.ensemble import SimulatedEnsemble
-from controller.simulation.frames import control_request
+from controller.simulation.frames import control_request, isr_request
 from controller.simulation.invariants import Safety
 from controller.simulation.load import Load
 from controller.simulation.network import Link, SimulatedNetwork
@@ -304,6 +304,10 @@ class _Hooks:
             request = control_request(chunk)
             if request is not None:
                 self.safety.ordered(source, int(destination.removeprefix("broker-")), request)
+        elif source.startswith("broker-") and destination.startswith("controller-"):
+            asked = isr_request(chunk)
+            if asked is not None:
+                self.safety.asked(asked)
 
 
 @asynccontextmanager

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from transport.errors import ErrorCode
-from transport.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from transport.messages import (
+    AlterPartitionRequest,
+    LeaderAndIsrRequest,
+    Request,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
 from transport.wire.apis import OURS
 from transport.wire.codec import decode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
@@ -21,6 +27,8 @@ _CONTROL: Final = (LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataReques
 
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
+_DECODED: Final = (AlterPartitionRequest, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
+
 
 def is_request(chunk: bytes) -> bool:
     """Whether a frame is a request; else it is a response."""
@@ -29,15 +37,23 @@ def is_request(chunk: bytes) -> bool:
 
 def control_request(chunk: bytes) -> ControlRequest | None:
     """Return what a frame orders a broker to do; None if it is anything else."""
+    request = _request(chunk)
+    return request if isinstance(request, ControlRequest) else None
+
+
+def isr_request(chunk: bytes) -> AlterPartitionRequest | None:
+    """Return which ISRs a frame asks a controller for; None if it is anything else."""
+    request = _request(chunk)
+    return request if isinstance(request, AlterPartitionRequest) else None
+
+
+def _request(chunk: bytes) -> Request[object] | None:
+    """Return a request between controllers and brokers; None for everything else, which stays undecoded."""
     if not is_request(chunk):
         return None
     envelope = RequestEnvelope.unpack(chunk[_LENGTH_BYTES:])
-    api = OURS.by_key.get(envelope.api_key)
-    if api is None or api.request not in _CONTROL:
-        return None
-    request = decode(api.request, envelope.body)
-    assert isinstance(request, LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest)
-    return request
+    kind = OURS.by_key[envelope.api_key].request if envelope.api_key in OURS.by_key else None
+    return decode(kind, envelope.body) if kind in _DECODED else None
 
 
 def describe_frame(chunk: bytes) -> str:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from attrs import define, field, frozen
 
 from controller.simulation.durable import Durable
 from controller.simulation.frames import ControlRequest
+from controller.simulation.safety.controllership import Controllership
+from controller.simulation.safety.deletions import Deletions
+from controller.simulation.safety.leadership import Leaderships
+from controller.simulation.safety.orders import Orders
+from controller.simulation.safety.partitions import Partitions
+from controller.simulation.safety.registrations import Registrations
 from controller.simulation.trace import Trace
-from transport.messages import Record
+from transport.messages import AlterPartitionRequest, Record, StopReplicaRequest
 from transport.metadata import TopicPartition
 from transport.store.protocol import Committed, Op
+
+ONE_CONTROLLER = "at most one controller's writes and orders take effect per controller epoch"
+LEADERSHIP = "epochs never go down, a leader is in its ISR, an ISR within the replicas"
+DURABLE = "brokers are told only what is durable, and of one leader per leader epoch"
+DELETION = "a replica's data are deleted only once the cluster can do without them"
 
 
 @frozen
@@ -37,6 +48,15 @@ class Safety:
     """Set before the first commit."""
 
     violation: Violation | None = field(default=None, init=False)
+    _partitions: Partitions = field(factory=Partitions, init=False)
+    _registrations: Registrations = field(factory=Registrations, init=False)
+    _controllership: Controllership = field(factory=Controllership, init=False)
+    _leaderships: Leaderships = field(factory=Leaderships, init=False)
+    _orders: Orders = field(factory=Orders, init=False)
+    _deletions: Deletions = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._deletions = Deletions(self._partitions, self._registrations)
 
     def report(self, invariant: str, text: str) -> None:
         """Take note of a violation; only the first counts."""
@@ -47,16 +67,32 @@ class Safety:
 
     def committed(self, host: str, ops: Sequence[Op], committed: Committed) -> None:
         """Look at a commit of a host's session, or with `host` "" of the store itself, right after it took effect."""
+        del committed
+        self._judge(ONE_CONTROLLER, self._controllership.committed(host, ops, self.durable))
+        for broker_id in self._registrations.committed(ops):
+            self._deletions.registered(broker_id)
+        for change in self._partitions.take(host, ops, self.durable):
+            self._judge(ONE_CONTROLLER, self._controllership.changed(change))
+            self._judge(LEADERSHIP, self._leaderships.changed(change))
+            self._orders.changed(change)
+            self._deletions.changed(change)
+
+    def asked(self, request: AlterPartitionRequest) -> None:
+        """Take note of the ISRs that a leader asks for, as a controller takes the request from the network."""
+        self._leaderships.asked(request)
 
     def ordered(self, controller_host: str, broker_id: int, request: ControlRequest) -> None:
         """Look at what a controller told a broker, as the broker takes it from the network."""
+        self._judge(ONE_CONTROLLER, self._controllership.ordered(controller_host, request))
+        if isinstance(request, StopReplicaRequest):
+            self._deletions.ordered(broker_id, request)
+        else:
+            self._judge(DURABLE, self._orders.ordered(broker_id, request))
 
     def acknowledged(self, tp: TopicPartition, base_offset: int, values: Sequence[bytes]) -> None:
         """Take note that a producer was told, with acks=all, that records are committed."""
 
-    def appended(
-        self, broker_id: int, tp: TopicPartition, topic_id: str, base_offset: int, records: Sequence[Record]
-    ) -> None:
+    def appended(self, broker_id: int, tp: TopicPartition, topic_id: str, base: int, records: Sequence[Record]) -> None:
         """Look at what a broker appended to a log."""
 
     def truncated(self, broker_id: int, tp: TopicPartition, topic_id: str, end_offset: int) -> None:
@@ -64,3 +100,8 @@ class Safety:
 
     def deleted(self, broker_id: int, tp: TopicPartition, topic_id: str) -> None:
         """Look at a replica whose data a broker just deleted, as it was ordered to."""
+        self._judge(DELETION, self._deletions.deleted(broker_id, tp, topic_id))
+
+    def _judge(self, invariant: str, faults: Iterable[str]) -> None:
+        for fault in faults:
+            self.report(invariant, fault)

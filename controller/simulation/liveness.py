@@ -2,13 +2,159 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from controller.simulation.durable import Durable
+from controller.simulation.process import BrokerProcess, ProcessState
+from transport.messages import MetadataRequest, PartitionState
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
 
 if TYPE_CHECKING:
     from controller.simulation.cluster import SimulatedCluster
 
+_Leaderships = dict[TopicPartition, LeaderAndIsr | None]
+_Assignments = dict[TopicPartition, ReplicaAssignment]
+
 
 def faults(cluster: SimulatedCluster) -> list[str]:
-    """Return what is not as it must be once nothing disturbs the cluster any more."""
-    del cluster
-    return []
+    """Return what is not as it must be once nothing disturbs the cluster any more: nothing, if all is well.
+
+    A partition whose ISR is empty, because all its members lost their disks, has to wait for an unclean election:
+    nobody leads or follows it, and no reassignment of it gets on.
+    """
+    assignments = dict(cluster.durable.partitions())
+    leaderships = {tp: cluster.durable.leadership(tp) for tp in assignments}
+    return [
+        *_processes(cluster),
+        *_partitions(cluster, assignments, leaderships),
+        *_requests(cluster.durable, leaderships),
+        *_strays(cluster, assignments),
+        *_metadata(cluster, assignments, leaderships),
+    ]
+
+
+def _processes(cluster: SimulatedCluster) -> Iterator[str]:
+    for process in cluster.processes():
+        if process.state is not ProcessState.RUNNING:
+            yield f"{process.host} is {process.state.value}"
+        elif not process.started.is_set():
+            yield f"{process.host} is not in service yet"
+    registered = list(cluster.durable.brokers())
+    if registered != list(cluster.brokers):
+        yield f"brokers {registered} are registered, not {list(cluster.brokers)}"
+    active = [id_ for id_, process in cluster.controllers.items() if process.service and process.service.is_active]
+    if active != [cluster.active_controller]:
+        yield f"controllers {active} are active while {cluster.active_controller} holds /controller"
+
+
+def _partitions(cluster: SimulatedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+    live = _live(cluster)
+    for tp, assignment in assignments.items():
+        leadership = leaderships[tp]
+        if leadership is None:
+            if not live.isdisjoint(assignment.replicas):
+                yield f"{tp} has no state, though it has live replicas in {assignment.replicas}"
+            continue
+        if not leadership.isr:
+            continue
+        if assignment.is_being_reassigned and live.issuperset(assignment.target_replicas):
+            adding, removing = assignment.adding_replicas, assignment.removing_replicas
+            yield f"{tp} is still being reassigned: adding {adding}, removing {removing}, ISR {leadership.isr}"
+        if leadership.leader not in live:
+            if not live.isdisjoint(leadership.isr):
+                yield f"{tp} is led by {leadership.leader}, though members of its ISR {leadership.isr} are alive"
+            continue
+        missing = tuple(r for r in assignment.replicas if r in live and r not in leadership.isr)
+        if missing:
+            yield f"{tp}: live replicas {missing} are not in the ISR {leadership.isr}"
+
+
+def _requests(durable: Durable, leaderships: _Leaderships) -> Iterator[str]:
+    znode = durable.tree.read(paths.REASSIGN_PARTITIONS)
+    for tp in formats.decode_reassign_partitions(znode.data) if znode is not None else ():
+        leadership = leaderships.get(tp)
+        if leadership is None or leadership.isr:
+            yield f"{tp} is still in {paths.REASSIGN_PARTITIONS}"
+
+
+def _strays(cluster: SimulatedCluster, assignments: _Assignments) -> Iterator[str]:
+    for name in cluster.durable.tree.children(paths.STRAYS) or ():
+        yield f"{paths.STRAYS}/{name} is still there"
+    topics = {name: cluster.durable.topic(name) for name in cluster.durable.topics()}
+    for broker in cluster.brokers.values():
+        for tp, log in broker.disk.logs.items():
+            topic = topics.get(tp.topic)
+            is_wanted = tp in assignments and broker.id in assignments[tp].replicas
+            if topic is None or not is_wanted or topic.topic_id != log.topic_id:
+                yield f"broker {broker.id} has data of {tp} (topic id {log.topic_id}), which it is not to have"
+
+
+def _metadata(cluster: SimulatedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+    ids = {name: topic.topic_id or "" for name in cluster.durable.topics() if (topic := cluster.durable.topic(name))}
+    durable = {
+        tp: _state(tp, ids[tp.topic], assignments[tp], leadership)
+        for tp, leadership in leaderships.items()
+        if leadership is not None
+    }
+    live = tuple(cluster.durable.brokers())
+    for broker in cluster.brokers.values():
+        yield from _metadata_of(cluster, broker, live, durable)
+
+
+def _metadata_of(
+    cluster: SimulatedCluster,
+    broker: BrokerProcess,
+    live: tuple[int, ...],
+    durable: dict[TopicPartition, PartitionState],
+) -> Iterator[str]:
+    if broker.handle is None or broker.state is not ProcessState.RUNNING:
+        return
+    metadata = broker.handle.metadata
+    if metadata.live_brokers != live:
+        yield f"broker {broker.id} takes brokers {metadata.live_brokers} to be alive, not {live}"
+    controller = metadata.controller and metadata.controller.id
+    epoch = cluster.durable.controller_epoch()
+    if (controller, metadata.controller_epoch) != (cluster.active_controller, epoch):
+        believed = f"{controller} at epoch {metadata.controller_epoch}"
+        yield f"broker {broker.id} obeys controller {believed}, not {cluster.active_controller} at epoch {epoch}"
+    states = metadata.describe(MetadataRequest(None)).partitions
+    known = {TopicPartition(state.topic, state.partition): evolve(state, offline_replicas=()) for state in states}
+    differing = [tp for tp in sorted({*known, *durable}) if known.get(tp) != durable.get(tp)]
+    for tp in differing[:1]:
+        others = f" (and {len(differing) - 1} more)" if differing[1:] else ""
+        yield f"broker {broker.id} believes {_text(known.get(tp))} of {tp}, not {_text(durable.get(tp))}{others}"
+
+
+def _state(
+    tp: TopicPartition, topic_id: str, assignment: ReplicaAssignment, leadership: LeaderAndIsr
+) -> PartitionState:
+    return PartitionState(
+        tp.topic,
+        topic_id,
+        tp.partition,
+        leadership.controller_epoch,
+        leadership.leader,
+        leadership.leader_epoch,
+        leadership.isr,
+        leadership.partition_epoch,
+        assignment.replicas,
+        assignment.adding_replicas,
+        assignment.removing_replicas,
+        int(leadership.leader_recovery_state),
+    )
+
+
+def _text(state: PartitionState | None) -> str:
+    if state is None:
+        return "nothing"
+    where = f"leader epoch {state.leader_epoch}, partition epoch {state.partition_epoch}"
+    moving = f" +{state.adding_replicas} -{state.removing_replicas}"
+    return f"RS {state.replicas}{moving}, leader {state.leader}, ISR {state.isr}, {where}"
+
+
+def _live(cluster: SimulatedCluster) -> set[int]:
+    return {id_ for id_ in cluster.durable.brokers() if cluster.brokers[id_].state is ProcessState.RUNNING}

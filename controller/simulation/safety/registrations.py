@@ -1,0 +1,40 @@
+"""Which brokers are registered, and until when those that are not were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from transport.store import paths
+from transport.store.protocol import Create, Delete, Op
+
+_BELOW: Final = f"{paths.BROKER_IDS}/"
+
+
+@define
+class Registrations:
+    """The brokers' registrations as commits make and end them."""
+
+    _until: dict[int, float] = field(factory=dict, init=False)
+
+    def committed(self, ops: Sequence[Op]) -> list[int]:
+        """Take a commit and return the brokers that it registers."""
+        new = []
+        for op in ops:
+            if not op.path.startswith(_BELOW):
+                continue
+            broker_id = int(op.path.removeprefix(_BELOW))
+            if isinstance(op, Create):
+                self._until[broker_id] = inf
+                new.append(broker_id)
+            elif isinstance(op, Delete):
+                self._until[broker_id] = trio.current_time()
+        return new
+
+    def was_live(self, broker_id: int, *, since: float) -> bool:
+        """Whether a broker is registered, or was at some time since `since`."""
+        return self._until.get(broker_id, -inf) >= since
