@@ -66,6 +66,8 @@ class Execution:
             return (step.round, step.moment) == (wanted.round, wanted.moment)
 
         def strike(step: Step) -> None:
+            if self.nursery.cancel_scope.cancel_called:
+                return
             if wanted.delay:
                 self.nursery.start_soon(self._later, wanted.delay, partial(self._do, happening.action, step))
             else:
