@@ -20,6 +20,7 @@ from controller.cli.demo.task_cluster import task_cluster
 from controller.cli.demo.trace_rows import Row
 from controller.cli.output import print_table
 from controller.cli.running import INTERRUPTED, configure_logs, run, until_signal
+from controller.move_rows import COLUMNS, cells
 from transport.zookeeper_server import DevelopmentServerError, find_jars, find_java
 
 
@@ -81,8 +82,7 @@ async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcom
 
 
 def _show(outcome: Outcome) -> None:
-    columns = ["step", "RS", "AR", "RR", "leader", "ISR", "zxid", "versions", "acked"]
-    print_table(columns, map(_cells, outcome.rows), narrow=True)
+    print_table(["step", *COLUMNS, "zxid", "versions", "acked"], map(_cells, outcome.rows), narrow=True)
     click.echo(
         f"{outcome.acknowledged} records acknowledged, {outcome.read_back} read back, {outcome.lost} lost"
         + (f" ({outcome.repeated} written twice by retries)" if outcome.repeated else "")
@@ -94,19 +94,5 @@ def _show(outcome: Outcome) -> None:
 
 
 def _cells(row: Row) -> tuple[object, ...]:
-    s = row.state
-    return (
-        row.stage.value,
-        _braces(s.replicas),
-        _braces(s.adding_replicas),
-        _braces(s.removing_replicas),
-        s.leader,
-        _braces(sorted(s.isr)),
-        f"{row.zxid:#x}",
-        f"{row.topic_version}/{s.partition_epoch}",
-        row.acknowledged,
-    )
-
-
-def _braces(brokers: tuple[int, ...] | list[int]) -> str:
-    return "{" + ",".join(map(str, brokers)) + "}"
+    versions = f"{row.topic_version}/{row.state.partition_epoch}"
+    return (row.stage.value, *cells(row.state), f"{row.zxid:#x}", versions, row.acknowledged)

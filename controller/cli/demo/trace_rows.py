@@ -8,22 +8,11 @@ a new controller that finds what the last one left: a stage is entered once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
 
 from attrs import frozen
 
+from controller.move_rows import Stage, stage_of
 from transport.messages import PartitionState, TracedCommit
-
-
-class Stage(Enum):
-    """The stages of a move, by the step that enters them."""
-
-    INITIAL = "before"
-    BRING_IN = "A2"
-    CAUGHT_UP = "ISR"
-    LED_INSIDE = "B3"
-    TAKEN_OUT = "B4"
-    DONE = "B6"
 
 
 @frozen
@@ -44,17 +33,6 @@ class Row:
     topic_version: int
     controller_id: int
     acknowledged: int
-
-
-def stage_of(state: PartitionState, target: frozenset[int]) -> Stage:
-    """Tell a partition's stage on its way to `target` from its state."""
-    if not (state.adding_replicas or state.removing_replicas):
-        return Stage.DONE if frozenset(state.replicas) == target else Stage.INITIAL
-    if not target <= frozenset(state.isr):
-        return Stage.BRING_IN
-    if state.leader not in target:
-        return Stage.CAUGHT_UP
-    return Stage.TAKEN_OUT if frozenset(state.isr) <= target else Stage.LED_INSIDE
 
 
 def rows(seen: Sequence[Seen], topic: str, partition: int, target: frozenset[int]) -> list[Row]:
