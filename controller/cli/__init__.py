@@ -20,6 +20,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "plan": ("controller.cli.plan:plan", "Compute reassignments with Spark."),
     "produce": ("controller.cli.data:produce", "Write lines of standard input as records."),
     "consume": ("controller.cli.data:consume", "Print records as lines."),
+    "simulate": ("controller.cli.simulate:simulate", "Run a scripted cluster on virtual time."),
     "state": ("controller.cli.state:state", "Look at what is in ZooKeeper."),
 }
 """Where each command is, and what its line in the help says."""

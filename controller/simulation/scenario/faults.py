@@ -1,0 +1,51 @@
+"""What is wrong with a scenario's file, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+from attrs import frozen
+from yaml import Node
+
+
+@frozen(order=True)
+class Fault:
+    """One thing that is wrong, at a line and a column counted from 1."""
+
+    line: int
+    column: int
+    text: str
+
+
+class Unreadable(Exception):
+    """Part of a document, or all of it, is not what it should be."""
+
+    def __init__(self, *faults: Fault) -> None:
+        super().__init__("; ".join(fault.text for fault in faults))
+        self.faults = faults
+
+
+class ScenarioFault(Exception):
+    """A scenario's file cannot be used; the message has a line for each fault, as compilers print them."""
+
+    def __init__(self, path: str, faults: Iterable[Fault]) -> None:
+        self.faults = sorted(set(faults))
+        super().__init__("\n".join(f"{path}:{fault.line}:{fault.column}: {fault.text}" for fault in self.faults))
+
+
+def fault_at(node: Node, text: str) -> Fault:
+    """Return a fault at the place of a node."""
+    return Fault(node.start_mark.line + 1, node.start_mark.column + 1, text)
+
+
+def unreadable(node: Node, text: str) -> Unreadable:
+    """Return the exception for one fault at the place of a node."""
+    return Unreadable(fault_at(node, text))
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return what to write in place of an unknown word: the nearest known one, or all there are."""
+    names = list(known)
+    close = get_close_matches(word, names, n=1, cutoff=0.5)
+    return f"did you mean {close[0]}?" if close else f"write one of {', '.join(names)}"

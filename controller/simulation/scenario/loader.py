@@ -1,0 +1,104 @@
+"""Reading scenarios from YAML, with every fault at its line and column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from attrs import evolve
+from yaml import MappingNode, Node
+
+from controller.simulation.scenario.faults import Fault, ScenarioFault, Unreadable, unreadable
+from controller.simulation.scenario.language import TOP_KEYS
+from controller.simulation.scenario.matrix import Variant, variants
+from controller.simulation.scenario.model import PATIENCE, Expectations, Scenario, TopicPlan
+from controller.simulation.scenario.names import Names
+from controller.simulation.scenario.shapes import pairs_of, read_keys
+from controller.simulation.settings import Settings
+
+
+def load(path: Path) -> list[Scenario]:
+    """Read a file: the scenario that it holds, or each of its variants. Raises ScenarioFault, OSError."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ScenarioFault(str(path), [Fault(1, 1, f"this is no text in UTF-8: {error.reason}")]) from None
+    return parse(text, str(path))
+
+
+def parse(text: str, path: str) -> list[Scenario]:
+    """Read the text of a file, whose name is for messages. Raises ScenarioFault with all that is wrong."""
+    try:
+        return [_scenario(variant, path) for variant in _variants(_document(text))]
+    except Unreadable as error:
+        raise ScenarioFault(path, error.faults) from None
+
+
+def _document(text: str) -> MappingNode:
+    try:
+        document = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
+        raise Unreadable(Fault(*place, f"this is no YAML: {error.problem or error.context}")) from None
+    except yaml.YAMLError as error:
+        raise Unreadable(Fault(1, 1, f"this is no YAML: {error}")) from None
+    if document is None:
+        raise Unreadable(Fault(1, 1, f"nothing is written here: begin with {', '.join(TOP_KEYS)}"))
+    if not isinstance(document, MappingNode):
+        raise unreadable(document, f"a scenario is a mapping with the keys {', '.join(TOP_KEYS)}")
+    return document
+
+
+def _variants(document: MappingNode) -> list[Variant]:
+    matrix = _below(document, "matrix")
+    if matrix is not None:
+        TOP_KEYS["matrix"].shape.read(matrix, Names())
+    return list(variants(document, matrix))
+
+
+def _scenario(variant: Variant, path: str) -> Scenario:
+    document = variant.document
+    values = read_keys(document, TOP_KEYS, _names(document))
+    expected = _below(document, "expect") or document
+    topics: Mapping[str, TopicPlan] = values.get("topics", {})
+    return Scenario(
+        path,
+        variant.values,
+        values.get("cluster", Settings()),
+        topics,
+        values.get("load"),
+        values.get("events", ()),
+        values.get("expect", Expectations()),
+        expected.start_mark.line + 1,
+        values.get("settles", PATIENCE),
+    )
+
+
+def _names(document: MappingNode) -> Names:
+    """Return what the rest of a document may speak of."""
+    known = Names()
+    cluster, topics = _below(document, "cluster"), _below(document, "topics")
+    plans: dict[str, TopicPlan] = {}
+    try:
+        if cluster is not None:
+            known = evolve(known, settings=TOP_KEYS["cluster"].shape.read(cluster, known))
+        for node in [node for node in (topics, *_created(document)) if node is not None]:
+            plans |= TOP_KEYS["topics"].shape.read(node, known)
+    except Unreadable:  # which will be found again
+        return evolve(known, are_known=False)
+    return evolve(known, topics={name: plan.count for name, plan in plans.items()})
+
+
+def _created(document: MappingNode) -> list[Node]:
+    """Return what is below every `create_topic`."""
+    events = _below(document, "events")
+    items: Any = events.value if isinstance(events, yaml.SequenceNode) else []
+    found = [_below(item, "create_topic") for item in items if isinstance(item, MappingNode)]
+    return [node for node in found if node is not None]
+
+
+def _below(mapping: MappingNode, name: str) -> Node | None:
+    return next((value for key, value in pairs_of(mapping) if key.value == name), None)
