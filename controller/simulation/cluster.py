@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 from attrs import define, field
@@ -29,12 +29,16 @@ from controller.simulation.steps import Moment, Step, Steps
 from controller.simulation.trace import Trace
 from controller.simulation.world import World
 from transport.errors import ApiError, ErrorCode
-from transport.messages import NewTopic, PartitionState, ReassignablePartition
+from transport.messages import NewTopic, PartitionState, ReassignablePartition, Request
 from transport.metadata import TopicPartition
 from transport.store import paths
 from transport.store.protocol import Committed, Delete, Op
+from transport.wire import open_connection
+
+R = TypeVar("R")
 
 ADMIN: Final = "admin"
+CLIENT: Final = "client"
 POLL_SECONDS: Final = 0.05
 START_SECONDS: Final = 60.0
 
@@ -130,6 +134,17 @@ class SimulatedCluster:
         """Append records with acks=all and return the offset of the first. Raises ApiError or GaveUp."""
         async with self.load.producer("producer") as producer:
             return await self.load.send(producer, partition_named(name), values)
+
+    async def ask(self, broker_id: int, request: Request[R], *, within: float = 10.0) -> R:
+        """Ask a broker as a client does that knows the settings' own apis too.
+
+        Raises ApiError if it answers with an error, WireError if it cannot be asked or is silent for `within`.
+        """
+        network, own_apis = self.world.network.at(CLIENT), self.world.settings.own_apis
+        async with open_connection(
+            network, host_of(broker_id), PORT, client_id=CLIENT, connect_timeout=within, own_apis=own_apis
+        ) as connection:
+            return await connection.call(request, timeout=within)
 
     # --- what happens to processes ------------------------------------------------------------------------------
 
@@ -332,8 +347,8 @@ async def simulated_cluster(
         world = World(seed, settings, trace, Steps(trace), safety, network, ensemble, nursery)
         nursery.start_soon(ensemble.run)
         cluster = _assemble(world)
-        await cluster.start()
         try:
+            await cluster.start()
             yield cluster
         except BaseException as error:  # noqa: BLE001  it is raised below, as it is and not in a group
             failure = error

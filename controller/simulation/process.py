@@ -7,7 +7,7 @@ reaches the world; one that is paused is frozen at its edges: its timers go on, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Final
 import trio
 
 from broker.config import BrokerConfig
-from broker.kit import BrokerHandle
+from broker.kit import BrokerHandle, run_broker
 from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
 from controller.config import ControllerConfig
@@ -166,7 +166,7 @@ class ControllerProcess(Process):
 
 
 class BrokerProcess(Process):
-    """A reference broker on a disk that outlives it."""
+    """A broker on a disk that outlives it: the reference broker, unless the settings have another service."""
 
     def __init__(self, world: World, node_id: int, disk: Disk) -> None:
         super().__init__(world, node_id)
@@ -197,20 +197,16 @@ class BrokerProcess(Process):
             replica_fetch_wait_max_ms=round(settings.fetch_wait * 1000),
             replica_fetch_max_bytes=settings.fetch_bytes,
         )
+        run: Callable[..., Awaitable[None]] = partial(run_reference_broker, config, logs=self.disk)
+        if settings.service is not None:
+            run = partial(run_broker, config, settings.service, own_apis=settings.own_apis)
         async with (
             world.ensemble.session(self.host, settings.session_timeout) as store,
             trio.open_nursery() as nursery,
         ):
+            network = world.network.at(self.host)
             self.handle = await nursery.start(
-                partial(
-                    run_reference_broker,
-                    config,
-                    store=store,
-                    network=world.network.at(self.host),
-                    host=host,
-                    logs=self.disk,
-                    storage_id=self.disk.storage_id,
-                )
+                partial(run, store=store, network=network, host=host, storage_id=self.disk.storage_id)
             )
             self.started.set()
 

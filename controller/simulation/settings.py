@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from attrs import frozen
+
+from broker.kit import BrokerHandle
+from broker.service import Service
+from transport.messages import Api
 
 
 @frozen
@@ -38,6 +44,12 @@ class Settings:
     """Of each network link, one way; so, with `fetch_bytes`, how fast a follower catches up."""
 
     store_latency: float = 0.001
+    service: Callable[[BrokerHandle], Service] | None = None
+    """What makes the service of each broker; None for the reference service. Each start of a broker makes a new one,
+    so what is to outlive a crash has to be kept outside."""
+
+    own_apis: Sequence[Api] = ()
+    """What `service` answers besides our apis; see `run_broker`."""
 
     @property
     def broker_ids(self) -> tuple[int, ...]:
