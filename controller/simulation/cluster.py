@@ -315,6 +315,7 @@ class _Hooks:
     def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
         """See a frame that is taken from the network."""
         self.trace.add("frame", f"{source}>{destination}", chunk)
+        self.safety.delivered(source, destination, connection_id, chunk)
         if source.startswith("controller-") and destination.startswith("broker-"):
             request = control_request(chunk)
             if request is not None:
@@ -365,6 +366,7 @@ def _assemble(world: World) -> SimulatedCluster:
     settings = world.settings
     controllers = {id_: ControllerProcess(world, id_) for id_ in settings.controller_ids}
     brokers = {id_: BrokerProcess(world, id_, Disk(world.safety, id_)) for id_ in settings.broker_ids}
+    world.safety.disks.update((id_, process.disk) for id_, process in brokers.items())
     bootstrap = [(process.host, PORT) for process in controllers.values()]
     admin = AdminClient(world.network.at(ADMIN), bootstrap, None, 30.0)
     return SimulatedCluster(world, controllers, brokers, admin, Load(world), world.safety.durable)

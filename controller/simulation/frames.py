@@ -21,9 +21,12 @@ _LENGTH_BYTES: Final = 4
 _REQUEST_MARK: Final = 0x95
 """The first byte of a request's payload: msgpack's array of five."""
 
-_TEXT_LIMIT: Final = 400
+_FIRST_MARK: Final = 0x80
+"""Below it a byte is an integer by itself."""
 
-_CONTROL: Final = (LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
+_INTEGER_BYTES: Final = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
+
+_TEXT_LIMIT: Final = 400
 
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
@@ -33,6 +36,24 @@ _DECODED: Final = (AlterPartitionRequest, LeaderAndIsrRequest, StopReplicaReques
 def is_request(chunk: bytes) -> bool:
     """Whether a frame is a request; else it is a response."""
     return len(chunk) > _LENGTH_BYTES and chunk[_LENGTH_BYTES] == _REQUEST_MARK
+
+
+def correlation_id(chunk: bytes) -> int:
+    """Return the number of a request or of what it is answered with. Every frame passes here: this is quick."""
+    at = _LENGTH_BYTES + 1
+    if is_request(chunk):
+        _, at = _unsigned(chunk, at)
+        _, at = _unsigned(chunk, at)
+    return _unsigned(chunk, at)[0]
+
+
+def _unsigned(chunk: bytes, at: int) -> tuple[int, int]:
+    """Return msgpack's integer at an index, and the index behind it."""
+    first = chunk[at]
+    if first < _FIRST_MARK:
+        return first, at + 1
+    end = at + 1 + _INTEGER_BYTES[first]
+    return int.from_bytes(chunk[at + 1 : end]), end
 
 
 def control_request(chunk: bytes) -> ControlRequest | None:

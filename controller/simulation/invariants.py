@@ -6,11 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 
 from attrs import define, field, frozen
 
+from controller.simulation.disk import Disk
 from controller.simulation.durable import Durable
 from controller.simulation.frames import ControlRequest
+from controller.simulation.safety.answers import Answers
 from controller.simulation.safety.controllership import Controllership
 from controller.simulation.safety.deletions import Deletions
 from controller.simulation.safety.leadership import Leaderships
+from controller.simulation.safety.ledger import Ledger
 from controller.simulation.safety.orders import Orders
 from controller.simulation.safety.partitions import Partitions
 from controller.simulation.safety.registrations import Registrations
@@ -22,6 +25,8 @@ from transport.store.protocol import Committed, Op
 ONE_CONTROLLER = "at most one controller's writes and orders take effect per controller epoch"
 LEADERSHIP = "epochs never go down, a leader is in its ISR, an ISR within the replicas"
 DURABLE = "brokers are told only what is durable, and of one leader per leader epoch"
+ACKNOWLEDGED = "a record acknowledged with acks=all is never lost"
+ANSWERS = "every request gets exactly one answer"
 DELETION = "a replica's data are deleted only once the cluster can do without them"
 
 
@@ -47,16 +52,22 @@ class Safety:
     durable: Durable = field(init=False)
     """Set before the first commit."""
 
+    disks: dict[int, Disk] = field(factory=dict, init=False)
+    """The brokers' disks."""
+
     violation: Violation | None = field(default=None, init=False)
     _partitions: Partitions = field(factory=Partitions, init=False)
     _registrations: Registrations = field(factory=Registrations, init=False)
     _controllership: Controllership = field(factory=Controllership, init=False)
     _leaderships: Leaderships = field(factory=Leaderships, init=False)
     _orders: Orders = field(factory=Orders, init=False)
+    _answers: Answers = field(factory=Answers, init=False)
     _deletions: Deletions = field(init=False)
+    _ledger: Ledger = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._deletions = Deletions(self._partitions, self._registrations)
+        self._ledger = Ledger(self.disks, self._partitions, self._registrations)
 
     def report(self, invariant: str, text: str) -> None:
         """Take note of a violation; only the first counts."""
@@ -76,6 +87,13 @@ class Safety:
             self._judge(LEADERSHIP, self._leaderships.changed(change))
             self._orders.changed(change)
             self._deletions.changed(change)
+            self._judge(ACKNOWLEDGED, self._ledger.changed(change))
+
+    def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
+        """Look at a frame that is taken from the network."""
+        fault = self._answers.delivered(source, destination, connection_id, chunk)
+        if fault is not None:
+            self.report(ANSWERS, fault)
 
     def asked(self, request: AlterPartitionRequest) -> None:
         """Take note of the ISRs that a leader asks for, as a controller takes the request from the network."""
@@ -91,16 +109,23 @@ class Safety:
 
     def acknowledged(self, tp: TopicPartition, base_offset: int, values: Sequence[bytes]) -> None:
         """Take note that a producer was told, with acks=all, that records are committed."""
+        self._judge(ACKNOWLEDGED, self._ledger.acknowledged(tp, base_offset, values))
 
     def appended(self, broker_id: int, tp: TopicPartition, topic_id: str, base: int, records: Sequence[Record]) -> None:
         """Look at what a broker appended to a log."""
+        self._judge(ACKNOWLEDGED, self._ledger.appended(broker_id, tp, topic_id, base, records))
 
     def truncated(self, broker_id: int, tp: TopicPartition, topic_id: str, end_offset: int) -> None:
         """Look at where a broker cut a log off."""
+        self._judge(ACKNOWLEDGED, self._ledger.truncated(broker_id, tp, topic_id, end_offset))
 
     def deleted(self, broker_id: int, tp: TopicPartition, topic_id: str) -> None:
         """Look at a replica whose data a broker just deleted, as it was ordered to."""
         self._judge(DELETION, self._deletions.deleted(broker_id, tp, topic_id))
+
+    def lost(self) -> list[str]:
+        """Return which acknowledged records are lost, or not yet where they must be, when nothing disturbs any more."""
+        return list(self._ledger.lost())
 
     def _judge(self, invariant: str, faults: Iterable[str]) -> None:
         for fault in faults:

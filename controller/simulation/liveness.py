@@ -28,13 +28,14 @@ def faults(cluster: SimulatedCluster) -> list[str]:
     """
     assignments = dict(cluster.durable.partitions())
     leaderships = {tp: cluster.durable.leadership(tp) for tp in assignments}
-    return [
+    found = [
         *_processes(cluster),
         *_partitions(cluster, assignments, leaderships),
         *_requests(cluster.durable, leaderships),
         *_strays(cluster, assignments),
         *_metadata(cluster, assignments, leaderships),
     ]
+    return found or cluster.world.safety.lost()
 
 
 def _processes(cluster: SimulatedCluster) -> Iterator[str]:

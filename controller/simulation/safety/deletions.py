@@ -16,12 +16,9 @@ import trio
 from attrs import define, field
 
 from controller.simulation.safety.partitions import Change, Partition, Partitions
-from controller.simulation.safety.registrations import Registrations
+from controller.simulation.safety.registrations import STALE_SECONDS, Registrations
 from transport.messages import StopReplicaRequest
 from transport.metadata import NO_LEADER, TopicPartition
-
-STALE_SECONDS: Final = 15.0
-"""How long a controller may go by a leader that died: a session's time and a follower's lag."""
 
 _REMEMBERED: Final = 16
 

@@ -1,4 +1,4 @@
-"""Which brokers are registered, and until when those that are not were."""
+"""Which brokers are registered and since when, and until when those that are not were."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from attrs import define, field
 from transport.store import paths
 from transport.store.protocol import Create, Delete, Op
 
+STALE_SECONDS: Final = 15.0
+"""How long a controller may go by what a broker was before: a session's time and a follower's lag."""
+
 _BELOW: Final = f"{paths.BROKER_IDS}/"
 
 
@@ -19,6 +22,7 @@ _BELOW: Final = f"{paths.BROKER_IDS}/"
 class Registrations:
     """The brokers' registrations as commits make and end them."""
 
+    _since: dict[int, float] = field(factory=dict, init=False)
     _until: dict[int, float] = field(factory=dict, init=False)
 
     def committed(self, ops: Sequence[Op]) -> list[int]:
@@ -29,7 +33,7 @@ class Registrations:
                 continue
             broker_id = int(op.path.removeprefix(_BELOW))
             if isinstance(op, Create):
-                self._until[broker_id] = inf
+                self._since[broker_id], self._until[broker_id] = trio.current_time(), inf
                 new.append(broker_id)
             elif isinstance(op, Delete):
                 self._until[broker_id] = trio.current_time()
@@ -38,3 +42,7 @@ class Registrations:
     def was_live(self, broker_id: int, *, since: float) -> bool:
         """Whether a broker is registered, or was at some time since `since`."""
         return self._until.get(broker_id, -inf) >= since
+
+    def has_been_live(self, broker_id: int, *, since: float) -> bool:
+        """Whether a broker is registered, and was all the time since `since`."""
+        return self._until.get(broker_id) == inf and self._since[broker_id] <= since
