@@ -54,11 +54,15 @@ class Reassign:
 
 @frozen
 class Crash:
-    """A process dies, and is started again; with `wipe`, on an empty disk."""
+    """A process dies, and is started again; with `wipe`, on an empty disk.
+
+    The store notices when the session times out, or with `noticed` at once.
+    """
 
     who: Who
     lasts: float
     wipe: bool = False
+    noticed: bool = False
 
 
 @frozen
@@ -95,7 +99,9 @@ class Disconnect:
 
 @frozen
 class Depose:
-    """An operator deletes `/controller`."""
+    """An operator deletes `/controller`, while the controller stands still for `pause` seconds."""
+
+    pause: float = 0.0
 
 
 @frozen

@@ -82,8 +82,8 @@ class Execution:
                 self._ask(partial(self.cluster.create_topic, name, assignment))
             case Reassign(targets=targets):
                 self._ask(partial(self.cluster.reassign, dict(targets)))
-            case Depose():
-                self.cluster.depose()
+            case Depose(pause=pause):
+                self._depose(pause, step)
             case BreakConnections(a=a, b=b):
                 self.cluster.break_connections(a, b)
             case Isolate(some=some, others=others, one_way=one_way, lasts=lasts):
@@ -117,8 +117,8 @@ class Execution:
         if cluster.process(node).state is not ProcessState.RUNNING:
             return
         match action:
-            case Crash(lasts=lasts, wipe=wipe):
-                self._crash(node)
+            case Crash(lasts=lasts, wipe=wipe, noticed=noticed):
+                self._crash(node, noticed=noticed)
                 self.nursery.start_soon(self._restart, node, lasts, wipe)
             case Pause(lasts=lasts):
                 cluster.pause(node)
@@ -143,12 +143,21 @@ class Execution:
             case Skew(milliseconds=milliseconds):
                 cluster.skew(node, milliseconds)
 
-    def _crash(self, node: int) -> None:
+    def _depose(self, pause: float, step: Step | None) -> None:
+        if pause:
+            node = self._find(Active(), step)
+            if node is not None:
+                self._disturb(node, Pause(Node(node), pause))
+        self.cluster.depose()
+
+    def _crash(self, node: int, *, noticed: bool) -> None:
         if node in self.cluster.controllers:
             self.coverage.controller_crashes(node)
         else:
             self.coverage.broker_crashes(node)
         self.cluster.crash(node)
+        if noticed:
+            self.cluster.expire(node)
 
     def _expire(self, node: int) -> None:
         self.coverage.count("session expiries with a commit in flight")

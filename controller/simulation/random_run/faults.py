@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from attrs import define
@@ -25,11 +25,13 @@ from controller.simulation.random_run.actions import (
     LeaderOf,
     Node,
     Pause,
+    Reassign,
     Skew,
     SlowLink,
     SlowStore,
     Who,
 )
+from controller.simulation.random_run.topology import Replicas
 from controller.simulation.settings import Settings
 from controller.simulation.steps import Moment
 
@@ -60,16 +62,32 @@ _OTHER_ENDS: Final = {
 
 _INSTANTS: Final[tuple[Instant, ...]] = ("before", "after")
 
+_CHANCE_OF_CALAMITY: Final = 0.3
+
 _STALLED: Final = 20.0
 """Bytes per second."""
 
 
 def draw(
-    rng: random.Random, settings: Settings, partitions: Sequence[str], seconds: float, *, wipes: bool
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float, *, wipes: bool
 ) -> list[Happening]:
     """Draw faults for the time until `seconds`, a handful of all kinds."""
-    maker = _Maker(rng, settings, partitions, wipes=wipes)
-    return [maker.fault(rng.uniform(0.0, seconds - 2)) for _ in range(rng.randint(3, 8))]
+    maker = _Maker(rng, settings, list(partitions), wipes=wipes)
+    happenings = [maker.fault(rng.uniform(0.0, seconds - 2)) for _ in range(rng.randint(3, 8))]
+    if rng.random() < _CHANCE_OF_CALAMITY:
+        happenings += calamity(rng, partitions, rng.uniform(0.0, seconds / 2))
+    return happenings
+
+
+def calamity(rng: random.Random, partitions: Mapping[str, Replicas], at: float) -> list[Happening]:
+    """Draw how the replicas of a partition die one after the other, and what is asked of it in its plight."""
+    name = rng.choice(list(partitions))
+    happenings = []
+    for _ in partitions[name]:
+        happenings.append(Happening(at, None, Crash(LeaderOf(name), rng.uniform(3.0, 15.0), noticed=True)))
+        at += rng.uniform(0.2, 2.0)
+    survivor = rng.choice(partitions[name])
+    return [*happenings, Happening(at, None, Reassign(((name, (survivor,)),)))]
 
 
 @define
@@ -82,9 +100,11 @@ class _Maker:
     def fault(self, at: float) -> Happening:
         """Return a fault at that time, or at a step from then on."""
         rng = self.rng
-        kind = rng.choices(("crash at a step", "at a step", "at a time"), (3, 2, 6))[0]
+        kind = rng.choices(("crash at a step", "deposed at a step", "at a step", "at a time"), (6, 1, 4, 12))[0]
         if kind == "crash at a step":
             return Happening(at, self._step(), Crash(Active(), self._time()))
+        if kind == "deposed at a step":
+            return Happening(at, self._step(), self._depose())
         if kind == "at a step":
             action = rng.choice((Pause(Active(), self._time()), Disconnect(Active(), self._time()), self._any()))
             return Happening(at, self._step(), action)
@@ -102,7 +122,7 @@ class _Maker:
             (2, self._pause),
             (3, self._session),
             (4, self._in_commit),
-            (1, Depose),
+            (1, self._depose),
             (3, self._isolate),
             (2, self._break),
             (3, self._slow),
@@ -115,7 +135,7 @@ class _Maker:
     def _crash(self) -> Crash:
         wipe = self.wipes and self.rng.random() < 0.1  # noqa: PLR2004  rare
         who = self._leader() if self.rng.random() < 0.6 else self._anyone()  # noqa: PLR2004  often
-        return Crash(who, self._time(), wipe)
+        return Crash(who, self._time(), wipe, self.rng.random() < 0.3)  # noqa: PLR2004
 
     def _pause(self) -> Pause:
         return Pause(self._anyone(), self._time())
@@ -131,6 +151,10 @@ class _Maker:
         if self.rng.random() < 0.7:  # noqa: PLR2004
             return ExpireInCommit(who, instant)
         return Disconnect(who, self._time(), instant)
+
+    def _depose(self) -> Depose:
+        # Shorter than a session's timeout, so that the session does not end.
+        return Depose(self.settings.session_timeout * self.rng.choice((0.0, 0.1, 0.5)))
 
     def _isolate(self) -> Isolate:
         nodes = self._nodes()

@@ -51,7 +51,7 @@ def draw(seed: int, *, wipes: bool = False) -> Plan:
     partitions = topology.partitions_of(topics)
     seconds = rng.uniform(20.0, 30.0)
     asked = requests.draw(rng, settings, partitions, seconds)
-    disturbed = faults.draw(rng, settings, list(partitions), seconds, wipes=wipes)
+    disturbed = faults.draw(rng, settings, partitions, seconds, wipes=wipes)
     return Plan(
         seed,
         settings,
