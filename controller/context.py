@@ -55,6 +55,9 @@ class ControllerContext:
     replica_phases: dict[Replica, ReplicaPhase] = field(factory=dict)
     reassigning: dict[TopicPartition, None] = field(factory=dict)
     strays: dict[Stray, None] = field(factory=dict)
+    on_offline_dirs: dict[Replica, None] = field(factory=dict)
+    """Replicas of live brokers whose logs cannot be used."""
+
     _by_broker: defaultdict[int, dict[TopicPartition, None]] = field(factory=lambda: defaultdict(dict))
 
     # --- questions ----------------------------------------------------------------------------------------------
@@ -76,13 +79,13 @@ class ControllerContext:
         """Return the partitions with a replica on any of these brokers."""
         return list(dict.fromkeys(tp for broker_id in broker_ids for tp in self._by_broker.get(broker_id, ())))
 
-    def is_online(self, broker_id: int) -> bool:
-        """Whether replicas on this broker can lead."""
-        return broker_id in self.brokers
+    def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
+        """Whether the replica of a partition on a broker can lead: the broker is alive, and its log can be used."""
+        return broker_id in self.brokers and (tp, broker_id) not in self.on_offline_dirs
 
-    def online(self, replicas: Iterable[int]) -> tuple[int, ...]:
-        """Return those of `replicas` that are online, in order."""
-        return tuple(r for r in replicas if r in self.brokers)
+    def online(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
+        """Return those of a partition's `replicas` that are online, in order."""
+        return tuple(r for r in replicas if self.is_online(tp, r))
 
     def in_phase(self, *phases: PartitionPhase) -> list[TopicPartition]:
         """Return the partitions in one of these states."""
@@ -118,7 +121,7 @@ class ControllerContext:
             assignment.adding_replicas,
             assignment.removing_replicas,
             int(leadership.leader_recovery_state),
-            tuple(r for r in assignment.replicas if r not in self.brokers),
+            tuple(r for r in assignment.replicas if not self.is_online(tp, r)),
         )
 
     # --- the only mutator ---------------------------------------------------------------------------------------
@@ -129,6 +132,7 @@ class ControllerContext:
             case facts.BrokerRegistered():
                 self.brokers[fact.registration.id] = fact.registration
             case facts.BrokerGone():
+                self._forget_offline_dirs(fact.broker_id)
                 self.brokers.pop(fact.broker_id, None)
             case facts.TopicWritten():
                 self._topic_written(fact)
@@ -140,12 +144,28 @@ class ControllerContext:
                 self._partition_moved(fact)
             case facts.ReplicaMoved():
                 self._replica_moved(fact)
-            case facts.StrayLeft():
-                self.strays[fact.stray] = None
-            case facts.StrayGone():
-                self.strays.pop(fact.stray, None)
+            case facts.LogDirOffline() | facts.LogDirOnline():
+                self._log_dir_changed(fact)
+            case facts.StrayLeft() | facts.StrayGone():
+                self._stray_changed(fact)
             case _:
                 assert_never(fact)
+
+    def _log_dir_changed(self, fact: facts.LogDirOffline | facts.LogDirOnline) -> None:
+        if isinstance(fact, facts.LogDirOffline):
+            self.on_offline_dirs[fact.replica] = None
+        else:
+            self.on_offline_dirs.pop(fact.replica, None)
+
+    def _stray_changed(self, fact: facts.StrayLeft | facts.StrayGone) -> None:
+        if isinstance(fact, facts.StrayLeft):
+            self.strays[fact.stray] = None
+        else:
+            self.strays.pop(fact.stray, None)
+
+    def _forget_offline_dirs(self, broker_id: int) -> None:
+        for replica in [replica for replica in self.on_offline_dirs if replica[1] == broker_id]:
+            del self.on_offline_dirs[replica]
 
     def _topic_written(self, fact: facts.TopicWritten) -> None:
         known = self.topics.get(fact.name)
@@ -171,6 +191,7 @@ class ControllerContext:
             if broker_id not in new.replicas:
                 self._by_broker[broker_id].pop(tp, None)
                 self.replica_phases.pop((tp, broker_id), None)
+                self.on_offline_dirs.pop((tp, broker_id), None)
         for broker_id in new.replicas:
             self._by_broker[broker_id][tp] = None
         if new.is_being_reassigned:

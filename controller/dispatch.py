@@ -8,6 +8,7 @@ from controller.context import ControllerContext
 from controller.events import (
     BrokerChange,
     ControllerEvent,
+    LeaderAndIsrResponseReceived,
     PartitionModifications,
     PartitionReassignmentIsrChange,
     ReplicasDeleted,
@@ -15,7 +16,16 @@ from controller.events import (
     TopicChange,
     ZkPartitionReassignment,
 )
-from controller.handlers import alter_partition, brokers, metadata, reassignment_requests, reassignments, strays, topics
+from controller.handlers import (
+    alter_partition,
+    brokers,
+    log_dirs,
+    metadata,
+    reassignment_requests,
+    reassignments,
+    strays,
+    topics,
+)
 from controller.rounds import Rounds, immediately
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
@@ -58,6 +68,9 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
             return reassignment_requests.requested_in_store(context)
         case PartitionReassignmentIsrChange(partitions=tps):
             return reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
+        case LeaderAndIsrResponseReceived(broker_id=broker_id):
+            epochs = event.broker_epoch, event.controller_epoch
+            return log_dirs.leader_and_isr_answered(context, broker_id, epochs, event.outcomes.take())
         case ReplicasDeleted(strays=gone):
             return strays.deleted(context, gone)
         case RequestEvent(request=request):

@@ -7,13 +7,13 @@ which gets exactly one answer: when it is dropped, NOT_CONTROLLER.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import trio
 from attrs import define, field, frozen
 
 from transport.errors import ApiError, ErrorCode
-from transport.messages import Request
+from transport.messages import LeaderAndIsrRequest, LeaderAndIsrResponse, Request
 from transport.metadata import Stray, TopicPartition
 
 R = TypeVar("R")
@@ -44,6 +44,39 @@ class Reply(Generic[R]):
             raise self._answer
         assert self._answer is not None, "an answer is set before the event"
         return self._answer
+
+
+@define(eq=False)
+class Outcomes:
+    """Which replicas an incarnation of a broker could use when it was told to lead or follow them.
+
+    The latest answer for each is kept until the event queue takes it. The first failure makes successes news, which
+    they are not before.
+    """
+
+    _latest: dict[tuple[str, TopicPartition], bool] = field(factory=dict, init=False)
+    _has_failed: bool = field(default=False, init=False)
+
+    def gather(self, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> bool:
+        """Add an answer; return whether it brings news. Errors other than KAFKA_STORAGE_ERROR say nothing of a log."""
+        topic_ids = {(item.state.topic, item.state.partition): item.state.topic_id for item in request.partitions}
+        errors = {item.error for item in response.partitions}
+        self._has_failed = self._has_failed or ErrorCode.KAFKA_STORAGE_ERROR in errors
+        if not self._has_failed or errors.isdisjoint(_LOG_VERDICTS):
+            return False
+        for item in response.partitions:
+            topic_id = topic_ids.get((item.topic, item.partition))
+            if topic_id is not None and item.error in _LOG_VERDICTS:
+                self._latest[topic_id, TopicPartition(item.topic, item.partition)] = _LOG_VERDICTS[item.error]
+        return True
+
+    def take(self) -> dict[tuple[str, TopicPartition], bool]:
+        """Take out what has come: by topic id and partition, whether the broker can use the replica."""
+        latest, self._latest = self._latest, {}
+        return latest
+
+
+_LOG_VERDICTS: Final = {ErrorCode.NONE: True, ErrorCode.KAFKA_STORAGE_ERROR: False}
 
 
 @frozen
@@ -129,6 +162,19 @@ class ReplicasDeleted(ControllerEvent):
     """A broker has deleted replicas that it was told to delete."""
 
     strays: tuple[Stray, ...]
+
+
+@frozen
+class LeaderAndIsrResponseReceived(ControllerEvent):
+    """An incarnation of a broker has answered under a controllership whether it can use its replicas.
+
+    One of it in the queue is enough for all the answers that it gathers in `outcomes`.
+    """
+
+    broker_id: int
+    broker_epoch: int
+    controller_epoch: int
+    outcomes: Outcomes = field(factory=Outcomes, eq=False, repr=False)
 
 
 # --- requests ---------------------------------------------------------------------------------------------------

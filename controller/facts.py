@@ -72,6 +72,20 @@ class ReplicaMoved:
 
 
 @frozen
+class LogDirOffline:
+    """A live broker cannot use the log of one of its replicas."""
+
+    replica: Replica
+
+
+@frozen
+class LogDirOnline:
+    """A broker can use the log of a replica again."""
+
+    replica: Replica
+
+
+@frozen
 class StrayLeft:
     """A replica is still to be deleted by its broker."""
 
@@ -93,6 +107,8 @@ Fact = (
     | LeadershipWritten
     | PartitionMoved
     | ReplicaMoved
+    | LogDirOffline
+    | LogDirOnline
     | StrayLeft
     | StrayGone
 )

@@ -18,6 +18,7 @@ from attrs import define, field
 from actors import Backoff, EventQueue, EventStatistics
 from controller import controller_election, dispatch
 from controller.broker_channels import BrokerChannels
+from controller.broker_responses import BrokerResponses
 from controller.commit_trace import CommitTrace
 from controller.config import ControllerConfig
 from controller.context import ControllerContext
@@ -28,7 +29,6 @@ from controller.events import (
     Elect,
     PartitionModifications,
     Reload,
-    ReplicasDeleted,
     RequestEvent,
     SessionEnded,
     TopicChange,
@@ -42,15 +42,7 @@ from controller.quarantine import Quarantine
 from controller.round_runner import RoundRunner
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
-from transport.messages import (
-    BrokerEndpoint,
-    CommitTraceRequest,
-    LeaderAndIsrResponse,
-    Request,
-    StopReplicaRequest,
-    StopReplicaResponse,
-)
-from transport.metadata import Stray, TopicPartition
+from transport.messages import BrokerEndpoint, CommitTraceRequest, Request
 from transport.network import Network
 from transport.store import paths
 from transport.store.commit import Fenced
@@ -151,19 +143,6 @@ class ControllerService:
             case SessionChanged(state=SessionState.CONNECTED):
                 # Whatever watch there was is gone: what changed meanwhile shows only by looking.
                 self._queue.tell(Reload())
-
-    def _broker_answered(self, broker_id: int, request: Request[object], response: object) -> None:
-        match response:
-            case ApiError():
-                log.warning("broker refused", broker=broker_id, api=type(request).__name__, error=str(response))
-            case LeaderAndIsrResponse(partitions=results) | StopReplicaResponse(partitions=results):
-                for item in results:
-                    if item.error is not ErrorCode.NONE:
-                        tp = TopicPartition(item.topic, item.partition)
-                        log.warning("broker refused", broker=broker_id, partition=str(tp), error=item.error.name)
-        gone = _deleted(broker_id, request, response)
-        if gone:
-            self._queue.tell(ReplicasDeleted(gone))
 
     # --- the queue's task ---------------------------------------------------------------------------------------
 
@@ -272,8 +251,9 @@ class ControllerService:
         if self._office is not None:
             self._office.channels.close()
         context = ControllerContext(self.endpoint, won.epoch, won.version)
+        answered = BrokerResponses(self._queue.tell).take
         channels = BrokerChannels(
-            self._nursery, self.network, self.host, self.config, self.endpoint, won.epoch, self._broker_answered
+            self._nursery, self.network, self.host, self.config, self.endpoint, won.epoch, answered
         )
         self._office = Office(won, context, channels, RoundRunner(self.store, context, channels, self.observer))
         await self._office.runner.run("Failover", failover(context, dispatch.new_ids(self.host)))
@@ -317,14 +297,3 @@ class ControllerService:
         self._stands_since = now
         await trio.sleep(self._backoff.next())
         self._queue.tell(Elect())
-
-
-def _deleted(broker_id: int, request: Request[object], response: object) -> tuple[Stray, ...]:
-    if not isinstance(request, StopReplicaRequest) or not isinstance(response, StopReplicaResponse):
-        return ()
-    failed = {(item.topic, item.partition) for item in response.partitions if item.error is not ErrorCode.NONE}
-    return tuple(
-        Stray(item.topic_id, item.topic, item.partition, broker_id)
-        for item in request.partitions
-        if item.delete and (item.topic, item.partition) not in failed
-    )

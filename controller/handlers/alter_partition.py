@@ -117,7 +117,8 @@ def _isr_error(
     elif recovery != LeaderRecoveryState.RECOVERED:
         return ErrorCode.INVALID_REQUEST
     # Stricter than the original, too: an ISR is a set of replicas with the leader among them.
-    replicas = context.assignment(TopicPartition(item.topic, item.partition)).replicas
+    tp = TopicPartition(item.topic, item.partition)
+    replicas = context.assignment(tp).replicas
     if broker_id not in isr or len(set(isr)) != len(isr) or not set(isr) <= set(replicas):
         return ErrorCode.INVALID_REQUEST
-    return None if all(map(context.is_online, isr)) else ErrorCode.INELIGIBLE_REPLICA
+    return None if context.online(tp, isr) == isr else ErrorCode.INELIGIBLE_REPLICA

@@ -7,9 +7,8 @@ from collections.abc import Collection, Sequence
 import structlog
 
 from controller.context import ControllerContext
-from controller.facts import BrokerGone, BrokerRegistered, PartitionMoved, ReplicaMoved
+from controller.facts import BrokerGone, BrokerRegistered, ReplicaMoved
 from controller.handlers import leadership, reassignments, storage, strays
-from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
 from controller.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
 from transport.metadata import BrokerRegistration, TopicPartition
@@ -101,10 +100,4 @@ def brokers_failed(context: ControllerContext, ids: Sequence[int]) -> Rounds[Non
     yield from change("brokers", [Step(facts=tuple(BrokerGone(id_) for id_ in ids))])
     # Whoever follows a new leader must know who is alive first (KAFKA-4443, KAFKA-13225).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
-    affected = context.partitions_on(ids)
-    leaderless = [tp for tp in affected if tp in context.leadership and context.leadership[tp].leader in ids]
-    yield from change(
-        "offline", [Step((tp,), facts=(PartitionMoved(tp, PartitionPhase.OFFLINE),)) for tp in leaderless]
-    )
-    yield from leadership.bring_online(context)
-    yield from leadership.take_offline(context, affected, ids)
+    yield from leadership.replace_offline(context, context.partitions_on(ids), ids)

@@ -50,10 +50,10 @@ def _first_phases(context: ControllerContext, tp: TopicPartition) -> tuple[Fact,
     """Partitions without leadership are New, those with a live leader Online, the rest Offline; replicas as alive."""
     known: list[Fact] = [PartitionMoved(tp, PartitionPhase.NEW)]
     if tp in context.leadership:
-        alive = context.is_online(context.leadership[tp].leader)
+        alive = context.is_online(tp, context.leadership[tp].leader)
         known.append(PartitionMoved(tp, PartitionPhase.ONLINE if alive else PartitionPhase.OFFLINE))
     for replica in context.assignment(tp).replicas:
-        alive = context.is_online(replica)
+        alive = context.is_online(tp, replica)
         known.append(ReplicaMoved((tp, replica), ReplicaPhase.NEW))
         known.append(ReplicaMoved((tp, replica), ReplicaPhase.ONLINE if alive else ReplicaPhase.OFFLINE))
     return tuple(known)

@@ -22,10 +22,12 @@ from controller.rounds import (
     Step,
     TellLeaderAndIsr,
     TellMetadata,
+    TellStopReplica,
     change,
     read,
     until_none_is_left,
 )
+from transport.messages import StopReplicaPartition
 from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set, Znode
@@ -143,6 +145,15 @@ def tell(
     )
 
 
+def stop_replicas(
+    context: ControllerContext, tp: TopicPartition, replicas: Sequence[int], leadership: LeaderAndIsr, *, delete: bool
+) -> TellStopReplica:
+    """Return StopReplica for `replicas` under the leader epoch of `leadership`."""
+    epoch = leadership.leader_epoch
+    partition = StopReplicaPartition(tp.topic, context.topic_id(tp.topic), tp.partition, epoch, delete)
+    return TellStopReplica(tuple(replicas), partition)
+
+
 # --- first leaders ----------------------------------------------------------------------------------------------
 
 
@@ -172,7 +183,7 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
         refused = yield from change("create", steps)
         return (yield from _of_topics_that_exist([tp for step in refused for tp in step.subjects]))
 
-    able = [tp for tp in tps if context.online(context.assignment(tp).replicas)]
+    able = [tp for tp in tps if context.online(tp, context.assignment(tp).replicas)]
     yield from until_none_is_left("create", able, create)
 
 
@@ -192,16 +203,16 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
     steps = []
     found = yield from decode_states(context, tps, znodes)
     for tp, state in found:
-        phase = PartitionPhase.ONLINE if context.is_online(state.leader) else PartitionPhase.OFFLINE
+        phase = PartitionPhase.ONLINE if context.is_online(tp, state.leader) else PartitionPhase.OFFLINE
         facts = (LeadershipWritten(tp, state), PartitionMoved(tp, phase))
         # Whoever wrote it may not have told anybody.
-        told = tell(context, tp, state, (), new=context.online(context.assignment(tp).replicas))
+        told = tell(context, tp, state, (), new=context.online(tp, context.assignment(tp).replicas))
         steps.append(Step((tp,), facts=facts, publications=told))
     yield from change("adopt", steps)
 
 
 def _creation(context: ControllerContext, tp: TopicPartition, *, without_parent: bool) -> Step:
-    online = context.online(context.assignment(tp).replicas)
+    online = context.online(tp, context.assignment(tp).replicas)
     leadership = elections.initial(online, context.epoch)
     assert leadership is not None, "partitions without a live replica were left out"
     state = Create(paths.partition_state(tp), formats.encode_partition_state(leadership))
@@ -233,12 +244,25 @@ def candidates(context: ControllerContext, tps: Iterable[TopicPartition]) -> lis
     found = []
     for tp in tps:
         replicas = context.assignment(tp).replicas
-        found.append(elections.Candidate(tp, replicas, context.online(replicas), context.leadership[tp]))
+        found.append(elections.Candidate(tp, replicas, context.online(tp, replicas), context.leadership[tp]))
     return found
 
 
+def replace_offline(context: ControllerContext, tps: Sequence[TopicPartition], gone: Sequence[int]) -> Rounds[None]:
+    """Elect new leaders for what the replicas on `gone` led, and take them out of the ISRs.
+
+    They are known not to be online. (Kafka's onReplicasBecomeOffline.)
+    """
+    leaderless = [tp for tp in tps if tp in context.leadership and context.leadership[tp].leader in gone]
+    yield from change(
+        "offline", [Step((tp,), facts=(PartitionMoved(tp, PartitionPhase.OFFLINE),)) for tp in leaderless]
+    )
+    yield from bring_online(context)
+    yield from take_offline(context, tps, gone)
+
+
 def take_offline(context: ControllerContext, tps: Iterable[TopicPartition], gone: Sequence[int]) -> Rounds[None]:
-    """Take the replicas on dead brokers offline and out of the ISRs; the last member of an ISR stays in it."""
+    """Take the replicas on `gone` offline and out of the ISRs; the last member of an ISR stays in it."""
 
     def decide(pending: Sequence[TopicPartition]) -> list[Step]:
         return [_shrink(context, tp, gone) for tp in pending]
@@ -249,8 +273,10 @@ def take_offline(context: ControllerContext, tps: Iterable[TopicPartition], gone
 def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int]) -> Step:
     replicas = context.assignment(tp).replicas
     moved = [ReplicaMoved((tp, r), ReplicaPhase.OFFLINE) for r in replicas if r in gone]
-    leadership = elections.without_replicas(context.leadership[tp], gone, context.epoch)
-    if leadership is None:
-        return Step((tp,), facts=tuple(moved), publications=(TellMetadata(None, (context.describe(tp),)),))
+    alive = [r for r in replicas if r in gone and r in context.brokers]
+    shrunk = elections.without_replicas(context.leadership[tp], gone, context.epoch)
+    stops = (stop_replicas(context, tp, alive, shrunk or context.leadership[tp], delete=False),) if alive else ()
+    if shrunk is None:
+        return Step((tp,), facts=tuple(moved), publications=(TellMetadata(None, (context.describe(tp),)), *stops))
     others = [r for r in replicas if r not in gone]
-    return leadership_step(tp, leadership, tell(context, tp, leadership, others), *moved)
+    return leadership_step(tp, shrunk, (*tell(context, tp, shrunk, others), *stops), *moved)

@@ -28,7 +28,7 @@ from controller import elections
 from controller.context import ControllerContext
 from controller.facts import ReplicaMoved, TopicWritten
 from controller.handlers import strays
-from controller.handlers.leadership import initialise, leadership_step, refresh, tell, write_leadership
+from controller.handlers.leadership import initialise, leadership_step, refresh, stop_replicas, tell, write_leadership
 from controller.handlers.topics import refresh_topics
 from controller.partition_states import PartitionPhase
 from controller.reassignment import completed, is_caught_up, reassign_to
@@ -38,12 +38,10 @@ from controller.rounds import (
     Step,
     TellLeaderAndIsr,
     TellMetadata,
-    TellStopReplica,
     change,
     read,
     until_none_is_left,
 )
-from transport.messages import StopReplicaPartition
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Set
@@ -166,7 +164,7 @@ def _drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment
     leader = current.leader if current.leader in new.replicas else _surviving(context, tp, new)[0]
     isr = tuple(r for r in current.isr if r in new.replicas)
     leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
-    stop = TellStopReplica(dropped, _stop(context, tp, leadership, delete=True))
+    stop = stop_replicas(context, tp, dropped, leadership, delete=True)
     told = tell(context, tp, leadership, new.replicas, new=new.adding_replicas, assignment=new)
     return leadership_step(tp, leadership, (*told, stop))
 
@@ -186,7 +184,7 @@ def leaves_a_leader(context: ControllerContext, tp: TopicPartition, new: Replica
 def _surviving(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> tuple[int, ...]:
     """Return the replicas of `new` that could lead at once: alive and in the ISR."""
     isr = context.leadership[tp].isr
-    return tuple(r for r in context.online(new.replicas) if r in isr)
+    return tuple(r for r in context.online(tp, new.replicas) if r in isr)
 
 
 def _read_again(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
@@ -279,12 +277,12 @@ def _told_target(context: ControllerContext, tp: TopicPartition, leadership: Lea
 
 def _target_candidate(context: ControllerContext, tp: TopicPartition) -> elections.Candidate:
     target = context.assignment(tp).target_replicas
-    return elections.Candidate(tp, target, context.online(target), context.leadership[tp])
+    return elections.Candidate(tp, target, context.online(tp, target), context.leadership[tp])
 
 
 def _led_inside_target(context: ControllerContext, tp: TopicPartition) -> bool:
     leader = context.leadership[tp].leader
-    return context.is_online(leader) and leader in context.assignment(tp).target_replicas
+    return context.is_online(tp, leader) and leader in context.assignment(tp).target_replicas
 
 
 def _ready_to_retire(context: ControllerContext, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
@@ -299,7 +297,7 @@ def _retire(context: ControllerContext, tp: TopicPartition) -> Step:
     moved = tuple(ReplicaMoved((tp, r), ReplicaPhase.OFFLINE) for r in removing)
     shrunk = elections.without_replicas(context.leadership[tp], removing, context.epoch)
     leadership = shrunk or context.leadership[tp]
-    stop = TellStopReplica(removing, _stop(context, tp, leadership, delete=False))
+    stop = stop_replicas(context, tp, removing, leadership, delete=False)
     if shrunk is None:
         return Step((tp,), facts=moved, publications=(stop,))
     told = tell(context, tp, leadership, target.replicas, assignment=target)
@@ -311,15 +309,9 @@ _LAST_PHASES = (ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL,
 
 def _delete(context: ControllerContext, tp: TopicPartition) -> Step:
     removing = context.assignment(tp).removing_replicas
-    stop = TellStopReplica(removing, _stop(context, tp, context.leadership[tp], delete=True))
+    stop = stop_replicas(context, tp, removing, context.leadership[tp], delete=True)
     facts = tuple(ReplicaMoved((tp, r), phase) for r in removing for phase in _LAST_PHASES)
     return Step((tp,), facts=facts, publications=(stop,))
-
-
-def _stop(
-    context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr, *, delete: bool
-) -> StopReplicaPartition:
-    return StopReplicaPartition(tp.topic, context.topic_id(tp.topic), tp.partition, leadership.leader_epoch, delete)
 
 
 # --- /admin/reassign_partitions ---------------------------------------------------------------------------------

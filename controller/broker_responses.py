@@ -1,0 +1,69 @@
+"""What brokers answer under one controllership, and the events that it becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import structlog
+from attrs import define, field
+
+from controller.events import ControllerEvent, LeaderAndIsrResponseReceived, ReplicasDeleted
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    Request,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from transport.metadata import Stray, TopicPartition
+
+log = structlog.get_logger(__name__)
+
+
+@define
+class BrokerResponses:
+    """Turns answers into events, which it hands to `tell`. One answer of a broker comes at a time."""
+
+    tell: Callable[[ControllerEvent], object]
+    _news: dict[int, LeaderAndIsrResponseReceived] = field(factory=dict, init=False)
+    """The event of each broker's latest incarnation, which gathers its answers."""
+
+    def take(self, broker_id: int, request: Request[object], response: object) -> None:
+        """Take what a broker answered to a request: a response, or an ApiError."""
+        match request, response:
+            case _, ApiError():
+                log.warning("broker refused", broker=broker_id, api=type(request).__name__, error=str(response))
+            case LeaderAndIsrRequest(), LeaderAndIsrResponse():
+                _log_refusals(broker_id, response)
+                self._leader_and_isr(broker_id, request, response)
+            case StopReplicaRequest(), StopReplicaResponse():
+                _log_refusals(broker_id, response)
+                deleted = _deleted(broker_id, request, response)
+                if deleted:
+                    self.tell(ReplicasDeleted(deleted))
+
+    def _leader_and_isr(self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> None:
+        event = LeaderAndIsrResponseReceived(broker_id, request.broker_epoch, request.controller_epoch)
+        if self._news.get(broker_id) == event:
+            event = self._news[broker_id]
+        else:
+            self._news[broker_id] = event
+        if event.outcomes.gather(request, response):
+            self.tell(event)
+
+
+def _log_refusals(broker_id: int, response: LeaderAndIsrResponse | StopReplicaResponse) -> None:
+    for item in response.partitions:
+        if item.error is not ErrorCode.NONE:
+            tp = TopicPartition(item.topic, item.partition)
+            log.warning("broker refused", broker=broker_id, partition=str(tp), error=item.error.name)
+
+
+def _deleted(broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse) -> tuple[Stray, ...]:
+    failed = {(item.topic, item.partition) for item in response.partitions if item.error is not ErrorCode.NONE}
+    return tuple(
+        Stray(item.topic_id, item.topic, item.partition, broker_id)
+        for item in request.partitions
+        if item.delete and (item.topic, item.partition) not in failed
+    )

@@ -1,0 +1,64 @@
+"""Replicas whose logs cannot be used though their broker is alive: a log directory is offline (KIP-112).
+
+A broker shows it by refusing LeaderAndIsr with KAFKA_STORAGE_ERROR, and shows the contrary by obeying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import structlog
+
+from controller.context import ControllerContext
+from controller.facts import LogDirOffline, LogDirOnline, ReplicaMoved
+from controller.handlers import leadership, reassignments
+from controller.replica_states import ReplicaPhase
+from controller.rounds import Rounds, Step, TellMetadata, change
+from transport.metadata import TopicPartition
+
+log = structlog.get_logger(__name__)
+
+
+def leader_and_isr_answered(
+    context: ControllerContext,
+    broker_id: int,
+    epochs: tuple[int, int],
+    outcomes: Mapping[tuple[str, TopicPartition], bool],
+) -> Rounds[None]:
+    """Take the replicas offline that a broker cannot use, and use those again that it can use again.
+
+    `outcomes` says by topic id and partition whether it can. What another incarnation of the broker answered, or was
+    answered to another controllership, says nothing: `epochs` are the broker epoch and the controller epoch.
+    """
+    broker = context.brokers.get(broker_id)
+    if broker is None or (broker.epoch, context.epoch) != epochs:
+        return
+    here = {
+        tp: is_usable
+        for (topic_id, tp), is_usable in outcomes.items()
+        if broker_id in context.assignment(tp).replicas and context.topic_id(tp.topic) == topic_id
+    }
+    failed = [tp for tp, is_usable in here.items() if not is_usable and context.is_online(tp, broker_id)]
+    recovered = [tp for tp, is_usable in here.items() if is_usable and not context.is_online(tp, broker_id)]
+    yield from _take_offline(context, failed, broker_id)
+    yield from _use_again(context, recovered, broker_id)
+
+
+def _take_offline(context: ControllerContext, tps: Sequence[TopicPartition], broker_id: int) -> Rounds[None]:
+    for tp in tps:
+        log.error("a replica is offline: its broker cannot use its log", partition=str(tp), broker=broker_id)
+    yield from change("log dirs", [Step((tp,), facts=(LogDirOffline((tp, broker_id)),)) for tp in tps])
+    if tps:
+        yield from leadership.replace_offline(context, tps, [broker_id])
+
+
+def _use_again(context: ControllerContext, tps: Sequence[TopicPartition], broker_id: int) -> Rounds[None]:
+    for tp in tps:
+        log.info("a replica is online again", partition=str(tp), broker=broker_id)
+    online = [(LogDirOnline((tp, broker_id)), ReplicaMoved((tp, broker_id), ReplicaPhase.ONLINE)) for tp in tps]
+    yield from change("log dirs", [Step((tp,), facts=facts) for tp, facts in zip(tps, online, strict=True)])
+    told = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in tps]
+    yield from change("metadata", told)
+    if tps:
+        yield from leadership.bring_online(context)
+        yield from reassignments.advance(context, [tp for tp in tps if tp in context.reassigning])
