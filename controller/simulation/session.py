@@ -74,7 +74,6 @@ class SimulatedStore:
         self._under_way: dict[_Reply, None] = {}
         self._hung_up = trio.Event()
         self._seen = 0
-        self._connections = 0
         self._changes = 0
 
     # --- what a MetadataStore does ------------------------------------------------------------------------------
@@ -100,11 +99,10 @@ class SimulatedStore:
     async def _bulk(
         self, look: Callable[[Sequence[str], bool, Tree, Watches], list[T]], paths: Sequence[str], *, watch: bool
     ) -> list[T]:
-        connections = self._connections
         found: list[T] = []
         for part in self._parts(paths):
             found += await self._request(partial(self._quorum.look, partial(look, part, watch)))
-        if watch and (self.state, self._connections) != (SessionState.CONNECTED, connections):
+        if watch and self.state is not SessionState.CONNECTED:
             raise ConnectionLost("the connection to ZooKeeper broke while watches were armed")
         return found
 
@@ -225,7 +223,6 @@ class SimulatedStore:
         if state is SessionState.CONNECTED:
             assert self.session is not None
             self.session_id = self.session.id
-            self._connections += 1
             self._hung_up = trio.Event()
         else:
             self._give_up_requests()
