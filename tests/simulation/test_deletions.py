@@ -1,0 +1,131 @@
+"""Deletions of replicas: what was given up may go, and nothing else."""
+
+# ruff: noqa: ARG001  autojump_clock is for trio, which takes the clock that a test asks for
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from controller.simulation.safety.registrations import STALE_SECONDS
+from tests.simulation.histories import MOVING, History, topic_of_the_same_name, whole_move
+from transport.metadata import ReplicaAssignment
+
+
+async def test_a_replica_is_deleted_after_b4() -> None:
+    h = History()
+    whole_move(h)
+    h.order_deletion(1)
+    h.delete(1)
+    assert h.found is None
+
+
+async def test_a_stray_is_deleted_though_the_partition_lost_its_leader_since() -> None:
+    h = History()
+    whole_move(h)
+    h.bump(leader=-1)
+    h.order_deletion(1)
+    h.delete(1)
+    assert h.found is None
+
+
+async def test_a_member_of_the_isr_that_is_deleted_is_seen() -> None:
+    h = History()
+    h.order_deletion(1)
+    h.delete(1)
+    assert "broker 1 deleted orders-0, which nobody had given up" in (h.found or "")
+
+
+async def test_a_replica_that_left_the_isr_for_want_of_life_is_not_given_up() -> None:
+    h = History()
+    h.bump(isr=(1, 2))
+    h.order_deletion(3)
+    h.delete(3)
+    assert "broker 3 deleted orders-0, which nobody had given up" in (h.found or "")
+
+
+@pytest.mark.parametrize("dead", [True, False])
+async def test_only_a_live_leader_lets_a_replica_be_given_up(autojump_clock: MockClock, *, dead: bool) -> None:
+    h = History()
+    if dead:
+        h.expire(4)
+    await trio.sleep(STALE_SECONDS + 1)
+    whole_move(h)
+    h.order_deletion(1)
+    h.delete(1)
+    assert ("broker 1 deleted orders-0" in (h.found or "")) == dead
+
+
+async def test_a_controller_may_not_know_yet_that_a_leader_died(autojump_clock: MockClock) -> None:
+    h = History()
+    h.expire(4)
+    await trio.sleep(1)
+    whole_move(h)
+    h.order_deletion(1)
+    h.delete(1)
+    assert h.found is None
+
+
+async def test_a_leader_that_comes_back_lets_a_replica_be_given_up(autojump_clock: MockClock) -> None:
+    h = History()
+    h.expire(4)
+    await trio.sleep(STALE_SECONDS + 1)
+    whole_move(h)
+    h.register(4)
+    h.order_deletion(1)
+    h.delete(1)
+    assert h.found is None
+
+
+async def test_a_leader_outside_the_target_lets_nobody_be_given_up() -> None:
+    h = History()
+    h.write(assignment=MOVING)
+    h.bump()
+    h.grow(1, 2, 3, 4, 5, 6)
+    h.bump(isr=(1, 4, 5, 6))
+    h.order_deletion(2)
+    h.delete(2)
+    assert "broker 2 deleted orders-0, which nobody had given up" in (h.found or "")
+
+
+async def test_an_override_abandons_adding_replicas_while_ors_leads() -> None:
+    h = History()
+    h.write(assignment=MOVING)
+    h.grow(1, 2, 3, 4)
+    h.bump(assignment=ReplicaAssignment((5, 1, 2, 3), (5,), (1, 2, 3)), isr=(1, 2, 3))
+    h.order_deletion(4)
+    h.delete(4)
+    assert h.found is None
+
+
+@pytest.mark.parametrize("late", [True, False])
+async def test_a_replica_that_is_wanted_again_is_deleted_by_a_late_order_only(*, late: bool) -> None:
+    h = History()
+    whole_move(h)
+    if late:
+        h.order_deletion(1)
+    h.write(assignment=ReplicaAssignment((4, 5, 6, 1), (1,)))
+    h.bump()
+    if not late:
+        h.order_deletion(1)
+    h.delete(1)
+    assert ("given up at leader epoch 3: it was told so at leader epochs [4]" in (h.found or "")) != late
+
+
+async def test_a_replica_that_came_back_into_the_isr_is_not_given_up_any_more() -> None:
+    h = History()
+    whole_move(h)
+    h.order_deletion(1)
+    h.write(assignment=ReplicaAssignment((4, 5, 6, 1), (1,)))
+    h.grow(4, 5, 6, 1)
+    h.delete(1)
+    assert "broker 1 deleted orders-0, which nobody had given up" in (h.found or "")
+
+
+async def test_the_data_of_a_topic_that_is_gone_may_be_deleted() -> None:
+    h = History()
+    h.delete(1, "an earlier id")
+    topic_of_the_same_name(h)
+    h.delete(1)
+    assert h.found is None

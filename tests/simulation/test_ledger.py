@@ -1,0 +1,144 @@
+"""The ledger of acknowledged records: what must be on whose disk, and what may be lost."""
+
+# ruff: noqa: ARG001  autojump_clock is for trio, which takes the clock that a test asks for
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from controller.simulation.safety.registrations import STALE_SECONDS
+from tests.simulation.histories import MOVING, TP, History
+from transport.messages import Record
+
+
+def produced() -> History:
+    """Return a history in which three records are acknowledged, and one more is on its way."""
+    h = History()
+    h.append((1, 2, 3), b"a", b"b", b"c")
+    h.acknowledge(0, b"a", b"b")
+    h.acknowledge(2, b"c")
+    h.append((1,), b"d")
+    return h
+
+
+async def test_records_that_are_where_they_must_be_are_not_lost() -> None:
+    h = produced()
+    h.bump(leader=2, isr=(2, 3))
+    h.truncate(1, 3)
+    assert h.found is None
+    assert h.safety.lost() == []
+
+
+async def test_an_acknowledgement_of_what_a_member_of_the_isr_has_not_is_seen() -> None:
+    h = History()
+    h.append((1, 2), b"a")
+    h.acknowledge(0, b"a")
+    assert h.found == "the record of orders-0 at offset 0 was acknowledged, but broker 3 in the ISR has it not"
+
+
+async def test_two_records_at_one_offset_are_seen() -> None:
+    h = produced()
+    for disk in h.safety.disks.values():
+        for log in disk.logs.values():
+            log.records[1] = Record(0, b"x")
+    h.acknowledge(1, b"x")
+    assert h.found == "two records of orders-0 were acknowledged at offset 1"
+
+
+async def test_a_leader_that_lost_a_record_is_seen() -> None:
+    h = produced()
+    h.safety.disks[2].logs[TP].records.pop()
+    h.bump(leader=2)
+    assert h.found == "broker 2 leads orders-0 without the acknowledged record at offset 2"
+
+
+async def test_a_replica_that_joins_the_isr_too_early_is_seen() -> None:
+    h = produced()
+    h.write(assignment=MOVING)
+    h.append((4,), b"a", b"b")
+    h.grow(1, 2, 3, 4)
+    assert h.found == "broker 4 is in the ISR of orders-0 without the acknowledged record at offset 2"
+
+
+async def test_a_replica_joins_the_isr_with_all_records() -> None:
+    h = produced()
+    h.write(assignment=MOVING)
+    h.append((4,), b"a", b"b", b"c")
+    h.grow(1, 2, 3, 4)
+    assert h.found is None
+
+
+async def test_a_member_of_the_isr_that_cuts_off_a_record_is_seen() -> None:
+    h = produced()
+    h.truncate(3, 2)
+    text = "cut its log off at 2, where records up to 2 were acknowledged"
+    assert h.found == f"broker 3 in the ISR of orders-0 {text}"
+
+
+async def test_who_is_not_in_the_isr_may_cut_off_what_it_likes() -> None:
+    h = produced()
+    h.bump(isr=(1, 2))
+    h.truncate(3, 0)
+    h.append((3,), b"x")
+    assert h.found is None
+
+
+async def test_a_member_that_writes_another_record_is_seen() -> None:
+    h = produced()
+    del h.safety.disks[3].logs[TP].records[2:]
+    h.append((3,), b"x")
+    assert h.found == "broker 3 in the ISR of orders-0 has another record than was acknowledged at 2"
+
+
+@pytest.mark.parametrize("known", [True, False])
+async def test_who_lost_its_disk_does_not_lead_once_that_is_known(autojump_clock: MockClock, *, known: bool) -> None:
+    h = produced()
+    h.expire(2)
+    h.wipe(2)
+    h.register(2)
+    if known:
+        await trio.sleep(STALE_SECONDS)
+    h.bump(leader=2)
+    assert ("broker 2 leads orders-0 without" in (h.found or "")) == known
+
+
+async def test_a_broker_that_lost_its_disk_may_be_in_the_isr_until_that_is_known() -> None:
+    h = produced()
+    h.wipe(3)
+    h.append((2,), b"d")
+    h.acknowledge(3, b"d")
+    h.bump(isr=(1, 2))
+    assert h.found is None
+    assert h.safety.lost() == []
+
+
+async def test_records_lost_with_the_disks_of_all_members_are_no_violation_while_nobody_leads() -> None:
+    h = produced()
+    h.bump(isr=(1,))
+    h.wipe(1)
+    h.bump(isr=(), leader=-1)
+    assert h.found is None
+    assert h.safety.lost() == []
+
+
+async def test_an_unclean_election_may_lose_records_if_it_is_reported() -> None:
+    h = produced()
+    h.bump(isr=(1,))
+    h.truncate(2, 1)
+    h.bump(leader=-1)
+    h.elect_uncleanly(2)
+    h.acknowledge(2, b"c")  # the producer hears of it late
+    assert h.found is None
+    assert h.safety.lost() == []
+
+
+async def test_what_is_lost_in_the_end_is_seen() -> None:
+    h = produced()
+    h.safety.disks[1].logs[TP].records[1] = Record(0, b"x")
+    assert h.safety.lost() == [
+        "broker 1 in the ISR of orders-0 has not the acknowledged record at offset 1",
+        "the log of broker 2 in the ISR of orders-0 differs from that of leader 1",
+        "the log of broker 3 in the ISR of orders-0 differs from that of leader 1",
+    ]
