@@ -1,0 +1,158 @@
+"""What must hold once faults stopped: a cluster that is well has no faults, and each fault is seen."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+from attrs import evolve
+
+from controller.simulation import liveness, scheduling
+from controller.simulation.cluster import SimulatedCluster, simulated_cluster
+from controller.simulation.settings import Settings
+from transport.messages import Record, UpdateMetadataRequest
+from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.formats import TopicZnode
+from transport.store.protocol import ANY_VERSION, Create, Set
+
+TP = TopicPartition("orders", 0)
+Story = Callable[[SimulatedCluster], Awaitable[None]]
+
+
+async def at_rest(story: Story) -> None:
+    """Run a story on a cluster of which nothing is amiss."""
+    async with simulated_cluster(Settings(brokers=4)) as cluster:
+        await cluster.create_topic("orders", [(1, 2, 3)])
+        await cluster.produce("orders-0", [b"a", b"b"])
+        await cluster.until(lambda: not liveness.faults(cluster))
+        await story(cluster)
+
+
+def seen_after(disturb: Callable[[SimulatedCluster], object]) -> list[str]:
+    """Return what is seen right after a disturbance."""
+    found: list[str] = []
+
+    async def story(cluster: SimulatedCluster) -> None:
+        disturb(cluster)
+        found.extend(liveness.faults(cluster))
+        await trio.lowlevel.checkpoint()
+
+    scheduling.run(partial(at_rest, story), seed=1)
+    return found
+
+
+def write_state(cluster: SimulatedCluster, **changes: Any) -> None:
+    leadership = cluster.durable.leadership(TP)
+    assert leadership is not None
+    data = formats.encode_partition_state(evolve(leadership, **changes))
+    cluster.world.ensemble.commit_by_hand([Set(paths.partition_state(TP), data, ANY_VERSION)])
+
+
+def write_assignment(cluster: SimulatedCluster, assignment: ReplicaAssignment) -> None:
+    topic = cluster.durable.topic("orders")
+    assert topic is not None
+    data = formats.encode_topic(TopicZnode({0: assignment}, topic.topic_id))
+    cluster.world.ensemble.commit_by_hand([Set(paths.topic("orders"), data, ANY_VERSION)])
+
+
+def moving(cluster: SimulatedCluster) -> None:
+    write_assignment(cluster, ReplicaAssignment((4, 1, 2, 3), (4,), (1, 2, 3)))
+
+
+def stray(cluster: SimulatedCluster) -> None:
+    cluster.world.ensemble.commit_by_hand([Create(f"{paths.STRAYS}/id:orders:0:4")])
+
+
+def requested(cluster: SimulatedCluster) -> None:
+    data = formats.encode_reassign_partitions({TP: (4,)})
+    cluster.world.ensemble.commit_by_hand([Create(paths.REASSIGN_PARTITIONS, data)])
+
+
+def topic_without_state(cluster: SimulatedCluster) -> None:
+    data = formats.encode_topic(TopicZnode({0: ReplicaAssignment((1,))}, "id"))
+    cluster.world.ensemble.commit_by_hand([Create(paths.topic("new"), data)])
+
+
+def leftover_data(cluster: SimulatedCluster) -> None:
+    cluster.brokers[4].disk.open(TP, "id")
+
+
+def other_topic_id(cluster: SimulatedCluster) -> None:
+    cluster.brokers[1].disk.logs[TP].topic_id = "an earlier id"
+
+
+def believed(cluster: SimulatedCluster, **changes: Any) -> None:
+    """Let broker 4 believe something of its own."""
+    handle = cluster.brokers[4].handle
+    assert handle is not None
+    metadata = handle.metadata
+    assert metadata.controller is not None
+    known = UpdateMetadataRequest(101, metadata.controller_epoch, 0, metadata.controller, None, ())
+    metadata.update(evolve(known, **changes))
+
+
+def believed_isr(cluster: SimulatedCluster) -> None:
+    state = cluster.partition("orders-0")
+    assert state is not None
+    believed(cluster, partitions=(evolve(state, isr=(1,)),))
+
+
+def lost_record(cluster: SimulatedCluster) -> None:
+    cluster.brokers[2].disk.logs[TP].records[1] = Record(0, b"x")
+
+
+@pytest.mark.parametrize(
+    ("disturb", "line"),
+    [
+        (partial(SimulatedCluster.crash, node_id=4), "broker-4 is dead"),
+        (partial(SimulatedCluster.pause, node_id=102), "controller-102 is paused"),
+        (partial(SimulatedCluster.restart, node_id=4), "broker-4 is not in service yet"),
+        (partial(SimulatedCluster.expire, node_id=4), "brokers [1, 2, 3] are registered, not [1, 2, 3, 4]"),
+        (SimulatedCluster.depose, "controllers [101] are active while None holds /controller"),
+        (partial(write_state, leader=-1), "orders-0 is led by -1, though members of its ISR (1, 2, 3) are alive"),
+        (partial(write_state, isr=(1, 2)), "orders-0: live replicas (3,) are not in the ISR (1, 2)"),
+        (moving, "orders-0 is still being reassigned: adding (4,), removing (1, 2, 3), ISR (1, 2, 3)"),
+        (topic_without_state, "new-0 has no state, though it has live replicas in (1,)"),
+        (stray, "/klamm/strays/id:orders:0:4 is still there"),
+        (requested, "orders-0 is still in /admin/reassign_partitions"),
+        (leftover_data, "broker 4 has data of orders-0 (topic id id), which it is not to have"),
+        (other_topic_id, "broker 1 has data of orders-0 (topic id an earlier id), which it is not to have"),
+        (partial(believed, live_brokers=()), "broker 4 takes brokers () to be alive, not (1, 2, 3, 4)"),
+        (partial(believed, controller_epoch=9), "broker 4 obeys controller 101 at epoch 9, not 101 at epoch 1"),
+        (
+            believed_isr,
+            (
+                "broker 4 believes RS (1, 2, 3) +() -(), leader 1, ISR (1,), leader epoch 0, partition epoch 0 of "
+                "orders-0, not RS (1, 2, 3) +() -(), leader 1, ISR (1, 2, 3), leader epoch 0, partition epoch 0"
+            ),
+        ),
+        (lost_record, "broker 2 in the ISR of orders-0 has not the acknowledged record at offset 1"),
+    ],
+)
+def test_each_fault_is_seen(disturb: Callable[[SimulatedCluster], object], line: str) -> None:
+    assert line in seen_after(disturb)
+
+
+def test_a_cluster_at_rest_has_no_faults() -> None:
+    assert seen_after(lambda _: None) == []
+
+
+def test_a_partition_whose_isr_is_empty_waits_without_a_fault() -> None:
+    def disturb(cluster: SimulatedCluster) -> None:
+        write_state(cluster, leader=-1, isr=())
+        write_assignment(cluster, ReplicaAssignment((4, 1, 2, 3), (4,), (1, 2, 3)))
+        requested(cluster)
+
+    assert [line.split(" believes ")[0] for line in seen_after(disturb)] == [f"broker {id_}" for id_ in range(1, 5)]
+
+
+def test_a_move_to_a_dead_broker_waits_without_a_fault() -> None:
+    def disturb(cluster: SimulatedCluster) -> None:
+        cluster.crash(4)
+        moving(cluster)
+
+    assert not any("still being reassigned" in line for line in seen_after(disturb))
