@@ -9,7 +9,7 @@ import trio
 
 from broker.config import BrokerConfig
 from broker.reference.leadership import Leadership
-from broker.reference.replica import CONSUMER, Replica
+from broker.reference.replica import CONSUMER, Replica, Watchers
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     FetchPartition,
@@ -20,7 +20,7 @@ from transport.messages import (
     ProduceResponse,
     Record,
 )
-from transport.metadata import NO_EPOCH, TopicPartition
+from transport.metadata import TopicPartition
 from transport.wire import Handlers
 
 ACKS_ALL: Final = -1
@@ -78,12 +78,10 @@ class DataApi:
         """
         if request.replica_id != CONSUMER:
             self._note_fetches(request)
-        results = self._read_all(request)
-        with trio.move_on_after(max(0, request.max_wait_ms) / 1000):
-            while not any(map(_has_news, results)):
-                await self._change(request.partitions)
-                results = self._read_all(request)
-        return FetchResponse(tuple(results))
+        if not self._has_news(request):
+            with trio.move_on_after(max(0, request.max_wait_ms) / 1000):
+                await self._news(request)
+        return FetchResponse(tuple(self._read_all(request)))
 
     def _check(self, request: ProduceRequest) -> None:
         if request.acks not in (ACKS_ALL, ACKS_LEADER) or not request.values or request.timeout_ms < 0:
@@ -108,7 +106,7 @@ class DataApi:
         """Wait until the records before `end_offset` are committed under the leadership that appended them."""
         with trio.move_on_after(wait_ms / 1000) as waiting:
             while replica.leadership is leadership and replica.high_watermark < end_offset:
-                await _change_of([replica])
+                await _change([replica.commit_watchers])
         if replica.leadership is not leadership:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"the leader of {replica.tp} changed")
         if waiting.cancelled_caught:
@@ -130,10 +128,19 @@ class DataApi:
         results = []
         budget = self._config.fetch_max_bytes
         for partition in request.partitions:
+            if self._is_known(request.replica_id, partition):
+                continue
             result = self._read(request.replica_id, partition, min(partition.max_bytes, budget))
             budget -= sum(map(_size, result.records))
             results.append(result)
         return results
+
+    def _is_known(self, reader: int, partition: FetchPartition) -> bool:
+        """Tell whether the reader has said that it knows all that it could be answered."""
+        replica = self._at(partition)
+        if replica is None or replica.high_watermark != partition.high_watermark:
+            return False
+        return not replica.has_news(reader, partition)
 
     def _read(self, reader: int, partition: FetchPartition, max_bytes: int) -> FetchResult:
         try:
@@ -144,24 +151,34 @@ class DataApi:
         except OSError:
             return FetchResult(partition.topic, partition.partition, ErrorCode.KAFKA_STORAGE_ERROR)
 
-    async def _change(self, partitions: tuple[FetchPartition, ...]) -> None:
-        found = (self._replicas.get(TopicPartition(p.topic, p.partition)) for p in partitions)
-        await _change_of([replica for replica in found if replica is not None])
+    def _at(self, partition: FetchPartition) -> Replica | None:
+        return self._replicas.get(TopicPartition(partition.topic, partition.partition))
+
+    def _has_news(self, request: FetchRequest) -> bool:
+        for partition in request.partitions:
+            replica = self._at(partition)
+            if replica is None or replica.has_news(request.replica_id, partition):
+                return True
+        return False
+
+    async def _news(self, request: FetchRequest) -> None:
+        """Wait until there is something to read; now there is nothing."""
+        while True:
+            replicas = [replica for replica in map(self._at, request.partitions) if replica is not None]
+            await _change([replica.watchers(request.replica_id) for replica in replicas])
+            if self._has_news(request):
+                return
 
 
-async def _change_of(replicas: list[Replica]) -> None:
+async def _change(watchers: list[Watchers]) -> None:
     event = trio.Event()
-    for replica in replicas:
-        replica.watch(event)
+    for some in watchers:
+        some.add(event)
     try:
         await event.wait()
     finally:
-        for replica in replicas:
-            replica.unwatch(event)
-
-
-def _has_news(result: FetchResult) -> bool:
-    return result.error is not ErrorCode.NONE or bool(result.records) or result.diverging_epoch != NO_EPOCH
+        for some in watchers:
+            some.remove(event)
 
 
 def _size(record: Record) -> int:

@@ -20,6 +20,27 @@ CONSUMER: Final = -1
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
+class Watchers:
+    """Those who wait for a change of one kind."""
+
+    def __init__(self) -> None:
+        self._events: dict[trio.Event, None] = {}
+
+    def add(self, event: trio.Event) -> None:
+        """Set `event` at the next change."""
+        self._events[event] = None
+
+    def remove(self, event: trio.Event) -> None:
+        """Forget an event that is no longer waited for."""
+        self._events.pop(event, None)
+
+    def wake(self) -> None:
+        """Set all events: there was a change."""
+        events, self._events = self._events, {}
+        for event in events:
+            event.set()
+
+
 class Replica:
     """A log and what is known about it. It follows unless `leadership` is set.
 
@@ -34,23 +55,11 @@ class Replica:
         self.state = state
         self.high_watermark = 0
         self.leadership: Leadership | None = None
-        self._waiting: dict[trio.Event, None] = {}
+        self.end_watchers = Watchers()
+        """Who waits for a change of the log end, or of this replica's part."""
 
-    # --- waiting ------------------------------------------------------------------------------------------------
-
-    def watch(self, event: trio.Event) -> None:
-        """Set `event` at the next change of log end, high watermark or part."""
-        self._waiting[event] = None
-
-    def unwatch(self, event: trio.Event) -> None:
-        """Forget an event that is no longer waited for."""
-        self._waiting.pop(event, None)
-
-    def changed(self) -> None:
-        """Wake who waits for a change."""
-        waiting, self._waiting = self._waiting, {}
-        for event in waiting:
-            event.set()
+        self.commit_watchers = Watchers()
+        """Who waits for a change of the high watermark, or of this replica's part."""
 
     # --- parts --------------------------------------------------------------------------------------------------
 
@@ -61,19 +70,23 @@ class Replica:
         else:
             self.leadership.renew(state, self.log.end_offset, now)
         self.state = state
-        self.changed()
+        self._wake_all()
 
     def follow(self, state: PartitionState) -> None:
         """Follow `state.leader`, or nobody."""
         self.leadership = None
         self.state = state
-        self.changed()
+        self._wake_all()
 
     def close(self) -> None:
         """Neither lead nor follow any more."""
         self.leadership = None
         self.log.close()
-        self.changed()
+        self._wake_all()
+
+    def _wake_all(self) -> None:
+        self.end_watchers.wake()
+        self.commit_watchers.wake()
 
     # --- as leader ----------------------------------------------------------------------------------------------
 
@@ -87,7 +100,7 @@ class Replica:
         """Append what a producer sent, and return the offset of the first. Raises ApiError or OSError."""
         epoch = self.leading().state.leader_epoch
         base_offset = self.log.append([Record(epoch, value) for value in values])
-        self.changed()
+        self.end_watchers.wake()
         return base_offset
 
     def advance(self, now: float) -> None:
@@ -97,7 +110,7 @@ class Replica:
         raised = self.leadership.high_watermark(self.high_watermark, self.log.end_offset, now)
         if raised > self.high_watermark:
             self.high_watermark = raised
-            self.changed()
+            self.commit_watchers.wake()
 
     def note_fetch(self, follower: int, partition: FetchPartition, now: float) -> bool:
         """Take note of how far a follower's log agrees with ours; nothing if it does not. Raises ApiError.
@@ -110,6 +123,21 @@ class Replica:
             return False
         is_news = leadership.record_fetch(follower, partition.fetch_offset, log_end, now)
         return is_news or self.high_watermark < log_end
+
+    def watchers(self, reader: int) -> Watchers:
+        """Return who waits for what this reader waits for when there is nothing to read."""
+        return self.commit_watchers if reader == CONSUMER else self.end_watchers
+
+    def has_news(self, reader: int, partition: FetchPartition) -> bool:
+        """Tell whether `read` would return records, where the logs part, or an error."""
+        try:
+            self._admit(reader, partition)
+        except ApiError:
+            return True
+        log_end = self.log.end_offset
+        end = self.high_watermark if reader == CONSUMER else log_end
+        is_beyond = partition.fetch_offset > log_end
+        return is_beyond or partition.fetch_offset < end or self._divergence(partition) is not None
 
     def read(self, reader: int, partition: FetchPartition, max_bytes: int) -> FetchResult:
         """Return what a fetch of this partition gets now: a follower up to the log end, a consumer less.
@@ -124,15 +152,17 @@ class Replica:
         if not 0 <= partition.fetch_offset <= self.log.end_offset:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{self.tp} has offsets up to {self.log.end_offset}")
         end = self.high_watermark if reader == CONSUMER else self.log.end_offset
-        records = self.log.read(partition.fetch_offset, max_bytes, end) if max_bytes > 0 else ()
+        is_read = max_bytes > 0 and partition.fetch_offset < end
+        records = self.log.read(partition.fetch_offset, max_bytes, end) if is_read else ()
         return FetchResult(*self.tp, ErrorCode.NONE, self.high_watermark, records)
 
     def _admit(self, reader: int, partition: FetchPartition) -> Leadership:
-        topic_id = self.state.topic_id
-        if partition.topic_id not in ("", topic_id):
-            raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID, f"{self.tp} is of {topic_id}, not of {partition.topic_id}")
+        state = self.state
+        if partition.topic_id not in ("", state.topic_id):
+            message = f"{self.tp} is of {state.topic_id}, not of {partition.topic_id}"
+            raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID, message)
         leadership = self.leading()
-        asked, ours = partition.current_leader_epoch, self.state.leader_epoch
+        asked, ours = partition.current_leader_epoch, state.leader_epoch
         if asked != NO_EPOCH and asked < ours:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, f"the leader epoch is {ours}, no longer {asked}")
         if asked > ours:
@@ -143,10 +173,11 @@ class Replica:
 
     def _divergence(self, partition: FetchPartition) -> tuple[int, int] | None:
         """Return where the reader's log parts from ours, as an epoch and its end (KIP-595); None if it does not."""
-        if partition.last_fetched_epoch == NO_EPOCH:
+        theirs, log = partition.last_fetched_epoch, self.log
+        if theirs == NO_EPOCH or (theirs == log.latest_epoch and partition.fetch_offset <= log.end_offset):
             return None
-        epoch, end = self.log.end_offset_for_epoch(partition.last_fetched_epoch)
-        if epoch == partition.last_fetched_epoch and end >= partition.fetch_offset:
+        epoch, end = log.end_offset_for_epoch(theirs)
+        if epoch == theirs and end >= partition.fetch_offset:
             return None
         return epoch, end
 
@@ -155,7 +186,8 @@ class Replica:
     def next_fetch(self, max_bytes: int) -> FetchPartition:
         """Return what a follower asks its leader for."""
         log, state = self.log, self.state
-        return FetchPartition(*self.tp, log.end_offset, max_bytes, state.leader_epoch, log.latest_epoch, state.topic_id)
+        epochs = state.leader_epoch, log.latest_epoch
+        return FetchPartition(*self.tp, log.end_offset, max_bytes, *epochs, state.topic_id, self.high_watermark)
 
     def take(self, asked: FetchPartition, result: FetchResult) -> None:
         """Take the leader's answer, unless it is to a question of the past. Raises OSError."""

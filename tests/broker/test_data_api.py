@@ -143,6 +143,39 @@ async def test_an_answer_has_a_limit_that_one_record_may_exceed(tmp_path: Path) 
         assert [len(result.records) for result in response.partitions] == [1, 1, 0]
 
 
+async def test_a_follower_is_answered_nothing_that_it_says_to_know(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path, 1) as cluster:
+        await cluster.lead_and_follow(state_of((1, 2), isr=(1,), partition=0), is_new=True)
+        await cluster.lead_and_follow(state_of((1, 2), isr=(1,), partition=1), is_new=True)
+        await cluster.produce(b"a")
+        end = FetchPartition("t", 0, 1, 100)
+        known, stale = evolve(end, high_watermark=1), evolve(end, high_watermark=0)
+        other = FetchPartition("t", 1, 0, 100, high_watermark=0)
+        for asked, answered in ([known, other], []), ([end, other], [(0, 1)]), ([other, stale], [(0, 1)]):
+            response = await cluster.call(1, FetchRequest(2, 0, tuple(asked)))
+            assert [(result.partition, result.high_watermark) for result in response.partitions] == answered
+        behind = evolve(known, fetch_offset=0)
+        assert len((await cluster.fetch_as(2, behind)).records) == 1
+
+
+@pytest.mark.parametrize("reader", [-1, 2])
+async def test_who_waits_for_records_hears_of_it_when_another_leads(tmp_path: Path, reader: int) -> None:
+    async with running_cluster(tmp_path, 1) as cluster:
+        state = state_of((1, 2))
+        await cluster.lead_and_follow(state, is_new=True)
+
+        async def depose() -> None:
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            await cluster.order(1, evolve(state, leader=2, leader_epoch=1, partition_epoch=1))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(depose)
+            with trio.fail_after(20):
+                asked = FetchPartition("t", 0, 0, 100, 0)
+                [result] = (await cluster.call(1, FetchRequest(reader, 60_000, (asked,)))).partitions
+        assert result.error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 async def test_an_answer_to_a_follower_is_fenced_by_its_leader_epoch(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1) as cluster:
         await cluster.lead_and_follow(state_of((1, 2), leader_epoch=5), is_new=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -147,6 +148,21 @@ def test_a_consumer_sees_what_is_committed_and_a_stranger_nothing(tmp_path: Path
             leader.read(7, asked, 1000)
         with pytest.raises(ApiError, match="OFFSET_OUT_OF_RANGE"):
             leader.read(CONSUMER, evolve(asked, fetch_offset=4), 1000)
+
+
+def test_there_is_news_exactly_when_reading_does_not_come_back_empty(tmp_path: Path) -> None:
+    with replica(tmp_path, "leader", "0022", leads=True) as leader:
+        leader.note_fetch(2, FetchPartition("t", 0, 2, 100), 0.0)
+        leader.advance(0.0)
+        assert leader.high_watermark == 2
+        for reader, offset, last_epoch, epoch in product((CONSUMER, 2, 7), range(-1, 7), range(-1, 4), (-1, 8, 9)):
+            asked = FetchPartition("t", 0, offset, 100, epoch, last_epoch)
+            try:
+                result = leader.read(reader, asked, 100)
+                is_empty = not result.records and result.diverging_epoch == -1
+            except ApiError:
+                is_empty = False
+            assert leader.has_news(reader, asked) is not is_empty, (reader, asked)
 
 
 def test_an_answer_to_a_question_of_the_past_is_not_taken(tmp_path: Path) -> None:

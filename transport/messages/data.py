@@ -45,7 +45,8 @@ class FetchPartition:
 
     `current_leader_epoch` -1 skips the epoch check. A follower also gives the epoch of its last record, so that
     the leader can tell where their logs part (KIP-595). `topic_id`, since version 1, keeps the reader of a deleted
-    topic from a new one of its name, whose leader epochs begin at 0 again (KIP-516); empty skips that check.
+    topic from a new one of its name, whose leader epochs begin at 0 again (KIP-516); empty skips that check. A
+    follower that gives the `high_watermark` that it knows (KIP-1166) gets no result when it has all there is.
     """
 
     topic: str
@@ -55,6 +56,7 @@ class FetchPartition:
     current_leader_epoch: int = -1
     last_fetched_epoch: int = -1
     topic_id: str = ""
+    high_watermark: int = -1
 
 
 @frozen
@@ -76,7 +78,7 @@ class FetchResult:
 
 @frozen
 class FetchResponse:
-    """A result for each partition."""
+    """A result for each partition, in order; without those of which a follower knows all, see `FetchPartition`."""
 
     partitions: tuple[FetchResult, ...]
 
