@@ -12,6 +12,7 @@ import structlog
 import trio
 from attrs import frozen
 
+from controller.simulation.alarms import alarms_of_this_run
 from controller.simulation.pipe import Link, Machine, Observer, Path, Pipe
 from controller.simulation.stream import SimulatedStream
 from transport.network import Network, StreamHandler
@@ -33,12 +34,14 @@ class _Listener:
 class SimulatedNetwork:
     """The network of a simulation, and all that can go wrong with it. Times are seconds of `trio.current_time()`.
 
-    `rng` is for jitter. `observer` is called when a chunk is delivered, which is when its receiver takes it; it must
-    not raise. Hosts need not be announced. Faults hold until they are taken back, also for connections opened later.
+    Make it inside the trio run that it is for. `rng` is for jitter. `observer` is called when a chunk is delivered,
+    which is when its receiver takes it; it must not raise. Hosts need not be announced. Faults hold until they are
+    taken back, also for connections that are opened later.
     """
 
     def __init__(self, rng: random.Random, observer: Observer) -> None:
         self._rng = rng
+        self._alarms = alarms_of_this_run()
         self._observer = observer
         self._default_link = Link()
         self._links: dict[tuple[str, str], Link] = {}
@@ -208,7 +211,8 @@ class SimulatedNetwork:
         ends = source, destination
         if ends not in self._paths:
             link = self._links.get(ends, self._default_link)
-            self._paths[ends] = Path(self._machine(source), self._machine(destination), link, self._rng)
+            machines = self._machine(source), self._machine(destination)
+            self._paths[ends] = Path(*machines, link, self._rng, self._alarms)
         return self._paths[ends]
 
     def _tell_of(self, machine: Machine) -> None:

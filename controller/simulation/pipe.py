@@ -7,10 +7,12 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
 from math import inf
-from typing import Final
+from typing import Final, NoReturn
 
 import trio
 from attrs import define, field, frozen
+
+from controller.simulation.alarms import Alarms
 
 MAX_CHUNKS: Final = 256
 """How much may be under way in one direction of a connection before its sender has to wait."""
@@ -51,6 +53,7 @@ class Path:
     destination: Machine
     link: Link
     rng: random.Random
+    alarms: Alarms
     is_blocked: bool = False
     pipes: dict[Pipe, None] = field(factory=dict)
     """Those that have a receiver, in the order in which they were opened."""
@@ -74,6 +77,29 @@ class Path:
         """Tell all pipes, in order."""
         for pipe in list(self.pipes):
             news(pipe)
+
+
+@define(eq=False)
+class _Waiter:
+    """The one task that waits at an end of a pipe, if any does."""
+
+    task: trio.lowlevel.Task | None = None
+
+    async def wait(self) -> None:
+        """Wait until woken."""
+        self.task = trio.lowlevel.current_task()
+        await trio.lowlevel.wait_task_rescheduled(self._abandon)
+
+    def wake(self) -> None:
+        """Let the task go on."""
+        if self.task is not None:
+            trio.lowlevel.reschedule(self.task)
+            self.task = None
+
+    def _abandon(self, raise_cancel: Callable[[], NoReturn]) -> trio.lowlevel.Abort:
+        del raise_cancel
+        self.task = None
+        return trio.lowlevel.Abort.SUCCEEDED
 
 
 class Ending(Enum):
@@ -101,8 +127,9 @@ class Pipe:
         self._ending: Ending | None = None
         self._ends_at = inf
         self._is_read = True
-        self._reader: trio.CancelScope | None = None
-        self._writer: trio.CancelScope | None = None
+        self._receiver = _Waiter()
+        self._sender = _Waiter()
+        self._alarm_at = inf
         path.pipes[self] = None
 
     # What the sender calls.
@@ -129,16 +156,11 @@ class Pipe:
 
     async def wait_for_room(self) -> None:
         """Wait until `is_full` may have changed."""
-        try:
-            with trio.CancelScope() as self._writer:
-                await trio.sleep_forever()
-        finally:
-            self._writer = None
+        await self._sender.wait()
 
     def wake_sender(self) -> None:
         """End the wait for room."""
-        if self._writer is not None:
-            self._writer.cancel()
+        self._sender.wake()
 
     # What the receiver calls.
 
@@ -160,7 +182,7 @@ class Pipe:
             if not self._arriving:
                 return self._take_end()
             _, chunk = self._arriving.popleft()
-            self.wake_sender()
+            self._sender.wake()
             self._observer(self._path.source.name, self._path.destination.name, self.connection_id, chunk)
             if max_bytes is None or len(chunk) <= max_bytes:
                 return chunk
@@ -169,19 +191,15 @@ class Pipe:
 
     async def wait_until_due(self) -> None:
         """Wait until `is_due` may have changed."""
-        try:
-            with trio.CancelScope(deadline=self._next_arrival()) as self._reader:
-                await trio.sleep_forever()
-        finally:
-            self._reader = None
+        self._set_alarm(self._next_arrival())
+        await self._receiver.wait()
 
     def stop_receiving(self) -> None:
         """Lose what is under way and all that will be: the receiver is gone. Ends its wait."""
         self._is_read = False
         self._path.pipes.pop(self, None)
         self._lose_all()
-        if self._reader is not None:
-            self._reader.cancel()
+        self._receiver.wake()
 
     # What befalls the path.
 
@@ -206,8 +224,13 @@ class Pipe:
 
     def notice(self) -> None:
         """Let a receiver that waits know when there is something to take."""
-        if self._reader is not None:
-            self._reader.deadline = self._next_arrival()
+        if self._receiver.task is None:
+            return
+        due = self._next_arrival()
+        if due <= trio.current_time():
+            self._receiver.wake()
+        else:
+            self._set_alarm(due)
 
     def break_now(self) -> None:
         """Lose what is under way, and break at once, even where the path holds."""
@@ -221,6 +244,15 @@ class Pipe:
         if self._ends_at == inf:
             self._ending = None
         self.end(Ending.BROKEN)
+
+    def _set_alarm(self, due: float) -> None:
+        if due < self._alarm_at:
+            self._alarm_at = due
+            self._path.alarms.set(due, self._ring)
+
+    def _ring(self) -> None:
+        self._alarm_at = inf
+        self.notice()
 
     def _depart(self, chunk: bytes) -> None:
         self._arriving.append((self._arrival(len(chunk)), chunk))
@@ -253,4 +285,4 @@ class Pipe:
         self._arriving.clear()
         self._held.clear()
         self._opened = b""
-        self.wake_sender()
+        self._sender.wake()

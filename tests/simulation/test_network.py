@@ -1,6 +1,6 @@
 """The network of simulations: what it delivers when, and what each fault does to it."""
 
-# ruff: noqa: ARG001  autojump_clock is for trio, which takes the clock that a test asks for
+# ruff: noqa: ARG001  clock is for trio, which takes the one that a test asks for
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import pytest
 import trio
 from attrs import define, field
 from structlog.testing import capture_logs
+from trio.abc import Clock
 from trio.testing import MockClock
 
+from controller.simulation.alarms import VirtualClock
 from controller.simulation.network import Link, SimulatedNetwork
 from controller.simulation.pipe import MAX_CHUNKS
 from controller.simulation.scheduling import run
@@ -22,7 +24,15 @@ from transport.messages import ProduceRequest, ProduceResponse
 from transport.wire import Connection, ConnectionBroken, open_connection, serve
 
 PORT = 9092
+SOON = 1e-9
+"""On virtual time no such time passes before everything is blocked."""
+
 DELIVERIES = list[tuple[float, str, str, int, bytes]]
+
+
+def _now() -> float:
+    """Return the time in seconds, without what passes while waiting for `SOON`."""
+    return round(trio.current_time(), 6)
 
 
 @define
@@ -45,7 +55,7 @@ class World:
     async def pair(self) -> tuple[trio.abc.Stream, trio.abc.Stream]:
         """Return a new connection's end at `a` and its end at `b`."""
         stream = await self.network.at("a").connect("b", PORT)
-        await trio.testing.wait_all_tasks_blocked()  # until the handler runs
+        await trio.sleep(SOON)  # until the handler runs
         return stream, self.accepted[-1]
 
     async def _serve(self, host: str, *, task_status: trio.TaskStatus[int]) -> None:
@@ -57,7 +67,13 @@ class World:
         await trio.sleep_forever()
 
     def _observe(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
-        self.deliveries.append((trio.current_time(), source, destination, connection_id, chunk))
+        self.deliveries.append((_now(), source, destination, connection_id, chunk))
+
+
+@pytest.fixture(params=["VirtualClock", "MockClock"])
+def clock(request: pytest.FixtureRequest) -> Clock:
+    """Give the clock of simulations, and the one of people's own tests."""
+    return VirtualClock(lambda: False) if request.param == "VirtualClock" else MockClock(autojump_threshold=0)
 
 
 @pytest.fixture
@@ -72,7 +88,7 @@ async def _received(stream: trio.abc.Stream, chunks: int) -> list[tuple[float, b
     received = []
     for _ in range(chunks):
         data = bytes(await stream.receive_some())
-        received.append((round(trio.current_time(), 6), data))
+        received.append((_now(), data))
     return received
 
 
@@ -85,11 +101,11 @@ async def _hangs(what: Callable[[], Awaitable[object]], seconds: float = 1000.0)
 # What is delivered when.
 
 
-async def test_a_connect_takes_a_round_trip_and_a_chunk_takes_one_way(world: World, autojump_clock: MockClock) -> None:
+async def test_a_connect_takes_a_round_trip_and_a_chunk_takes_one_way(world: World, clock: Clock) -> None:
     world.network.set_link("a", "b", Link(latency=2.0))
     world.network.set_link("b", "a", Link(latency=3.0))
     a, b = await world.pair()
-    assert trio.current_time() == 5
+    assert _now() == 5
     await a.send_all(b"request")
     assert await _received(b, 1) == [(7, b"request")]
     await b.send_all(b"answer")
@@ -97,13 +113,11 @@ async def test_a_connect_takes_a_round_trip_and_a_chunk_takes_one_way(world: Wor
     assert world.deliveries == [(7, "a", "b", 1, b"request"), (10, "b", "a", 1, b"answer")]
 
 
-async def test_the_default_link_holds_wherever_none_is_set_also_for_what_is_open(
-    world: World, autojump_clock: MockClock
-) -> None:
+async def test_the_default_link_holds_wherever_none_is_set_also_for_what_is_open(world: World, clock: Clock) -> None:
     world.network.set_link("b", "a", Link(latency=0.0))
     world.network.default_link = Link(latency=4.0)
     a, b = await world.pair()
-    assert trio.current_time() == 4
+    assert _now() == 4
     world.network.default_link = Link(latency=1.0)
     await a.send_all(b"x")
     assert await _received(b, 1) == [(5, b"x")]
@@ -112,7 +126,7 @@ async def test_the_default_link_holds_wherever_none_is_set_also_for_what_is_open
 
 
 async def test_chunks_keep_their_order_whatever_the_jitter_and_however_the_link_changes(
-    world: World, autojump_clock: MockClock
+    world: World, clock: Clock
 ) -> None:
     a, b = await world.pair()
     world.network.set_link("a", "b", Link(latency=1.0, jitter=5.0))
@@ -126,9 +140,9 @@ async def test_chunks_keep_their_order_whatever_the_jitter_and_however_the_link_
     assert len({time for time, _ in received}) > 1
 
 
-async def test_connections_share_the_bandwidth_of_their_link(world: World, autojump_clock: MockClock) -> None:
+async def test_connections_share_the_bandwidth_of_their_link(world: World, clock: Clock) -> None:
     (a1, b1), (a2, b2) = await world.pair(), await world.pair()
-    start = trio.current_time()
+    start = _now()
     world.network.set_link("a", "b", Link(latency=1.0, bytes_per_second=10.0))
     await a1.send_all(b"x" * 20)
     await a2.send_all(b"y" * 30)
@@ -140,7 +154,7 @@ async def test_connections_share_the_bandwidth_of_their_link(world: World, autoj
     assert (await _received(a1, 1))[0][0] - start == pytest.approx(6.101)
 
 
-async def test_a_chunk_may_be_taken_in_parts_and_is_observed_once(world: World, autojump_clock: MockClock) -> None:
+async def test_a_chunk_may_be_taken_in_parts_and_is_observed_once(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     for chunk in (b"abcdefg", b"h"):
         await a.send_all(chunk)
@@ -148,7 +162,7 @@ async def test_a_chunk_may_be_taken_in_parts_and_is_observed_once(world: World, 
     assert [entry[-1] for entry in world.deliveries] == [b"abcdefg", b"h"]
 
 
-async def test_what_is_sent_is_what_it_was_when_it_was_sent(world: World, autojump_clock: MockClock) -> None:
+async def test_what_is_sent_is_what_it_was_when_it_was_sent(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     data = bytearray(b"first")
     await a.send_all(data)
@@ -157,7 +171,7 @@ async def test_what_is_sent_is_what_it_was_when_it_was_sent(world: World, autoju
     assert [await b.receive_some(), await b.receive_some()] == [b"first", b"hole"]
 
 
-async def test_a_sender_waits_while_too_much_is_under_way(world: World, autojump_clock: MockClock) -> None:
+async def test_a_sender_waits_while_too_much_is_under_way(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     for _ in range(MAX_CHUNKS):
         await a.send_all(b"x")
@@ -165,14 +179,12 @@ async def test_a_sender_waits_while_too_much_is_under_way(world: World, autojump
     assert await _hangs(a.wait_send_all_might_not_block)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(a.send_all, b"last")
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(SOON)
         await b.receive_some()
     assert [chunk for _, chunk in await _received(b, MAX_CHUNKS)] == [b"x"] * (MAX_CHUNKS - 1) + [b"last"]
 
 
-async def test_a_receiver_that_is_cancelled_at_any_moment_loses_nothing(
-    world: World, autojump_clock: MockClock
-) -> None:
+async def test_a_receiver_that_is_cancelled_at_any_moment_loses_nothing(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     world.network.set_link("a", "b", Link(latency=1.0))
     received = []
@@ -186,7 +198,7 @@ async def test_a_receiver_that_is_cancelled_at_any_moment_loses_nothing(
     assert received == [bytes([n]) for n in range(0, 60, 3)]
 
 
-async def test_a_sender_that_is_cancelled_has_sent_nothing(world: World, autojump_clock: MockClock) -> None:
+async def test_a_sender_that_is_cancelled_has_sent_nothing(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -197,7 +209,7 @@ async def test_a_sender_that_is_cancelled_has_sent_nothing(world: World, autojum
 # Ends.
 
 
-async def test_a_closed_end_is_read_behind_what_was_sent(world: World, autojump_clock: MockClock) -> None:
+async def test_a_closed_end_is_read_behind_what_was_sent(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     await a.send_all(b"bye")
     await a.aclose()
@@ -211,7 +223,7 @@ async def test_a_closed_end_is_read_behind_what_was_sent(world: World, autojump_
             await use()
 
 
-async def test_closing_wakes_those_who_wait_at_the_same_end(world: World, autojump_clock: MockClock) -> None:
+async def test_closing_wakes_those_who_wait_at_the_same_end(world: World, clock: Clock) -> None:
     a, _ = await world.pair()
     for _ in range(MAX_CHUNKS):
         await a.send_all(b"x")
@@ -223,41 +235,39 @@ async def test_closing_wakes_those_who_wait_at_the_same_end(world: World, autoju
     async with trio.open_nursery() as nursery:
         nursery.start_soon(expect_closed, a.receive_some)
         nursery.start_soon(expect_closed, partial(a.send_all, b"y"))
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(SOON)
         nursery.start_soon(a.aclose)
         nursery.start_soon(a.aclose)
 
 
-async def test_a_sender_that_waits_for_room_is_let_go_when_the_peer_closes(
-    world: World, autojump_clock: MockClock
-) -> None:
+async def test_a_sender_that_waits_for_room_is_let_go_when_the_peer_closes(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     for _ in range(MAX_CHUNKS):
         await a.send_all(b"x")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(a.send_all, b"y")
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(SOON)
         await b.aclose()
     assert await a.receive_some() == b""
     with pytest.raises(trio.BrokenResourceError):
         await a.send_all(b"z")
 
 
-async def test_one_task_at_a_time_may_send_and_one_receive(world: World, autojump_clock: MockClock) -> None:
+async def test_one_task_at_a_time_may_send_and_one_receive(world: World, clock: Clock) -> None:
     a, _ = await world.pair()
     for _ in range(MAX_CHUNKS):
         await a.send_all(b"x")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(a.receive_some)
         nursery.start_soon(a.send_all, b"y")
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(SOON)
         for use in (a.receive_some, partial(a.send_all, b"z"), a.wait_send_all_might_not_block):
             with pytest.raises(trio.BusyResourceError):
                 await use()
         nursery.cancel_scope.cancel()
 
 
-async def test_a_receiver_that_asks_for_no_bytes_is_mistaken(world: World, autojump_clock: MockClock) -> None:
+async def test_a_receiver_that_asks_for_no_bytes_is_mistaken(world: World, clock: Clock) -> None:
     a, _ = await world.pair()
     with pytest.raises(ValueError, match="max_bytes"):
         await a.receive_some(0)
@@ -266,15 +276,15 @@ async def test_a_receiver_that_asks_for_no_bytes_is_mistaken(world: World, autoj
 # Connecting and listening.
 
 
-async def test_connecting_to_nobody_is_refused_after_a_round_trip(world: World, autojump_clock: MockClock) -> None:
+async def test_connecting_to_nobody_is_refused_after_a_round_trip(world: World, clock: Clock) -> None:
     for host, port in (("b", 4711), ("c", PORT)):
-        start = trio.current_time()
+        start = _now()
         with pytest.raises(ConnectionRefusedError, match=f"nobody listens at {host}:{port}"):
             await world.network.at("a").connect(host, port)
-        assert trio.current_time() - start == pytest.approx(0.002)
+        assert _now() - start == pytest.approx(0.002)
 
 
-async def test_a_listener_that_ends_leaves_nothing_behind(world: World, autojump_clock: MockClock) -> None:
+async def test_a_listener_that_ends_leaves_nothing_behind(world: World, clock: Clock) -> None:
     a, _ = await world.pair()
     world.listening.cancel()
     assert await a.receive_some() == b""  # its handler was cancelled
@@ -284,17 +294,13 @@ async def test_a_listener_that_ends_leaves_nothing_behind(world: World, autojump
     await world.pair()
 
 
-async def test_a_caller_that_gives_up_connecting_leaves_a_closed_stream(
-    world: World, autojump_clock: MockClock
-) -> None:
+async def test_a_caller_that_gives_up_connecting_leaves_a_closed_stream(world: World, clock: Clock) -> None:
     with trio.move_on_after(0.0015):  # the server has accepted, and the answer is under way
         await world.pair()
     assert await world.accepted[-1].receive_some() == b""
 
 
-async def test_free_ports_are_dealt_in_order_and_not_again(
-    world: World, autojump_clock: MockClock, nursery: trio.Nursery
-) -> None:
+async def test_free_ports_are_dealt_in_order_and_not_again(world: World, clock: Clock, nursery: trio.Nursery) -> None:
     async def bound(port: int) -> int:
         async with trio.open_nursery() as serving:
             reported: int = await serving.start(world.network.at("c").serve, trio.aclose_forcefully, "c", port)
@@ -305,7 +311,7 @@ async def test_free_ports_are_dealt_in_order_and_not_again(
     assert [await bound(port) for port in (0, 0, 1024, 0)] == [1024, 1026, 1024, 1027]
 
 
-async def test_an_address_in_use_or_of_another_host_is_an_os_error(world: World, autojump_clock: MockClock) -> None:
+async def test_an_address_in_use_or_of_another_host_is_an_os_error(world: World, clock: Clock) -> None:
     with pytest.raises(OSError, match="already in use"):
         await world.listen()
     with pytest.raises(OSError, match="cannot listen on b: this is a"):
@@ -313,7 +319,7 @@ async def test_an_address_in_use_or_of_another_host_is_an_os_error(world: World,
 
 
 async def test_a_fault_of_a_connection_handler_is_logged_and_ends_that_connection_only(
-    world: World, autojump_clock: MockClock
+    world: World, clock: Clock
 ) -> None:
     async def echo_once(stream: trio.abc.Stream) -> None:
         data = await stream.receive_some()
@@ -331,7 +337,7 @@ async def test_a_fault_of_a_connection_handler_is_logged_and_ends_that_connectio
     assert [log["event"] for log in logs] == ["connection handler failed"]
 
 
-async def test_a_host_can_talk_to_itself(world: World, autojump_clock: MockClock) -> None:
+async def test_a_host_can_talk_to_itself(world: World, clock: Clock) -> None:
     stream = await world.network.at("b").connect("b", PORT)
     await stream.send_all(b"ping")
     assert await world.accepted[-1].receive_some() == b"ping"
@@ -342,9 +348,7 @@ async def test_a_host_can_talk_to_itself(world: World, autojump_clock: MockClock
 # Partitions.
 
 
-async def test_a_block_holds_one_direction_and_delivers_in_order_when_it_ends(
-    world: World, autojump_clock: MockClock
-) -> None:
+async def test_a_block_holds_one_direction_and_delivers_in_order_when_it_ends(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     world.network.set_link("a", "b", Link(latency=1.0))
     await a.send_all(b"1")
@@ -356,19 +360,17 @@ async def test_a_block_holds_one_direction_and_delivers_in_order_when_it_ends(
     assert await a.receive_some() == b"free"
     assert await b.receive_some() == b"1"  # it had arrived before the block
     assert await _hangs(b.receive_some)
-    start = trio.current_time()
+    start = _now()
     world.network.unblock("a", "b")
-    assert await _received(b, 2) == [(round(start + 1, 6), b"2"), (round(start + 1, 6), b"3")]
+    assert await _received(b, 2) == [(start + 1, b"2"), (start + 1, b"3")]
 
 
-async def test_a_receiver_that_waits_is_held_by_a_block_and_woken_after_it(
-    world: World, autojump_clock: MockClock
-) -> None:
+async def test_a_receiver_that_waits_is_held_by_a_block_and_woken_after_it(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(b.receive_some)
         await a.send_all(b"x")
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(SOON)
         world.network.block("a", "b")
         await trio.sleep(100)
         assert world.deliveries == []
@@ -378,7 +380,7 @@ async def test_a_receiver_that_waits_is_held_by_a_block_and_woken_after_it(
 
 @pytest.mark.parametrize(("source", "destination"), [("a", "b"), ("b", "a")])
 async def test_connecting_hangs_while_either_direction_is_blocked(
-    world: World, autojump_clock: MockClock, source: str, destination: str
+    world: World, clock: Clock, source: str, destination: str
 ) -> None:
     world.network.block(source, destination)
     assert await _hangs(world.pair)
@@ -389,7 +391,7 @@ async def test_connecting_hangs_while_either_direction_is_blocked(
     await world.pair()
 
 
-async def test_what_a_blocked_sender_sends_is_bounded(world: World, autojump_clock: MockClock) -> None:
+async def test_what_a_blocked_sender_sends_is_bounded(world: World, clock: Clock) -> None:
     a, _ = await world.pair()
     world.network.block("a", "b")
     for _ in range(MAX_CHUNKS):
@@ -397,7 +399,7 @@ async def test_what_a_blocked_sender_sends_is_bounded(world: World, autojump_clo
     assert await _hangs(partial(a.send_all, b"x"))
 
 
-async def test_a_close_behind_a_block_is_seen_when_it_ends(world: World, autojump_clock: MockClock) -> None:
+async def test_a_close_behind_a_block_is_seen_when_it_ends(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     world.network.block("a", "b")
     await a.send_all(b"bye")
@@ -411,7 +413,7 @@ async def test_a_close_behind_a_block_is_seen_when_it_ends(world: World, autojum
 # Broken connections.
 
 
-async def test_broken_connections_lose_what_was_under_way_at_both_ends(world: World, autojump_clock: MockClock) -> None:
+async def test_broken_connections_lose_what_was_under_way_at_both_ends(world: World, clock: Clock) -> None:
     pairs = [await world.pair(), await world.pair()]
     other = await world.network.at("c").connect("b", PORT)
     for a, b in pairs:
@@ -431,7 +433,7 @@ async def test_broken_connections_lose_what_was_under_way_at_both_ends(world: Wo
     await world.pair()
 
 
-async def test_a_break_is_seen_by_those_who_wait_even_where_blocked(world: World, autojump_clock: MockClock) -> None:
+async def test_a_break_is_seen_by_those_who_wait_even_where_blocked(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     world.network.block("a", "b")
     for _ in range(MAX_CHUNKS):
@@ -445,11 +447,11 @@ async def test_a_break_is_seen_by_those_who_wait_even_where_blocked(world: World
         nursery.start_soon(expect_break, a.receive_some)
         nursery.start_soon(expect_break, b.receive_some)
         nursery.start_soon(expect_break, partial(a.send_all, b"y"))
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(SOON)
         world.network.break_connections("a", "b")
 
 
-async def test_a_connect_under_way_breaks_too(world: World, autojump_clock: MockClock) -> None:
+async def test_a_connect_under_way_breaks_too(world: World, clock: Clock) -> None:
     async def break_it(after: float) -> None:
         await trio.sleep(after)
         assert world.network.break_connections("a", "b") == 1
@@ -464,9 +466,7 @@ async def test_a_connect_under_way_breaks_too(world: World, autojump_clock: Mock
 # Processes that die.
 
 
-async def test_nothing_leaves_a_host_that_was_cut_and_its_peers_see_the_break(
-    world: World, autojump_clock: MockClock
-) -> None:
+async def test_nothing_leaves_a_host_that_was_cut_and_its_peers_see_the_break(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     late = world.network.at("b")
     await b.send_all(b"left in time")
@@ -489,7 +489,7 @@ async def test_nothing_leaves_a_host_that_was_cut_and_its_peers_see_the_break(
     assert [entry[-1] for entry in world.deliveries] == [b"left in time"]
 
 
-async def test_those_who_wait_at_a_host_see_at_once_that_it_was_cut(world: World, autojump_clock: MockClock) -> None:
+async def test_those_who_wait_at_a_host_see_at_once_that_it_was_cut(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     for _ in range(MAX_CHUNKS):
         await b.send_all(b"x")
@@ -501,17 +501,17 @@ async def test_those_who_wait_at_a_host_see_at_once_that_it_was_cut(world: World
     async with trio.open_nursery() as nursery:
         nursery.start_soon(expect_break, b.receive_some)
         nursery.start_soon(expect_break, partial(b.send_all, b"y"))
-        await trio.testing.wait_all_tasks_blocked()
-        start = trio.current_time()
+        await trio.sleep(SOON)
+        start = _now()
         world.network.cut("b")
         world.network.cut("b")
-    assert trio.current_time() == start
+    assert _now() == start
     assert [chunk for _, chunk in await _received(a, MAX_CHUNKS)] == [b"x"] * MAX_CHUNKS
     await expect_break(a.receive_some)
 
 
 async def test_a_peer_behind_a_block_sees_the_break_when_it_ends_and_nothing_that_was_held(
-    world: World, autojump_clock: MockClock
+    world: World, clock: Clock
 ) -> None:
     a, b = await world.pair()
     world.network.block("b", "a")
@@ -525,9 +525,7 @@ async def test_a_peer_behind_a_block_sees_the_break_when_it_ends_and_nothing_tha
         await a.receive_some()
 
 
-async def test_what_a_dead_process_held_open_is_dead_also_when_its_host_is_back(
-    world: World, autojump_clock: MockClock
-) -> None:
+async def test_what_a_dead_process_held_open_is_dead_also_when_its_host_is_back(world: World, clock: Clock) -> None:
     old, (_, b) = world.network.at("b"), await world.pair()
     world.network.cut("b")
     world.network.restore("b")
@@ -540,14 +538,12 @@ async def test_what_a_dead_process_held_open_is_dead_also_when_its_host_is_back(
     dead = world.listening
     await world.listen()  # on the port that the dead one had
     dead.cancel()  # it ends late
-    await trio.testing.wait_all_tasks_blocked()
+    await trio.sleep(SOON)
     await world.pair()
 
 
 @pytest.mark.parametrize("victim", ["a", "b"])
-async def test_a_connect_to_or_from_a_host_that_is_cut_meanwhile_fails(
-    world: World, autojump_clock: MockClock, victim: str
-) -> None:
+async def test_a_connect_to_or_from_a_host_that_is_cut_meanwhile_fails(world: World, clock: Clock, victim: str) -> None:
     world.network.block("a", "b")
 
     async def expect_failure() -> None:
@@ -565,9 +561,7 @@ async def test_a_connect_to_or_from_a_host_that_is_cut_meanwhile_fails(
 # Processes that are paused.
 
 
-async def test_a_frozen_host_receives_nothing_and_sends_nothing_until_it_is_thawed(
-    world: World, autojump_clock: MockClock
-) -> None:
+async def test_a_frozen_host_receives_nothing_and_sends_nothing_until_it_is_thawed(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     await a.send_all(b"arrives while frozen")
     await b.send_all(b"left before")
@@ -577,18 +571,18 @@ async def test_a_frozen_host_receives_nothing_and_sends_nothing_until_it_is_thaw
     assert await _hangs(a.receive_some)
     assert await _hangs(b.receive_some)
     assert await _hangs(world.pair)
-    start = trio.current_time()
+    start = _now()
     world.network.thaw("b")
-    assert await _received(b, 1) == [(round(start, 6), b"arrives while frozen")]
+    assert await _received(b, 1) == [(start, b"arrives while frozen")]
     assert await _received(a, 1) == [(round(start + 0.001, 6), b"held")]
 
 
-async def test_a_frozen_host_that_waits_is_woken_by_the_thaw(world: World, autojump_clock: MockClock) -> None:
+async def test_a_frozen_host_that_waits_is_woken_by_the_thaw(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(b.receive_some)
         await a.send_all(b"x")
-        await trio.testing.wait_all_tasks_blocked()
+        await trio.sleep(SOON)
         world.network.freeze("b")
         await trio.sleep(10)
         assert world.deliveries == []
@@ -596,7 +590,7 @@ async def test_a_frozen_host_that_waits_is_woken_by_the_thaw(world: World, autoj
     assert world.deliveries[0][0] == pytest.approx(10.002)
 
 
-async def test_a_frozen_host_sees_no_end_or_break_before_it_is_thawed(world: World, autojump_clock: MockClock) -> None:
+async def test_a_frozen_host_sees_no_end_or_break_before_it_is_thawed(world: World, clock: Clock) -> None:
     (a1, b1), (_, b2) = await world.pair(), await world.pair()
     world.network.freeze("b")
     await a1.aclose()
@@ -611,7 +605,7 @@ async def test_a_frozen_host_sees_no_end_or_break_before_it_is_thawed(world: Wor
         await b2.receive_some()
 
 
-async def test_a_frozen_host_that_is_cut_is_dead_to_its_peers(world: World, autojump_clock: MockClock) -> None:
+async def test_a_frozen_host_that_is_cut_is_dead_to_its_peers(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     world.network.freeze("b")
     await b.send_all(b"held")
@@ -624,7 +618,7 @@ async def test_a_frozen_host_that_is_cut_is_dead_to_its_peers(world: World, auto
         await world.pair()
 
 
-async def test_a_block_outlasts_a_pause_and_a_pause_outlasts_a_block(world: World, autojump_clock: MockClock) -> None:
+async def test_a_block_outlasts_a_pause_and_a_pause_outlasts_a_block(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     world.network.block("b", "a")
     world.network.freeze("b")
@@ -655,9 +649,7 @@ async def _connection(network: SimulatedNetwork) -> AsyncIterator[Connection]:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_connection_breaks_with_its_server_and_another_one_is_made(
-    world: World, autojump_clock: MockClock
-) -> None:
+async def test_a_connection_breaks_with_its_server_and_another_one_is_made(world: World, clock: Clock) -> None:
     async with _connection(world.network) as connection:
         assert await connection.call(ProduceRequest("t", 0, 1, 0, (b"x",))) == ProduceResponse(1)
         world.network.cut("b")

@@ -1,0 +1,95 @@
+"""Calls at points in virtual time. A simulation sets very many, and trio's deadlines cost it too much.
+
+An alarm is set for one call and rings once. On a `VirtualClock` it costs a heap entry, where a deadline of trio's also
+costs a cancel scope, an exception, and, on trio's own `MockClock`, two turns of the run loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+
+import trio
+
+
+class Alarms:
+    """Calls to be made, by time and, where the time is equal, in the order in which they were set."""
+
+    def __init__(self) -> None:
+        self._calls: list[tuple[float, int, Callable[[], None]]] = []
+        self._numbers = count()
+
+    @property
+    def next(self) -> float:
+        """When the next one rings; infinite if none is set."""
+        return self._calls[0][0] if self._calls else inf
+
+    def set(self, when: float, call: Callable[[], None]) -> None:
+        """Have `call` called at a time that is yet to come. It is called outside of all tasks, and must not raise."""
+        heappush(self._calls, (when, next(self._numbers), call))
+
+    def ring(self, now: float) -> None:
+        """Make the calls whose time has come."""
+        while self._calls and self._calls[0][0] <= now:
+            heappop(self._calls)[2]()
+
+
+class VirtualClock(trio.abc.Clock):
+    """Time from 0 that stands still while anything can run, and then jumps to the next deadline or alarm.
+
+    `is_someone_waiting` tells whether a task is in `wait_all_tasks_blocked`: time waits for it.
+    """
+
+    def __init__(self, is_someone_waiting: Callable[[], bool]) -> None:
+        self.alarms = Alarms()
+        self._now = 0.0
+        self._is_someone_waiting = is_someone_waiting
+
+    def start_clock(self) -> None:
+        """Do nothing: it stands still."""
+
+    def current_time(self) -> float:
+        """Return the virtual time, in seconds."""
+        return self._now
+
+    def deadline_to_sleep_time(self, deadline: float) -> float:
+        """Jump, as trio asks this when no task can run; then it has not to sleep at all."""
+        alarm = self.alarms.next
+        then = min(deadline, alarm)
+        if then == inf or self._is_someone_waiting():
+            return inf
+        self._now = max(self._now, then)
+        if alarm <= self._now:
+            self.alarms.ring(self._now)
+        return 0
+
+
+class _AlarmsOfTask(Alarms):
+    """Alarms under any other clock: a task makes the calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sleep: trio.CancelScope | None = None
+
+    def set(self, when: float, call: Callable[[], None]) -> None:
+        super().set(when, call)
+        if self._sleep is None:
+            self._sleep = trio.CancelScope(deadline=when)
+            trio.lowlevel.spawn_system_task(self._run)
+        elif when < self._sleep.deadline:
+            self._sleep.deadline = when
+
+    async def _run(self) -> None:
+        while self._sleep is not None:
+            with self._sleep:
+                await trio.sleep_forever()
+            self.ring(trio.current_time())
+            self._sleep = trio.CancelScope(deadline=self.next)
+
+
+def alarms_of_this_run() -> Alarms:
+    """Return alarms for the trio run that this is called in."""
+    clock = trio.lowlevel.current_clock()
+    return clock.alarms if isinstance(clock, VirtualClock) else _AlarmsOfTask()
