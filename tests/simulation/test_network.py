@@ -12,7 +12,6 @@ from functools import partial
 import pytest
 import trio
 from attrs import define, field
-from structlog.testing import capture_logs
 from trio.abc import Clock
 from trio.testing import MockClock
 
@@ -316,25 +315,6 @@ async def test_an_address_in_use_or_of_another_host_is_an_os_error(world: World,
         await world.listen()
     with pytest.raises(OSError, match="cannot listen on b: this is a"):
         await world.network.at("a").serve(trio.aclose_forcefully, "b", 0)
-
-
-async def test_a_fault_of_a_connection_handler_is_logged_and_ends_that_connection_only(
-    world: World, clock: Clock
-) -> None:
-    async def echo_once(stream: trio.abc.Stream) -> None:
-        data = await stream.receive_some()
-        if data == b"fail":
-            raise ZeroDivisionError
-        await stream.send_all(data)
-
-    port = await world.nursery.start(world.network.at("b").serve, echo_once, "b", 0)
-    with capture_logs() as logs:
-        for sent, received in ((b"fail", b""), (b"hello", b"hello")):
-            async with await world.network.at("a").connect("b", port) as stream:
-                await stream.send_all(sent)
-                assert await stream.receive_some() == received
-                assert await stream.receive_some() == b""
-    assert [log["event"] for log in logs] == ["connection handler failed"]
 
 
 async def test_a_host_can_talk_to_itself(world: World, clock: Clock) -> None:
