@@ -353,6 +353,7 @@ async def simulated_cluster(
             yield cluster
         except BaseException as error:  # noqa: BLE001  it is raised below, as it is and not in a group
             failure = error
+        trace.end()
         for process in cluster.processes():
             process.crash()
         nursery.cancel_scope.cancel()

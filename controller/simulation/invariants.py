@@ -74,6 +74,7 @@ class Safety:
         if self.violation is None:
             self.violation = Violation(invariant, text)
             self.trace.add("violation", "", str(self.violation))
+            self.trace.end()
             self.on_violation()
 
     def committed(self, host: str, ops: Sequence[Op], committed: Committed) -> None:

@@ -42,15 +42,22 @@ class Trace:
     def __init__(self, *, keep_all: bool = False) -> None:
         self.entries: deque[Entry] = deque(maxlen=None if keep_all else LAST)
         self.length = 0
+        self._has_ended = False
         self._hash = blake2b(digest_size=16)
 
     def add(self, kind: str, where: str, what: str | bytes) -> None:
         """Take note of what happens now."""
+        if self._has_ended:
+            return
         now = trio.current_time()
         self.entries.append(Entry(now, kind, where, what))
         self.length += 1
         self._hash.update(f"{now:.9f} {kind} {where} ".encode())
         self._hash.update(what if isinstance(what, bytes) else what.encode())
+
+    def end(self) -> None:
+        """Take note of nothing more: what is left is how the simulation is cleared away."""
+        self._has_ended = True
 
     @property
     def digest(self) -> str:
