@@ -25,6 +25,7 @@ class Agenda:
         self._numbers = count()
         self._busy = False
         self._sooner = trio.Event()
+        self._sleeps_until = math.inf
 
     def after(self, seconds: float, call: Call) -> None:
         """Call `call` in so many seconds; it may not block, and what it raises ends `run`."""
@@ -32,11 +33,10 @@ class Agenda:
 
     def at(self, time: float, call: Call) -> None:
         """Call `call` at a time of `trio.current_time()`."""
-        entry = (time, next(self._numbers), call)
-        heappush(self._calls, entry)
+        heappush(self._calls, (time, next(self._numbers), call))
         if time <= trio.current_time():
             self._do_what_is_due()
-        elif self._calls[0] is entry:
+        elif time < self._sleeps_until:  # not: if it is the first, for the first may be about to be done without `run`
             self._sooner.set()
 
     async def run(self) -> None:
@@ -44,7 +44,8 @@ class Agenda:
         while True:
             self._do_what_is_due()
             self._sooner = trio.Event()
-            with trio.move_on_at(self._calls[0][0] if self._calls else math.inf):
+            self._sleeps_until = self._calls[0][0] if self._calls else math.inf
+            with trio.move_on_at(self._sleeps_until):
                 await self._sooner.wait()
 
     @contextmanager
