@@ -108,12 +108,15 @@ class _Client:
         raise GaveUp(f"{tp}: no success within {seconds:g} s: {reason}")
 
     async def _leader(self, tp: TopicPartition) -> _Leader:
-        leader = self._leaders.get(tp)
-        if leader is None:
-            leader = self._leaders[tp] = await self._find_leader(tp)
-        return leader
+        if tp not in self._leaders:
+            metadata = await self._ask_about(tp)
+            leaders = _leaders(metadata)
+            if tp not in leaders:
+                raise _no_leader(tp, metadata)
+            self._leaders = {**leaders, **self._leaders}  # a topic has many partitions, and one request tells of all
+        return self._leaders[tp]
 
-    async def _find_leader(self, tp: TopicPartition) -> _Leader:
+    async def _ask_about(self, tp: TopicPartition) -> MetadataResponse:
         candidates = list(dict.fromkeys((*self._brokers, *self._bootstrap)))
         # another one each time: a broker that is cut off from the controller would name the old leader for ever
         address = candidates[self._asked % len(candidates)]
@@ -125,7 +128,7 @@ class _Client:
             await self._disconnect(address)
             raise
         self._brokers = tuple((broker.host, broker.port) for broker in metadata.brokers)
-        return _leader_of(tp, metadata)
+        return metadata
 
     async def _connect(self, address: tuple[str, int]) -> Connection:
         held = self._connections.get(address)
@@ -237,11 +240,16 @@ class Consumer(_Client):
         return await self._at_leader(tp, attempt, give_up_after)
 
 
-def _leader_of(tp: TopicPartition, metadata: MetadataResponse) -> _Leader:
-    state = next((state for state in metadata.partitions if state.partition == tp.partition), None)
-    if state is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp} is not known")
-    endpoint = next((broker for broker in metadata.brokers if broker.id == state.leader), None)
-    if endpoint is None:
-        raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{tp} has no live leader now")
-    return _Leader((endpoint.host, endpoint.port), state.topic_id)
+def _leaders(metadata: MetadataResponse) -> dict[TopicPartition, _Leader]:
+    addresses = {broker.id: (broker.host, broker.port) for broker in metadata.brokers}
+    return {
+        TopicPartition(state.topic, state.partition): _Leader(addresses[state.leader], state.topic_id)
+        for state in metadata.partitions
+        if state.leader in addresses
+    }
+
+
+def _no_leader(tp: TopicPartition, metadata: MetadataResponse) -> ApiError:
+    if any(state.partition == tp.partition for state in metadata.partitions):
+        return ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"{tp} has no live leader now")
+    return ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp} is not known")

@@ -10,9 +10,10 @@ import trio.testing
 from attrs import evolve
 
 from broker.client import GaveUp
+from broker.metadata_cache import MetadataCache
 from tests.broker.cluster import numbers, running_cluster, state_of, until
 from transport.errors import ApiError, ErrorCode
-from transport.messages import FetchPartition, FetchRequest
+from transport.messages import FetchPartition, FetchRequest, MetadataRequest, MetadataResponse
 from transport.metadata import TopicPartition
 
 T0 = TopicPartition("t", 0)
@@ -114,6 +115,28 @@ async def test_a_consumer_does_not_read_on_in_a_topic_that_was_created_anew(tmp_
         with pytest.raises(ApiError, match="UNKNOWN_TOPIC_ID: t-0 was created anew while it was read"):
             await anext(records)
         assert await consumer.read_all("t", 0) == [b"new-0", b"new-1"]
+
+
+async def test_a_producer_learns_of_all_leaders_of_a_topic_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_cluster(tmp_path, 1, 2) as cluster, cluster.producer() as producer:
+        for partition in range(4):
+            leader = 1 + partition % 2
+            await cluster.lead_and_follow(state_of((leader,), leader=leader, partition=partition), is_new=True)
+        asked: list[MetadataRequest] = []
+        describe = MetadataCache.describe
+
+        def noting(cache: MetadataCache, request: MetadataRequest) -> MetadataResponse:
+            asked.append(request)
+            return describe(cache, request)
+
+        monkeypatch.setattr(MetadataCache, "describe", noting)
+        for partition in range(4):
+            assert await producer.send("t", partition, [b"x"]) == 0
+        assert asked == [MetadataRequest(("t",))]
+        with pytest.raises(GaveUp, match="UNKNOWN_TOPIC_OR_PARTITION: t-4 is not known"):
+            await producer.send("t", 4, [b"x"], give_up_after=0.05)
 
 
 async def test_a_record_over_the_limit_is_refused(tmp_path: Path) -> None:
