@@ -1,14 +1,16 @@
 """Replicas still to be deleted: durable until their broker says that they are gone.
 
-A reassignment that ends, and an override that abandons replicas, forget them in the topic's znode. Whoever must still
-be told to delete one is written below `/klamm/strays` in the same multi, told again by every new controller and
-whenever its broker starts, and removed when the broker has answered. So a broker that was dead, or a controller that
-died, at the wrong moment leaves no log behind.
+A reassignment that ends, and an override that abandons replicas, forget them in the topic's znode; a topic that is
+removed takes that with it. Whoever must still be told to delete one is written below `/klamm/strays` (in the same multi
+where there is one), told again by every new controller and whenever its broker starts, and removed when the broker has
+answered. So a broker that was dead, or a controller that died, at the wrong moment leaves no log behind.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+
+from attrs import evolve
 
 from controller.context import ControllerContext
 from controller.facts import StrayGone, StrayLeft
@@ -35,6 +37,26 @@ def take_back(context: ControllerContext, tp: TopicPartition, brokers: Iterable[
     return _removal(known)
 
 
+def leave_all(context: ControllerContext, tp: TopicPartition) -> Step:
+    """Return the step that writes down all replicas of a partition of a topic that is gone, and has them deleted."""
+    replicas = context.assignment(tp).replicas
+    partition = StopReplicaPartition(
+        tp.topic, context.topic_id(tp.topic), tp.partition, EPOCH_DURING_DELETE, delete=True
+    )
+    return evolve(leave(context, tp, replicas), subjects=(tp,), publications=(TellStopReplica(replicas, partition),))
+
+
+def take_back_assigned(context: ControllerContext) -> Rounds[None]:
+    """Forget strays that an assignment names: somebody created their topic again under the id that it had."""
+    assigned = [
+        stray
+        for stray in context.strays
+        if stray.broker_id in context.assignment(TopicPartition(stray.topic, stray.partition)).replicas
+        and context.topic_id(stray.topic) == stray.topic_id
+    ]
+    yield from change("strays", [_removal([stray]) for stray in assigned])
+
+
 def load(context: ControllerContext) -> Rounds[None]:
     """Take over the strays as they stand in the store."""
     names = yield from children(paths.STRAYS)
@@ -45,6 +67,7 @@ def load(context: ControllerContext) -> Rounds[None]:
 
 def pursue(context: ControllerContext, brokers: Iterable[int]) -> Rounds[None]:
     """Tell live `brokers` to delete their strays."""
+    yield from take_back_assigned(context)
     wanted = frozenset(brokers)
     told = [TellStopReplica((s.broker_id,), _stop(context, s)) for s in context.strays if s.broker_id in wanted]
     yield from change("strays", [Step(publications=tuple(told))] if told else [])

@@ -10,14 +10,14 @@ import structlog
 from attrs import evolve
 
 from controller.context import ControllerContext
-from controller.facts import Fact, PartitionMoved, ReplicaMoved, TopicGone, TopicWritten
-from controller.handlers import leadership
+from controller.facts import PartitionMoved, ReplicaMoved, TopicGone, TopicWritten
+from controller.handlers import leadership, strays
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
-from controller.rounds import Rounds, Step, change, children, read, until_none_is_left
+from controller.rounds import Rounds, Step, TellMetadata, change, children, read, until_none_is_left
 from transport.errors import ErrorCode
 from transport.messages import CreateTopicsResponse, NewTopic, TopicError
-from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.metadata import LEADER_DURING_DELETE, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set
 
@@ -32,8 +32,7 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
     `new_ids` is where topic ids come from, for topics written by tools that know none.
     """
     listed = yield from children(paths.TOPICS, watch=True)
-    gone = [name for name in context.topics if name not in set(listed)]
-    yield from change("gone", [Step(facts=(TopicGone(name),)) for name in gone])
+    yield from forget(context, [name for name in context.topics if name not in set(listed)])
     new = [name for name in listed if name not in context.topics]
     yield from load_topics(new, new_ids)
     yield from start_partitions(context, [tp for tp in context.partitions() if tp.topic in set(new)])
@@ -60,22 +59,53 @@ def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
     """
     known = [name for name in names if name in context.topics]
     znodes = yield from read((paths.topic(name) for name in known), watch=True)
-    steps = []
+    gone, there = [], []
     for name, znode in zip(known, znodes, strict=True):
         written = None if znode is None else _decode(name, znode.data)
         if znode is None:
-            steps.append(Step(facts=(TopicGone(name),)))
+            gone.append(name)
         elif written is not None:
-            steps.append(Step(facts=_news(context.topics[name].znode, name, written, znode.stat.version)))
-    yield from change("observed", steps)
-    return [fact.name for step in steps for fact in step.facts[:1] if isinstance(fact, TopicWritten)]
+            merged = _merged(context.topics[name].znode, written)
+            gone += [name] if merged is None else []
+            there.append(TopicWritten(name, merged or written, znode.stat.version))
+    yield from forget(context, gone)
+    yield from change("observed", [Step(facts=(fact,)) for fact in there])
+    return [fact.name for fact in there if fact.name not in gone]
 
 
-def _news(known: formats.TopicZnode, name: str, written: formats.TopicZnode, version: int) -> tuple[Fact, ...]:
+def _merged(known: formats.TopicZnode, written: formats.TopicZnode) -> formats.TopicZnode | None:
+    """Return what a topic is known as after others wrote its znode, None if that is another topic's."""
     if written.topic_id not in (None, known.topic_id):
-        return (TopicGone(name), TopicWritten(name, written, version))
-    merged = evolve(written, partitions={**written.partitions, **known.partitions}, topic_id=known.topic_id)
-    return (TopicWritten(name, merged, version),)
+        return None
+    return evolve(written, partitions={**written.partitions, **known.partitions}, topic_id=known.topic_id)
+
+
+def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
+    """Forget topics that are gone; brokers are told so, and to delete their replicas.
+
+    Those are strays until their brokers have answered: no log stays behind, which would be in a namesake's way.
+    """
+
+    def leave(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
+        refused = yield from change("gone", [strays.leave_all(context, tp) for tp in pending])
+        if refused:
+            yield from strays.load(context)
+        return [tp for step in refused for tp in step.subjects]
+
+    for name in names:
+        log.warning("a topic is gone from the store: its replicas are deleted", topic=name)
+    tps = {name: [TopicPartition(name, number) for number in context.topics[name].znode.partitions] for name in names}
+    yield from until_none_is_left("gone", [tp for of_topic in tps.values() for tp in of_topic], leave)
+    yield from change("gone", [_gone(context, *item) for item in tps.items()])
+
+
+def _gone(context: ControllerContext, name: str, tps: Sequence[TopicPartition]) -> Step:
+    states = [
+        evolve(context.describe(tp), leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
+        for tp in tps
+        if tp in context.leadership
+    ]
+    return Step(facts=(TopicGone(name),), publications=(TellMetadata(None, tuple(states)),))
 
 
 def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
@@ -113,6 +143,7 @@ def _decode(name: str, data: bytes) -> formats.TopicZnode | None:
 
 def start_partitions(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
     """Take partitions from NonExistent to Online, and their replicas with them."""
+    yield from strays.take_back_assigned(context)
     yield from change("new", [_new_partition(context, tp) for tp in tps])
     yield from leadership.initialise(context, tps)
     yield from leadership.elect_leaders(

@@ -37,7 +37,14 @@ from transport.messages import (
     ReassignablePartition,
     Request,
 )
-from transport.metadata import NO_LEADER, BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import (
+    LEADER_DURING_DELETE,
+    NO_LEADER,
+    BrokerRegistration,
+    LeaderAndIsr,
+    ReplicaAssignment,
+    TopicPartition,
+)
 from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.store.protocol import Create, Delete, Set, Znode, ensure_paths
@@ -115,6 +122,10 @@ class Recorder:
 
     def _require_durable(self, state: PartitionState) -> None:
         tp = TopicPartition(state.topic, state.partition)
+        if state.leader == LEADER_DURING_DELETE:
+            topic = self.zookeeper.tree.read(paths.topic(tp.topic))
+            assert topic is None or formats.decode_topic(tp.topic, topic.data).topic_id != state.topic_id
+            return
         znode = self.zookeeper.tree.read(paths.partition_state(tp))
         assert znode is not None, f"brokers hear of {tp}, which is not in the store"
         stored = formats.decode_partition_state(tp, znode.data, znode.stat.version)

@@ -1,0 +1,161 @@
+"""A topic whose znodes somebody removes: its logs do not stay on brokers, and are not in the way of a namesake."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from controller.backlog import BrokerBacklog
+from controller.events import ControllerEvent, PartitionModifications, ReplicasDeleted, TopicChange
+from controller.rounds import TellStopReplica
+from tests.controller.conftest import ENDPOINT, TP, Bench
+from tests.controller.meddler import Meddler, set_assignments
+from transport.errors import ErrorCode
+from transport.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, ReplicaAssignment, Stray, TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Create
+
+SECOND = TopicPartition("orders", 1)
+ID = "id-of-orders"
+
+
+def stray(broker_id: int, partition: int = 0) -> Stray:
+    return Stray(ID, "orders", partition, broker_id)
+
+
+async def stored(bench: Bench) -> list[Stray | None]:
+    [names] = await bench.store.children([paths.STRAYS])
+    return [paths.parse_stray(name) for name in names or []]
+
+
+async def create(bench: Bench, topic_id: str, *replicas: int) -> None:
+    data = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment(replicas)}, topic_id))
+    await bench.store.multi([Create(paths.topic("orders"), data)])
+
+
+def told_to_delete(bench: Bench) -> list[tuple[int, str, int]]:
+    """List who was told to delete what: broker, topic id, partition."""
+    stops = [p for p in bench.seen.published if isinstance(p, TellStopReplica) and p.partition.delete]
+    return sorted((b, stop.partition.topic_id, stop.partition.partition) for stop in stops for b in stop.brokers)
+
+
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize("event", [TopicChange(), PartitionModifications("orders")], ids=lambda event: event.name)
+async def test_its_replicas_are_strays_until_they_are_deleted(bench: Bench, event: ControllerEvent) -> None:
+    await bench.start((1, 2), (2, 3))
+    await bench.move(SECOND, (4, 3))
+    await bench.kill(3)
+    bench.seen.clear()
+    await bench.delete_topic("orders", 2)
+    await bench.handle(event)
+
+    everywhere = [stray(1), stray(2), stray(2, 1), stray(3, 1), stray(4, 1)]
+    assert sorted(filter(None, await stored(bench))) == sorted(everywhere)
+    assert told_to_delete(bench) == [(s.broker_id, ID, s.partition) for s in everywhere]
+    stops = [p.partition.leader_epoch for p in bench.seen.published if isinstance(p, TellStopReplica)]
+    assert set(stops) == {EPOCH_DURING_DELETE}, "whatever epoch the replica has"
+    told = [(state.partition, state.leader) for tell in bench.seen.metadata() for state in tell.partitions]
+    assert told == [(0, LEADER_DURING_DELETE), (1, LEADER_DURING_DELETE)]
+    assert bench.context.topics == {}
+
+    await bench.handle(ReplicasDeleted(tuple(s for s in everywhere if s.broker_id != 3)))
+    bench.seen.clear()
+    await bench.fail_over()
+    assert told_to_delete(bench) == []
+    await bench.revive(3)
+    assert told_to_delete(bench) == [(3, ID, 1)]
+    await bench.handle(ReplicasDeleted((stray(3, 1),)))
+    assert await stored(bench) == []
+
+
+@pytest.mark.requirement("D8")
+async def test_nobody_is_told_to_delete_what_is_not_written_down(bench: Bench) -> None:
+    await bench.start((1, 2), (2, 3))
+    await bench.delete_topic("orders", 2)
+    await bench.crash(bench.handle(TopicChange()), after="gone")
+    assert told_to_delete(bench) == []
+    assert len(await stored(bench)) == 4
+    await bench.fail_over()
+    assert told_to_delete(bench) == [(1, ID, 0), (2, ID, 0), (2, ID, 1), (3, ID, 1)]
+
+
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize("is_seen_between", [True, False])
+async def test_a_broker_deletes_the_log_before_it_hears_of_a_namesake(bench: Bench, is_seen_between: bool) -> None:
+    await bench.start((1, 2))
+    await bench.delete_topic("orders", 1)
+    if is_seen_between:
+        await bench.handle(TopicChange())
+    await create(bench, "another-id", 2, 3)
+    await bench.handle(TopicChange() if is_seen_between else PartitionModifications("orders"))
+    assert sorted(filter(None, await stored(bench))) == [stray(1), stray(2)]
+
+    backlog = BrokerBacklog(ENDPOINT, 1, 1)
+    for publication in bench.seen.published:
+        if publication.brokers is None or 2 in publication.brokers:
+            backlog.add(publication)
+    requests = [request for _ in range(len(backlog)) if (request := backlog.take()) is not None]
+    assert [type(request) for request in requests] == [StopReplicaRequest, LeaderAndIsrRequest, UpdateMetadataRequest]
+    stop, lead, metadata = requests
+    assert isinstance(stop, StopReplicaRequest)
+    assert [(item.topic_id, item.delete) for item in stop.partitions] == [(ID, True)]
+    assert isinstance(lead, LeaderAndIsrRequest)
+    assert [item.state.topic_id for item in lead.partitions] == ["another-id"]
+    assert isinstance(metadata, UpdateMetadataRequest)
+    assert [(state.topic_id, state.leader) for state in metadata.partitions] == [("another-id", 2)]
+
+
+@pytest.mark.parametrize("is_led", [True, False], ids=["seen by the controller", "seen by the next one"])
+async def test_a_topic_that_comes_back_under_its_id_loses_its_strays_and_not_its_logs(
+    bench: Bench, is_led: bool
+) -> None:
+    await bench.start((1, 2))
+    await bench.alter_isr(TP, 1)
+    await bench.delete_topic("orders", 1)
+    await bench.handle(TopicChange())
+    await create(bench, ID, 2, 3)
+    deletion = bench.seen.metadata()[-1]
+    bench.seen.clear()
+    await (bench.handle(TopicChange()) if is_led else bench.fail_over())
+    assert await stored(bench) == [stray(1)]
+    assert (await bench.read_state(TP)).isr == (2, 3)
+    assert told_to_delete(bench) == ([] if is_led else [(1, ID, 0)])
+    backlog = BrokerBacklog(ENDPOINT, 1, 1)
+    for publication in (deletion, *bench.seen.metadata()):
+        backlog.add(publication)
+    metadata = backlog.take()
+    assert isinstance(metadata, UpdateMetadataRequest)
+    assert [state.leader for state in metadata.partitions] == [2]
+    bench.seen.clear()
+    await bench.fail_over()
+    assert told_to_delete(bench) == [(1, ID, 0)]
+
+
+async def test_a_stray_that_is_there_already_is_not_waited_for(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.delete_topic("orders", 1)
+    theirs = Create(paths.stray(stray(2)))
+    bench.runner.store = Meddler(bench.store, paths.stray(stray(1)), [theirs])
+    with trio.fail_after(20):
+        await bench.handle(TopicChange())
+    assert sorted(filter(None, await stored(bench))) == [stray(1), stray(2)]
+    assert told_to_delete(bench) == [(1, ID, 0), (2, ID, 0)]
+
+
+async def test_a_namesake_is_not_moved_in_its_place(bench: Bench) -> None:
+    await bench.start((1, 2))
+    topic = paths.topic("orders")
+    namesake = set_assignments("orders", await bench.read(topic), {}, topic_id="another-id")
+    bench.runner.store = Meddler(bench.store, topic, [namesake])
+    assert (await bench.move(TP, (4, 5))).error is not ErrorCode.NONE
+    assert await bench.read_assignment(TP) == ReplicaAssignment((1, 2))
+    assert bench.context.topic_id("orders") == "another-id"
+
+
+async def test_many_partitions_go_in_commits_that_a_store_accepts(bench: Bench) -> None:
+    await bench.start(*[(1, 2)] * 600)
+    await bench.delete_topic("orders", 600)
+    await bench.handle(TopicChange())
+    assert bench.seen.rounds == [*["gone", "(gone)"] * 3, "(gone)"]
+    assert len(await stored(bench)) == len(told_to_delete(bench)) == 1200
