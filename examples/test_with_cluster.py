@@ -25,7 +25,7 @@ async def test_counters_survive_their_leader_and_move(cluster: ClusterFactory) -
 
 
 async def add(c: SimulatedCluster, amount: int) -> int:
-    """Add as soon as a leader does it; what may or may not have been added is not added again."""
+    """Add, wherever the leader is. What is not answered is repeated, so it may count twice."""
     while True:
         state = c.partition("counters-0")
         try:

@@ -1,0 +1,40 @@
+"""docs/testing.md: what it prints runs, and passes."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "testing.md").read_text(encoding="utf-8"), re.DOTALL)
+
+
+def run_pytest(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_what_the_docs_print_passes_as_it_is_printed(tmp_path: Path) -> None:
+    files = {name: block for block in BLOCKS for name in re.findall(r"\A# (\w+\.py)\n", block)}
+    for name, block in files.items():
+        (tmp_path / name).write_text(block, encoding="utf-8")
+    assert len(files) == 5
+    done = run_pytest(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "6 passed" in done.stdout
+
+
+def test_the_first_test_of_the_docs_has_ten_lines() -> None:
+    [test] = [block for block in BLOCKS if block.startswith("# test_orders.py")]
+    assert len(test.splitlines()) == 1 + 10
+
+
+def test_the_example_passes_and_is_what_the_docs_print() -> None:
+    example = ROOT / "examples" / "test_with_cluster.py"
+    printed = [block for block in BLOCKS if not block.startswith("# ")]
+    assert printed
+    assert all(block in example.read_text(encoding="utf-8") for block in printed)
+    done = run_pytest(ROOT, "-p", "controller.testing.plugin", str(example))
+    assert done.returncode == 0, done.stdout + done.stderr
