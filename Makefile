@@ -1,10 +1,12 @@
 # From a fresh clone this needs Python 3.11 or later, and Java 17 or later for what runs a ZooKeeper.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench soak wheel-check requirements clean java
+.PHONY: help demo test lint simulate bench soak wheel-check requirements clean java
 
 # What demo keeps its metadata in: zookeeper or memory.
 STORE ?= zookeeper
+# Which random runs simulate makes.
+SEEDS ?= 1..200
 # More options for what demo, test and bench run: make test ARGS="-k wire".
 ARGS ?=
 
@@ -34,6 +36,9 @@ lint: $(INSTALLED) ## style, types, imports, and what would break replay
 	@failed=; for check in "ruff check --quiet" "ruff format --check --quiet" mypy "lint-imports --no-logo" \
 		"python -m tests.house.set_order $(PACKAGES)"; do \
 		echo "== $$check"; $(BIN)/$$check || failed=yes; done; [ -z "$$failed" ]
+
+simulate: $(INSTALLED) ## clusters with faults on virtual time, drawn from the seeds SEEDS=1..200
+	@$(BIN)/klamm simulate --seeds $(SEEDS)
 
 soak: $(INSTALLED) ## the properties again with 1,000 examples each, for minutes
 	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)

@@ -11,7 +11,7 @@ import trio
 from controller.cli.demo import scenario
 from controller.cli.demo.clusters import CONTROLLERS
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.cli.demo.trace_rows import Stage
+from controller.move_rows import Stage
 from tests.cluster.waiting import until_controller
 from transport.store.zookeeper import open_zookeeper
 
