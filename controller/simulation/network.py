@@ -114,8 +114,6 @@ class SimulatedNetwork:
         is unblocked. What had left still arrives before that; what was held back is lost.
         """
         machine = self._machine(host)
-        if not machine.is_up:
-            return
         machine.is_up = machine.is_frozen = False
         machine.life += 1
         for address in [address for address in self._listeners if address[0] == host]:
@@ -210,9 +208,8 @@ class SimulatedNetwork:
     def _path(self, source: str, destination: str) -> Path:
         ends = source, destination
         if ends not in self._paths:
-            link = self._links.get(ends, self._default_link)
             machines = self._machine(source), self._machine(destination)
-            self._paths[ends] = Path(*machines, link, self._rng, self._alarms)
+            self._paths[ends] = Path(*machines, self._default_link, self._rng, self._alarms)
         return self._paths[ends]
 
     def _tell_of(self, machine: Machine) -> None:

@@ -143,7 +143,7 @@ class Pipe:
         """Send a chunk; it is lost if nobody receives any more, or if the pipe was ended."""
         if not self._is_read or self._ending is not None:
             return
-        if self._held or self._path.holds:
+        if self._path.holds:
             self._held.append(chunk)
         else:
             self._depart(chunk)

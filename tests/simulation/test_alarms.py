@@ -82,3 +82,22 @@ def test_time_waits_for_those_who_wait_until_all_tasks_are_blocked() -> None:
         return trio.current_time()
 
     assert trio.run(main, clock=VirtualClock(lambda: waiting)) == 0
+
+
+def test_a_deadline_in_the_past_does_not_turn_time_back() -> None:
+    async def main() -> list[float]:
+        scope = trio.CancelScope()
+        times = []
+
+        async def sleeper() -> None:
+            with scope:
+                await trio.sleep_forever()
+            times.append(trio.current_time())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sleeper)
+            await trio.sleep(5)
+            scope.deadline = 1
+        return times
+
+    assert trio.run(main, clock=_virtual_clock()) == [5]

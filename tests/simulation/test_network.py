@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
 import pytest
 import trio
+import trio.testing
 from attrs import define, field
 from trio.abc import Clock
 from trio.testing import MockClock
@@ -91,6 +94,10 @@ async def _received(stream: trio.abc.Stream, chunks: int) -> list[tuple[float, b
     return received
 
 
+async def _expect_none(stream: trio.abc.Stream, seconds: float) -> None:
+    assert await _hangs(stream.receive_some, seconds)
+
+
 async def _hangs(what: Callable[[], Awaitable[object]], seconds: float = 1000.0) -> bool:
     with trio.move_on_after(seconds) as scope:
         await what()
@@ -151,6 +158,13 @@ async def test_connections_share_the_bandwidth_of_their_link(world: World, clock
     assert world.deliveries[2][0] - start == pytest.approx(6.1)  # it was due at 6, and is taken when b reads
     await b1.send_all(b"the other way is as fast as ever")
     assert (await _received(a1, 1))[0][0] - start == pytest.approx(6.101)
+
+
+async def test_no_chunk_is_no_bytes(world: World, clock: Clock) -> None:
+    a, b = await world.pair()
+    await a.send_all(b"")
+    await a.send_all(b"x")
+    assert await b.receive_some() == b"x"
 
 
 async def test_a_chunk_may_be_taken_in_parts_and_is_observed_once(world: World, clock: Clock) -> None:
@@ -252,6 +266,27 @@ async def test_a_sender_that_waits_for_room_is_let_go_when_the_peer_closes(world
         await a.send_all(b"z")
 
 
+async def test_what_is_sent_to_a_closed_peer_needs_no_room(world: World, clock: Clock) -> None:
+    a, b = await world.pair()
+    world.network.block("b", "a")
+    await b.aclose()
+    for _ in range(2 * MAX_CHUNKS):
+        await a.send_all(b"x")
+
+
+async def test_the_network_forgets_closed_streams(world: World, clock: Clock) -> None:
+    streams = [weakref.ref(stream) for stream in await world.pair()]
+    world.listening.cancel()  # and with it b's handler
+    stream = streams[0]()
+    assert stream is not None
+    await stream.aclose()
+    del stream
+    world.accepted.clear()
+    await trio.sleep(1)
+    gc.collect()
+    assert [stream() for stream in streams] == [None, None]
+
+
 async def test_one_task_at_a_time_may_send_and_one_receive(world: World, clock: Clock) -> None:
     a, _ = await world.pair()
     for _ in range(MAX_CHUNKS):
@@ -297,6 +332,12 @@ async def test_a_caller_that_gives_up_connecting_leaves_a_closed_stream(world: W
     with trio.move_on_after(0.0015):  # the server has accepted, and the answer is under way
         await world.pair()
     assert await world.accepted[-1].receive_some() == b""
+
+
+async def test_connecting_lets_others_run_even_where_it_takes_no_time(world: World, clock: Clock) -> None:
+    world.network.default_link = Link(latency=0.0)
+    with trio.testing.assert_checkpoints():
+        await world.network.at("a").connect("b", PORT)
 
 
 async def test_free_ports_are_dealt_in_order_and_not_again(world: World, clock: Clock, nursery: trio.Nursery) -> None:
@@ -379,6 +420,46 @@ async def test_what_a_blocked_sender_sends_is_bounded(world: World, clock: Clock
     assert await _hangs(partial(a.send_all, b"x"))
 
 
+async def test_nothing_under_way_passes_a_block_however_fast_its_link(world: World, clock: Clock) -> None:
+    a, b = await world.pair()
+    for chunk, latency in ((b"slow", 5.0), (b"slow too", 6.0), (b"fast", 1.0)):
+        world.network.set_link("a", "b", Link(latency=latency))
+        await a.send_all(chunk)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_expect_none, b, 10.0)
+        await trio.sleep(2)
+        world.network.block("a", "b")
+    start = _now()
+    world.network.unblock("a", "b")
+    assert await _received(b, 3) == [(start + 1, b"slow"), (start + 1, b"slow too"), (start + 1, b"fast")]
+
+
+async def test_what_leaves_behind_a_block_may_arrive_before_it_was_due_at_first(world: World, clock: Clock) -> None:
+    a, b = await world.pair()
+    world.network.set_link("a", "b", Link(latency=1000.0))
+    await a.send_all(b"x")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(b.receive_some)
+        await trio.sleep(1)
+        world.network.block("a", "b")
+        world.network.set_link("a", "b", Link(latency=1.0))
+        world.network.unblock("a", "b")
+    assert world.deliveries[0][0] == pytest.approx(2.002)
+
+
+async def test_an_end_under_way_is_held_too_and_one_that_has_arrived_stays(world: World, clock: Clock) -> None:
+    a, b = await world.pair()
+    await a.aclose()
+    world.network.block("a", "b")
+    assert await _hangs(b.receive_some)
+    world.network.unblock("a", "b")
+    await trio.sleep(1)
+    start = _now()
+    world.network.unblock("a", "b")
+    assert await b.receive_some() == b""
+    assert _now() == start
+
+
 async def test_a_close_behind_a_block_is_seen_when_it_ends(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     world.network.block("a", "b")
@@ -457,6 +538,8 @@ async def test_nothing_leaves_a_host_that_was_cut_and_its_peers_see_the_break(wo
     with pytest.raises(OSError, match="b was cut off"):
         await late.connect("a", PORT)
     with pytest.raises(OSError, match="b was cut off"):
+        await world.network.at("b").connect("a", PORT)
+    with pytest.raises(OSError, match="b was cut off"):
         await late.serve(trio.aclose_forcefully, "b", 0)
     await b.aclose()
     assert await a.receive_some() == b"left in time"
@@ -522,6 +605,32 @@ async def test_what_a_dead_process_held_open_is_dead_also_when_its_host_is_back(
     await world.pair()
 
 
+async def test_a_close_that_was_held_is_a_break_when_its_host_dies(world: World, clock: Clock) -> None:
+    a, b = await world.pair()
+    world.network.block("b", "a")
+    await b.aclose()
+    world.network.cut("b")
+    world.network.unblock("b", "a")
+    with pytest.raises(trio.BrokenResourceError):
+        await a.receive_some()
+
+
+async def test_a_host_that_is_cut_while_it_connects_gets_no_stream(world: World, clock: Clock) -> None:
+    async def cut(after: float) -> None:
+        await trio.sleep(after)
+        world.network.cut("a")
+
+    for after, accepted in ((0.0005, 0), (0.0015, 1)):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cut, after)
+            with pytest.raises(OSError, match="a was cut off"):
+                await world.pair()
+        assert len(world.accepted) == accepted
+        world.network.restore("a")
+    with pytest.raises(trio.BrokenResourceError):
+        await world.accepted[0].receive_some()
+
+
 @pytest.mark.parametrize("victim", ["a", "b"])
 async def test_a_connect_to_or_from_a_host_that_is_cut_meanwhile_fails(world: World, clock: Clock, victim: str) -> None:
     world.network.block("a", "b")
@@ -557,6 +666,27 @@ async def test_a_frozen_host_receives_nothing_and_sends_nothing_until_it_is_thaw
     assert await _received(a, 1) == [(round(start + 0.001, 6), b"held")]
 
 
+async def test_a_frozen_host_does_not_even_get_the_rest_of_a_chunk(world: World, clock: Clock) -> None:
+    a, b = await world.pair()
+    await a.send_all(b"abc")
+    assert await b.receive_some(1) == b"a"
+    world.network.freeze("b")
+    assert await _hangs(b.receive_some)
+    world.network.thaw("b")
+    assert await b.receive_some() == b"bc"
+
+
+async def test_what_a_frozen_host_sends_on_a_broken_connection_is_lost(world: World, clock: Clock) -> None:
+    a, b = await world.pair()
+    world.network.freeze("b")
+    world.network.break_connections("a", "b")
+    await b.send_all(b"x")  # it cannot know
+    world.network.thaw("b")
+    await trio.sleep(1)
+    with pytest.raises(trio.BrokenResourceError):
+        await a.receive_some()
+
+
 async def test_a_frozen_host_that_waits_is_woken_by_the_thaw(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     async with trio.open_nursery() as nursery:
@@ -590,9 +720,9 @@ async def test_a_frozen_host_that_is_cut_is_dead_to_its_peers(world: World, cloc
     world.network.freeze("b")
     await b.send_all(b"held")
     world.network.cut("b")
-    world.network.freeze("b")
     with pytest.raises(trio.BrokenResourceError):
         await a.receive_some()
+    world.network.freeze("b")
     world.network.restore("b")
     with pytest.raises(ConnectionRefusedError):
         await world.pair()
