@@ -213,6 +213,23 @@ async def test_who_moves_to_another_server_never_goes_back_in_time(world: World)
         assert len(servers) > 1
 
 
+@pytest.mark.parametrize("seen_in", ["answer", "event"])
+@on_ensemble(servers=3, seeds=5)
+async def test_who_has_seen_something_moves_to_no_server_that_has_not(world: World, seen_in: str) -> None:
+    async with world.session("a", 1) as store, world.session("b", 1) as other:
+        await store.read(["/a"], watch=seen_in == "event")
+        world.ensemble.set_lag(2, 1000.0)
+        world.ensemble.set_lag(3, 1000.0)
+        await other.multi([Create("/a")])
+        await trio.sleep(LATENCY * 2)
+        if seen_in == "answer":
+            await store.read(["/a"])
+        world.ensemble.disconnect("a")
+        world.ensemble.reconnect("a")
+        await trio.sleep(MOMENT)
+        assert await data(store, "/a") == b""
+
+
 # --- the rest ---------------------------------------------------------------------------------------------------
 
 
