@@ -1,0 +1,88 @@
+"""A simulated network with two hosts, for the tests of networks."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+
+import trio
+import trio.testing
+from attrs import define, field
+from trio.abc import Clock
+from trio.testing import MockClock
+
+from controller.simulation.alarms import VirtualClock
+from controller.simulation.network import SimulatedNetwork
+
+PORT = 9092
+SOON = 1e-9
+"""On virtual time no such time passes before everything is blocked."""
+
+DELIVERIES = list[tuple[float, str, str, int, bytes]]
+
+
+def now() -> float:
+    """Return the time in seconds, without what passes while waiting for `SOON`."""
+    return round(trio.current_time(), 6)
+
+
+@define
+class World:
+    """Host `b` listens, and host `a` connects; `deliveries` is what the observer saw."""
+
+    nursery: trio.Nursery
+    seed: int = 0
+    deliveries: DELIVERIES = field(factory=list)
+    network: SimulatedNetwork = field(init=False)
+    accepted: list[trio.abc.Stream] = field(factory=list)
+    listening: trio.CancelScope = field(factory=trio.CancelScope)
+
+    def __attrs_post_init__(self) -> None:
+        self.network = SimulatedNetwork(random.Random(self.seed), self._observe)
+
+    async def listen(self, host: str = "b") -> None:
+        await self.nursery.start(self._serve, host)
+
+    async def pair(self) -> tuple[trio.abc.Stream, trio.abc.Stream]:
+        """Return a new connection's end at `a` and its end at `b`."""
+        stream = await self.network.at("a").connect("b", PORT)
+        await trio.sleep(SOON)  # until the handler runs
+        return stream, self.accepted[-1]
+
+    async def _serve(self, host: str, *, task_status: trio.TaskStatus[int]) -> None:
+        with trio.CancelScope() as self.listening:
+            await self.network.at(host).serve(self._keep, host, PORT, task_status=task_status)
+
+    async def _keep(self, stream: trio.abc.Stream) -> None:
+        self.accepted.append(stream)
+        await trio.sleep_forever()
+
+    def _observe(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
+        self.deliveries.append((now(), source, destination, connection_id, chunk))
+
+
+def make_clock(name: str) -> Clock:
+    """Make the clock of simulations, or the one of people's own tests."""
+    return VirtualClock(lambda: False) if name == "VirtualClock" else MockClock(autojump_threshold=0)
+
+
+CLOCKS = ("VirtualClock", "MockClock")
+
+
+async def received(stream: trio.abc.Stream, chunks: int) -> list[tuple[float, bytes]]:
+    """Receive so many chunks, each with the time at which it came."""
+    received = []
+    for _ in range(chunks):
+        data = bytes(await stream.receive_some())
+        received.append((now(), data))
+    return received
+
+
+async def expect_none(stream: trio.abc.Stream, seconds: float) -> None:
+    assert await hangs(stream.receive_some, seconds)
+
+
+async def hangs(what: Callable[[], Awaitable[object]], seconds: float = 1000.0) -> bool:
+    with trio.move_on_after(seconds) as scope:
+        await what()
+    return scope.cancelled_caught
