@@ -43,7 +43,7 @@ class Worker:
         """Return what came of the seed. That the process died is a violation, too."""
         try:
             outcome: Outcome = self.pipe.recv()
-        except EOFError:
+        except (EOFError, OSError):
             self.process.join(_JOIN_SECONDS)
             text = f"its process died with exit code {self.process.exitcode}"
             return Outcome(self.seed, "", {}, Violation("a run comes to its end", text))
