@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from attrs import frozen
-from yaml import MappingNode, ScalarNode, SequenceNode
+from attrs import evolve, frozen
+from yaml import MappingNode, ScalarNode
 from yaml import Node as YamlNode
 
 from controller.simulation.scenario.actions import VERBS, Isolation, Slowness
@@ -26,6 +26,7 @@ from controller.simulation.scenario.model import (
 from controller.simulation.scenario.names import Names
 from controller.simulation.scenario.nouns import PARTITION, ROUNDS, NodeId, NodeShape, PartitionName, WhenShape
 from controller.simulation.scenario.shapes import (
+    Anything,
     Choice,
     Duration,
     Flag,
@@ -38,6 +39,7 @@ from controller.simulation.scenario.shapes import (
     Schema,
     Shape,
     Text,
+    flow,
     object_schema,
     pairs_of,
     read_keys,
@@ -50,7 +52,6 @@ NODES: Final = ListOf(NodeShape(), or_one=True)
 PARTITIONS: Final = ListOf(PartitionName(), or_one=True)
 ROUND_LIST: Final = ListOf(Choice(ROUNDS), or_one=True)
 SECONDS: Final = Duration()
-YES: Final = Choice(("true",))
 
 # --- cluster, topics, load --------------------------------------------------------------------------------------
 
@@ -131,8 +132,9 @@ ARGUMENTS: Final[Mapping[str, Shape[Any]]] = {
     **dict.fromkeys(("crash", "restart", "stop", "pause", "wake", "expire", "disconnect", "reconnect"), NODES),
     **dict.fromkeys(("lose_answer", "break_connections"), NODES),
     **dict.fromkeys(("wipe", "fail_disk", "mend_disk"), ListOf(NodeShape(brokers_only=True), or_one=True)),
-    **dict.fromkeys(("depose", "heal"), YES),
-    **dict.fromkeys(("reassign", "write_requests"), TARGETS),
+    **dict.fromkeys(("depose", "heal"), Flag()),
+    "reassign": TARGETS,
+    "write_requests": MapOf(Text("a partition", PARTITION), ListOf(Int("a broker's id"))),
     **dict.fromkeys(("create_topic", "rewrite_topic"), TOPICS),
     **dict.fromkeys(("skew", "slow_store"), MapOf(NodeId(brokers_only=False), Duration(least=-86_400))),
     "cancel": PARTITIONS,
@@ -231,6 +233,8 @@ class EventShape(Shape[Event]):
 
     def read(self, node: YamlNode, names: Names) -> Event:
         """Return the event."""
+        if _expects(node, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            names = evolve(names, are_known=False)
         values = read_keys(node, EVENT_KEYS, names)
         keys = {key.value: key for key, _ in pairs_of(node)}
         triggers, verbs = [k for k in keys if k in _TRIGGERS], [k for k in keys if k in VERBS]
@@ -239,35 +243,25 @@ class EventShape(Shape[Event]):
                 raise unreadable(keys[several[1]], f"one {what} is enough: there is {several[0]} already")
         if not verbs and "expect" not in keys:
             raise unreadable(node, f"nothing happens here: write one of {', '.join(VERBS)}, or expect")
-        if "refused" in dict(pairs_by_name(node, "expect")) and (not verbs or VERBS[verbs[0]].ask is None):
+        if _expects(node) and (not verbs or VERBS[verbs[0]].ask is None):
             askable = ", ".join(verb for verb, how in VERBS.items() if how.ask is not None)
             raise unreadable(keys["expect"], f"nothing is asked here that can be refused: write one of {askable}")
         action = Action(verbs[0], values[verbs[0]]) if verbs else None
-        text = f"{verbs[0]} {flow(dict(pairs_by_name(node))[verbs[0]])}" if verbs else "expect"
+        text = f"{verbs[0]} {flow(dict(pairs_of(node))[keys[verbs[0]]])}" if verbs else "expect"
         trigger = Trigger(values.get("at"), values.get("when"), values.get("after", 0.0))
         expect = values.get("expect", Expectations())
         return Event(node.start_mark.line + 1, text, trigger, action, expect, values.get("within", 0.0))
 
     def schema(self) -> Schema:
         """Return an object with just these keys."""
-        return {"$ref": "#/$defs/event"}
+        return object_schema(EVENT_KEYS)
 
 
-def pairs_by_name(node: YamlNode, *below: str) -> list[tuple[str, YamlNode]]:
-    """Return the keys and values of a mapping, or of one below it; none if there is no such key."""
-    pairs = [(key.value, value) for key, value in pairs_of(node)]
-    for name in below:
-        pairs = [(key.value, value) for found_, inner in pairs if found_ == name for key, value in pairs_of(inner)]
-    return pairs
-
-
-def flow(node: YamlNode) -> str:
-    """Return a node in one line of YAML."""
-    if isinstance(node, SequenceNode):
-        return f"[{', '.join(map(flow, node.value))}]"
-    if isinstance(node, MappingNode):
-        return ", ".join(f"{flow(key)}: {flow(value)}" for key, value in node.value)
-    return str(node.value)
+def _expects(node: YamlNode, code: ErrorCode | None = None) -> bool:
+    """Whether an event expects to be refused, with a certain error perhaps."""
+    expected = [value for key, value in pairs_of(node) if key.value == "expect"]
+    refused = [value for mapping in expected for key, value in pairs_of(mapping) if key.value == "refused"]
+    return any(code is None or value.value == code.name for value in refused)
 
 
 # --- the whole --------------------------------------------------------------------------------------------------
@@ -277,7 +271,7 @@ TOP_KEYS: Final[Mapping[str, Key[Any]]] = {
     "topics": Key(TOPICS, "The topics that there are from the beginning."),
     "load": Key(LoadShape(), "Records per second that producers write all the time, with acks=all."),
     "matrix": Key(
-        MapOf(Text("a name of small letters", r"[a-z_]+"), ListOf(Text("a value"))),
+        MapOf(Text("a name of small letters", r"[a-z_]+"), ListOf(Anything())),
         "Values for which the scenario is run, each with each; $NAME stands for one anywhere.",
     ),
     "events": Key(ListOf(EventShape()), "What happens, in order."),

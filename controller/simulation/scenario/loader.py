@@ -93,10 +93,11 @@ def _names(document: MappingNode) -> Names:
 
 
 def _created(document: MappingNode) -> list[Node]:
-    """Return what is below every `create_topic`."""
+    """Return what is below every `create_topic`, and every `rewrite_topic`, which may add partitions."""
     events = _below(document, "events")
     items: Any = events.value if isinstance(events, yaml.SequenceNode) else []
-    found = [_below(item, "create_topic") for item in items if isinstance(item, MappingNode)]
+    mappings = [item for item in items if isinstance(item, MappingNode)]
+    found = [_below(item, verb) for verb in ("create_topic", "rewrite_topic") for item in mappings]
     return [node for node in found if node is not None]
 
 

@@ -10,6 +10,7 @@ from attrs import frozen
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from controller.simulation.scenario.faults import nearest, unreadable
+from controller.simulation.scenario.shapes import flow
 
 Values = Mapping[str, Node]
 
@@ -28,7 +29,7 @@ def variants(document: MappingNode, matrix: Node | None) -> Iterator[Variant]:
     for values in product(*(nodes for _, nodes in rows)):
         named: dict[str, Node] = dict(zip((name for name, _ in rows), values, strict=True))
         pairs = [(key, value if value is matrix else _filled(value, named)) for key, value in document.value]
-        words = {name: str(node.value) for name, node in named.items()}
+        words = {name: flow(node) for name, node in named.items()}
         yield Variant(words, MappingNode(document.tag, pairs, document.start_mark, document.end_mark))
 
 
@@ -49,7 +50,7 @@ def _filled_scalar(node: ScalarNode, values: Values) -> Node:
         value = values[node.value[1:]]
         return type(value)(value.tag, value.value, node.start_mark, node.end_mark)
     try:
-        text = Template(node.value).substitute({name: value.value for name, value in values.items()})
+        text = Template(node.value).substitute({name: flow(value) for name, value in values.items()})
     except KeyError as error:
         name = str(error.args[0])
         cure = nearest(name, values) if values else f"write matrix: {{{name}: [...]}} above"

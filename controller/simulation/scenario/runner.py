@@ -155,11 +155,9 @@ class _Play:
         return False
 
     async def _carry_out(self, event: Event, struck: bool, done: trio.Event) -> None:  # noqa: FBT001
-        if event.action is None:
-            self._happened(event)
-        elif VERBS[event.action.verb].ask is not None:
+        if event.action is not None and VERBS[event.action.verb].ask is not None:
             await self._ask(event)
-        elif not struck:
+        elif event.action is not None and not struck:
             self._strike(event)
         await self._expect(event)
         done.set()

@@ -50,6 +50,29 @@ def is_null(node: Node) -> bool:
     return node.tag == "tag:yaml.org,2002:null"
 
 
+def flow(node: Node) -> str:
+    """Return a node in one line of YAML."""
+    if isinstance(node, SequenceNode):
+        return f"[{', '.join(map(flow, node.value))}]"
+    if isinstance(node, MappingNode):
+        return ", ".join(f"{flow(key)}: {flow(value)}" for key, value in node.value)
+    return str(node.value)
+
+
+@frozen
+class Anything(Shape[Node]):
+    """Whatever is written there."""
+
+    def read(self, node: Node, names: Names) -> Node:
+        """Return the node."""
+        del names
+        return node
+
+    def schema(self) -> Schema:
+        """Return the schema of everything."""
+        return {}
+
+
 # --- scalars ----------------------------------------------------------------------------------------------------
 
 
