@@ -60,10 +60,12 @@ def _log_refusals(broker_id: int, response: LeaderAndIsrResponse | StopReplicaRe
             log.warning("broker refused", broker=broker_id, partition=str(tp), error=item.error.name)
 
 
-def _deleted(broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse) -> tuple[Stray, ...]:
+def _deleted(
+    broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse
+) -> tuple[tuple[Stray, int], ...]:
     failed = {(item.topic, item.partition) for item in response.partitions if item.error is not ErrorCode.NONE}
     return tuple(
-        Stray(item.topic_id, item.topic, item.partition, broker_id)
+        (Stray(item.topic_id, item.topic, item.partition, broker_id), item.leader_epoch)
         for item in request.partitions
         if item.delete and (item.topic, item.partition) not in failed
     )

@@ -54,7 +54,7 @@ class ControllerContext:
     partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
     replica_phases: dict[Replica, ReplicaPhase] = field(factory=dict)
     reassigning: dict[TopicPartition, None] = field(factory=dict)
-    strays: dict[Stray, None] = field(factory=dict)
+    strays: dict[Stray, int] = field(factory=dict)
     on_offline_dirs: dict[Replica, None] = field(factory=dict)
     """Replicas of live brokers whose logs cannot be used."""
 
@@ -159,7 +159,7 @@ class ControllerContext:
 
     def _stray_changed(self, fact: facts.StrayLeft | facts.StrayGone) -> None:
         if isinstance(fact, facts.StrayLeft):
-            self.strays[fact.stray] = None
+            self.strays[fact.stray] = fact.leader_epoch
         else:
             self.strays.pop(fact.stray, None)
 

@@ -71,8 +71,8 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
         case LeaderAndIsrResponseReceived(broker_id=broker_id):
             epochs = event.broker_epoch, event.controller_epoch
             return log_dirs.leader_and_isr_answered(context, broker_id, epochs, event.outcomes.take())
-        case ReplicasDeleted(strays=gone):
-            return strays.deleted(context, gone)
+        case ReplicasDeleted(deletions=deletions):
+            return strays.deleted(context, deletions)
         case RequestEvent(request=request):
             return _rounds_for_request(context, request, new_ids(host))
         case _:

@@ -159,9 +159,9 @@ class PartitionReassignmentIsrChange(ControllerEvent):
 
 @frozen
 class ReplicasDeleted(ControllerEvent):
-    """A broker has deleted replicas that it was told to delete."""
+    """A broker has deleted replicas that it was told to delete, each by an order of the leader epoch beside it."""
 
-    strays: tuple[Stray, ...]
+    deletions: tuple[tuple[Stray, int], ...]
 
 
 @frozen

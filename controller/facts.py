@@ -10,7 +10,7 @@ from attrs import frozen
 
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
-from transport.metadata import BrokerRegistration, LeaderAndIsr, Stray, TopicPartition
+from transport.metadata import EPOCH_DURING_DELETE, BrokerRegistration, LeaderAndIsr, Stray, TopicPartition
 from transport.store.formats import TopicZnode
 
 Replica = tuple[TopicPartition, int]
@@ -87,9 +87,10 @@ class LogDirOnline:
 
 @frozen
 class StrayLeft:
-    """A replica is still to be deleted by its broker."""
+    """A replica is still to be deleted by its broker; an order of an earlier leader epoch was about an earlier one."""
 
     stray: Stray
+    leader_epoch: int = EPOCH_DURING_DELETE
 
 
 @frozen

@@ -23,10 +23,12 @@ from transport.store.protocol import Create, Delete
 
 def leave(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
     """Return the step that writes down the replicas of a partition on `brokers`."""
+    led = context.leadership.get(tp)
+    epoch = EPOCH_DURING_DELETE if led is None else led.leader_epoch
     topic_id = context.topic_id(tp.topic)
     new = [stray for b in brokers if (stray := Stray(topic_id, tp.topic, tp.partition, b)) not in context.strays]
     return Step(
-        writes=tuple(Create(paths.stray(stray)) for stray in new), facts=tuple(StrayLeft(stray) for stray in new)
+        writes=tuple(Create(paths.stray(stray)) for stray in new), facts=tuple(StrayLeft(stray, epoch) for stray in new)
     )
 
 
@@ -62,7 +64,8 @@ def load(context: ControllerContext) -> Rounds[None]:
     names = yield from children(paths.STRAYS)
     found = dict.fromkeys(stray for name in names if (stray := paths.parse_stray(name)) is not None)
     gone = [StrayGone(stray) for stray in context.strays if stray not in found]
-    yield from change("observed", [Step(facts=(*gone, *(StrayLeft(stray) for stray in found)))])
+    left = [StrayLeft(stray) for stray in found if stray not in context.strays]
+    yield from change("observed", [Step(facts=(*gone, *left))])
 
 
 def pursue(context: ControllerContext, brokers: Iterable[int]) -> Rounds[None]:
@@ -81,9 +84,18 @@ def _stop(context: ControllerContext, stray: Stray) -> StopReplicaPartition:
     return StopReplicaPartition(stray.topic, stray.topic_id, stray.partition, epoch, delete=True)
 
 
-def deleted(context: ControllerContext, gone: Sequence[Stray]) -> Rounds[None]:
-    """Forget strays that their broker has deleted."""
-    yield from change("deleted", [_removal([stray]) for stray in gone if stray in context.strays])
+def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) -> Rounds[None]:
+    """Forget strays that their broker has deleted.
+
+    The answer may be to an order from before the replica was wanted again and abandoned once more. Between the two A1
+    raised the leader epoch, so what was obeyed then is older than the stray, and says nothing of it.
+    """
+    gone = [stray for stray, epoch in deletions if _is_over(context.strays.get(stray), epoch)]
+    yield from change("deleted", [_removal([stray]) for stray in gone])
+
+
+def _is_over(left_at: int | None, obeyed: int) -> bool:
+    return left_at is not None and (obeyed == EPOCH_DURING_DELETE or obeyed >= left_at)
 
 
 def _removal(strays: Sequence[Stray]) -> Step:

@@ -272,7 +272,7 @@ def test_what_a_broker_deleted_is_told_and_a_refusal_is_logged() -> None:
             4, asked, StopReplicaResponse(tuple(PartitionError("orders", p, e) for p, e in enumerate(errors)))
         )
         responses.take(4, asked, ApiError(ErrorCode.STALE_BROKER_EPOCH, "77 is old"))
-    assert told == [ReplicasDeleted((Stray("id-1", "orders", 0, 4),))]
+    assert told == [ReplicasDeleted(((Stray("id-1", "orders", 0, 4), 3),))]
     assert [(log["broker"], log.get("partition"), log["error"]) for log in logs] == [
         (4, "orders-1", "KAFKA_STORAGE_ERROR"),
         (4, None, "STALE_BROKER_EPOCH: 77 is old"),

@@ -59,13 +59,13 @@ async def test_its_replicas_are_strays_until_they_are_deleted(bench: Bench, even
     assert told == [(0, LEADER_DURING_DELETE), (1, LEADER_DURING_DELETE)]
     assert bench.context.topics == {}
 
-    await bench.handle(ReplicasDeleted(tuple(s for s in everywhere if s.broker_id != 3)))
+    await bench.handle(ReplicasDeleted(tuple((s, EPOCH_DURING_DELETE) for s in everywhere if s.broker_id != 3)))
     bench.seen.clear()
     await bench.fail_over()
     assert told_to_delete(bench) == []
     await bench.revive(3)
     assert told_to_delete(bench) == [(3, ID, 1)]
-    await bench.handle(ReplicasDeleted((stray(3, 1),)))
+    await bench.handle(ReplicasDeleted(((stray(3, 1), EPOCH_DURING_DELETE),)))
     assert await stored(bench) == []
 
 

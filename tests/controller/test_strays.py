@@ -9,7 +9,7 @@ from controller.handlers.brokers import broker_change
 from controller.handlers.failover import failover
 from controller.rounds import TellStopReplica
 from tests.controller.conftest import Bench
-from transport.metadata import Stray, TopicPartition
+from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import paths
 
 TP = TopicPartition("orders", 0)
@@ -45,7 +45,7 @@ async def shrink(bench: Bench) -> None:
 async def test_removed_replicas_are_strays_until_their_brokers_answer(bench: Bench) -> None:
     await shrink(bench)
     assert await stored(bench) == [stray(2), stray(3)]
-    await bench.run(strays.deleted(bench.context, [stray(2)]))
+    await bench.run(strays.deleted(bench.context, [(stray(2), EPOCH_DURING_DELETE)]))
     assert await stored(bench) == [stray(3)]
     assert list(bench.context.strays) == [stray(3)]
 
@@ -77,9 +77,21 @@ async def test_a_stray_that_is_wanted_again_is_none(bench: Bench) -> None:
     assert told_to_delete(bench) == {3}
 
 
+async def test_a_late_answer_about_an_earlier_replica_leaves_the_stray(bench: Bench) -> None:
+    await shrink(bench)
+    obeyed_first = bench.context.leadership[TP].leader_epoch
+    await bench.move(TP, (1, 2, 3))
+    await bench.move(TP, None)
+    assert stray(3) in await stored(bench)
+    await bench.run(strays.deleted(bench.context, [(stray(3), obeyed_first)]))
+    assert stray(3) in await stored(bench)
+    await bench.run(strays.deleted(bench.context, [(stray(3), bench.context.leadership[TP].leader_epoch)]))
+    assert stray(3) not in await stored(bench)
+
+
 async def test_an_answer_about_no_stray_changes_nothing(bench: Bench) -> None:
     await shrink(bench)
-    await bench.run(strays.deleted(bench.context, [stray(7)]))
+    await bench.run(strays.deleted(bench.context, [(stray(7), EPOCH_DURING_DELETE)]))
     assert await stored(bench) == [stray(2), stray(3)]
 
 

@@ -87,7 +87,11 @@ class Partitions:
         # An id that a tool left out, which knows none, is the topic's all the same (KAFKA-14190).
         known_id = next((partition.topic_id for partition in before.values()), "")
         for number, assignment in sorted(topic.partitions.items() if topic is not None else ()):
-            tp, known, topic_id = TopicPartition(name, number), before.get(number), (topic and topic.topic_id) or known_id
+            tp, known, topic_id = (
+                TopicPartition(name, number),
+                before.get(number),
+                (topic and topic.topic_id) or known_id,
+            )
             is_led_as_before = known is not None and known.topic_id == topic_id and tp not in states
             leadership = known.leadership if known is not None and is_led_as_before else _leadership(tp, durable)
             after[number] = Partition(topic_id, assignment, leadership)
