@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -70,9 +71,8 @@ def _serve(pipe: Connection) -> None:
     # Ctrl-C reaches the whole group of processes: the parent ends its children.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()
-    while True:
-        try:
+    # It ends with its parent, in whatever way that ends.
+    with suppress(EOFError, OSError):
+        while True:
             seed: int = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(run(draw(seed)))
+            pipe.send(run(draw(seed)))
