@@ -108,21 +108,8 @@ class ControllerContext:
         """
         assignment = assignment or self.assignment(tp)
         leadership = leadership or self.leadership[tp]
-        return PartitionState(
-            tp.topic,
-            self.topic_id(tp.topic),
-            tp.partition,
-            leadership.controller_epoch,
-            leadership.leader,
-            leadership.leader_epoch,
-            leadership.isr,
-            leadership.partition_epoch,
-            assignment.replicas,
-            assignment.adding_replicas,
-            assignment.removing_replicas,
-            int(leadership.leader_recovery_state),
-            tuple(r for r in assignment.replicas if not self.is_online(tp, r)),
-        )
+        offline = tuple(r for r in assignment.replicas if not self.is_online(tp, r))
+        return PartitionState.of(tp, self.topic_id(tp.topic), assignment, leadership, offline)
 
     # --- the only mutator ---------------------------------------------------------------------------------------
 

@@ -50,21 +50,7 @@ class Durable:
         topic, leadership = self.topic(tp.topic), self.leadership(tp)
         if topic is None or leadership is None or tp.partition not in topic.partitions:
             return None
-        assignment = topic.partitions[tp.partition]
-        return PartitionState(
-            tp.topic,
-            topic.topic_id or "",
-            tp.partition,
-            leadership.controller_epoch,
-            leadership.leader,
-            leadership.leader_epoch,
-            leadership.isr,
-            leadership.partition_epoch,
-            assignment.replicas,
-            assignment.adding_replicas,
-            assignment.removing_replicas,
-            leadership.leader_recovery_state,
-        )
+        return PartitionState.of(tp, topic.topic_id or "", topic.partitions[tp.partition], leadership)
 
     def brokers(self) -> dict[int, BrokerRegistration]:
         """Return the registered brokers, in order of their ids."""

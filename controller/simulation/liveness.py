@@ -97,7 +97,7 @@ def _strays(cluster: SimulatedCluster, assignments: _Assignments) -> Iterator[st
 def _metadata(cluster: SimulatedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
     ids = {name: topic.topic_id or "" for name in cluster.durable.topics() if (topic := cluster.durable.topic(name))}
     durable = {
-        tp: _state(tp, ids[tp.topic], assignments[tp], leadership)
+        tp: PartitionState.of(tp, ids[tp.topic], assignments[tp], leadership)
         for tp, leadership in leaderships.items()
         if leadership is not None
     }
@@ -128,25 +128,6 @@ def _metadata_of(
     for tp in differing[:1]:
         others = f" (and {len(differing) - 1} more)" if differing[1:] else ""
         yield f"broker {broker.id} believes {_text(known.get(tp))} of {tp}, not {_text(durable.get(tp))}{others}"
-
-
-def _state(
-    tp: TopicPartition, topic_id: str, assignment: ReplicaAssignment, leadership: LeaderAndIsr
-) -> PartitionState:
-    return PartitionState(
-        tp.topic,
-        topic_id,
-        tp.partition,
-        leadership.controller_epoch,
-        leadership.leader,
-        leadership.leader_epoch,
-        leadership.isr,
-        leadership.partition_epoch,
-        assignment.replicas,
-        assignment.adding_replicas,
-        assignment.removing_replicas,
-        int(leadership.leader_recovery_state),
-    )
 
 
 def _text(state: PartitionState | None) -> str:

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from attrs import frozen
 
 from transport.errors import ErrorCode
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -46,6 +47,32 @@ class PartitionState(PackedOnce):
     removing_replicas: tuple[int, ...] = ()
     leader_recovery_state: int = 0
     offline_replicas: tuple[int, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        tp: TopicPartition,
+        topic_id: str,
+        assignment: ReplicaAssignment,
+        leadership: LeaderAndIsr,
+        offline_replicas: tuple[int, ...] = (),
+    ) -> PartitionState:
+        """Join what the znodes of a partition hold."""
+        return cls(
+            tp.topic,
+            topic_id,
+            tp.partition,
+            leadership.controller_epoch,
+            leadership.leader,
+            leadership.leader_epoch,
+            leadership.isr,
+            leadership.partition_epoch,
+            assignment.replicas,
+            assignment.adding_replicas,
+            assignment.removing_replicas,
+            int(leadership.leader_recovery_state),
+            offline_replicas,
+        )
 
 
 @frozen
