@@ -54,30 +54,39 @@ def partition_modifications(context: ControllerContext, name: str, new_ids: Iter
 def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
     """Read known topics again, and watch them; return those that are still there and can be decoded.
 
-    What others wrote adds partitions, no more: assignments and id stay those that we know, and our next write puts them
-    back (KAFKA-9038, KAFKA-14190). Under another id it is another topic, of which nothing is known.
+    What others wrote adds partitions, no more: assignments and id stay those that we know, and are written back at once
+    where they were lost (KAFKA-9038, KAFKA-14190), or the next controller would not know them. Under another id it is
+    another topic, of which nothing is known.
     """
-    known = [name for name in names if name in context.topics]
-    znodes = yield from read((paths.topic(name) for name in known), watch=True)
-    gone, there = [], []
-    for name, znode in zip(known, znodes, strict=True):
-        written = None if znode is None else _decode(name, znode.data)
-        if znode is None:
-            gone.append(name)
-        elif written is not None:
-            merged = _merged(context.topics[name].znode, written)
-            gone += [name] if merged is None else []
-            there.append(TopicWritten(name, merged or written, znode.stat.version))
-    yield from forget(context, gone)
-    yield from change("observed", [Step(facts=(fact,)) for fact in there])
-    return [fact.name for fact in there if fact.name not in gone]
+    there: list[str] = []
+
+    def refresh(pending: list[str]) -> Rounds[list[str]]:
+        known = [name for name in pending if name in context.topics]
+        znodes = yield from read((paths.topic(name) for name in known), watch=True)
+        found = {name: znode for name, znode in zip(known, znodes, strict=True) if znode is not None}
+        topics = {name: topic for name, znode in found.items() if (topic := _decode(name, znode.data)) is not None}
+        others = [name for name, topic in topics.items() if topic.topic_id not in (None, context.topic_id(name))]
+        steps = {name: _take_over(context, name, topics[name], found[name].stat.version) for name in topics}
+        yield from forget(context, [name for name in known if name not in found or name in others])
+        refused = yield from change("topics", list(steps.values()))
+        there.extend(name for name, step in steps.items() if step not in refused and name not in others)
+        return [name for name, step in steps.items() if step in refused]
+
+    yield from until_none_is_left("topics", names, refresh)
+    return there
 
 
-def _merged(known: formats.TopicZnode, written: formats.TopicZnode) -> formats.TopicZnode | None:
-    """Return what a topic is known as after others wrote its znode, None if that is another topic's."""
+def _take_over(context: ControllerContext, name: str, written: formats.TopicZnode, version: int) -> Step:
+    """Return the step that takes over what others wrote into a topic's znode, and mends it."""
+    known = context.topics[name].znode
     if written.topic_id not in (None, known.topic_id):
-        return None
-    return evolve(written, partitions={**written.partitions, **known.partitions}, topic_id=known.topic_id)
+        return Step(facts=(TopicWritten(name, written, version),))
+    merged = evolve(written, partitions={**written.partitions, **known.partitions}, topic_id=known.topic_id)
+    if merged == written:
+        return Step(facts=(TopicWritten(name, merged, version),))
+    log.warning("a topic's znode was rewritten by others: its id and assignments are written back", topic=name)
+    write = Set(paths.topic(name), formats.encode_topic(merged), version)
+    return Step(writes=(write,), facts=(TopicWritten(name, merged, version + 1),))
 
 
 def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:

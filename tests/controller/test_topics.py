@@ -166,6 +166,26 @@ async def test_a_topic_under_another_id_is_another_topic(bench: Bench) -> None:
     assert {replica for _, replica in bench.context.replica_phases} == {2, 3}
 
 
+@pytest.mark.requirement("D8")
+async def test_an_id_and_a_move_that_others_wrote_over_are_written_back_before_anything_else(bench: Bench) -> None:
+    """KAFKA-14190, KAFKA-9038: a tool that knows neither writes the topic as it read it before."""
+    await bench.start((1, 2))
+    await bench.move(TP, (3, 4))
+    moving = await bench.read_assignment(TP)
+    written = formats.TopicZnode({0: ReplicaAssignment((1, 2)), 1: ReplicaAssignment((2, 1))}, None)
+    await bench.store.multi([Set(paths.topic("orders"), formats.encode_topic(written), -1)])
+    await bench.handle(PartitionModifications("orders"))
+
+    znode = await bench.read(paths.topic("orders"))
+    assert znode is not None
+    stored = formats.decode_topic("orders", znode.data)
+    assert stored == formats.TopicZnode({0: moving, 1: ReplicaAssignment((2, 1))}, "id-of-orders")
+    assert (await bench.read_state(SECOND)).isr == (2, 1)
+    await bench.fail_over()
+    assert bench.context.topic_id("orders") == "id-of-orders"
+    assert list(bench.context.reassigning) == [TP]
+
+
 # --- creation by an administrator -------------------------------------------------------------------------------
 
 
