@@ -68,11 +68,9 @@ _STALLED: Final = 20.0
 """Bytes per second."""
 
 
-def draw(
-    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float, *, wipes: bool
-) -> list[Happening]:
+def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
     """Draw faults for the time until `seconds`, a handful of all kinds."""
-    maker = _Maker(rng, settings, list(partitions), wipes=wipes)
+    maker = _Maker(rng, settings, list(partitions))
     happenings = [maker.fault(rng.uniform(0.0, seconds - 2)) for _ in range(rng.randint(3, 8))]
     if rng.random() < _CHANCE_OF_CALAMITY:
         happenings += calamity(rng, partitions, rng.uniform(0.0, seconds / 2))
@@ -95,7 +93,6 @@ class _Maker:
     rng: random.Random
     settings: Settings
     partitions: Sequence[str]
-    wipes: bool
 
     def fault(self, at: float) -> Happening:
         """Return a fault at that time, or at a step from then on."""
@@ -133,7 +130,7 @@ class _Maker:
         return make()
 
     def _crash(self) -> Crash:
-        wipe = self.wipes and self.rng.random() < 0.1  # noqa: PLR2004  rare
+        wipe = self.rng.random() < 0.1  # noqa: PLR2004  rare
         who = self._leader() if self.rng.random() < 0.6 else self._anyone()  # noqa: PLR2004  often
         return Crash(who, self._time(), wipe, self.rng.random() < 0.3)  # noqa: PLR2004
 

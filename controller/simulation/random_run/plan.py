@@ -43,15 +43,15 @@ class Plan:
         return "\n".join([*lines, f"{self.seconds:6.2f}s everything is mended"])
 
 
-def draw(seed: int, *, wipes: bool = False) -> Plan:
-    """Draw a plan. With `wipes`, brokers may lose their disks."""
+def draw(seed: int) -> Plan:
+    """Draw a plan."""
     rng = generator(seed, "plan")
     settings = topology.draw_settings(rng)
     topics = topology.draw_topics(rng, settings)
     partitions = topology.partitions_of(topics)
     seconds = rng.uniform(20.0, 30.0)
     asked = requests.draw(rng, settings, partitions, seconds)
-    disturbed = faults.draw(rng, settings, partitions, seconds, wipes=wipes)
+    disturbed = faults.draw(rng, settings, partitions, seconds)
     return Plan(
         seed,
         settings,
