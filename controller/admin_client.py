@@ -1,13 +1,14 @@
 """The admin client: finds the active controller, follows it, and asks it.
 
-A request that says nobody did anything (NOT_CONTROLLER, no connection) is tried again until `timeout`. One that may
-have been done is tried again only if doing it twice is the same as once.
+A request that nobody carried out (NOT_CONTROLLER, no connection) is tried again until `timeout`. What may have been
+carried out is asked again only if it reads: a change repeated after its answer was lost might undo what somebody else
+asked for in between, and a cancel would be told that nothing is under way. Its outcome is unknown, and said to be.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Final, TypeVar
 
 import trio
@@ -35,18 +36,33 @@ from transport.network import Network, TcpNetwork
 from transport.store.controllers import find_controller
 from transport.store.protocol import ConnectionLost, MetadataStore, SessionExpired
 from transport.store.zookeeper import open_zookeeper
-from transport.wire import ConnectionBroken, RequestTimedOut, WireError, open_connection
+from transport.wire import Connection, ConnectionBroken, RequestTimedOut, WireError, open_connection
 
 R = TypeVar("R")
 
 RETRY_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 5.0
 
+_ANSWER_IS_LOST: Final = (ConnectionBroken, RequestTimedOut)
+_NOTHING_WAS_DONE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+
 Address = tuple[str, int]
 
 
 class ClusterUnreachable(Exception):
     """Nobody who was asked could say who the controller is; the message says who was asked and what to do."""
+
+
+class OutcomeUnknown(WireError):
+    """The answer to a change was lost: it may have been carried out or not; the message says so."""
+
+
+class _NotTaken(Exception):
+    """Nobody has begun to do what was asked for."""
+
+    def __init__(self, reason: ApiError | ConnectionBroken) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 @frozen
@@ -65,14 +81,17 @@ class AdminClient:
         return await self._ask(MetadataRequest(None if topics is None else tuple(topics)))
 
     async def create_topics(self, topics: Sequence[NewTopic]) -> CreateTopicsResponse:
-        """Create topics. Not repeated if the connection breaks meanwhile: then look whether they exist."""
-        return await self._ask(CreateTopicsRequest(tuple(topics)), idempotent=False)
+        """Create topics. Raises OutcomeUnknown if the answer is lost: then look whether they exist."""
+        return await self._change(CreateTopicsRequest(tuple(topics)))
 
     async def alter_partition_reassignments(
         self, partitions: Sequence[ReassignablePartition]
     ) -> AlterPartitionReassignmentsResponse:
-        """Begin, override or cancel reassignments. An answer without error means begun, not done."""
-        return await self._ask(AlterPartitionReassignmentsRequest(tuple(partitions)))
+        """Begin, override or cancel reassignments. An answer without error means begun, not done.
+
+        Raises OutcomeUnknown if the answer is lost: then look at the list of ongoing ones.
+        """
+        return await self._change(AlterPartitionReassignmentsRequest(tuple(partitions)))
 
     async def list_partition_reassignments(
         self, partitions: Sequence[TopicPartition] | None = None
@@ -83,13 +102,7 @@ class AdminClient:
 
     async def find_controller(self) -> BrokerEndpoint:
         """Return where the active controller listens. Raises ClusterUnreachable if it cannot be found in time."""
-        with trio.move_on_after(self.timeout):
-            while True:
-                found = await self._look_up()
-                if found is not None:
-                    return found
-                await trio.sleep(RETRY_SECONDS)
-        raise ClusterUnreachable(self._nobody())
+        return await self._find(trio.current_time() + self.timeout)
 
     async def read_trace(self, controller: BrokerEndpoint, sequence: int, max_wait_ms: int) -> CommitTraceResponse:
         """Return what a controller committed from `sequence` on, waiting for more. Raises WireError if it is gone."""
@@ -98,19 +111,61 @@ class AdminClient:
 
     # --- how it is asked ----------------------------------------------------------------------------------------
 
-    async def _ask(self, request: Request[R], *, idempotent: bool = True) -> R:
+    async def _ask(self, request: Request[R]) -> R:
+        """Ask until there is an answer: if a controller hangs, the next one may answer."""
         deadline = trio.current_time() + self.timeout
         while True:
-            controller = await self.find_controller()
-            left = max(deadline - trio.current_time(), 0)
-            # A controller that hangs keeps its office until its session ends; the next one may answer.
-            patience = min(left, ATTEMPT_SECONDS) if idempotent else left
             try:
-                return await self._call((controller.host, controller.port), request, patience)
-            except (ApiError, WireError) as error:
-                if not _is_retriable(error, idempotent=idempotent) or trio.current_time() >= deadline:
+                return await self._ask_active(request, deadline, ATTEMPT_SECONDS)
+            except _ANSWER_IS_LOST:
+                if trio.current_time() >= deadline:
                     raise
             await trio.sleep(RETRY_SECONDS)
+
+    async def _change(self, request: Request[R]) -> R:
+        deadline = trio.current_time() + self.timeout
+        try:
+            return await self._ask_active(request, deadline, self.timeout)
+        except _ANSWER_IS_LOST as error:
+            raise OutcomeUnknown(f"{error}; it may have been done or not: look before you ask again") from error
+
+    async def _ask_active(self, request: Request[R], deadline: float, patience: float) -> R:
+        """Ask until somebody takes the request, and wait for the answer for up to `patience` seconds."""
+        while True:
+            try:
+                return await self._ask_once(request, deadline, patience)
+            except _NotTaken as refusal:
+                if trio.current_time() >= deadline:
+                    raise refusal.reason from None
+            await trio.sleep(RETRY_SECONDS)
+
+    async def _ask_once(self, request: Request[R], deadline: float, patience: float) -> R:
+        controller = await self._find(deadline)
+        left = max(deadline - trio.current_time(), 0)
+        async with AsyncExitStack() as stack:
+            try:
+                connecting = self._connect((controller.host, controller.port), min(left, ATTEMPT_SECONDS))
+                connection = await stack.enter_async_context(connecting)
+            except ConnectionBroken as error:
+                raise _NotTaken(error) from error
+            left = max(deadline - trio.current_time(), 0)
+            try:
+                return await connection.call(request, timeout=min(left, patience))
+            except ApiError as error:
+                if error.code is ErrorCode.REQUEST_TIMED_OUT:
+                    raise RequestTimedOut(error.message) from error
+                if error.code in _NOTHING_WAS_DONE:
+                    raise _NotTaken(error) from error
+                raise
+
+    async def _find(self, deadline: float) -> BrokerEndpoint:
+        with trio.move_on_at(deadline):
+            while True:
+                found = await self._look_up()
+                if found is not None:
+                    return found
+                await trio.sleep(RETRY_SECONDS)
+        raise ClusterUnreachable(self._nobody())
 
     async def _look_up(self) -> BrokerEndpoint | None:
         if self.store is not None:
@@ -134,16 +189,13 @@ class AdminClient:
         return f"no active controller was found through {asked}: is a broker running there?"
 
     async def _call(self, address: Address, request: Request[R], patience: float) -> R:
-        """Ask one node, on a connection of its own: requests are rare, so nothing is kept alive between them."""
-        host, port = address
-        async with open_connection(self.network, host, port, client_id="admin", connect_timeout=patience) as connection:
+        async with self._connect(address, patience) as connection:
             return await connection.call(request, timeout=patience)
 
-
-def _is_retriable(error: ApiError | WireError, *, idempotent: bool) -> bool:
-    if isinstance(error, ApiError):
-        return error.code in {ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED}
-    return idempotent and isinstance(error, ConnectionBroken | RequestTimedOut)
+    def _connect(self, address: Address, patience: float) -> AbstractAsyncContextManager[Connection]:
+        """Open a connection for one request: they are rare, so nothing is kept alive between them."""
+        host, port = address
+        return open_connection(self.network, host, port, client_id="admin", connect_timeout=patience)
 
 
 @asynccontextmanager

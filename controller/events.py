@@ -1,7 +1,8 @@
 """The events of the controller's queue. They carry no data of the store: they name what to look at (KAFKA-5879).
 
 An event that re-reads the store has a key, under which it waits in the queue at most once. A request has a `Reply`,
-which gets exactly one answer: when it is dropped, NOT_CONTROLLER.
+which gets exactly one answer: NOT_CONTROLLER when it is dropped, REQUEST_TIMED_OUT when the office is lost while it is
+processed, because nobody knows how much of it was done.
 """
 
 from __future__ import annotations
@@ -22,6 +23,11 @@ R = TypeVar("R")
 def not_controller() -> ApiError:
     """Return the answer of a node that is not, or no longer, the active controller."""
     return ApiError(ErrorCode.NOT_CONTROLLER, "this is not the active controller: ask the cluster who is")
+
+
+def cut_off() -> ApiError:
+    """Return the answer to a request in the middle of which the controller lost its office."""
+    return ApiError(ErrorCode.REQUEST_TIMED_OUT, "the controller lost its office before the request was done")
 
 
 @define(eq=False)

@@ -33,6 +33,7 @@ from controller.events import (
     SessionEnded,
     TopicChange,
     ZkPartitionReassignment,
+    cut_off,
     not_controller,
 )
 from controller.handlers.failover import failover
@@ -225,6 +226,10 @@ class ControllerService:
             result = await office.runner.run(event.name, dispatch.rounds_for(office.context, event, self.host))
         except ApiError as refusal:
             result = refusal
+        except BaseException:
+            if reply is not None:
+                reply.set(cut_off())
+            raise
         if reply is not None:
             reply.set(result)
         for follow_up in dispatch.follow_ups(office.context, event):

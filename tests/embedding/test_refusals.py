@@ -72,6 +72,6 @@ async def test_a_request_that_brings_the_controller_down_is_set_aside(monkeypatc
             with pytest.raises(ApiError) as caught:
                 await service.answer(poison)
             codes.append(caught.value.code)
-        assert codes == [ErrorCode.NOT_CONTROLLER] * 3 + [ErrorCode.INVALID_REQUEST]
+        assert codes == [ErrorCode.REQUEST_TIMED_OUT] * 3 + [ErrorCode.INVALID_REQUEST]
         assert await service.answer(MetadataRequest()) is not None
         nursery.cancel_scope.cancel()

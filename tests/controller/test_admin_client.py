@@ -1,0 +1,127 @@
+"""The admin client against nodes that answer as the test says, over TCP: what it asks again, and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import pytest
+import trio
+from attrs import define, field
+from trio.testing import MockClock
+
+from controller.admin_client import AdminClient, ClusterUnreachable, OutcomeUnknown, open_admin
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    BrokerEndpoint,
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    MetadataRequest,
+    MetadataResponse,
+    PartitionError,
+    ReassignablePartition,
+)
+from transport.network import TcpNetwork
+from transport.wire import serve
+
+MOVE = ReassignablePartition("orders", 0, (4, 5, 6))
+BEGUN = AlterPartitionReassignmentsResponse((PartitionError("orders", 0),))
+
+Answer = Callable[[], Awaitable[object]]
+
+
+@define
+class Node:
+    """A controller that gives prepared answers, one after the other, to whatever is asked of reassignments."""
+
+    answers: list[Answer | Exception | object]
+    asked: int = 0
+    port: int = field(default=0, init=False)
+
+    async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
+        """Listen until cancelled."""
+        handlers = {
+            MetadataRequest: self._metadata,
+            AlterPartitionReassignmentsRequest: self._answer,
+            ListPartitionReassignmentsRequest: self._answer,
+        }
+        async with trio.open_nursery() as nursery:
+            self.port = await nursery.start(serve, TcpNetwork(), handlers, "127.0.0.1", 0)
+            task_status.started()
+
+    async def _metadata(self, _: MetadataRequest) -> MetadataResponse:
+        return MetadataResponse(BrokerEndpoint(1, "127.0.0.1", self.port), 1, (), ())
+
+    async def _answer(self, _: object) -> object:
+        answer = self.answers[self.asked]
+        self.asked += 1
+        if isinstance(answer, Exception):
+            raise answer
+        return await answer() if callable(answer) else answer
+
+
+async def silence() -> object:
+    """Never answer."""
+    return await trio.sleep_forever()
+
+
+async def ask_to_move(node: Node, nursery: trio.Nursery, within: float = 10.0) -> AlterPartitionReassignmentsResponse:
+    await nursery.start(node.serve)
+    async with open_admin(bootstrap=[("127.0.0.1", node.port)], timeout=within) as admin:
+        return await admin.alter_partition_reassignments([MOVE])
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED])
+async def test_what_nobody_began_is_asked_again(code: ErrorCode, nursery: trio.Nursery) -> None:
+    node = Node([ApiError(code, "not now"), BEGUN])
+    assert await ask_to_move(node, nursery) == BEGUN
+    assert node.asked == 2
+
+
+@pytest.mark.parametrize(
+    "answer", [silence, ApiError(ErrorCode.REQUEST_TIMED_OUT, "the office was lost")], ids=["silence", "cut off"]
+)
+async def test_a_change_whose_answer_is_lost_is_not_repeated(answer: Answer | Exception, nursery: trio.Nursery) -> None:
+    node = Node([answer, BEGUN])
+    with pytest.raises(OutcomeUnknown, match="it may have been done or not: look before you ask again"):
+        await ask_to_move(node, nursery, within=0.5)
+    assert node.asked == 1
+
+
+async def test_a_question_whose_answer_is_lost_is_asked_again(nursery: trio.Nursery) -> None:
+    node = Node([ApiError(ErrorCode.REQUEST_TIMED_OUT, "the office was lost"), ListPartitionReassignmentsResponse(())])
+    await nursery.start(node.serve)
+    async with open_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
+        assert await admin.list_partition_reassignments() == ()
+    assert node.asked == 2
+
+
+async def test_a_refusal_is_final(nursery: trio.Nursery) -> None:
+    node = Node([ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "not you"), BEGUN])
+    with pytest.raises(ApiError, match="not you"):
+        await ask_to_move(node, nursery)
+    assert node.asked == 1
+
+
+class Nowhere:
+    """A network on which nobody can be reached, and which says so late."""
+
+    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+        await trio.sleep(1)
+        raise OSError(f"no route to {host}:{port}")
+
+    async def serve(self, *_: object, **__: object) -> None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("ask", [AdminClient.find_controller, AdminClient.describe_cluster, AdminClient.create_topics])
+async def test_a_call_lasts_no_longer_than_its_timeout(
+    ask: Callable[..., Awaitable[object]],
+    autojump_clock: MockClock,  # noqa: ARG001  for trio, which takes the clock that a test asks for
+) -> None:
+    admin = AdminClient(Nowhere(), [("a", 1), ("b", 2)], None, timeout=7.0)
+    arguments: Sequence[object] = [()] if ask is AdminClient.create_topics else []
+    with pytest.raises(ClusterUnreachable, match="a:1, b:2"):
+        await ask(admin, *arguments)
+    assert trio.current_time() == pytest.approx(7.0, abs=0.01)
