@@ -22,9 +22,9 @@ from controller.simulation.frames import control_request, isr_request
 from controller.simulation.invariants import Safety
 from controller.simulation.load import Load
 from controller.simulation.network import Link, SimulatedNetwork
-from controller.simulation.process import PORT, BrokerProcess, ControllerProcess, Process, ProcessState
+from controller.simulation.process import BrokerProcess, ControllerProcess, Process, ProcessState
 from controller.simulation.scheduling import generator, wall_clock_ms
-from controller.simulation.settings import Settings, host_of
+from controller.simulation.settings import PORT, Settings, host_of
 from controller.simulation.steps import Moment, Step, Steps
 from controller.simulation.trace import Trace
 from controller.simulation.world import World

@@ -10,15 +10,13 @@ from attrs import define, field
 
 from broker.client import GaveUp, Producer
 from controller.simulation.scheduling import generator, wall_clock_ms
-from controller.simulation.settings import host_of
+from controller.simulation.settings import PORT, host_of
 from controller.simulation.world import World
 from transport.errors import ApiError
 from transport.host import Host
 from transport.metadata import TopicPartition
 
 GIVE_UP_AFTER: float = 30.0
-
-_PORT = 9092
 
 
 @define
@@ -43,7 +41,7 @@ class Load:
     def producer(self, name: str) -> Producer:
         """Return a producer on a host of its own; an async context manager, for one task."""
         world = self.world
-        brokers = [(host_of(id_), _PORT) for id_ in world.settings.broker_ids]
+        brokers = [(host_of(id_), PORT) for id_ in world.settings.broker_ids]
         host = Host(wall_clock_ms, generator(world.seed, name))
         return Producer(world.network.at(name), brokers, host=host, client_id=name)
 

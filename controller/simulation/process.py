@@ -24,13 +24,11 @@ from controller.embedding import run as run_controller
 from controller.service import ControllerService
 from controller.simulation.disk import Disk
 from controller.simulation.scheduling import generator, wall_clock_ms
-from controller.simulation.settings import host_of
+from controller.simulation.settings import PORT, host_of
 from controller.simulation.steps import StepObserver
 from controller.simulation.world import World
 from transport.host import Host
 from transport.store.protocol import StoreError
-
-PORT: Final = 9092
 
 _NOT_A_FAULT: Final = (StoreError, BrokerIdInUse, OSError)
 """What may end a process in a world that breaks; whoever looks after it starts it again."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from attrs import frozen
 
 from broker.kit import BrokerHandle
 from broker.service import Service
 from transport.messages import Api
+
+PORT: Final = 9092
+"""Where every broker and controller listens."""
 
 
 @frozen

@@ -10,14 +10,13 @@ from attrs import define
 
 from controller.simulation.random_run import topology
 from controller.simulation.random_run.actions import AtStep, Happening, Reassign
+from controller.simulation.random_run.coverage import CRASH_POINTS
 from controller.simulation.random_run.topology import Replicas
 from controller.simulation.settings import Settings
 from controller.simulation.steps import Moment
 
 _NOBODY: Final = 99
 """A broker that there never is."""
-
-_ROUNDS: Final = ("U1", "A1", "A2", "ISR", "B1", "B3", "B4", "B5", "B6")
 
 _CHANCE_OF_SECOND_THOUGHTS: Final = 0.6
 _CHANCE_AT_STEP: Final = 0.6
@@ -86,7 +85,7 @@ class _Asker:
     def _soon(self, at: float) -> tuple[float, AtStep | None]:
         if self.rng.random() < _CHANCE_AT_STEP:
             moment = self.rng.choice((Moment.DECIDED, Moment.PUBLISHED))
-            name = self.rng.choice(_ROUNDS)
+            name = self.rng.choice(CRASH_POINTS)
             return at, AtStep(name, Moment.DECIDED if name == "B1" else moment, self.rng.choice((0.0, 0.0, 0.01, 0.1)))
         return at + self.rng.choice((0.0, 0.01, 0.1, 1.0)) * self.rng.random(), None
 
