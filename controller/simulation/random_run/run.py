@@ -16,10 +16,10 @@ from attrs import frozen
 from controller.simulation import scheduling
 from controller.simulation.cluster import SimulatedCluster, partition_named, simulated_cluster
 from controller.simulation.invariants import Violation
+from controller.simulation.quiet_logs import ignore, quiet_logs
 from controller.simulation.random_run.coverage import Coverage
 from controller.simulation.random_run.execution import Execution
 from controller.simulation.random_run.plan import Plan
-from controller.simulation.random_run.quiet_logs import ignore, quiet_logs
 from controller.simulation.trace import Trace
 
 LAST_EVENTS: Final = 30

@@ -14,7 +14,7 @@ from controller.admin_client import ClusterUnreachable
 from controller.simulation import scheduling
 from controller.simulation.cluster import NotInTime, partition_named, simulated_cluster
 from controller.simulation.invariants import Violation
-from controller.simulation.random_run.quiet_logs import ignore, quiet_logs
+from controller.simulation.quiet_logs import ignore, quiet_logs
 from controller.simulation.scenario import expectations
 from controller.simulation.scenario.actions import VERBS, CannotBeDone, Scene, create
 from controller.simulation.scenario.model import PATIENCE, Event, Expectations, Reach, Scenario, When
