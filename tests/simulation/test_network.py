@@ -19,31 +19,16 @@ from controller.simulation.network import Link, SimulatedNetwork
 from controller.simulation.pipe import MAX_CHUNKS
 from controller.simulation.scheduling import run
 from tests.simulation.networks import (
-    CLOCKS,
     DELIVERIES,
     PORT,
     SOON,
     World,
     hangs,
-    make_clock,
     now,
     received,
 )
 from transport.messages import ProduceRequest, ProduceResponse
 from transport.wire import Connection, ConnectionBroken, open_connection, serve
-
-
-@pytest.fixture(params=CLOCKS)
-def clock(request: pytest.FixtureRequest) -> Clock:
-    return make_clock(request.param)
-
-
-@pytest.fixture
-async def world(nursery: trio.Nursery) -> World:
-    world = World(nursery)
-    await world.listen()
-    return world
-
 
 # What is delivered when.
 

@@ -15,29 +15,14 @@ from trio.abc import Clock
 from controller.simulation.network import Link
 from controller.simulation.pipe import MAX_CHUNKS
 from tests.simulation.networks import (
-    CLOCKS,
     PORT,
     SOON,
     World,
     expect_none,
     hangs,
-    make_clock,
     now,
     received,
 )
-
-
-@pytest.fixture(params=CLOCKS)
-def clock(request: pytest.FixtureRequest) -> Clock:
-    return make_clock(request.param)
-
-
-@pytest.fixture
-async def world(nursery: trio.Nursery) -> World:
-    world = World(nursery)
-    await world.listen()
-    return world
-
 
 # Partitions.
 
