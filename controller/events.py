@@ -152,6 +152,43 @@ class PartitionModifications(ControllerEvent):
 
 
 @frozen
+class BrokerModifications(ControllerEvent):
+    """A registration's data changed: the broker listens elsewhere."""
+
+    broker_id: int
+
+
+@frozen
+class TopicDeletion(ControllerEvent):
+    """The list of topics to be deleted changed, or it is time to try again what failed."""
+
+
+@frozen
+class PreferredReplicaElection(ControllerEvent):
+    """`/admin/preferred_replica_election` was written."""
+
+
+@frozen
+class AutoPreferredReplicaLeaderElection(ControllerEvent):
+    """It is time to look whether too many partitions are led by others than their preferred leaders."""
+
+
+@frozen
+class IsrChangeNotification(ControllerEvent):
+    """Leaders changed ISRs in the store by themselves, as Kafka's did before AlterPartition."""
+
+
+@frozen
+class LogDirEventNotification(ControllerEvent):
+    """Brokers announced that they lost a log directory."""
+
+
+@frozen
+class ConfigChange(ControllerEvent):
+    """Settings of topics or brokers changed."""
+
+
+@frozen
 class ZkPartitionReassignment(ControllerEvent):
     """`/admin/reassign_partitions` changed."""
 

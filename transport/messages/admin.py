@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from transport.errors import ErrorCode
 from transport.messages.common import BrokerEndpoint, PartitionError, PartitionState, Request
 
 
@@ -23,39 +22,6 @@ class MetadataRequest(Request[MetadataResponse]):
     """Ask any broker or controller about the cluster; `topics` None means all, an unknown one is left out."""
 
     topics: tuple[str, ...] | None = None
-
-
-@frozen
-class NewTopic:
-    """A topic to create: `partitions` times `replication_factor`, or the `assignments` per partition if not empty."""
-
-    name: str
-    partitions: int
-    replication_factor: int
-    assignments: tuple[tuple[int, ...], ...] = ()
-
-
-@frozen
-class TopicError:
-    """The outcome for one topic."""
-
-    name: str
-    error: ErrorCode = ErrorCode.NONE
-    message: str = ""
-
-
-@frozen
-class CreateTopicsResponse:
-    """An outcome for each topic."""
-
-    topics: tuple[TopicError, ...]
-
-
-@frozen
-class CreateTopicsRequest(Request[CreateTopicsResponse]):
-    """Create topics."""
-
-    topics: tuple[NewTopic, ...]
 
 
 @frozen

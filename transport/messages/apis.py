@@ -9,14 +9,18 @@ from attrs import frozen
 from transport.messages.admin import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     MetadataRequest,
     MetadataResponse,
 )
 from transport.messages.common import Request
+from transport.messages.configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from transport.messages.control import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -28,6 +32,20 @@ from transport.messages.control import (
     UpdateMetadataResponse,
 )
 from transport.messages.data import FetchRequest, FetchResponse, ProduceRequest, ProduceResponse
+from transport.messages.elections import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+)
+from transport.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
 from transport.messages.trace import CommitTraceRequest, CommitTraceResponse
 
 
@@ -71,8 +89,14 @@ APIS: Final[tuple[Api, ...]] = (
     Api(4, "LeaderAndIsr", LeaderAndIsrRequest, LeaderAndIsrResponse),
     Api(5, "StopReplica", StopReplicaRequest, StopReplicaResponse),
     Api(6, "UpdateMetadata", UpdateMetadataRequest, UpdateMetadataResponse),
+    Api(7, "ControlledShutdown", ControlledShutdownRequest, ControlledShutdownResponse),
     Api(18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse),
-    Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse),
+    Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse, max_version=1),
+    Api(20, "DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse),
+    Api(32, "DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse),
+    Api(37, "CreatePartitions", CreatePartitionsRequest, CreatePartitionsResponse),
+    Api(43, "ElectLeaders", ElectLeadersRequest, ElectLeadersResponse),
+    Api(44, "IncrementalAlterConfigs", IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
     Api(45, "AlterPartitionReassignments", AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
     Api(46, "ListPartitionReassignments", ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse),

@@ -6,7 +6,7 @@ cannot be decoded raises `UndecodableZnode`, which names the path and the fault.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -308,3 +308,62 @@ def decode_reassign_partitions(data: bytes) -> dict[TopicPartition, tuple[int, .
             raise UndecodableZnode(path, f"{tp} stands in the list twice")
         targets[tp] = _ints(path, entry.get("replicas"), f"{where}.replicas")
     return targets
+
+
+# --- /admin/preferred_replica_election, /isr_change_notification/* ----------------------------------------------
+
+
+def encode_partitions(tps: Iterable[TopicPartition]) -> bytes:
+    """Encode a list of partitions, as `/admin/preferred_replica_election` and ISR change notifications hold it."""
+    return orjson.dumps({"version": 1, "partitions": [{"topic": tp.topic, "partition": tp.partition} for tp in tps]})
+
+
+def decode_partitions(path: str, data: bytes) -> tuple[TopicPartition, ...]:
+    """Return the partitions that the znode at `path`, or a file of Kafka's election JSON, lists; each once."""
+    entries = _load(path, data).get("partitions")
+    if not isinstance(entries, list):
+        raise UndecodableZnode(path, 'there must be a list "partitions"')
+    found: dict[TopicPartition, None] = {}
+    for number, entry in enumerate(entries):
+        where = f"partitions[{number}]"
+        value = _object(path, entry, where)
+        topic = _text(path, value.get("topic"), f"{where}.topic")
+        found[TopicPartition(topic, _int(path, value.get("partition"), f"{where}.partition"))] = None
+    return tuple(found)
+
+
+# --- /log_dir_event_notification/* ------------------------------------------------------------------------------
+
+
+def encode_log_dir_event(broker_id: int) -> bytes:
+    """Encode that a log directory of a broker failed."""
+    return orjson.dumps({"version": 1, "broker": broker_id, "event": 1})
+
+
+def decode_log_dir_event(path: str, data: bytes) -> int:
+    """Return the broker of which a log directory failed."""
+    return _int(path, _load(path, data).get("broker"), "broker")
+
+
+# --- /config ----------------------------------------------------------------------------------------------------
+
+
+def encode_config(settings: Mapping[str, str]) -> bytes:
+    """Encode the settings of a topic or broker."""
+    return orjson.dumps({"version": 1, "config": dict(settings)})
+
+
+def decode_config(path: str, data: bytes) -> dict[str, str]:
+    """Return the settings of a topic or broker."""
+    settings = _object(path, _load(path, data).get("config"), "config")
+    return {name: _text(path, value, name) for name, value in settings.items()}
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    """Encode that settings changed; `entity_path` is "topics/T" or "brokers/N"."""
+    return orjson.dumps({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(path: str, data: bytes) -> str:
+    """Return whose settings changed, as "topics/T" or "brokers/N"."""
+    return _text(path, _load(path, data).get("entity_path"), "entity_path")

@@ -11,6 +11,14 @@ CONTROLLER_EPOCH: Final = "/controller_epoch"
 BROKER_IDS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
+DELETE_TOPICS: Final = "/admin/delete_topics"
+ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
+LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
+TOPIC_CONFIGS: Final = "/config/topics"
+BROKER_CONFIGS: Final = "/config/brokers"
+CONFIG_CHANGES: Final = "/config/changes"
+DEFAULT: Final = "<default>"
 KLAMM_CONTROLLERS: Final = "/klamm/controllers"
 STRAYS: Final = "/klamm/strays"
 STORAGE_IDS: Final = "/klamm/storage_ids"
@@ -19,17 +27,17 @@ PERSISTENT: Final = (
     "/consumers",
     BROKER_IDS,
     TOPICS,
-    "/config/changes",
-    "/config/topics",
+    CONFIG_CHANGES,
+    TOPIC_CONFIGS,
     "/config/clients",
     "/config/users",
-    "/config/brokers",
+    BROKER_CONFIGS,
     "/config/ips",
-    "/admin/delete_topics",
+    DELETE_TOPICS,
     "/brokers/seqid",
-    "/isr_change_notification",
+    ISR_CHANGE_NOTIFICATION,
     "/latest_producer_id_block",
-    "/log_dir_event_notification",
+    LOG_DIR_EVENT_NOTIFICATION,
     KLAMM_CONTROLLERS,
     STRAYS,
     STORAGE_IDS,
@@ -60,6 +68,21 @@ def partition(tp: TopicPartition) -> str:
 def partition_state(tp: TopicPartition) -> str:
     """Return the path of a partition's state: leader, ISR and epochs."""
     return f"{TOPICS}/{tp.topic}/partitions/{tp.partition}/state"
+
+
+def delete_topic(name: str) -> str:
+    """Return the path that says that a topic is to be deleted."""
+    return f"{DELETE_TOPICS}/{name}"
+
+
+def topic_config(name: str) -> str:
+    """Return the path of a topic's own settings."""
+    return f"{TOPIC_CONFIGS}/{name}"
+
+
+def broker_config(broker_id: int | None) -> str:
+    """Return the path of a broker's own settings, with None of the default of all brokers."""
+    return f"{BROKER_CONFIGS}/{DEFAULT if broker_id is None else broker_id}"
 
 
 def controller_endpoint(controller_id: int) -> str:

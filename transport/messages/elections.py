@@ -1,0 +1,46 @@
+"""Between administrators, brokers and the controller: who is to lead."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from attrs import frozen
+
+from transport.messages.common import PartitionError, Request
+
+
+class ElectionType(IntEnum):
+    """Which election is asked for (KIP-460)."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+@frozen
+class ElectLeadersResponse:
+    """An outcome for each partition; those that needed no election are left out if none were named."""
+
+    partitions: tuple[PartitionError, ...]
+
+
+@frozen
+class ElectLeadersRequest(Request[ElectLeadersResponse]):
+    """Elect leaders for the partitions named as (topic, partition), or for all (KIP-183, KIP-460)."""
+
+    election_type: ElectionType
+    partitions: tuple[tuple[str, int], ...] | None = None
+
+
+@frozen
+class ControlledShutdownResponse:
+    """The partitions, as (topic, partition), that the broker still leads and others could: empty means go."""
+
+    remaining: tuple[tuple[str, int], ...]
+
+
+@frozen
+class ControlledShutdownRequest(Request[ControlledShutdownResponse]):
+    """A broker that is about to stop asks to be relieved of what it leads and follows (KIP-49)."""
+
+    broker_id: int
+    broker_epoch: int

@@ -1,0 +1,82 @@
+"""Between administrators and the controller: topics that are to be there, to grow, or to be gone."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from transport.errors import ErrorCode
+from transport.messages.common import Request
+
+
+@frozen
+class NewTopic:
+    """A topic to create: `partitions` times `replication_factor`, or the `assignments` per partition if not empty.
+
+    `configs` are the topic's own settings, as (name, value).
+    """
+
+    name: str
+    partitions: int
+    replication_factor: int
+    assignments: tuple[tuple[int, ...], ...] = ()
+    configs: tuple[tuple[str, str], ...] = ()
+
+
+@frozen
+class TopicError:
+    """The outcome for one topic."""
+
+    name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str = ""
+
+
+@frozen
+class CreateTopicsResponse:
+    """An outcome for each topic."""
+
+    topics: tuple[TopicError, ...]
+
+
+@frozen
+class CreateTopicsRequest(Request[CreateTopicsResponse]):
+    """Create topics."""
+
+    topics: tuple[NewTopic, ...]
+
+
+@frozen
+class NewPartitions:
+    """How many partitions a topic is to have, and the replicas of those that are added, if not chosen for it."""
+
+    name: str
+    count: int
+    assignments: tuple[tuple[int, ...], ...] = ()
+
+
+@frozen
+class CreatePartitionsResponse:
+    """An outcome for each topic."""
+
+    topics: tuple[TopicError, ...]
+
+
+@frozen
+class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
+    """Add partitions to topics (KIP-195)."""
+
+    topics: tuple[NewPartitions, ...]
+
+
+@frozen
+class DeleteTopicsResponse:
+    """An outcome for each topic: NONE means that its deletion is durable and under way, not that it is done."""
+
+    topics: tuple[TopicError, ...]
+
+
+@frozen
+class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
+    """Delete topics."""
+
+    names: tuple[str, ...]
