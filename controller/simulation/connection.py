@@ -6,13 +6,16 @@ import random
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import trio
 from attrs import Factory, define, frozen
 
 from controller.simulation.agenda import Agenda, Call
 from transport.store.protocol import WatchFired
+
+if TYPE_CHECKING:
+    from controller.simulation.server import Server
 
 Moment = Literal["before", "after"]
 
@@ -79,9 +82,10 @@ class Client(Protocol):
 class Connection:
     """A connection of a host with a server: what is sent arrives in order each way, after the host's latency."""
 
-    def __init__(self, agenda: Agenda, rng: random.Random, host: Host, client: Client) -> None:
+    def __init__(self, agenda: Agenda, rng: random.Random, host: Host, client: Client, server: Server) -> None:
         self.host = host
         self.client = client
+        self.server = server
         self.is_open = True
         self._agenda = agenda
         self._rng = rng

@@ -73,17 +73,17 @@ class Quorum:
 
     # --- what arrives from clients ------------------------------------------------------------------------------
 
-    def begin(self, connection: Connection, server: Server, timeout: float, answer: Answer) -> None:
+    def begin(self, connection: Connection, timeout: float, answer: Answer) -> None:
         """Begin a session, and answer with it once its server has everything committed before."""
         if connection.is_open:
             self._last_session_id += 1
-            session = Session(self._last_session_id, connection.host.name, timeout, connection, server)
+            session = Session(self._last_session_id, connection.host.name, timeout, connection)
             self._sessions[session.id] = session
-            server.serve(session)
+            connection.server.serve(session)
             self.listen(connection.host)
-            server.ask(session, self.tree.zxid, lambda *_: session, answer)
+            connection.server.ask(session, self.tree.zxid, lambda *_: session, answer)
 
-    def resume(self, connection: Connection, server: Server, session_id: int, answer: Answer) -> None:
+    def resume(self, connection: Connection, session_id: int, answer: Answer) -> None:
         """Go on with a session on another connection, and answer with it, or with None if it has ended."""
         if not connection.is_open:
             return
@@ -92,22 +92,25 @@ class Quorum:
             connection.to_host(partial(answer, None, 0))
             return
         self.drop(session.connection)
-        session.connection, session.server = connection, server
-        server.serve(session)
+        session.connection = connection
+        connection.server.serve(session)
         self.listen(connection.host)
-        server.ask(session, 0, lambda *_: session, answer)
+        connection.server.ask(session, 0, lambda *_: session, answer)
 
-    def look(self, look: Look, session: Session, server: Server, answer: Answer) -> None:
-        """Read, and answer with what is found."""
-        if session.server is server:
-            server.ask(session, 0, look, answer)
+    def look(self, look: Look, session: Session, connection: Connection, answer: Answer) -> None:
+        """Read, arm watches, and answer with what is found.
 
-    def multi(self, ops: Sequence[Op], session: Session, server: Server, answer: Answer) -> None:
+        What arrives late on a connection that broke is not done: its watches would be those of the next connection.
+        """
+        if session.connection is connection:
+            connection.server.ask(session, 0, look, answer)
+
+    def multi(self, ops: Sequence[Op], session: Session, connection: Connection, answer: Answer) -> None:
         """Do all of `ops` or nothing, and answer with the outcome once the session's server has got as far.
 
         Nothing is done for a session that has ended or has moved to another server.
         """
-        if self._is_served(session, server) and self._passes(session, "before"):
+        if self._is_served(session, connection.server) and self._passes(session, "before"):
             outcome: Committed | StoreError
             try:
                 outcome = self.commit(session.host, session.id, ops)
@@ -115,15 +118,15 @@ class Quorum:
                 outcome = error
             zxid = self.tree.zxid
             self._passes(session, "after")
-            server.ask(session, zxid, lambda *_: outcome, answer)
+            connection.server.ask(session, zxid, lambda *_: outcome, answer)
 
-    def close(self, session: Session, server: Server) -> None:
+    def close(self, session: Session, connection: Connection) -> None:
         """End a session because its holder asks for it."""
-        if self._is_served(session, server):
+        if self._is_served(session, connection.server):
             self.end(session)
 
     def _is_served(self, session: Session, server: Server) -> bool:
-        return not session.has_ended and session.server is server
+        return not session.has_ended and session.connection.server is server
 
     def _passes(self, session: Session, moment: str) -> bool:
         """Let happen what is to happen at this moment of a multi; return whether the request is still to be done."""

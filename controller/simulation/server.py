@@ -31,7 +31,6 @@ class Session:
     host: str
     timeout: float
     connection: Connection
-    server: Server
     has_ended: bool = False
     is_heard: bool = True
     silences: int = 0

@@ -35,7 +35,7 @@ CUT_SHARE: Final = 0.125
 """How often a bulk read travels as two requests: the real store's do so only beyond a thousand paths."""
 
 T = TypeVar("T")
-Arrive = Callable[[Session, Server, Answer], object]
+Arrive = Callable[[Session, Connection, Answer], object]
 
 
 class _Reply:
@@ -122,7 +122,7 @@ class SimulatedStore:
         reply = _Reply()
         self._under_way[reply] = None
         try:
-            self.connection.to_server(partial(arrive, self.session, self.server, partial(self._land, reply)))
+            self.connection.to_server(partial(arrive, self.session, self.connection, partial(self._land, reply)))
             await reply.landed.wait()
         finally:
             self._under_way.pop(reply, None)
@@ -172,12 +172,12 @@ class SimulatedStore:
         if self._is_over or self.connection is not None or not self._host.reachable:
             return
         self.server = server or self._quorum.pick(self._seen)
-        self.connection = connection = Connection(self._agenda, self._rng, self._host, self)
+        self.connection = connection = Connection(self._agenda, self._rng, self._host, self, self.server)
         joined = partial(self._join, connection)
         if self.session is None:
-            arrive = partial(self._quorum.begin, connection, self.server, self._timeout, joined)
+            arrive = partial(self._quorum.begin, connection, self._timeout, joined)
         else:
-            arrive = partial(self._quorum.resume, connection, self.server, self.session.id, joined)
+            arrive = partial(self._quorum.resume, connection, self.session.id, joined)
         connection.to_server(arrive)
 
     def try_again(self) -> None:
@@ -199,7 +199,7 @@ class SimulatedStore:
         self._change(SessionState.CLOSED)
         self.state = SessionState.CLOSED
         if is_connected and self.connection is not None and self.session is not None:
-            self.connection.to_server(partial(self._quorum.close, self.session, self.server))
+            self.connection.to_server(partial(self._quorum.close, self.session, self.connection))
             with trio.move_on_after(CLOSE_SECONDS, shield=True):
                 await self._hung_up.wait()
         if self.connection is not None:

@@ -145,6 +145,25 @@ def test_what_arrives_late_of_a_session_that_moved_is_not_done() -> None:
     assert {replay(story, seed, servers=2) for seed in range(20)} == {(False, False), (False, True), (True, False)}
 
 
+@on_ensemble(seeds=20)
+async def test_a_read_that_arrives_late_arms_no_watch_on_the_next_connection(world: World) -> None:
+    async with world.session("a") as store, trio.open_nursery() as nursery:
+        became: list[str] = []
+        heard: list[StoreEvent] = []
+        store.subscribe(heard.append)
+        world.ensemble.set_latency("a", 10.0)
+        nursery.start_soon(note, store.read(["/a"], watch=True), became)
+        await trio.sleep(LATENCY)
+        world.ensemble.set_latency("a", LATENCY)
+        world.ensemble.disconnect("a")
+        world.ensemble.reconnect("a")
+        await trio.sleep(20)  # by then the read has arrived, if it does
+        assert became == ["ConnectionLost"]
+        world.ensemble.commit_by_hand([Create("/a")])
+        await trio.sleep(MOMENT)
+        assert heard == [SUSPENDED, CONNECTED]
+
+
 @on_ensemble()
 async def test_who_armed_a_watch_on_a_connection_that_broke_right_then_is_told(world: World) -> None:
     world.ensemble.set_latency("a", 0.0)
