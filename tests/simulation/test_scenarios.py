@@ -87,6 +87,24 @@ def test_a_refusal_that_nobody_expects_is_a_miss() -> None:
     assert miss.text.startswith("cancel orders-0: it was refused: NO_REASSIGNMENT_IN_PROGRESS")
 
 
+def test_topics_that_cannot_be_created_are_told_with_their_line() -> None:
+    [scenario] = parse("cluster: {brokers: 3}\ntopics: {orders: [[1, 9]]}\n", "move.yaml")
+    [miss] = run(scenario).chronicle.misses
+    assert miss.line == 2
+    assert miss.text.startswith("topic orders was refused: INVALID_REPLICA_ASSIGNMENT: replicas [1, 9] of partition 0")
+
+
+def test_an_event_that_comes_too_late_for_its_time_is_a_miss() -> None:
+    [scenario] = parse("events:\n  - {at: 3s, crash: 1}\n  - {at: 1s, restart: 1}\n", "late.yaml")
+    [miss] = run(scenario).chronicle.misses
+    assert (miss.line, miss.text) == (3, "restart 1: it came at 3.000 s, not at 1 s")
+
+
+def test_a_cluster_that_does_not_start_is_told() -> None:
+    [scenario] = parse("cluster: {latency: 100s}", "slow.yaml")
+    assert run(scenario).violation == "the start of the cluster did not come about within 60 s"
+
+
 @pytest.mark.parametrize(
     ("wrong", "place", "text"),
     [
@@ -98,7 +116,13 @@ def test_a_refusal_that_nobody_expects_is_a_miss() -> None:
         ("events:\n  - {at: 1s, after: 1s, crash: 1}", (2, 14), "one time is enough: there is at already"),
         ("events:\n  - at: 1s", (2, 5), "nothing happens here"),
         ("settles: 1s\nsettles: 2s", (2, 1), "the key settles is there already, in line 1"),
+        ("events:\n  - {crash: 1, within: 1s}", (2, 16), "nothing is expected here that could be waited for"),
+        ("load: 5", (1, 7), "there is nothing to write to: name a topic"),
+        ("topics: {a: []}", (1, 13), "a topic has one partition or more"),
+        ("matrix: {x: []}", (1, 9), "nothing would run"),
         ("events: [", (1, 10), "this is no YAML"),
+        ("topics:\n  a\0: [[1]]", (2, 4), "this is no YAML: special characters are not allowed"),
+        ("&a\ntopics: *a", (1, 1), "an alias holds itself"),
         ("", (1, 1), "nothing is written here"),
     ],
 )

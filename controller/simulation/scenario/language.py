@@ -91,7 +91,12 @@ class TopicShape(Shape[TopicPlan]):
 
     def read(self, node: YamlNode, names: Names) -> TopicPlan:
         """Return the plan."""
-        return COUNTS.read(node, names) if isinstance(node, MappingNode) else TopicPlan(ROWS.read(node, names))
+        if isinstance(node, MappingNode):
+            return COUNTS.read(node, names)
+        plan = TopicPlan(ROWS.read(node, names))
+        if not plan.assignment:
+            raise unreadable(node, "a topic has one partition or more: write [[1, 2, 3]]")
+        return plan
 
     def schema(self) -> Schema:
         """Return both forms."""
@@ -246,6 +251,8 @@ class EventShape(Shape[Event]):
         if _expects(node) and (not verbs or VERBS[verbs[0]].ask is None):
             askable = ", ".join(verb for verb, how in VERBS.items() if how.ask is not None)
             raise unreadable(keys["expect"], f"nothing is asked here that can be refused: write one of {askable}")
+        if "within" in keys and "expect" not in keys:
+            raise unreadable(keys["within"], "nothing is expected here that could be waited for: write expect, too")
         action = Action(verbs[0], values[verbs[0]]) if verbs else None
         text = f"{verbs[0]} {flow(dict(pairs_of(node))[keys[verbs[0]]])}" if verbs else "expect"
         trigger = Trigger(values.get("at"), values.get("when"), values.get("after", 0.0))

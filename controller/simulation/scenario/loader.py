@@ -34,6 +34,8 @@ def parse(text: str, path: str) -> list[Scenario]:
         return [_scenario(variant, path) for variant in _variants(_document(text))]
     except Unreadable as error:
         raise ScenarioFault(path, error.faults) from None
+    except RecursionError:
+        raise ScenarioFault(path, [Fault(1, 1, "this is nested too deeply, or an alias holds itself")]) from None
 
 
 def _document(text: str) -> MappingNode:
@@ -43,8 +45,10 @@ def _document(text: str) -> MappingNode:
         mark = error.problem_mark or error.context_mark
         place = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
         raise Unreadable(Fault(*place, f"this is no YAML: {error.problem or error.context}")) from None
-    except yaml.YAMLError as error:
-        raise Unreadable(Fault(1, 1, f"this is no YAML: {error}")) from None
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise Unreadable(Fault(*place, f"this is no YAML: {error.reason}")) from None
     if document is None:
         raise Unreadable(Fault(1, 1, f"nothing is written here: begin with {', '.join(TOP_KEYS)}"))
     if not isinstance(document, MappingNode):
@@ -55,20 +59,26 @@ def _document(text: str) -> MappingNode:
 def _variants(document: MappingNode) -> list[Variant]:
     matrix = _below(document, "matrix")
     if matrix is not None:
-        TOP_KEYS["matrix"].shape.read(matrix, Names())
+        found = TOP_KEYS["matrix"].shape.read(matrix, Names())
+        if not all(found.values()):
+            raise unreadable(matrix, "nothing would run: each name needs one value or more")
     return list(variants(document, matrix))
 
 
 def _scenario(variant: Variant, path: str) -> Scenario:
     document = variant.document
     values = read_keys(document, TOP_KEYS, _names(document))
-    expected = _below(document, "expect") or document
+    created, expected = _below(document, "topics") or document, _below(document, "expect") or document
     topics: Mapping[str, TopicPlan] = values.get("topics", {})
+    load = _below(document, "load")
+    if load is not None and not topics:
+        raise unreadable(load, "there is nothing to write to: name a topic under topics")
     return Scenario(
         path,
         variant.values,
         values.get("cluster", Settings()),
         topics,
+        created.start_mark.line + 1,
         values.get("load"),
         values.get("events", ()),
         values.get("expect", Expectations()),

@@ -134,6 +134,7 @@ class Scenario:
     variant: Mapping[str, str]
     settings: Settings
     topics: Mapping[str, TopicPlan]
+    topics_line: int
     load: LoadPlan | None
     events: tuple[Event, ...]
     expect: Expectations

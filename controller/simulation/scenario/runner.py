@@ -10,9 +10,9 @@ import trio
 from attrs import define, field
 
 from broker.client import GaveUp
-from controller.admin_client import ClusterUnreachable
+from controller.admin_client import ClusterUnreachable, OutcomeUnknown
 from controller.simulation import scheduling
-from controller.simulation.cluster import NotInTime, partition_named, simulated_cluster
+from controller.simulation.cluster import NotInTime, SimulatedCluster, partition_named, simulated_cluster
 from controller.simulation.invariants import Violation
 from controller.simulation.quiet_logs import ignore, quiet_logs
 from controller.simulation.scenario import expectations
@@ -22,9 +22,12 @@ from controller.simulation.scenario.outcome import Chronicle, Happening, Miss, O
 from controller.simulation.steps import Moment, Step
 from controller.simulation.trace import Trace
 from transport.errors import ApiError
+from transport.messages import PartitionState
 from transport.wire import WireError
 
 POLL_SECONDS: Final = 0.05
+_TOLERANCE: Final = 1e-6
+"""How late an event may come, in seconds: times are sums of floating point numbers."""
 
 _MOMENTS: Final = {
     Reach.DECIDES: (Moment.DECIDED,),
@@ -59,6 +62,9 @@ class _Play:
     scenario: Scenario
     chronicle: Chronicle
     _scene: Scene = field(init=False)
+    _states: tuple[PartitionState, ...] = field(default=(), init=False)
+    _controller: int | None = field(default=None, init=False)
+    _acknowledged: int = field(default=0, init=False)
     _began: float | None = field(default=None, init=False)
     """When the topics were there: times count from then."""
 
@@ -71,33 +77,44 @@ class _Play:
             cluster.steps.watch(self._record)
             try:
                 with quiet_logs(partial(cluster.world.safety.report, "nothing fails in a way that nobody foresaw")):
-                    await self._begin()
-                    await self._play_events()
-                    await cluster.settle(within=self.scenario.settles)
-                    cluster.load.stop()
-                    self._compare(self.scenario.expect_line, self.scenario.expect)
+                    if await self._begin():
+                        await self._play_events()
+                        await cluster.settle(within=self.scenario.settles)
+                        cluster.load.stop()
+                        self._compare(self.scenario.expect_line, self.scenario.expect)
             finally:
-                self._ended = trio.current_time()
+                self._end(cluster)
 
     def outcome(self, seed: int, trace: Trace, violation: str | None) -> Outcome:
         """Return what came of it."""
-        cluster = self._scene.cluster
-        states = [cluster.durable.state(tp) for tp, _ in cluster.durable.partitions()]
         return Outcome(
             self.scenario.path,
             self.scenario.variant,
             seed,
             self.chronicle,
             violation,
-            tuple(state for state in states if state is not None),
-            cluster.active_controller,
-            cluster.load.acknowledged,
+            self._states,
+            self._controller,
+            self._acknowledged,
             self._ended - (self._began or 0.0),
             trace,
         )
 
-    async def _begin(self) -> None:
-        await create(self._scene.cluster, self.scenario.topics)
+    def _end(self, cluster: SimulatedCluster) -> None:
+        states = [cluster.durable.state(tp) for tp, _ in cluster.durable.partitions()]
+        self._states = tuple(state for state in states if state is not None)
+        self._controller = cluster.active_controller
+        self._acknowledged = cluster.load.acknowledged
+        self._ended = trio.current_time()
+
+    async def _begin(self) -> bool:
+        """Create the topics and start the load; return whether there is anything to go on with."""
+        for name, plan in self.scenario.topics.items():
+            try:
+                await create(self._scene.cluster, {name: plan})
+            except ApiError as error:
+                self._miss(self.scenario.topics_line, f"topic {name} was refused: {error}")
+                return False
         self._began = trio.current_time()
         load = self.scenario.load
         if load is not None:
@@ -105,6 +122,7 @@ class _Play:
                 f"{name}-{number}" for name, plan in self.scenario.topics.items() for number in range(plan.count)
             ]
             self._scene.cluster.load.start("producer-0", [partition_named(name) for name in names], load.per_second)
+        return True
 
     # --- events -------------------------------------------------------------------------------------------------
 
@@ -124,6 +142,8 @@ class _Play:
         if trigger.when is not None:
             return await self._wait_for_step(event, trigger.when)
         if trigger.at is not None:
+            if self._now() > trigger.at + _TOLERANCE:
+                self._miss(event.line, f"{event.text}: it came at {self._now():.3f} s, not at {trigger.at:g} s")
             await trio.sleep(max(0.0, trigger.at - self._now()))
         else:
             await before.wait()
@@ -220,11 +240,13 @@ class _Play:
 
 
 async def _refusal(ask: Callable[[], Awaitable[object]]) -> tuple[str | None, str]:
-    """Return the name and the text of the error that a request ends with."""
+    """Return the name and the text of the error that a request ends with; a lost answer refuses nothing."""
     try:
         await ask()
     except ApiError as error:
         return error.code.name, str(error)
+    except OutcomeUnknown:
+        return None, ""
     except GaveUp as error:
         return "GAVE_UP", str(error)
     except (ClusterUnreachable, WireError) as error:
