@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from controller.cli.output import partition_json, print_json
 
 if TYPE_CHECKING:
+    from controller.simulation.scenario.model import Scenario
     from controller.simulation.scenario.outcome import Outcome
 
+Show = Callable[["Outcome"], None]
+
+INTERRUPTED: Final = 130
 SEED = click.IntRange(min=0)
 
 
@@ -43,63 +48,118 @@ def simulate(scenario: Path | None, seed: int | None, seeds: tuple[int, int] | N
     """
     if seed is not None and seeds is not None:
         raise click.UsageError("--seed is one and --seeds are many: give one of them")
-    first, last = seeds or (seed or 0, seed or 0)
-    if scenario is not None:
-        sys.exit(_run_scenario(scenario, range(first, last + 1), output))
-    if seed is None and seeds is None:
+    if scenario is None and seed is None and seeds is None:
         raise click.UsageError("name a scenario's file, or give --seeds 0..99 for random runs")
-    from controller.simulation.random_run.command import run_seeds
+    first, last = seeds or (seed or 0, seed or 0)
+    try:
+        code = _run(scenario, range(first, last + 1), output)
+    except BrokenPipeError:
+        raise  # whoever reads has seen enough: click ends quietly
+    except OSError as error:
+        raise click.ClickException(f"this cannot be written: {error.strerror}") from None
+    sys.exit(code)
 
-    sys.exit(run_seeds(first, last, output))
+
+def _run(scenario: Path | None, seeds: range, output: str) -> int:
+    """Run what was asked for; return an exit code, that of Ctrl-C too, around which trio may have put its groups."""
+    code = INTERRUPTED
+    try:
+        if scenario is not None:
+            code = _run_scenario(scenario, seeds, output)
+        else:
+            from controller.simulation.random_run.command import run_seeds
+
+            code = run_seeds(seeds, {"json": print_json, "yaml": _print_yaml}.get(output))
+    except* KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+    return code
 
 
-def _run_scenario(path: Path, seeds: Iterable[int], output: str) -> int:
-    from controller.simulation.scenario.faults import ScenarioFault
-    from controller.simulation.scenario.loader import load
+def _run_scenario(path: Path, seeds: range, output: str) -> int:
     from controller.simulation.scenario.runner import run
 
+    scenarios = _load(path)
+    runs, failed = len(scenarios) * len(seeds), 0
+    with _PRINTING[output](len(seeds) > 1) as show:
+        for scenario in scenarios:
+            for seed in seeds:
+                outcome = run(scenario, seed=seed, keep_trace=output != "table")
+                show(outcome)
+                _print_misses(outcome)
+                failed += not outcome.has_succeeded
+    if output == "table" and runs > 1:
+        click.echo(f"{runs:,} runs, {failed:,} failed")
+    return int(failed > 0)
+
+
+def _load(path: Path) -> list[Scenario]:
+    from controller.simulation.scenario.faults import ScenarioFault
+    from controller.simulation.scenario.loader import load
+
     try:
-        scenarios = load(path)
+        return load(path)
     except ScenarioFault as fault:
         click.echo(str(fault), err=True)
-        return 1
+        sys.exit(1)
     except OSError as error:
         raise click.ClickException(f"{path}: {error.strerror}") from None
-    outcomes = []
-    for scenario in scenarios:
-        for seed in seeds:
-            outcome = run(scenario, seed=seed, keep_trace=output != "table")
-            outcomes.append(outcome)
-            if output == "table":
-                _print_table(outcome)
-    if output == "json":
-        print_json({"runs": list(map(_json, outcomes))})
-    elif output == "yaml":
-        _print_yaml({"runs": list(map(_json, outcomes))})
-    for outcome in outcomes:
-        _print_misses(outcome)
-    return 0 if all(outcome.has_succeeded for outcome in outcomes) else 1
 
 
-def _print_table(outcome: Outcome) -> None:
+# --- printing: runs are printed as they end and not kept, because one with its whole trace takes megabytes -------
+
+
+@contextmanager
+def _tables(in_brief: bool) -> Iterator[Show]:
+    """Print a table for each run; in brief a line for each that succeeded."""
     from controller.simulation.scenario.table import lines
 
-    if outcome.variant:
-        click.echo(f"--- {_title(outcome)}")
-    for line in lines(outcome):
-        click.echo(line)
+    def show(outcome: Outcome) -> None:
+        if in_brief and outcome.has_succeeded:
+            click.echo(f"{_title(outcome)}: passed, trace {outcome.trace.digest}")
+            return
+        if in_brief or outcome.variant:
+            click.echo(f"--- {_title(outcome)}")
+        for line in lines(outcome):
+            click.echo(line)
+
+    yield show
+
+
+@contextmanager
+def _json_runs(_: bool) -> Iterator[Show]:
+    separator = ""
+
+    def show(outcome: Outcome) -> None:
+        nonlocal separator
+        click.echo(separator, nl=False)
+        print_json(_json(outcome))
+        separator = ","
+
+    click.echo('{"runs": [')
+    try:
+        yield show
+    finally:
+        click.echo("]}")
+
+
+@contextmanager
+def _yaml_runs(_: bool) -> Iterator[Show]:
+    click.echo("runs:")
+    yield lambda outcome: _print_yaml([_json(outcome)])
+
+
+_PRINTING: Final = {"table": _tables, "json": _json_runs, "yaml": _yaml_runs}
 
 
 def _title(outcome: Outcome) -> str:
-    return ", ".join(f"{name}: {value}" for name, value in outcome.variant.items())
+    return ", ".join([f"seed {outcome.seed}", *(f"{name}: {value}" for name, value in outcome.variant.items())])
 
 
 def _print_misses(outcome: Outcome) -> None:
-    variant = f" ({_title(outcome)})" if outcome.variant else ""
     for miss in outcome.chronicle.misses:
-        click.echo(f"{outcome.path}:{miss.line}:{variant} {miss.text}", err=True)
+        click.echo(f"{outcome.path}:{miss.line}: with {_title(outcome)}: {miss.text}", err=True)
     if outcome.violation is not None:
-        click.echo(f"{outcome.path}:{variant} violated with seed {outcome.seed}: {outcome.violation}", err=True)
+        click.echo(f"{outcome.path}: with {_title(outcome)}: {outcome.violation}", err=True)
 
 
 def _print_yaml(value: object) -> None:

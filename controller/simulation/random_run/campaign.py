@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from bisect import insort
 from collections import Counter
 from collections.abc import Generator, Iterable
 from itertools import islice
 from multiprocessing.connection import Connection, wait
+from operator import attrgetter
 from typing import Final
 
 from attrs import define, field
@@ -22,21 +24,27 @@ _MAX_FAILURES: Final = 20
 class Tally:
     """What came of many runs."""
 
-    runs: int = 0
+    seeds: set[int] = field(factory=set)
     failed: int = 0
     failures: list[Outcome] = field(factory=list)
     counts: Counter[str] = field(factory=Counter)
     digests: set[str] = field(factory=set)
 
+    @property
+    def runs(self) -> int:
+        """How many they were."""
+        return len(self.seeds)
+
     def add(self, outcome: Outcome) -> None:
         """Take a run into account."""
-        self.runs += 1
+        self.seeds.add(outcome.seed)
         self.counts.update(outcome.counts)
-        self.digests.add(outcome.digest)
+        if outcome.digest:
+            self.digests.add(outcome.digest)
         if outcome.violation is not None:
             self.failed += 1
             if len(self.failures) < _MAX_FAILURES:
-                self.failures.append(outcome)
+                insort(self.failures, outcome, key=attrgetter("seed"))
 
 
 def cores() -> int:

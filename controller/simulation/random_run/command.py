@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
+from itertools import islice
 from typing import Final
 
 import click
-import orjson
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
@@ -18,30 +18,49 @@ from controller.simulation.random_run.plan import draw
 from controller.simulation.random_run.run import run
 from controller.simulation.trace import Trace
 
+PrintValue = Callable[[object], None]
+"""Prints what JSON can say."""
+
 INTERRUPTED: Final = 130
 
 
-def run_seeds(first: int, last: int, output: str) -> int:
-    """Execute the random runs of the seeds `first` to `last` and print what came of them; return an exit code.
+def run_seeds(seeds: range, print_value: PrintValue | None) -> int:
+    """Execute the random runs of some seeds and print what came of them; return an exit code.
 
-    A single one is shown with its plan, and in JSON with its whole trace.
+    A single one is shown with its plan, and as a value, for JSON and the like, with its whole trace.
     """
-    return _run_one(first, output) if first == last else _run_many(range(first, last + 1), output)
+    return _run_one(seeds[0], print_value) if len(seeds) == 1 else _run_many(seeds, print_value)
 
 
-def _run_one(seed: int, output: str) -> int:
-    plan, trace = draw(seed), Trace(keep_all=output == "json")
+def _run_one(seed: int, print_value: PrintValue | None) -> int:
+    plan, trace = draw(seed), Trace(keep_all=print_value is not None)
     outcome = run(plan, trace=trace)
-    if output == "json":
-        _print_json(report.run_json(plan, outcome, trace))
+    if print_value is not None:
+        print_value(report.run_json(plan, outcome, trace))
     else:
         _print(report.run_lines(plan, outcome))
     return int(outcome.violation is not None)
 
 
-def _run_many(seeds: range, output: str) -> int:
+def _run_many(seeds: range, print_value: PrintValue | None) -> int:
     tally = Tally()
-    interrupted = False
+    processes = min(cores(), len(seeds))
+    has_ended = _add_up(seeds, processes, tally)
+    if print_value is not None:
+        print_value(report.tally_json(tally))
+    else:
+        _print(line for outcome in tally.failures for line in (*report.failure_lines(outcome), ""))
+        _print(report.tally_lines(tally))
+    if not has_ended:
+        # They are begun in order. A run that never ends would be among these.
+        begun = [str(seed) for seed in islice(seeds, tally.runs + processes) if seed not in tally.seeds]
+        click.echo(f"interrupted after {tally.runs:,} of {len(seeds):,} runs, during {', '.join(begun)}", err=True)
+        return INTERRUPTED
+    return int(tally.failed > 0)
+
+
+def _add_up(seeds: range, processes: int, tally: Tally) -> bool:
+    """Execute the runs, with a bar on a terminal, and add them up; return whether they ended before Ctrl-C."""
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = Console(file=sys.stderr)
     with Progress(
@@ -49,27 +68,15 @@ def _run_many(seeds: range, output: str) -> int:
     ) as progress:
         task = progress.add_task("none failed", total=len(seeds))
         try:
-            with closing(outcomes(seeds, processes=min(cores(), len(seeds)))) as found:
+            with closing(outcomes(seeds, processes=processes)) as found:
                 for outcome in found:
                     tally.add(outcome)
                     progress.update(task, advance=1, description=f"{tally.failed or 'none'} failed")
         except KeyboardInterrupt:
-            interrupted = True
-    if output == "json":
-        _print_json(report.tally_json(tally))
-    else:
-        _print(line for outcome in tally.failures for line in (*report.failure_lines(outcome), ""))
-        _print(report.tally_lines(tally))
-    if interrupted:
-        click.echo(f"interrupted after {tally.runs:,} of {len(seeds):,} runs", err=True)
-        return INTERRUPTED
-    return int(tally.failed > 0)
+            return False
+    return True
 
 
 def _print(lines: Iterable[str]) -> None:
     for line in lines:
         click.echo(line)
-
-
-def _print_json(value: object) -> None:
-    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from controller.simulation.random_run.campaign import Tally
 from controller.simulation.random_run.coverage import NEEDED, SEEDS
@@ -11,11 +12,16 @@ from controller.simulation.random_run.plan import Plan
 from controller.simulation.random_run.run import Outcome
 from controller.simulation.trace import Trace
 
+WIDTH: Final = 80
+_EVENT_LINES: Final = 4
+"""As many lines are shown of an event; an order about all partitions has hundreds."""
+
 
 def failure_lines(outcome: Outcome) -> Iterator[str]:
     """Yield what to know about a run that failed: the invariant, the last events, and how to see it again."""
-    yield f"seed {outcome.seed} failed: {outcome.violation}"
-    yield from (f"  {line}" for line in outcome.last)
+    yield from _wrapped(f"seed {outcome.seed} failed: {outcome.violation}", indent=2)
+    for line in outcome.last:
+        yield from _wrapped(line, indent=14, at_most=_EVENT_LINES)
     yield f"replay it with: klamm simulate --seed {outcome.seed}"
 
 
@@ -28,7 +34,11 @@ def tally_lines(tally: Tally) -> Iterator[str]:
         count, needed = tally.counts[name], NEEDED.get(name)
         per_seeds = count * SEEDS / max(tally.runs, 1)
         yield f"{name:{width}}  {count:8,}  {per_seeds:15,.0f}  {'-' if needed is None else needed:>6}"
-    yield f"{tally.runs:,} runs, {len(tally.digests):,} of them different, {tally.failed:,} failed"
+    total = f"{tally.runs:,} runs, {len(tally.digests):,} of them different, {tally.failed:,} failed"
+    if tally.failures:
+        more = tally.failed - len(tally.failures)
+        total += f": {', '.join(str(outcome.seed) for outcome in tally.failures)}{f' and {more:,} more' * bool(more)}"
+    yield from _wrapped(total, indent=2)
 
 
 def tally_json(tally: Tally) -> dict[str, Any]:
@@ -45,11 +55,25 @@ def tally_json(tally: Tally) -> dict[str, Any]:
 
 def run_lines(plan: Plan, outcome: Outcome) -> Iterator[str]:
     """Yield what a single run did, and what came of it."""
-    yield from plan.text().splitlines()
+    for line in plan.text().splitlines():
+        yield from _wrapped(line, indent=8)
     yield from (f"{count:8,}  {name}" for name, count in outcome.counts.items())
     if outcome.violation is not None:
         yield from failure_lines(outcome)
     yield f"seed {outcome.seed}: {'passed' if outcome.violation is None else 'failed'}, trace {outcome.digest}"
+
+
+def _wrapped(line: str, *, indent: int, at_most: int | None = None) -> list[str]:
+    """Return a line as lines that fit, but for words that do not; what is left after so many is `...`."""
+    return textwrap.wrap(
+        line,
+        WIDTH,
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+        max_lines=at_most,
+        placeholder=" ...",
+    )
 
 
 def run_json(plan: Plan, outcome: Outcome, trace: Trace) -> dict[str, Any]:

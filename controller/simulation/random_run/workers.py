@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import gc
 import signal
-from contextlib import suppress
-from multiprocessing import get_context
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 
@@ -35,7 +36,8 @@ class Worker:
         """Start a process, on a first seed."""
         ours, theirs = _context.Pipe()
         process = _context.Process(target=_serve, args=(theirs,), daemon=True)
-        process.start()
+        with _without_sigint():
+            process.start()
         theirs.close()
         ours.send(seed)
         return cls(process, ours, seed)
@@ -67,9 +69,19 @@ class Worker:
         self.process.join()
 
 
+@contextmanager
+def _without_sigint() -> Iterator[None]:
+    """Let no child that is started in the block see SIGINT: Ctrl-C reaches the whole group, and we end our children."""
+    # It unblocks SIGINT once it is started, which is when the first child is, unless it is there before.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(pipe: Connection) -> None:
-    # Ctrl-C reaches the whole group of processes: the parent ends its children.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()
     # It ends with its parent, in whatever way that ends.
     with suppress(EOFError, OSError):
