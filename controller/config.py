@@ -19,3 +19,5 @@ class ControllerConfig:
     zookeeper_session_timeout_ms: int = 18_000
     request_timeout_ms: int = 30_000
     controller_socket_timeout_ms: int = 30_000
+    unclean_leader_election_enable: bool = False
+    """Whether a replica outside the ISR may lead where neither the topic nor the brokers' default says so."""

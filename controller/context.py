@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from typing import assert_never
 
 import structlog
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 
 from controller import facts
+from controller.config import ControllerConfig
 from controller.facts import Fact, Replica
 from controller.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
 from controller.partition_states import PartitionPhase
@@ -57,6 +58,9 @@ class ControllerContext:
     strays: dict[Stray, int] = field(factory=dict)
     on_offline_dirs: dict[Replica, None] = field(factory=dict)
     """Replicas of live brokers whose logs cannot be used."""
+
+    config: ControllerConfig = Factory(lambda self: ControllerConfig(self.controller.id), takes_self=True)
+    """What the controller was started with."""
 
     _by_broker: defaultdict[int, dict[TopicPartition, None]] = field(factory=lambda: defaultdict(dict))
 

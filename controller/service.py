@@ -255,7 +255,7 @@ class ControllerService:
         log.info("elected", controller=self.config.controller_id, epoch=won.epoch)
         if self._office is not None:
             self._office.channels.close()
-        context = ControllerContext(self.endpoint, won.epoch, won.version)
+        context = ControllerContext(self.endpoint, won.epoch, won.version, config=self.config)
         answered = BrokerResponses(self._queue.tell).take
         channels = BrokerChannels(
             self._nursery, self.network, self.host, self.config, self.endpoint, won.epoch, answered
