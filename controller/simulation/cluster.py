@@ -263,10 +263,17 @@ class SimulatedCluster:
         await self.until(is_done, within=within, what=f"the end of {name}'s reassignment")
 
     def mend(self) -> None:
-        """End all faults: wake and start what is not running, and make network and store fast and whole."""
+        """End all faults: wake and start what is not running, and make network, store and disks whole.
+
+        A broker whose disk failed is started anew: only then does it use again what failed it.
+        """
         self.heal()
         self.world.network.mend()
         self.world.ensemble.mend()
+        for broker in self.brokers.values():
+            if broker.disk.has_failed:
+                broker.mend_disk()
+                broker.crash()
         for process in self.processes():
             process.wake()
             if process.state is ProcessState.DEAD:

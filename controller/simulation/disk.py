@@ -115,7 +115,7 @@ class Disk:
         self.broker_id = broker_id
         self.storage_id = f"disk-of-{broker_id}"
         self.logs: dict[TopicPartition, MemoryLog] = {}
-        self._has_failed = False
+        self.has_failed = False
 
     # --- for the broker -----------------------------------------------------------------------------------------
 
@@ -146,7 +146,7 @@ class Disk:
 
     def check(self) -> None:
         """Raise OSError if the disk has failed."""
-        if self._has_failed:
+        if self.has_failed:
             raise OSError(errno.EIO, os.strerror(errno.EIO), self.storage_id)
 
     # --- from outside -------------------------------------------------------------------------------------------
@@ -161,12 +161,12 @@ class Disk:
         self.cut()
         self.logs.clear()
         self.storage_id = storage_id
-        self._has_failed = False
+        self.has_failed = False
 
     def fail(self) -> None:
         """Let every operation raise OSError from now on; what is stored stays as it is."""
-        self._has_failed = True
+        self.has_failed = True
 
     def mend(self) -> None:
         """Let the disk work again after `fail`."""
-        self._has_failed = False
+        self.has_failed = False

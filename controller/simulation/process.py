@@ -181,6 +181,11 @@ class BrokerProcess(Process):
         self._world.trace.add("fault", self.host, "loses its disk")
         self.disk.wipe(f"disk-of-{self.id}-since-{self._world.trace.length}")
 
+    def mend_disk(self) -> None:
+        """Have a disk that works, with what was on it."""
+        self._world.trace.add("fault", self.host, "disk works again")
+        self.disk.mend()
+
     async def _serve(self, host: Host) -> None:
         world, settings = self._world, self._world.settings
         config = BrokerConfig(

@@ -156,3 +156,16 @@ def test_a_move_to_a_dead_broker_waits_without_a_fault() -> None:
         moving(cluster)
 
     assert not any("still being reassigned" in line for line in seen_after(disturb))
+
+
+def test_a_failed_disk_is_mended_with_the_other_faults() -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        cluster.brokers[4].disk.fail()
+        await cluster.reassign({"orders-0": (2, 3, 4)})
+        await trio.sleep(20.0)
+        assert any("still being reassigned" in fault for fault in liveness.faults(cluster))
+        await cluster.settle()
+        assert not liveness.faults(cluster)
+        assert TP in cluster.brokers[4].disk.logs
+
+    scheduling.run(partial(at_rest, story), seed=1)

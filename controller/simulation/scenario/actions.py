@@ -150,8 +150,7 @@ def _fail_disk(cluster: SimulatedCluster, id_: int) -> None:
 
 
 def _mend_disk(cluster: SimulatedCluster, id_: int) -> None:
-    cluster.trace.add("fault", host_of(id_), "disk works again")
-    cluster.brokers[id_].disk.mend()
+    cluster.brokers[id_].mend_disk()
 
 
 def _write_requests(scene: Scene, targets: Mapping[str, tuple[int, ...]]) -> None:
