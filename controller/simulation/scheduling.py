@@ -1,7 +1,8 @@
 """Runs of trio that a seed replays: virtual time, and tasks scheduled in an order that depends on the seed alone.
 
 Trio schedules the tasks of one tick in an order of its own choosing. It has a switch for tests that sorts them by age
-and shuffles them with its own generator; both are private, and this is the only module that touches them.
+and shuffles them with its own generator. Both are private, as is who waits in `wait_all_tasks_blocked`, and this is
+the only module that touches them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Final, TypeVar
 
 import trio
 from trio._core import _run as _scheduler
-from trio.testing import MockClock
+
+from controller.simulation.alarms import VirtualClock
 
 T = TypeVar("T")
 
@@ -39,7 +41,12 @@ def deterministic_scheduling(seed: int) -> Iterator[None]:
 def run(main: Callable[[], Awaitable[T]], *, seed: int) -> T:
     """Run an async function in a trio run of its own, on virtual time from 0, replayable from the seed."""
     with deterministic_scheduling(seed):
-        return trio.run(main, clock=MockClock(autojump_threshold=0))
+        return trio.run(main, clock=VirtualClock(_is_someone_waiting))
+
+
+def _is_someone_waiting() -> bool:
+    """Whether a task is in `wait_all_tasks_blocked`, for which virtual time is to stand still."""
+    return bool(_scheduler.GLOBAL_RUN_CONTEXT.runner.waiting_for_idle)
 
 
 def generator(seed: int, name: str) -> random.Random:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import trio
+import trio.testing
 from trio._core import _run as scheduler
 
 from controller.simulation.scheduling import deterministic_scheduling, run
@@ -63,6 +64,15 @@ def test_time_is_virtual_and_begins_at_0() -> None:
         return before, trio.current_time()
 
     assert run(main, seed=0) == (0, 80_000)
+
+
+def test_time_waits_for_those_who_wait_until_all_tasks_are_blocked() -> None:
+    async def main() -> float:
+        with trio.move_on_after(5):
+            await trio.testing.wait_all_tasks_blocked()
+        return trio.current_time()
+
+    assert run(main, seed=0) == 0
 
 
 def test_trio_is_left_as_it_was() -> None:
