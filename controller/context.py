@@ -50,6 +50,9 @@ class ControllerContext:
     epoch: int
     epoch_version: int
     brokers: dict[int, BrokerRegistration] = field(factory=dict)
+    """All registered ones, shutting down or not."""
+
+    shutting_down: dict[int, None] = field(factory=dict)
     topics: dict[str, KnownTopic] = field(factory=dict)
     leadership: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
     partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
@@ -84,7 +87,14 @@ class ControllerContext:
         return list(dict.fromkeys(tp for broker_id in broker_ids for tp in self._by_broker.get(broker_id, ())))
 
     def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
-        """Whether the replica of a partition on a broker can lead: the broker is alive, and its log can be used."""
+        """Whether the replica of a partition on a broker can lead.
+
+        That is: the broker is alive and not shutting down, and the log can be used.
+        """
+        return broker_id not in self.shutting_down and self.is_served(tp, broker_id)
+
+    def is_served(self, tp: TopicPartition, broker_id: int) -> bool:
+        """Whether a replica can be led or followed as yet: its broker is registered, and its log can be used."""
         return broker_id in self.brokers and (tp, broker_id) not in self.on_offline_dirs
 
     def online(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
@@ -95,8 +105,12 @@ class ControllerContext:
         """Return the partitions in one of these states."""
         return [tp for tp, phase in self.partition_phases.items() if phase in phases]
 
+    def able_brokers(self) -> list[int]:
+        """Return the ids of the brokers that may be given replicas: those alive and not shutting down."""
+        return [broker_id for broker_id in sorted(self.brokers) if broker_id not in self.shutting_down]
+
     def live_brokers(self) -> tuple[BrokerEndpoint, ...]:
-        """Return the complete list of live brokers as brokers are told it."""
+        """Return the complete list of live brokers, shutting down or not, as brokers are told it."""
         return tuple(BrokerEndpoint(b.id, b.host, b.port, b.rack) for _, b in sorted(self.brokers.items()))
 
     def describe(
@@ -120,11 +134,8 @@ class ControllerContext:
     def apply(self, fact: Fact) -> None:
         """Take a fact that was committed or observed."""
         match fact:
-            case facts.BrokerRegistered():
-                self.brokers[fact.registration.id] = fact.registration
-            case facts.BrokerGone():
-                self._forget_offline_dirs(fact.broker_id)
-                self.brokers.pop(fact.broker_id, None)
+            case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
+                self._broker_changed(fact)
             case facts.TopicWritten():
                 self._topic_written(fact)
             case facts.TopicGone():
@@ -141,6 +152,16 @@ class ControllerContext:
                 self._stray_changed(fact)
             case _:
                 assert_never(fact)
+
+    def _broker_changed(self, fact: facts.BrokerRegistered | facts.BrokerGone | facts.BrokerShuttingDown) -> None:
+        if isinstance(fact, facts.BrokerRegistered):
+            self.brokers[fact.registration.id] = fact.registration
+        elif isinstance(fact, facts.BrokerShuttingDown):
+            self.shutting_down[fact.broker_id] = None
+        else:
+            self._forget_offline_dirs(fact.broker_id)
+            self.brokers.pop(fact.broker_id, None)
+            self.shutting_down.pop(fact.broker_id, None)
 
     def _log_dir_changed(self, fact: facts.LogDirOffline | facts.LogDirOnline) -> None:
         if isinstance(fact, facts.LogDirOffline):

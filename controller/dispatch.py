@@ -19,6 +19,7 @@ from controller.events import (
 from controller.handlers import (
     alter_partition,
     brokers,
+    controlled_shutdown,
     log_dirs,
     metadata,
     reassignment_requests,
@@ -32,6 +33,7 @@ from transport.host import Host
 from transport.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
+    ControlledShutdownRequest,
     CreateTopicsRequest,
     ListPartitionReassignmentsRequest,
     MetadataRequest,
@@ -85,6 +87,8 @@ def _rounds_for_request(context: ControllerContext, request: Request[object], id
             return alter_partition.alter_partition(context, request)
         case AlterPartitionReassignmentsRequest(partitions=partitions):
             return reassignment_requests.requested_by_api(context, partitions)
+        case ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch):
+            return controlled_shutdown.controlled_shutdown(context, broker_id, broker_epoch)
         case CreateTopicsRequest(topics=wanted):
             return topics.create_topics(context, wanted, ids)
         case ListPartitionReassignmentsRequest(partitions=partitions):

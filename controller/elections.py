@@ -1,8 +1,8 @@
 """Leader elections: pure functions over many partitions at once.
 
-Each strategy says who leads and what the ISR becomes; `elect` runs one over candidates and writes the epochs. The
-leader is chosen in the order of the *assignment*, the ISR keeps its own order, and an empty ISR never yields a
-clean leader (reference: Kafka's PartitionLeaderElectionAlgorithms).
+Each strategy says who leads, what the ISR becomes and who is told; `elect` runs one over candidates and makes the
+epochs. The leader is chosen in the order of the *assignment*, the ISR keeps its own order, and an empty ISR never
+yields a clean leader (reference: Kafka's PartitionLeaderElectionAlgorithms).
 """
 
 from __future__ import annotations
@@ -11,63 +11,124 @@ from collections.abc import Callable, Collection, Iterable
 
 from attrs import evolve, frozen
 
-from transport.metadata import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr, TopicPartition
+from transport.metadata import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr, LeaderRecoveryState, TopicPartition
 
 
 @frozen
 class Candidate:
     """A partition that needs a leader.
 
-    `replicas` is the order of preference (the target replicas for a reassignment), `online` those of them whose broker
-    is live, `leadership` what is in force.
+    `replicas` is the order of preference (the target replicas for a reassignment), `online` those of them that may
+    lead, `shutting_down` those on brokers that are about to stop, `leadership` what is in force. With `allow_unclean`
+    a replica outside the ISR may lead where no member of it can.
     """
 
     tp: TopicPartition
     replicas: tuple[int, ...]
     online: tuple[int, ...]
     leadership: LeaderAndIsr
+    shutting_down: tuple[int, ...] = ()
+    allow_unclean: bool = False
+
+    @property
+    def served(self) -> tuple[int, ...]:
+        """The replicas that can be told anything, shutting down or not (KAFKA-7482)."""
+        return tuple(r for r in self.replicas if r in self.online or r in self.shutting_down)
+
+
+@frozen
+class Choice:
+    """A leader, the ISR that it begins with, and the replicas that are to be told."""
+
+    leader: int
+    isr: tuple[int, ...]
+    recipients: tuple[int, ...]
+
+
+@frozen
+class Elected:
+    """A partition that got a new leadership."""
+
+    tp: TopicPartition
+    leadership: LeaderAndIsr
+    recipients: tuple[int, ...]
+    is_unclean: bool = False
+    """Whether the leader was not in the ISR, so that committed records may be lost."""
 
 
 @frozen
 class Elections:
     """Which partitions got a new leadership, and which could not get one and keep theirs."""
 
-    elected: tuple[tuple[Candidate, LeaderAndIsr], ...]
+    elected: tuple[Elected, ...]
     failed: tuple[Candidate, ...]
 
-
-Choice = tuple[int, tuple[int, ...]]
-"""A leader and the ISR that it begins with."""
 
 Strategy = Callable[[Candidate], Choice | None]
 
 
 def offline(candidate: Candidate) -> Choice | None:
-    """Choose the first replica that is online and in the ISR; the ISR loses its offline members."""
+    """Choose the first replica that is online and in the ISR, which loses its offline members.
+
+    Where there is none and an unclean election is allowed, the first one online leads, alone in the ISR.
+    """
     isr = tuple(r for r in candidate.leadership.isr if r in candidate.online)
-    leader = next((r for r in candidate.replicas if r in isr), None)
-    return None if leader is None else (leader, isr)
+    leader = _first(candidate, isr)
+    if leader is not None:
+        return Choice(leader, isr, candidate.online)
+    if candidate.allow_unclean and candidate.online:
+        return Choice(candidate.online[0], candidate.online[:1], candidate.online)
+    return None
 
 
 def reassign(candidate: Candidate) -> Choice | None:
     """Choose the first target replica that is online and in the ISR; the ISR stays."""
     isr = candidate.leadership.isr
-    leader = next((r for r in candidate.replicas if r in candidate.online and r in isr), None)
-    return None if leader is None else (leader, isr)
+    leader = _first(candidate, isr)
+    return None if leader is None else Choice(leader, isr, candidate.replicas)
+
+
+def preferred(candidate: Candidate) -> Choice | None:
+    """Choose the first replica of the assignment if it is online and in the ISR, else nobody; the ISR stays."""
+    isr = candidate.leadership.isr
+    first = candidate.replicas[:1]
+    is_able = bool(first) and first[0] in candidate.online and first[0] in isr
+    return Choice(first[0], isr, candidate.replicas) if is_able else None
+
+
+def controlled_shutdown(candidate: Candidate) -> Choice | None:
+    """Choose the first replica that is online and in the ISR, which loses the members that are shutting down."""
+    isr = tuple(r for r in candidate.leadership.isr if r not in candidate.shutting_down)
+    leader = _first(candidate, isr)
+    return None if leader is None else Choice(leader, isr, candidate.served)
+
+
+def _first(candidate: Candidate, isr: tuple[int, ...]) -> int | None:
+    return next((r for r in candidate.replicas if r in isr and r in candidate.online), None)
 
 
 def elect(candidates: Iterable[Candidate], strategy: Strategy, controller_epoch: int) -> Elections:
-    """Run one strategy over many partitions. A successful election adds 1 to the leader epoch."""
-    elected: list[tuple[Candidate, LeaderAndIsr]] = []
+    """Run one strategy over many partitions. A successful election adds 1 to the leader epoch.
+
+    A leader from outside the ISR begins as RECOVERING (KIP-704).
+    """
+    elected: list[Elected] = []
     failed: list[Candidate] = []
     for candidate in candidates:
         choice = strategy(candidate)
         if choice is None:
             failed.append(candidate)
         else:
-            leader, isr = choice
-            elected.append((candidate, next_epoch(candidate.leadership, controller_epoch, leader=leader, isr=isr)))
+            elected.append(_elected(candidate, choice, controller_epoch))
     return Elections(tuple(elected), tuple(failed))
+
+
+def _elected(candidate: Candidate, choice: Choice, controller_epoch: int) -> Elected:
+    is_unclean = choice.leader not in candidate.leadership.isr
+    leadership = next_epoch(candidate.leadership, controller_epoch, leader=choice.leader, isr=choice.isr)
+    if is_unclean:
+        leadership = evolve(leadership, leader_recovery_state=LeaderRecoveryState.RECOVERING)
+    return Elected(candidate.tp, leadership, choice.recipients, is_unclean)
 
 
 def initial(online: tuple[int, ...], controller_epoch: int) -> LeaderAndIsr | None:
@@ -117,6 +178,7 @@ def without_data(candidate: Candidate, lost: Collection[int], controller_epoch: 
     """
     current = candidate.leadership
     isr = tuple(r for r in current.isr if r not in lost)
-    able = [r for r in candidate.replicas if r in isr and r in candidate.online]
-    leader = current.leader if current.leader in able else next(iter(able), NO_LEADER)
+    goes_on = current.leader in isr and current.leader in candidate.served
+    first = _first(candidate, isr)
+    leader = current.leader if goes_on else NO_LEADER if first is None else first
     return next_epoch(current, controller_epoch, leader=leader, isr=isr)

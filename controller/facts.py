@@ -32,6 +32,13 @@ class BrokerGone:
 
 
 @frozen
+class BrokerShuttingDown:
+    """A live broker is about to stop: it is not to lead or to come into an ISR any more."""
+
+    broker_id: int
+
+
+@frozen
 class TopicWritten:
     """A topic's znode has this content at this dataVersion."""
 
@@ -103,6 +110,7 @@ class StrayGone:
 Fact = (
     BrokerRegistered
     | BrokerGone
+    | BrokerShuttingDown
     | TopicWritten
     | TopicGone
     | LeadershipWritten

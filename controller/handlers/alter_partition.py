@@ -121,4 +121,6 @@ def _isr_error(
     replicas = context.assignment(tp).replicas
     if broker_id not in isr or len(set(isr)) != len(isr) or not set(isr) <= set(replicas):
         return ErrorCode.INVALID_REQUEST
-    return None if context.online(tp, isr) == isr else ErrorCode.INELIGIBLE_REPLICA
+    # Who is about to stop may stay where it is, so that the last leader can still let others in, but not come in.
+    stays = {r for r in current.isr if context.is_served(tp, r)}
+    return None if stays.union(context.online(tp, isr)).issuperset(isr) else ErrorCode.INELIGIBLE_REPLICA

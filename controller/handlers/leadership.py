@@ -6,7 +6,7 @@ partition whose znode changed meanwhile is refused, read again and decided again
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import structlog
 from attrs import evolve
@@ -229,23 +229,56 @@ def _creation(context: ControllerContext, tp: TopicPartition, *, without_parent:
 
 def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
     """Elect leaders for Offline partitions from the live members of their ISRs; the rest stay Offline."""
+    yield from elect(context, tps, elections.offline)
+
+
+def elect(
+    context: ControllerContext,
+    tps: Iterable[TopicPartition],
+    strategy: elections.Strategy,
+    *,
+    unclean: Collection[str] = (),
+) -> Rounds[None]:
+    """Elect leaders; partitions for which nobody can be elected stay as they are.
+
+    In the topics in `unclean` a replica outside the ISR may lead where no member of it can.
+    """
 
     def decide(pending: Sequence[TopicPartition]) -> list[Step]:
-        result = elections.elect(candidates(context, pending), elections.offline, context.epoch)
+        result = elections.elect(candidates(context, pending, unclean), strategy, context.epoch)
         for candidate in result.failed:
-            log.warning("no leader: no member of the ISR is alive", partition=str(candidate.tp))
-        return [leadership_step(c.tp, new, tell(context, c.tp, new, c.online)) for c, new in result.elected]
+            log.warning("no leader elected", partition=str(candidate.tp), **_plight(candidate))
+        return [_election_step(context, elected) for elected in result.elected]
 
     yield from write_leadership(context, "elect", [tp for tp in tps if tp in context.leadership], decide)
 
 
-def candidates(context: ControllerContext, tps: Iterable[TopicPartition]) -> list[elections.Candidate]:
+def _plight(candidate: elections.Candidate) -> dict[str, tuple[int, ...]]:
+    return {"replicas": candidate.replicas, "online": candidate.online, "isr": candidate.leadership.isr}
+
+
+def _election_step(context: ControllerContext, elected: elections.Elected) -> Step:
+    tp, new = elected.tp, elected.leadership
+    if elected.is_unclean:
+        text = "unclean election: records that only the ISR had are lost, look after the brokers that held them"
+        log.error(text, partition=str(tp), leader=new.leader, isr=context.leadership[tp].isr)
+    return leadership_step(tp, new, tell(context, tp, new, elected.recipients))
+
+
+def candidates(
+    context: ControllerContext, tps: Iterable[TopicPartition], unclean: Collection[str] = ()
+) -> list[elections.Candidate]:
     """Return the candidates of an election in the order of the present assignment."""
-    found = []
-    for tp in tps:
-        replicas = context.assignment(tp).replicas
-        found.append(elections.Candidate(tp, replicas, context.online(tp, replicas), context.leadership[tp]))
-    return found
+    return [candidate(context, tp, context.assignment(tp).replicas, unclean) for tp in tps]
+
+
+def candidate(
+    context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...], unclean: Collection[str] = ()
+) -> elections.Candidate:
+    """Return a partition as the candidate of an election among `replicas`."""
+    leaving = tuple(r for r in replicas if r in context.shutting_down and context.is_served(tp, r))
+    online = context.online(tp, replicas)
+    return elections.Candidate(tp, replicas, online, context.leadership[tp], leaving, tp.topic in unclean)
 
 
 def replace_offline(context: ControllerContext, tps: Sequence[TopicPartition], gone: Sequence[int]) -> Rounds[None]:

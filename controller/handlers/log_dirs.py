@@ -38,8 +38,8 @@ def leader_and_isr_answered(
         for (topic_id, tp), is_usable in outcomes.items()
         if broker_id in context.assignment(tp).replicas and context.topic_id(tp.topic) == topic_id
     }
-    failed = [tp for tp, is_usable in here.items() if not is_usable and context.is_online(tp, broker_id)]
-    recovered = [tp for tp, is_usable in here.items() if is_usable and not context.is_online(tp, broker_id)]
+    failed = [tp for tp, is_usable in here.items() if not is_usable and context.is_served(tp, broker_id)]
+    recovered = [tp for tp, is_usable in here.items() if is_usable and not context.is_served(tp, broker_id)]
     yield from _take_offline(context, failed, broker_id)
     yield from _use_again(context, recovered, broker_id)
 

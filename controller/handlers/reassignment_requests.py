@@ -69,7 +69,7 @@ def refusal(context: ControllerContext, tp: TopicPartition, target: Sequence[int
     current = context.assignment(tp)
     if not current.replicas:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}"
-    text = target_fault(current, target, context.brokers)
+    text = target_fault(current, target, context.able_brokers())
     if text is not None:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, text
     if not reassignments.leaves_a_leader(context, tp, reassign_to(current, target)):

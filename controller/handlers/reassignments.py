@@ -28,7 +28,15 @@ from controller import elections
 from controller.context import ControllerContext
 from controller.facts import ReplicaMoved, TopicWritten
 from controller.handlers import strays
-from controller.handlers.leadership import initialise, leadership_step, refresh, stop_replicas, tell, write_leadership
+from controller.handlers.leadership import (
+    candidate,
+    initialise,
+    leadership_step,
+    refresh,
+    stop_replicas,
+    tell,
+    write_leadership,
+)
 from controller.handlers.topics import refresh_topics
 from controller.partition_states import PartitionPhase
 from controller.reassignment import completed, is_caught_up, reassign_to
@@ -260,24 +268,19 @@ def _online(context: ControllerContext, tp: TopicPartition) -> Step:
 def _lead_inside_target(context: ControllerContext, tps: Sequence[TopicPartition]) -> list[Step]:
     """B3: elect a leader in TRS where there is none alive, else bump the epoch; tell TRS that RS = TRS."""
     settled = [tp for tp in tps if _led_inside_target(context, tp)]
-    result = elections.elect(
-        [_target_candidate(context, tp) for tp in tps if tp not in set(settled)], elections.reassign, context.epoch
-    )
-    for candidate in result.failed:
-        if candidate.tp in context.reassigning:
-            log.warning("move waits: no live member of the ISR in the target", partition=str(candidate.tp))
+    open_ = [tp for tp in tps if tp not in set(settled)]
+    among = [candidate(context, tp, context.assignment(tp).target_replicas) for tp in open_]
+    result = elections.elect(among, elections.reassign, context.epoch)
+    for waiting in result.failed:
+        if waiting.tp in context.reassigning:
+            log.warning("move waits: no live member of the ISR in the target", partition=str(waiting.tp))
     bumped = [(tp, elections.next_epoch(context.leadership[tp], context.epoch)) for tp in settled]
-    return [_told_target(context, tp, new) for tp, new in (*((c.tp, new) for c, new in result.elected), *bumped)]
+    return [_told_target(context, tp, new) for tp, new in (*((e.tp, e.leadership) for e in result.elected), *bumped)]
 
 
 def _told_target(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr) -> Step:
     target = completed(context.assignment(tp))
     return leadership_step(tp, leadership, tell(context, tp, leadership, target.replicas, assignment=target))
-
-
-def _target_candidate(context: ControllerContext, tp: TopicPartition) -> elections.Candidate:
-    target = context.assignment(tp).target_replicas
-    return elections.Candidate(tp, target, context.online(tp, target), context.leadership[tp])
 
 
 def _led_inside_target(context: ControllerContext, tp: TopicPartition) -> bool:

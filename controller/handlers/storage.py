@@ -71,7 +71,7 @@ def _expel(context: ControllerContext, lost: Collection[int]) -> Rounds[None]:
         steps = []
         for candidate in candidates(context, pending):
             leadership = elections.without_data(candidate, lost, context.epoch)
-            others = [r for r in candidate.online if r not in lost]
+            others = [r for r in candidate.served if r not in lost]
             steps.append(leadership_step(candidate.tp, leadership, tell(context, candidate.tp, leadership, others)))
         return steps
 

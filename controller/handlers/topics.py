@@ -184,7 +184,7 @@ def create_topics(
         error = fault(context, topic)
         results[topic.name] = error or TopicError(topic.name)
         if error is None:
-            znode = formats.TopicZnode(place(topic, sorted(context.brokers)), topic_id)
+            znode = formats.TopicZnode(place(topic, context.able_brokers()), topic_id)
             steps[topic.name] = Step(writes=(Create(paths.topic(topic.name), formats.encode_topic(znode)),))
     refused = yield from change("topics", list(steps.values()))
     for name, step in steps.items():
@@ -195,7 +195,7 @@ def create_topics(
 
 def fault(context: ControllerContext, topic: NewTopic) -> TopicError | None:
     """Return why a topic cannot be created, None if it can."""
-    name, live = topic.name, sorted(context.brokers)
+    name, live = topic.name, context.able_brokers()
     if not LEGAL_NAME.fullmatch(name) or name in {".", ".."}:
         text = f"{name!r} is not a legal name: up to 249 letters, digits, '.', '_' and '-'"
         return TopicError(name, ErrorCode.INVALID_TOPIC_EXCEPTION, text)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller import elections
-from controller.elections import Candidate, Strategy
+from controller.elections import Candidate, Choice, Elected, Strategy
 from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState, TopicPartition
 
 TP = TopicPartition("orders", 0)
@@ -18,58 +18,123 @@ def leadership(leader: int, isr: tuple[int, ...]) -> LeaderAndIsr:
     return LeaderAndIsr(leader, leader_epoch=5, isr=isr, partition_epoch=7, controller_epoch=3)
 
 
-def candidate(replicas: tuple[int, ...], isr: tuple[int, ...], live: tuple[int, ...]) -> Candidate:
-    return Candidate(TP, replicas, tuple(r for r in replicas if r in live), leadership(2, isr))
-
-
-# (strategy, assignment or target, ISR, live) -> leader and ISR, None: nobody. The first rows are those of Kafka's
-# PartitionLeaderElectionAlgorithmsTest that need neither unclean elections nor controlled shutdown.
-CASES: list[
-    tuple[str, Strategy, tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, tuple[int, ...]] | None]
-] = [
-    ("offline", elections.offline, (2, 4), (2, 4), (4,), (4, (4,))),
-    ("offline: last ISR member dead", elections.offline, (2, 4), (2,), (4,), None),
-    ("reassign", elections.reassign, (2, 4), (2, 4), (4,), (4, (2, 4))),
-    ("reassign: no live ISR", elections.reassign, (2, 4), (2,), (), None),
-    ("reassign: empty ISR", elections.reassign, (2, 4), (), (2,), None),
-    ("offline: empty ISR is never clean", elections.offline, (2, 4), (), (2, 4), None),
-    ("offline: in the order of the assignment, ISR in its own", elections.offline, (1, 2, 3), (3, 2, 1), (1, 2, 3),
-     (1, (3, 2, 1))),
-    ("offline: the dead leave the ISR", elections.offline, (1, 2, 3), (3, 1, 2), (2, 3), (2, (3, 2))),
-    ("offline: live but not in the ISR", elections.offline, (1, 2, 3), (1, 3), (2, 3), (3, (3,))),
-    ("reassign: in the order of the target", elections.reassign, (6, 5, 4), (1, 4, 5, 6), (4, 5, 6),
-     (6, (1, 4, 5, 6))),
-    ("reassign: the dead stay in the ISR", elections.reassign, (4, 5, 6), (1, 4, 5, 6), (5, 6), (5, (1, 4, 5, 6))),
-    ("reassign: a live replica outside the target", elections.reassign, (4, 5), (1, 2), (1, 2, 4, 5), None),
-]  # fmt: skip
-
-
-@pytest.mark.requirement("D4")
-@pytest.mark.parametrize(
-    ("strategy", "replicas", "isr", "live", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
-)
-def test_who_is_elected(
-    strategy: Strategy,
+def candidate(
     replicas: tuple[int, ...],
     isr: tuple[int, ...],
     live: tuple[int, ...],
-    expected: tuple[int, tuple[int, ...]] | None,
-) -> None:
+    leaving: tuple[int, ...] = (),
+    *,
+    unclean: bool = False,
+) -> Candidate:
+    """Return a candidate; those in `leaving` are alive and shutting down."""
+    online = tuple(r for r in replicas if r in live and r not in leaving)
+    shutting_down = tuple(r for r in replicas if r in leaving)
+    return Candidate(TP, replicas, online, leadership(2, isr), shutting_down, unclean)
+
+
+Ids = tuple[int, ...]
+
+# (strategy, assignment or target, ISR, live) -> leader, ISR and who is told, None: nobody. The first rows are those of
+# Kafka's PartitionLeaderElectionAlgorithmsTest.
+CASES: list[tuple[str, Strategy, Ids, Ids, Ids, Choice | None]] = [
+    ("offline", elections.offline, (2, 4), (2, 4), (4,), Choice(4, (4,), (4,))),
+    ("offline: last ISR member dead", elections.offline, (2, 4), (2,), (4,), None),
+    ("reassign", elections.reassign, (2, 4), (2, 4), (4,), Choice(4, (2, 4), (2, 4))),
+    ("reassign: no live ISR", elections.reassign, (2, 4), (2,), (), None),
+    ("reassign: empty ISR", elections.reassign, (2, 4), (), (2,), None),
+    ("preferred", elections.preferred, (2, 4), (2, 4), (2, 4), Choice(2, (2, 4), (2, 4))),
+    ("preferred: not in the ISR", elections.preferred, (2, 4), (4,), (2, 4), None),
+    ("preferred: not alive", elections.preferred, (2, 4), (2, 4), (4,), None),
+    ("offline: empty ISR is never clean", elections.offline, (2, 4), (), (2, 4), None),
+    ("offline: in the order of the assignment, ISR in its own", elections.offline, (1, 2, 3), (3, 2, 1), (1, 2, 3),
+     Choice(1, (3, 2, 1), (1, 2, 3))),
+    ("offline: the dead leave the ISR", elections.offline, (1, 2, 3), (3, 1, 2), (2, 3), Choice(2, (3, 2), (2, 3))),
+    ("offline: live but not in the ISR", elections.offline, (1, 2, 3), (1, 3), (2, 3), Choice(3, (3,), (2, 3))),
+    ("reassign: in the order of the target", elections.reassign, (6, 5, 4), (1, 4, 5, 6), (4, 5, 6),
+     Choice(6, (1, 4, 5, 6), (6, 5, 4))),
+    ("reassign: the dead stay in the ISR", elections.reassign, (4, 5, 6), (1, 4, 5, 6), (5, 6),
+     Choice(5, (1, 4, 5, 6), (4, 5, 6))),
+    ("reassign: a live replica outside the target", elections.reassign, (4, 5), (1, 2), (1, 2, 4, 5), None),
+    ("preferred: the dead stay in the ISR", elections.preferred, (1, 2, 3), (3, 1, 2), (1, 2),
+     Choice(1, (3, 1, 2), (1, 2, 3))),
+    ("preferred: nobody is assigned", elections.preferred, (), (), (), None),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("C1", "D4")
+@pytest.mark.parametrize(
+    ("strategy", "replicas", "isr", "live", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
+)
+def test_who_is_elected(strategy: Strategy, replicas: Ids, isr: Ids, live: Ids, expected: Choice | None) -> None:
     assert strategy(candidate(replicas, isr, live)) == expected
+
+
+# (assignment, ISR, live) -> what an election chooses that may be unclean
+UNCLEAN: list[tuple[str, Ids, Ids, Ids, Choice | None]] = [
+    ("last ISR member dead", (2, 4), (2,), (4,), Choice(4, (4,), (4,))),
+    ("a live ISR member goes first all the same", (2, 4), (4,), (2, 4), Choice(4, (4,), (2, 4))),
+    ("nobody is alive", (2, 4), (2,), (), None),
+    ("all members lost their disks", (1, 2, 3), (), (3, 2), Choice(2, (2,), (2, 3))),
+]
+
+
+@pytest.mark.requirement("C4", "D4")
+@pytest.mark.parametrize(
+    ("replicas", "isr", "live", "expected"), [case[1:] for case in UNCLEAN], ids=[case[0] for case in UNCLEAN]
+)
+def test_who_is_elected_where_an_unclean_election_is_allowed(
+    replicas: Ids, isr: Ids, live: Ids, expected: Choice | None
+) -> None:
+    assert elections.offline(candidate(replicas, isr, live, unclean=True)) == expected
+
+
+# (strategy, assignment, ISR, live, shutting down) -> leader, ISR and who is told
+LEAVING: list[tuple[str, Strategy, Ids, Ids, Ids, Ids, Choice | None]] = [
+    ("shutdown", elections.controlled_shutdown, (2, 4), (2, 4), (2, 4), (2,), Choice(4, (4,), (2, 4))),
+    ("shutdown: last in the ISR", elections.controlled_shutdown, (2, 4), (2,), (2, 4), (2,), None),
+    ("shutdown: all of the ISR leave", elections.controlled_shutdown, (2, 4), (2, 4), (2, 4), (2, 4), None),
+    ("shutdown: the dead stay in the ISR", elections.controlled_shutdown, (1, 2, 3), (1, 2, 3), (1, 3), (1,),
+     Choice(3, (2, 3), (1, 3))),
+    ("offline: who leaves neither leads nor stays in the ISR", elections.offline, (1, 2, 3), (1, 2, 3), (2, 3), (2,),
+     Choice(3, (3,), (3,))),
+    ("preferred: not who leaves", elections.preferred, (1, 2), (1, 2), (1, 2), (1,), None),
+    ("reassign: not who leaves", elections.reassign, (1, 2), (1, 2), (1, 2), (1,), Choice(2, (1, 2), (1, 2))),
+]  # fmt: skip
+
+
+@pytest.mark.requirement("D4", "D6")
+@pytest.mark.parametrize(
+    ("strategy", "replicas", "isr", "live", "leaving", "expected"),
+    [case[1:] for case in LEAVING],
+    ids=[case[0] for case in LEAVING],
+)
+def test_who_is_elected_when_brokers_shut_down(
+    strategy: Strategy, replicas: Ids, isr: Ids, live: Ids, leaving: Ids, expected: Choice | None
+) -> None:
+    assert strategy(candidate(replicas, isr, live, leaving)) == expected
 
 
 @pytest.mark.requirement("D4")
 def test_an_election_adds_one_to_the_leader_epoch_and_a_failed_one_changes_nothing() -> None:
     good, bad = candidate((2, 4), (2, 4), (4,)), candidate((2, 4), (2,), (4,))
     result = elections.elect([good, bad], elections.offline, CONTROLLER_EPOCH)
-    assert result.elected == ((good, LeaderAndIsr(4, 6, (4,), 8, CONTROLLER_EPOCH)),)
+    assert result.elected == (Elected(TP, LeaderAndIsr(4, 6, (4,), 8, CONTROLLER_EPOCH), (4,)),)
     assert result.failed == (bad,)
 
 
 def test_an_election_keeps_the_recovery_state() -> None:
     recovering = LeaderAndIsr(2, 5, (2, 4), 7, 3, LeaderRecoveryState.RECOVERING)
     result = elections.elect([Candidate(TP, (2, 4), (4,), recovering)], elections.offline, CONTROLLER_EPOCH)
-    assert result.elected[0][1].leader_recovery_state is LeaderRecoveryState.RECOVERING
+    assert result.elected[0].leadership.leader_recovery_state is LeaderRecoveryState.RECOVERING
+    assert not result.elected[0].is_unclean
+
+
+@pytest.mark.requirement("C4")
+def test_a_leader_from_outside_the_isr_has_to_recover_and_is_reported() -> None:
+    [elected] = elections.elect([candidate((2, 4), (2,), (4,), unclean=True)], elections.offline, 9).elected
+    assert elected.is_unclean
+    assert (elected.leadership.leader, elected.leadership.isr) == (4, (4,))
+    assert elected.leadership.leader_recovery_state is LeaderRecoveryState.RECOVERING
 
 
 def test_the_first_live_replica_of_a_new_partition_leads_all_live_ones() -> None:
@@ -147,21 +212,24 @@ replica_sets = st.lists(brokers, unique=True, max_size=5).map(tuple)
 
 
 @pytest.mark.requirement("D4")
-@given(replicas=replica_sets, live=replica_sets, data=st.data())
+@given(replicas=replica_sets, live=replica_sets, leaving=replica_sets, unclean=st.booleans(), data=st.data())
 def test_an_elected_leader_is_a_live_replica_of_the_isr(
-    replicas: tuple[int, ...], live: tuple[int, ...], data: st.DataObject
+    replicas: Ids, live: Ids, leaving: Ids, unclean: bool, data: st.DataObject
 ) -> None:
     isr = tuple(data.draw(st.permutations(replicas)))[: data.draw(st.integers(0, len(replicas)))]
-    for strategy in (elections.offline, elections.reassign):
-        choice = strategy(candidate(replicas, isr, live))
+    able = set(live) - set(leaving)
+    for strategy in (elections.offline, elections.reassign, elections.preferred, elections.controlled_shutdown):
+        choice = strategy(candidate(replicas, isr, live, leaving, unclean=unclean))
         if choice is None:
-            assert set(isr).isdisjoint(live)
-        else:
-            leader, new_isr = choice
-            assert leader in live
-            assert leader in isr
-            assert leader in new_isr
-            assert set(new_isr) <= set(isr)
+            assert strategy is elections.preferred or able.isdisjoint(isr)
+            continue
+        assert choice.leader in able
+        assert choice.leader in choice.isr
+        is_unclean = choice.leader not in isr
+        assert is_unclean <= (unclean and strategy is elections.offline and able.isdisjoint(isr))
+        assert choice.isr == (choice.leader,) if is_unclean else set(choice.isr) <= set(isr)
+        assert choice.leader in choice.recipients
+        assert set(choice.recipients) <= set(replicas)
 
 
 @given(isr=replica_sets.filter(bool), gone=replica_sets, leads=st.booleans())

@@ -1,0 +1,65 @@
+"""A broker that is about to stop is relieved of what it leads and follows (KIP-49).
+
+It counts as shutting down from then on until its registration is gone or another one: it does not lead and comes into
+no ISR, but is still told what happens (KAFKA-7482). The next controller knows nothing of it and has to be asked again.
+"""
+
+from __future__ import annotations
+
+import structlog
+
+from controller import elections
+from controller.context import ControllerContext
+from controller.facts import BrokerShuttingDown
+from controller.handlers import leadership
+from controller.rounds import Rounds, Step, change
+from transport.errors import ApiError, ErrorCode
+from transport.messages import ControlledShutdownResponse
+from transport.metadata import TopicPartition
+
+log = structlog.get_logger(__name__)
+
+
+def controlled_shutdown(
+    context: ControllerContext, broker_id: int, broker_epoch: int
+) -> Rounds[ControlledShutdownResponse]:
+    """Move leadership off a broker, then stop its followers and take them out of the ISRs.
+
+    Answer with the partitions that it still leads though they have other replicas. Raises ApiError with
+    BROKER_NOT_AVAILABLE if the registration is not known yet, STALE_BROKER_EPOCH if the broker has registered again.
+    """
+    _admit(context, broker_id, broker_epoch)
+    log.info("a broker shuts down", broker=broker_id, replicas=len(context.partitions_on([broker_id])))
+    yield from change("shutting down", [Step(facts=(BrokerShuttingDown(broker_id),))])
+    led = _led_by(context, broker_id)
+    followed = [tp for tp in _movable(context, broker_id) if context.leadership[tp].leader != broker_id]
+    yield from leadership.elect(context, led, elections.controlled_shutdown)
+    yield from leadership.take_offline(context, followed, [broker_id])
+    remaining = _led_by(context, broker_id)
+    if remaining:
+        text = "a broker that shuts down still leads: start another member of the ISR, or it stops regardless"
+        log.warning(text, broker=broker_id, partitions=list(map(str, remaining)))
+    return ControlledShutdownResponse(tuple((tp.topic, tp.partition) for tp in remaining))
+
+
+def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> None:
+    broker = context.brokers.get(broker_id)
+    if broker is None or broker.epoch < broker_epoch:
+        text = f"broker {broker_id} is not known under epoch {broker_epoch} yet: ask again"
+        raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, text)
+    if broker_epoch < broker.epoch:
+        text = f"broker {broker_id} has registered again under epoch {broker.epoch}: epoch {broker_epoch} is over"
+        raise ApiError(ErrorCode.STALE_BROKER_EPOCH, text)
+
+
+def _movable(context: ControllerContext, broker_id: int) -> list[TopicPartition]:
+    """Return the partitions on a broker that others could lead."""
+    return [
+        tp
+        for tp in context.partitions_on([broker_id])
+        if tp in context.leadership and len(context.assignment(tp).replicas) > 1
+    ]
+
+
+def _led_by(context: ControllerContext, broker_id: int) -> list[TopicPartition]:
+    return [tp for tp in _movable(context, broker_id) if context.leadership[tp].leader == broker_id]
