@@ -49,7 +49,9 @@ class ForeignCluster(Exception):
 async def refuse_foreign(store: MetadataStore) -> None:
     """Raise ForeignCluster where a live broker or the controller is not of our kind, so that no Kafka estate is seized.
 
-    Our brokers register a listener named KLAMM, and our controllers say where they listen before they stand.
+    Our brokers register a listener named KLAMM, and our controllers say where they listen before they stand. Where one
+    of ours has ever stood, a holder that does not say so is one of ours as well: the endpoint belongs to the latest
+    session of a controller, and may end before an earlier session that still holds `/controller`.
     """
     cure = "give --zookeeper HOST:PORT/CHROOT a chroot that nobody else uses"
     [names] = await store.children([paths.BROKER_IDS])
@@ -64,15 +66,11 @@ async def refuse_foreign(store: MetadataStore) -> None:
 
 async def _is_ours(store: MetadataStore, holder: Znode) -> bool:
     try:
-        controller_id = formats.decode_controller(holder.data)
+        formats.decode_controller(holder.data)
     except formats.UndecodableZnode:
         return False
-    [endpoint] = await store.read([paths.controller_endpoint(controller_id)])
-    if endpoint is not None:
-        return True
-    [still] = await store.read([paths.CONTROLLER])
-    # A controller of ours that ends takes both with it.
-    return still is None or still.stat.czxid != holder.stat.czxid
+    [have_stood] = await store.read([paths.KLAMM_CONTROLLERS])
+    return have_stood is not None
 
 
 async def elect(store: MetadataStore, controller_id: int, now_ms: int, held: Won | None = None) -> Won | Standby:

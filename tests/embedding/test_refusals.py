@@ -53,6 +53,15 @@ async def test_our_own_cluster_is_not_foreign() -> None:
         nursery.cancel_scope.cancel()
 
 
+async def test_a_controller_whose_endpoint_ended_before_its_office_is_not_foreign() -> None:
+    """The endpoint is that of its latest session, `/controller` may still be that of the one before."""
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with zookeeper.session() as store:
+        await ensure_paths(store, paths.PERSISTENT)
+        await store.multi([Create(paths.CONTROLLER, formats.encode_controller(1001, 0), ephemeral=True)])
+        await refuse_foreign(store)
+
+
 async def test_a_request_that_brings_the_controller_down_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
     poison = MetadataRequest(("poison",))
     sound = dispatch.rounds_for
