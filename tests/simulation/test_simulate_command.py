@@ -1,0 +1,200 @@
+"""`klamm simulate` as users run it: a process, what it prints, and its exit code."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+
+ROOT = Path(__file__).parents[2]
+DOCS = (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8")
+SESSIONS = re.findall(r"```\n\$ klamm simulate (.*?)\n(.*?)```", DOCS, re.DOTALL)
+KLAMM_SIMULATE = (sys.executable, "-m", "controller.cli", "simulate")
+INTERRUPTED = 130
+WITHIN = 60
+SCENARIO = """
+cluster: {brokers: 3, controllers: 1}
+topics: {orders: [[1, 2]]}
+events:
+  - reassign: {orders-0: [2, 3]}
+expect:
+  orders-0: {leader: 2}
+"""
+
+
+def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [*KLAMM_SIMULATE, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=WITHIN, check=False)
+
+
+def without_digests(text: str) -> str:
+    """Leave out what every change of the code changes."""
+    return re.sub(r"trace [0-9a-f]{32}", "trace", text)
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> Path:
+    path = tmp_path / "scenario.yaml"
+    path.write_text(SCENARIO)
+    return path
+
+
+# --- what it prints ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("arguments", "printed"), SESSIONS, ids=[arguments for arguments, _ in SESSIONS])
+def test_the_docs_show_what_the_command_prints(arguments: str, printed: str) -> None:
+    done = simulate(*arguments.split())
+    assert (done.returncode, done.stderr) == (0, "")
+    found = without_digests(done.stdout)
+    assert doctest.OutputChecker().check_output(without_digests(printed), found, doctest.ELLIPSIS), found
+
+
+def test_the_docs_show_a_table_many_seeds_and_random_runs() -> None:
+    assert len(SESSIONS) == 3
+    shown = SESSIONS[0][0]
+    assert f"```yaml\n{(ROOT / shown).read_text(encoding='utf-8')}```" in DOCS
+
+
+@pytest.mark.parametrize("arguments", [(), ("--seeds", "1..2")], ids=["one", "many"])
+def test_json_has_the_partitions_the_rows_and_the_trace(scenario: Path, arguments: tuple[str, ...]) -> None:
+    done = simulate(str(scenario), "-o", "json", *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    runs = orjson.loads(done.stdout)["runs"]
+    assert [run["seed"] for run in runs] == ([1, 2] if arguments else [0])
+    for run in runs:
+        [partition] = run["partitions"]
+        assert (run["succeeded"], partition["replicas"], partition["leader"]) == (True, [2, 3], 2)
+        assert run["rows"][-1]["step"] == "B6"
+        assert {entry["kind"] for entry in run["trace"]} >= {"event", "round", "commit", "frame"}
+
+
+def test_a_random_run_in_yaml_has_its_plan_and_its_trace() -> None:
+    done = simulate("--seed", "3", "-o", "yaml")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("seed: 3\n")
+    assert "\nplan:\n- cluster(" in done.stdout
+    assert "\ntrace:\n- time: 0.0\n" in done.stdout
+
+
+def test_what_is_missed_is_told_with_its_line_and_seed_and_fails(scenario: Path) -> None:
+    scenario.write_text(SCENARIO.replace("leader: 2", "leader: 3"))
+    done = simulate(str(scenario), "--seeds", "4..5")
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        f"{scenario}:7: with seed {seed}: orders-0: leader is 2, expected 3" for seed in (4, 5)
+    ]
+    assert done.stdout.splitlines()[0] == "--- seed 4"
+    assert done.stdout.splitlines()[-1] == "2 runs, 2 failed"
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+# --- mistakes ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ("", 2, "Error: name a scenario's file, or give --seeds 0..99 for random runs"),
+        ("nowhere.yaml", 2, "File 'nowhere.yaml' does not exist."),
+        ("examples", 2, "File 'examples' is a directory."),
+        ("--seeds 5..1", 2, "'5..1' is no range of seeds: write 0..99 for a hundred of them"),
+        ("--seed -1", 2, "-1 is not in the range x>=0."),
+        ("--seed 1 --seeds 1..2", 2, "Error: --seed is one and --seeds are many: give one of them"),
+        ("--seed 1 -o xml", 2, "'xml' is not one of 'table', 'json', 'yaml'."),
+        (".gitignore", 1, ".gitignore:1:1: a scenario is a mapping with the keys cluster, topics, load,"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(arguments: str, code: int, said: str) -> None:
+    done = simulate(*arguments.split())
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said in done.stderr.splitlines()[-1]
+
+
+def test_output_that_cannot_be_written_is_told(scenario: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*KLAMM_SIMULATE, str(scenario)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=WITHIN,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (1, "Error: this cannot be written: No space left on device\n")
+
+
+# --- Ctrl-C, and processes that die -----------------------------------------------------------------------------
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """Run the command in a process group of its own, as a shell does."""
+    with subprocess.Popen(
+        [*KLAMM_SIMULATE, *arguments],
+        cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def wait_for_workers(process: subprocess.Popen[str], count: int) -> list[int]:
+    """Wait until its children are there that execute runs; return their ids."""
+    while process.poll() is None:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        found = [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+        if len(found) == count:
+            return found
+        time.sleep(0.01)
+    raise AssertionError(process.communicate())
+
+
+@pytest.fixture
+def two_cores() -> None:
+    if not sys.platform.startswith("linux") or len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores, and Linux to see which processes there are")
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_ctrl_c_ends_random_runs_and_their_processes() -> None:
+    with running("--seeds", "1..1000000") as process:
+        workers = wait_for_workers(process, len(os.sched_getaffinity(0)))
+        os.killpg(process.pid, signal.SIGINT)
+        printed, said = process.communicate(timeout=WITHIN)
+    assert process.returncode == INTERRUPTED
+    assert re.fullmatch(r"interrupted after \d+ of 1,000,000 runs, during \d+(, \d+)*\n", said)
+    assert " of them different, 0 failed" in printed
+    assert not [worker for worker in workers if Path(f"/proc/{worker}").exists()]
+
+
+@pytest.mark.usefixtures("two_cores")
+def test_a_process_that_is_killed_is_a_failure_and_the_others_go_on() -> None:
+    with running("--seeds", "1..3") as process:
+        os.kill(wait_for_workers(process, 2)[0], signal.SIGKILL)
+        printed, said = process.communicate(timeout=WITHIN)
+    assert (process.returncode, said) == (1, "")
+    assert re.search(
+        r"^seed \d failed: a run comes to its end: its process died with exit code -9$", printed, re.MULTILINE
+    )
+    assert re.search(r"^3 runs, 2 of them different, 1 failed: \d$", printed, re.MULTILINE)
+
+
+def test_ctrl_c_ends_a_scenario(scenario: Path) -> None:
+    with running(str(scenario), "--seeds", "1..1000000") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("seed 1: passed")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=WITHIN)
+    assert (process.returncode, said) == (INTERRUPTED, "interrupted\n")
