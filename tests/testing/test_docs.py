@@ -7,8 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from controller.testing import SimulatedCluster
+
 ROOT = Path(__file__).parents[2]
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "testing.md").read_text(encoding="utf-8"), re.DOTALL)
+DOCS = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"```python\n(.*?)```", DOCS, re.DOTALL)
 
 
 def run_pytest(directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -38,3 +41,14 @@ def test_the_example_passes_and_is_what_the_docs_print() -> None:
     assert all(block in example.read_text(encoding="utf-8") for block in printed)
     done = run_pytest(ROOT, "-p", "controller.testing.plugin", str(example))
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_cluster_can_do_what_the_table_of_the_docs_names() -> None:
+    codes = [
+        code for row in re.findall(r"^\| .*? \| (.*) \|$", DOCS, re.MULTILINE) for code in re.findall(r"`(.+?)`", row)
+    ]
+    # A method by name or called, or an attribute of `c`; not `trio.sleep` and `wipe=True`.
+    matches = [re.match(r"(?:await )?(?:c\.)?(\w+)(?![\w.=])", code) for code in codes if code != "await"]
+    names = {match[1] for match in matches if match is not None}
+    assert names >= {"reassign", "crash", "isolate", "crash_at", "until", "brokers", "settle"}
+    assert sorted(name for name in names if not hasattr(SimulatedCluster, name)) == []
