@@ -23,11 +23,14 @@ from transport.messages import (
     CommitTraceResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    ElectionType,
+    ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
     MetadataRequest,
     MetadataResponse,
     NewTopic,
     OngoingReassignment,
+    PartitionError,
     ReassignablePartition,
     Request,
 )
@@ -99,6 +102,16 @@ class AdminClient:
         """Return the reassignments under way, of all partitions or of those named."""
         wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
         return (await self._ask(ListPartitionReassignmentsRequest(wanted))).partitions
+
+    async def elect_leaders(
+        self, election_type: ElectionType, partitions: Sequence[TopicPartition] | None = None
+    ) -> tuple[PartitionError, ...]:
+        """Elect preferred leaders, or uncleanly any that is alive, for the partitions named or for all that need it.
+
+        Raises OutcomeUnknown if the answer is lost: then look who leads.
+        """
+        wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
+        return (await self._change(ElectLeadersRequest(election_type, wanted))).partitions
 
     async def find_controller(self) -> BrokerEndpoint:
         """Return where the active controller listens. Raises ClusterUnreachable if it cannot be found in time."""

@@ -11,6 +11,7 @@ from controller.events import (
     LeaderAndIsrResponseReceived,
     PartitionModifications,
     PartitionReassignmentIsrChange,
+    PreferredReplicaElection,
     ReplicasDeleted,
     RequestEvent,
     TopicChange,
@@ -20,6 +21,7 @@ from controller.handlers import (
     alter_partition,
     brokers,
     controlled_shutdown,
+    leader_elections,
     log_dirs,
     metadata,
     reassignment_requests,
@@ -35,6 +37,7 @@ from transport.messages import (
     AlterPartitionRequest,
     ControlledShutdownRequest,
     CreateTopicsRequest,
+    ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
     MetadataRequest,
     Request,
@@ -45,6 +48,7 @@ REQUESTS: tuple[type[Request[object]], ...] = (
     AlterPartitionRequest,
     AlterPartitionReassignmentsRequest,
     CreateTopicsRequest,
+    ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
     MetadataRequest,
 )
@@ -68,6 +72,8 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
             return topics.partition_modifications(context, name, new_ids(host))
         case ZkPartitionReassignment():
             return reassignment_requests.requested_in_store(context)
+        case PreferredReplicaElection():
+            return leader_elections.requested_in_store(context)
         case PartitionReassignmentIsrChange(partitions=tps):
             return reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
         case LeaderAndIsrResponseReceived(broker_id=broker_id):
@@ -91,6 +97,8 @@ def _rounds_for_request(context: ControllerContext, request: Request[object], id
             return controlled_shutdown.controlled_shutdown(context, broker_id, broker_epoch)
         case CreateTopicsRequest(topics=wanted):
             return topics.create_topics(context, wanted, ids)
+        case ElectLeadersRequest(election_type=election_type, partitions=partitions):
+            return leader_elections.requested_by_api(context, election_type, partitions)
         case ListPartitionReassignmentsRequest(partitions=partitions):
             tps = None if partitions is None else [TopicPartition(*item) for item in partitions]
             return immediately(reassignment_requests.list_ongoing(context, tps))

@@ -28,6 +28,7 @@ from controller.events import (
     ControllerEvent,
     Elect,
     PartitionModifications,
+    PreferredReplicaElection,
     Reload,
     RequestEvent,
     SessionEnded,
@@ -68,6 +69,7 @@ _WATCHED: Final[dict[str, ControllerEvent]] = {
     paths.BROKER_IDS: BrokerChange(),
     paths.TOPICS: TopicChange(),
     paths.REASSIGN_PARTITIONS: ZkPartitionReassignment(),
+    paths.PREFERRED_REPLICA_ELECTION: PreferredReplicaElection(),
 }
 
 

@@ -17,6 +17,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "zookeeper": ("controller.cli.services:zookeeper", "Run a development ZooKeeper."),
     "topic": ("controller.cli.topics:topic", "Create, list and describe topics."),
     "reassignment": ("controller.cli.reassignments:reassignment", "Move replicas between brokers."),
+    "leader": ("controller.cli.leaders:leader", "Elect leaders."),
     "plan": ("controller.cli.plan:plan", "Compute reassignments with Spark."),
     "produce": ("controller.cli.data:produce", "Write lines of standard input as records."),
     "consume": ("controller.cli.data:consume", "Print records as lines."),

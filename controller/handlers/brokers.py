@@ -100,4 +100,7 @@ def brokers_failed(context: ControllerContext, ids: Sequence[int]) -> Rounds[Non
     yield from change("brokers", [Step(facts=tuple(BrokerGone(id_) for id_ in ids))])
     # Whoever follows a new leader must know who is alive first (KAFKA-4443, KAFKA-13225).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
-    yield from leadership.replace_offline(context, context.partitions_on(ids), ids)
+    tps = context.partitions_on(ids)
+    yield from leadership.replace_offline(context, tps, ids)
+    # An unclean election may leave just those in the ISR that a move waits for.
+    yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])

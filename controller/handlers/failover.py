@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable
 
 from controller.context import ControllerContext
 from controller.facts import BrokerRegistered, Fact, LeadershipWritten, PartitionMoved, ReplicaMoved
-from controller.handlers import leadership, reassignment_requests, reassignments, storage, strays
+from controller.handlers import leader_elections, leadership, reassignment_requests, reassignments, storage, strays
 from controller.handlers.brokers import read_brokers, resend
 from controller.handlers.topics import load_topics
 from controller.partition_states import PartitionPhase
@@ -34,6 +34,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from strays.pursue(context, context.brokers)
     begun = yield from reassignment_requests.requested_in_store(context)
     yield from reassignments.advance(context, [tp for tp in context.reassigning if tp not in begun])
+    yield from leader_elections.requested_in_store(context)
 
 
 def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, Znode | None]]:
