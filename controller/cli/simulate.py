@@ -121,6 +121,8 @@ def _tables(in_brief: bool) -> Iterator[Show]:
             click.echo(f"--- {_title(outcome)}")
         for line in lines(outcome):
             click.echo(line)
+        if outcome.violation is not None:
+            click.echo(f"all that happened is in the trace: --seed {outcome.seed} -o json")
 
     yield show
 
