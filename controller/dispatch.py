@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from typing import Final
 
 from controller.context import ControllerContext
 from controller.events import (
@@ -27,8 +28,10 @@ from controller.handlers import (
     reassignment_requests,
     reassignments,
     strays,
+    topic_requests,
     topics,
 )
+from controller.placement import Start
 from controller.rounds import Rounds, immediately
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
@@ -36,6 +39,7 @@ from transport.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     ControlledShutdownRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
@@ -47,6 +51,7 @@ from transport.metadata import TopicPartition
 REQUESTS: tuple[type[Request[object]], ...] = (
     AlterPartitionRequest,
     AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     ElectLeadersRequest,
     ListPartitionReassignmentsRequest,
@@ -54,11 +59,20 @@ REQUESTS: tuple[type[Request[object]], ...] = (
 )
 """The apis that the event queue answers."""
 
+MAX_START: Final = 1 << 16
+"""Where placement begins is drawn from so many places, far more than there are brokers."""
+
 
 def new_ids(host: Host) -> Iterator[str]:
     """Yield new topic ids without end."""
     while True:
         yield host.new_id()
+
+
+def new_starts(host: Host) -> Iterator[Start]:
+    """Yield without end where the placement of new topics begins."""
+    while True:
+        yield Start(host.rng.randrange(MAX_START), host.rng.randrange(MAX_START))
 
 
 def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -> Rounds[object]:
@@ -82,12 +96,12 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
         case ReplicasDeleted(deletions=deletions):
             return strays.deleted(context, deletions)
         case RequestEvent(request=request):
-            return _rounds_for_request(context, request, new_ids(host))
+            return _rounds_for_request(context, request, host)
         case _:
             raise TypeError(f"no handler for {event.name}")
 
 
-def _rounds_for_request(context: ControllerContext, request: Request[object], ids: Iterable[str]) -> Rounds[object]:
+def _rounds_for_request(context: ControllerContext, request: Request[object], host: Host) -> Rounds[object]:
     match request:
         case AlterPartitionRequest():
             return alter_partition.alter_partition(context, request)
@@ -95,10 +109,12 @@ def _rounds_for_request(context: ControllerContext, request: Request[object], id
             return reassignment_requests.requested_by_api(context, partitions)
         case ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch):
             return controlled_shutdown.controlled_shutdown(context, broker_id, broker_epoch)
-        case CreateTopicsRequest(topics=wanted):
-            return topics.create_topics(context, wanted, ids)
         case ElectLeadersRequest(election_type=election_type, partitions=partitions):
             return leader_elections.requested_by_api(context, election_type, partitions)
+        case CreateTopicsRequest(topics=wanted):
+            return topic_requests.create_topics(context, wanted, new_ids(host), new_starts(host))
+        case CreatePartitionsRequest(topics=wanted):
+            return topic_requests.create_partitions(context, wanted)
         case ListPartitionReassignmentsRequest(partitions=partitions):
             tps = None if partitions is None else [TopicPartition(*item) for item in partitions]
             return immediately(reassignment_requests.list_ongoing(context, tps))

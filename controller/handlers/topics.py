@@ -1,9 +1,9 @@
-"""Topics that appear, grow or vanish, and topics that an administrator asks for."""
+"""Topics that appear, grow or vanish in the store."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import structlog
@@ -15,11 +15,9 @@ from controller.handlers import leadership, strays
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
 from controller.rounds import Rounds, Step, TellMetadata, change, children, read, until_none_is_left
-from transport.errors import ErrorCode
-from transport.messages import CreateTopicsResponse, NewTopic, TopicError
-from transport.metadata import LEADER_DURING_DELETE, ReplicaAssignment, TopicPartition
+from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Create, Set
+from transport.store.protocol import Set
 
 log = structlog.get_logger(__name__)
 
@@ -169,68 +167,3 @@ def _new_partition(context: ControllerContext, tp: TopicPartition) -> Step:
     replicas = context.assignment(tp).replicas
     moved = tuple(ReplicaMoved((tp, r), ReplicaPhase.NEW) for r in replicas)
     return Step((tp,), facts=(PartitionMoved(tp, PartitionPhase.NEW), *moved))
-
-
-# --- creation by an administrator -------------------------------------------------------------------------------
-
-
-def create_topics(
-    context: ControllerContext, topics: Sequence[NewTopic], new_ids: Iterable[str]
-) -> Rounds[CreateTopicsResponse]:
-    """Write the znodes of new topics; the change of the list of topics then starts their partitions."""
-    results: dict[str, TopicError] = {}
-    steps: dict[str, Step] = {}
-    for topic, topic_id in zip(topics, new_ids, strict=False):
-        error = fault(context, topic)
-        results[topic.name] = error or TopicError(topic.name)
-        if error is None:
-            znode = formats.TopicZnode(place(topic, context.able_brokers()), topic_id)
-            steps[topic.name] = Step(writes=(Create(paths.topic(topic.name), formats.encode_topic(znode)),))
-    refused = yield from change("topics", list(steps.values()))
-    for name, step in steps.items():
-        if step in refused:
-            results[name] = TopicError(name, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
-    return CreateTopicsResponse(tuple(results.values()))
-
-
-def fault(context: ControllerContext, topic: NewTopic) -> TopicError | None:
-    """Return why a topic cannot be created, None if it can."""
-    name, live = topic.name, context.able_brokers()
-    if not LEGAL_NAME.fullmatch(name) or name in {".", ".."}:
-        text = f"{name!r} is not a legal name: up to 249 letters, digits, '.', '_' and '-'"
-        return TopicError(name, ErrorCode.INVALID_TOPIC_EXCEPTION, text)
-    if name in context.topics:
-        return TopicError(name, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
-    if not live:
-        text = "no broker is alive: start one with `klamm broker run --id 1`"
-        return TopicError(name, ErrorCode.BROKER_NOT_AVAILABLE, text)
-    if topic.assignments:
-        return _assignment_fault(topic, live)
-    if topic.partitions < 1:
-        return TopicError(name, ErrorCode.INVALID_PARTITIONS, "a topic needs at least 1 partition")
-    if not 1 <= topic.replication_factor <= len(live):
-        text = f"replication factor {topic.replication_factor} is not between 1 and the {len(live)} live brokers"
-        return TopicError(name, ErrorCode.INVALID_REPLICATION_FACTOR, text)
-    return None
-
-
-def _assignment_fault(topic: NewTopic, live: Sequence[int]) -> TopicError | None:
-    for number, replicas in enumerate(topic.assignments):
-        dead = [r for r in replicas if r not in live]
-        if not replicas or len(set(replicas)) != len(replicas) or len(replicas) != len(topic.assignments[0]):
-            text = f"replicas {list(replicas)} of partition {number}: distinct brokers, equally many for each partition"
-            return TopicError(topic.name, ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-        if dead:
-            text = f"replicas {list(replicas)} of partition {number}: brokers {dead} are not alive"
-            return TopicError(topic.name, ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-    return None
-
-
-def place(topic: NewTopic, live: Sequence[int]) -> Mapping[int, ReplicaAssignment]:
-    """Assign the partitions of a new topic: as asked, or dealt round the live brokers."""
-    if topic.assignments:
-        return {number: ReplicaAssignment(replicas) for number, replicas in enumerate(topic.assignments)}
-    return {
-        number: ReplicaAssignment(tuple(live[(number + i) % len(live)] for i in range(topic.replication_factor)))
-        for number in range(topic.partitions)
-    }

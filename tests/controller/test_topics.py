@@ -1,4 +1,4 @@
-"""Topics and partitions that appear, grow, vanish, or are asked for by an administrator."""
+"""Topics and partitions that appear, grow or vanish in the store."""
 
 from __future__ import annotations
 
@@ -9,20 +9,11 @@ from controller.events import PartitionModifications, TopicChange
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
 from tests.controller.conftest import TP, Bench
-from transport.errors import ErrorCode
-from transport.messages import CreateTopicsRequest, CreateTopicsResponse, NewTopic
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set, StoreEvent, WatchFired, WatchKind
 
 SECOND = TopicPartition("orders", 1)
-
-
-async def create(bench: Bench, *topics: NewTopic) -> list[ErrorCode]:
-    response = await bench.ask(CreateTopicsRequest(topics), CreateTopicsResponse)
-    assert [result.name for result in response.topics] == [topic.name for topic in topics]
-    assert all(bool(result.message) is (result.error is not ErrorCode.NONE) for result in response.topics)
-    return [result.error for result in response.topics]
 
 
 # --- topics that appear -----------------------------------------------------------------------------------------
@@ -184,59 +175,6 @@ async def test_an_id_and_a_move_that_others_wrote_over_are_written_back_before_a
     await bench.fail_over()
     assert bench.context.topic_id("orders") == "id-of-orders"
     assert list(bench.context.reassigning) == [TP]
-
-
-# --- creation by an administrator -------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("D8")
-async def test_topics_are_created_as_asked_or_dealt_round_the_live_brokers(bench: Bench) -> None:
-    await bench.start(brokers=(1, 2, 3))
-    assert await create(bench, NewTopic("orders", 2, 2), NewTopic("others", 0, 0, ((3, 1), (1, 2)))) == [
-        ErrorCode.NONE,
-        ErrorCode.NONE,
-    ]
-    await bench.handle(TopicChange())
-    assert await bench.read_assignment(TP) == ReplicaAssignment((1, 2))
-    assert await bench.read_assignment(SECOND) == ReplicaAssignment((2, 3))
-    assert await bench.read_assignment(TopicPartition("others", 0)) == ReplicaAssignment((3, 1))
-    ids = {topic.znode.topic_id for topic in bench.context.topics.values()}
-    assert len(ids) == 2
-    assert set(bench.context.partition_phases.values()) == {PartitionPhase.ONLINE}
-
-
-@pytest.mark.parametrize(
-    ("topic", "error"),
-    [
-        (NewTopic("", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (NewTopic(".", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (NewTopic("a/b", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (NewTopic("line\n", 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (NewTopic("x" * 250, 1, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (NewTopic("known", 1, 1), ErrorCode.TOPIC_ALREADY_EXISTS),
-        (NewTopic("hidden", 1, 1), ErrorCode.TOPIC_ALREADY_EXISTS),
-        (NewTopic("orders", 0, 1), ErrorCode.INVALID_PARTITIONS),
-        (NewTopic("orders", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (NewTopic("orders", 1, 4), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (NewTopic("orders", 0, 0, ((1, 1),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("orders", 0, 0, ((),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("orders", 0, 0, ((1, 2), (1,))), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("orders", 0, 0, ((1, 9),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewTopic("orders", 0, 0, ((-1, 1),)), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-    ],
-    ids=lambda value: value.name if isinstance(value, ErrorCode) else None,
-)
-async def test_what_cannot_be_created_is_refused_and_the_rest_is_created(
-    bench: Bench, topic: NewTopic, error: ErrorCode
-) -> None:
-    await bench.start(brokers=(1, 2, 3))
-    await bench.write_topic("known", (1,))
-    await bench.handle(TopicChange())
-    # One that the controller has not seen yet.
-    await bench.write_topic("hidden", (1,))
-    assert await create(bench, topic, NewTopic("good", 1, 1)) == [error, ErrorCode.NONE]
-    assert await bench.read(paths.topic("good")) is not None
-    assert await bench.read(paths.topic("orders")) is None
 
 
 async def test_a_topic_that_was_set_aside_and_repaired_is_started(bench: Bench) -> None:

@@ -1,0 +1,248 @@
+"""Topics that an administrator asks for, and partitions to be added to them (KIP-195)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from attrs import evolve
+
+from controller.context import ControllerContext
+from controller.facts import TopicWritten
+from controller.handlers.topics import refresh_topics, start_partitions
+from controller.placement import Start, Unplaceable, next_start, place_replicas
+from controller.rounds import Rounds, Step, change, read, until_none_is_left
+from transport.errors import ErrorCode
+from transport.messages import CreatePartitionsResponse, CreateTopicsResponse, NewPartitions, NewTopic, TopicError
+from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Create, Set
+
+LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+MAX_TOPIC_BYTES: Final = 800_000
+"""The largest assignment of a topic: it is one znode, which ZooKeeper limits to 1 MiB with all that goes alongside."""
+
+Assignments = Mapping[int, ReplicaAssignment]
+
+
+class Refused(Exception):
+    """What was asked for one topic cannot be done."""
+
+    def __init__(self, error: ErrorCode, text: str) -> None:
+        super().__init__(text)
+        self.error = error
+        self.text = text
+
+
+# --- creation ---------------------------------------------------------------------------------------------------
+
+
+def create_topics(
+    context: ControllerContext, topics: Sequence[NewTopic], new_ids: Iterable[str], starts: Iterable[Start]
+) -> Rounds[CreateTopicsResponse]:
+    """Write the znodes of new topics; the change of the list of topics then starts their partitions.
+
+    `starts` is where placement begins for each.
+    """
+    marked = yield from _marked(topic.name for topic in topics)
+    names = _Names(context, topics)
+    results: dict[int, TopicError] = {}
+    steps: dict[int, Step] = {}
+    for number, (topic, topic_id, start) in enumerate(zip(topics, new_ids, starts, strict=False)):
+        try:
+            names.check(topic.name, marked)
+            znode = formats.TopicZnode(_placed(context, topic, start), topic_id)
+            steps[number] = Step(writes=(Create(paths.topic(topic.name), _encode(znode)),))
+            names.take(topic.name)
+        except Refused as refusal:
+            results[number] = TopicError(topic.name, refusal.error, refusal.text)
+    refused = yield from change("topics", list(steps.values()))
+    for number, step in steps.items():
+        name = topics[number].name
+        results[number] = _exists(name) if step in refused else TopicError(name)
+    return CreateTopicsResponse(tuple(result for _, result in sorted(results.items())))
+
+
+def _marked(names: Iterable[str]) -> Rounds[frozenset[str]]:
+    """Return those of the topics that are marked for deletion in the store."""
+    wanted = [name for name in dict.fromkeys(names) if LEGAL_NAME.fullmatch(name)]
+    marks = yield from read(paths.delete_topic(name) for name in wanted)
+    return frozenset(name for name, mark in zip(wanted, marks, strict=True) if mark is not None)
+
+
+class _Names:
+    """The names of topics that exist or are about to, and what a new one may not be called."""
+
+    def __init__(self, context: ControllerContext, asked: Sequence[NewTopic]) -> None:
+        self._known = context.topics
+        self._asked = Counter(topic.name for topic in asked)
+        self._alike: defaultdict[str, list[str]] = defaultdict(list)
+        for name in context.topics:
+            self.take(name)
+
+    def take(self, name: str) -> None:
+        """Remember a name that is in use."""
+        if "." in name or "_" in name:
+            self._alike[_metric_name(name)].append(name)
+
+    def check(self, name: str, marked: frozenset[str]) -> None:
+        """Raise Refused if a new topic cannot have this name."""
+        if not LEGAL_NAME.fullmatch(name) or name in {".", ".."}:
+            text = f"{name!r} is not a legal name: up to 249 letters, digits, '.', '_' and '-'"
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+        _check_once(self._asked, name)
+        if name in marked:
+            text = f"topic {name} is being deleted: wait until it is gone"
+            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, text)
+        if name in self._known:
+            raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, _exists(name).message)
+        if alike := self._alike.get(_metric_name(name)):
+            text = f"topic {name} would be taken for {', '.join(alike)} in metrics, where '.' and '_' are the same"
+            raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+
+
+def _check_once(asked: Mapping[str, int], name: str) -> None:
+    if asked[name] > 1:
+        raise Refused(ErrorCode.INVALID_REQUEST, f"topic {name} is asked for more than once")
+
+
+def _metric_name(name: str) -> str:
+    return name.replace(".", "_")
+
+
+def _exists(name: str) -> TopicError:
+    return TopicError(name, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
+
+
+def _placed(context: ControllerContext, topic: NewTopic, start: Start) -> Assignments:
+    """Return the assignment of a new topic: as asked, or placed on the live brokers."""
+    live = context.able_brokers()
+    if not live:
+        text = "no broker is alive: start one with `klamm broker run --id 1`"
+        raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, text)
+    if topic.assignments:
+        _check_assignments(context, topic.assignments, len(topic.assignments[0]))
+        return {number: ReplicaAssignment(replicas) for number, replicas in enumerate(topic.assignments)}
+    if topic.partitions < 1:
+        raise Refused(ErrorCode.INVALID_PARTITIONS, "a topic needs at least 1 partition")
+    factor = topic.replication_factor
+    if not 1 <= factor <= len(live):
+        text = f"replication factor {factor} is not between 1 and the {len(live)} live brokers"
+        raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, text)
+    return _dealt(context, range(topic.partitions), factor, start)
+
+
+def _check_assignments(context: ControllerContext, assignments: Sequence[Sequence[int]], factor: int) -> None:
+    live = context.able_brokers()
+    for number, replicas in enumerate(assignments):
+        dead = [r for r in replicas if r not in live]
+        if not replicas or len(set(replicas)) != len(replicas) or len(replicas) != factor:
+            text = f"replicas {list(replicas)} of partition {number}: distinct brokers, equally many for each partition"
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+        if dead:
+            text = f"replicas {list(replicas)} of partition {number}: brokers {dead} are not alive"
+            raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
+
+def _dealt(context: ControllerContext, partitions: range, factor: int, start: Start) -> Assignments:
+    """Place partitions on the live brokers."""
+    # Before a list is made of them: each takes at least `"0":[1],` and two bytes for each further replica.
+    _check_size(len(partitions), len(partitions) * (6 + 2 * factor))
+    try:
+        placed = place_replicas(_racks(context), partitions, factor, start)
+    except Unplaceable as fault:
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, str(fault)) from fault
+    return {number: ReplicaAssignment(replicas) for number, replicas in placed.items()}
+
+
+def _racks(context: ControllerContext) -> dict[int, str | None]:
+    """Return the racks of the brokers that can take replicas."""
+    return {id_: context.brokers[id_].rack for id_ in context.able_brokers()}
+
+
+def _encode(znode: formats.TopicZnode) -> bytes:
+    data = formats.encode_topic(znode)
+    _check_size(len(znode.partitions), len(data))
+    return data
+
+
+def _check_size(partitions: int, size: int) -> None:
+    if size > MAX_TOPIC_BYTES:
+        text = f"{partitions} partitions are too many for one topic: their assignment must fit a znode"
+        raise Refused(ErrorCode.INVALID_PARTITIONS, text)
+
+
+# --- growth -----------------------------------------------------------------------------------------------------
+
+
+def create_partitions(context: ControllerContext, topics: Sequence[NewPartitions]) -> Rounds[CreatePartitionsResponse]:
+    """Write more partitions into topics' znodes, and start them."""
+    marked = yield from _marked(topic.name for topic in topics)
+    asked = Counter(topic.name for topic in topics)
+    results: dict[str, TopicError] = {}
+
+    def grow(pending: list[NewPartitions]) -> Rounds[list[NewPartitions]]:
+        steps = {}
+        for topic in pending:
+            try:
+                _check_once(asked, topic.name)
+                steps[topic.name] = _growth(context, topic, marked)
+            except Refused as refusal:
+                results[topic.name] = TopicError(topic.name, refusal.error, refusal.text)
+        refused = yield from change("topics", list(steps.values()))
+        grown = [tp for step in steps.values() if step not in refused for tp in step.subjects]
+        yield from start_partitions(context, grown)
+        left = [topic for topic in pending if steps.get(topic.name) in refused]
+        there = yield from refresh_topics(context, [topic.name for topic in left])
+        for topic in left:
+            if topic.name not in there:
+                text = f"topic {topic.name} is gone, or its znode cannot be decoded: see the controller's log"
+                results[topic.name] = TopicError(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        return [topic for topic in left if topic.name in there]
+
+    yield from until_none_is_left("topics", topics, grow)
+    return CreatePartitionsResponse(tuple(results.get(topic.name, TopicError(topic.name)) for topic in topics))
+
+
+def _growth(context: ControllerContext, topic: NewPartitions, marked: frozenset[str]) -> Step:
+    """Return the step that adds partitions to a topic, over the version that is known (KAFKA-9038)."""
+    name = topic.name
+    known = context.topics.get(name)
+    if known is None or not known.znode.partitions:
+        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}: see `klamm topic list`")
+    if name in marked:
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name} is being deleted")
+    partitions = known.znode.partitions
+    moving = [number for number, assignment in partitions.items() if assignment.is_being_reassigned]
+    if moving:
+        text = f"partitions {moving[:5]} of topic {name} are being reassigned: wait until they are, or cancel that"
+        raise Refused(ErrorCode.REASSIGNMENT_IN_PROGRESS, text)
+    added = _added(context, topic, partitions)
+    znode = evolve(known.znode, partitions={**partitions, **added})
+    write = Set(paths.topic(name), _encode(znode), known.version)
+    subjects = tuple(TopicPartition(name, number) for number in added)
+    return Step(subjects, writes=(write,), facts=(TopicWritten(name, znode, known.version + 1),))
+
+
+def _added(context: ControllerContext, topic: NewPartitions, partitions: Assignments) -> Assignments:
+    """Return the assignment of the partitions to be added: as asked, or placed as the dealing goes on."""
+    first = max(partitions) + 1
+    more = topic.count - len(partitions)
+    if more <= 0:
+        text = f"topic {topic.name} has {len(partitions)} partitions: ask for more than that, not for {topic.count}"
+        raise Refused(ErrorCode.INVALID_PARTITIONS, text)
+    if first != len(partitions):
+        text = f"the partitions of topic {topic.name} have gaps: its znode must be repaired first"
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+    replicas = partitions[0].replicas
+    if not topic.assignments:
+        start = next_start(_racks(context), replicas)
+        return _dealt(context, range(first, topic.count), len(replicas), start)
+    if len(topic.assignments) != more:
+        text = f"{more} partitions are to be added, but replicas are given for {len(topic.assignments)}"
+        raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+    _check_assignments(context, topic.assignments, len(replicas))
+    return {first + number: ReplicaAssignment(replicas) for number, replicas in enumerate(topic.assignments)}
