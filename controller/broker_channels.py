@@ -8,7 +8,7 @@ from functools import partial
 
 import structlog
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from actors import Actor, Backoff, Channel, supervise
 from controller.backlog import BrokerBacklog
@@ -29,6 +29,45 @@ OnResponse = Callable[[int, Request[object], object], None]
 
 
 @define
+class _TracedBacklog:
+    """The backlog of a broker, which says in the log from which events on to which one a request tells the outcome."""
+
+    broker_id: int
+    backlog: BrokerBacklog
+    first_event: str | None = field(default=None, init=False)
+    last_event: str | None = field(default=None, init=False)
+
+    def __len__(self) -> int:
+        return len(self.backlog)
+
+    def add(self, publication: Publication) -> None:
+        """Merge a publication in."""
+        self.backlog.add(publication)
+
+    def caused_by(self, event_id: str | None) -> None:
+        """Take notice of the event that what was merged in last comes from."""
+        self.first_event = self.first_event or event_id
+        self.last_event = event_id
+
+    def take(self) -> Request[object] | None:
+        """Take out the next request, None if nothing waits."""
+        request = self.backlog.take()
+        if request is None:
+            self.first_event = None
+        else:
+            api = type(request).__name__.removesuffix("Request")
+            log.debug("sending", broker=self.broker_id, api=api, since=self.first_event, until=self.last_event)
+        return request
+
+
+@frozen
+class _Member:
+    channel: BrokerChannel
+    backlog: _TracedBacklog
+    scope: trio.CancelScope
+
+
+@define
 class BrokerChannels:
     """Starts, stops and feeds the channels. Called from the event-queue task; the channels run in `nursery`."""
 
@@ -39,7 +78,7 @@ class BrokerChannels:
     endpoint: BrokerEndpoint
     epoch: int
     on_response: OnResponse
-    _channels: dict[int, tuple[Actor[Publication], trio.CancelScope]] = field(factory=dict, init=False)
+    _channels: dict[int, _Member] = field(factory=dict, init=False)
 
     def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
         """Keep one channel per live incarnation; the backlog of a bounced or gone broker is dropped."""
@@ -53,17 +92,27 @@ class BrokerChannels:
     def publish(self, publications: Sequence[Publication]) -> None:
         """Hand publications to the channels of the brokers that they name; who has none is not alive."""
         everyone = tuple(self._channels)
+        told = dict[int, None]()
         for publication in publications:
             for broker_id in everyone if publication.brokers is None else publication.brokers:
                 if broker_id in self._channels:
-                    self._channels[broker_id][0].tell(publication)
+                    told[broker_id] = None
+                    self._channels[broker_id].channel.tell(publication)
+        event_id = structlog.contextvars.get_contextvars().get("event_id")
+        for broker_id in told:
+            self._channels[broker_id].backlog.caused_by(event_id)
+
+    def queue_sizes(self) -> dict[int, int]:
+        """Return how many entries wait for each broker."""
+        return {broker_id: len(member.backlog) for broker_id, member in sorted(self._channels.items())}
 
     def _start(self, broker: BrokerRegistration) -> None:
         scope = trio.CancelScope()
         name = f"broker-{broker.id}"
+        backlog = _TracedBacklog(broker.id, BrokerBacklog(self.endpoint, self.epoch, broker.epoch))
         channel: BrokerChannel = Channel(
             name,
-            BrokerBacklog(self.endpoint, self.epoch, broker.epoch),
+            backlog,
             partial(self._connect, broker),
             partial(self.on_response, broker.id),
             backoff=Backoff(0.1, 2.0, jitter=self.host.rng.random),
@@ -71,7 +120,7 @@ class BrokerChannels:
             answered=(ApiError,),
             request_timeout=self.config.request_timeout_ms / 1000,
         )
-        self._channels[broker.id] = channel, scope
+        self._channels[broker.id] = _Member(channel, backlog, scope)
         self.nursery.start_soon(self._run, channel, scope, name, name=name)
 
     def close(self) -> None:
@@ -82,13 +131,14 @@ class BrokerChannels:
     async def _run(self, channel: Actor[Publication], scope: trio.CancelScope, name: str) -> None:
         """Run a channel until its broker is gone. A fault costs the other channels nothing, and this one no backlog."""
         backoff = Backoff(1.0, 60.0, jitter=self.host.rng.random)
+        # The event that made it start is not the cause of what it will do.
+        structlog.contextvars.unbind_contextvars("event_id", "during")
         with scope:
             await supervise(channel.run, name=name, backoff=backoff)
 
     def _stop(self, broker_id: int) -> None:
         if broker_id in self._channels:
-            _, scope = self._channels.pop(broker_id)
-            scope.cancel()
+            self._channels.pop(broker_id).scope.cancel()
 
     def _connect(self, broker: BrokerRegistration) -> AbstractAsyncContextManager[Connection]:
         return open_connection(

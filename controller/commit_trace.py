@@ -35,6 +35,7 @@ class CommitTrace(Observer):
                 commit.zxid,
                 commit.topic_versions,
                 commit.partitions,
+                commit.event_id,
             )
         )
         self._next += 1

@@ -21,3 +21,5 @@ class ControllerConfig:
     controller_socket_timeout_ms: int = 30_000
     unclean_leader_election_enable: bool = False
     """Whether a replica outside the ISR may lead where neither the topic nor the brokers' default says so."""
+    state_change_log: str | None = None
+    """A file that gets a line for each partition and replica that changes, with its cause."""

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from functools import partial
+from pathlib import Path
 
 import trio
 
 from controller.commit_trace import CommitTrace
 from controller.config import ControllerConfig
 from controller.controller_election import refuse_foreign
+from controller.instruments import Instrument, Instruments
 from controller.observer import Observer, Observers
 from controller.service import ControllerService
+from controller.state_change_log import open_state_change_log
 from transport.host import Host
 from transport.network import Network, TcpNetwork
 from transport.store import paths
@@ -44,18 +47,34 @@ async def run(
     ZooKeeper at `config.zookeeper_connect`, or what `open_store` opens (`MemoryZooKeeper(...).session`, say).
 
     Raises StoreUnavailable if ZooKeeper cannot be reached, ForeignCluster if another kind of cluster lives there,
-    ControllerIdInUse if a live broker has the id; in an exception group OSError if the address is in use.
+    ControllerIdInUse if a live broker has the id, OSError if the state-change log cannot be written; in an exception
+    group OSError if the address is in use.
     """
     trace = CommitTrace(config.controller_id)
     observers = Observers((trace,) if observer is None else (trace, observer))
     timeout = config.zookeeper_session_timeout_ms
     open_store = open_store or partial(open_zookeeper, config.zookeeper_connect, session_timeout_ms=timeout)
-    async with open_store() as store:
-        await refuse_foreign(store)
-        await ensure_paths(store, paths.PERSISTENT)
-        [broker] = await store.read([paths.broker(config.controller_id)])
-        if broker is not None:
-            id_ = config.controller_id
-            raise ControllerIdInUse(f"id {id_} is that of a live broker: a controller needs one that no broker has")
-        service = ControllerService(config, store, network or TcpNetwork(), host or Host(), observers, trace)
-        await service.run(task_status=task_status)
+    host = host or Host()
+    with _open_instruments(config, host) as instruments:
+        async with open_store() as store:
+            await _check(store, config)
+            service = ControllerService(config, store, network or TcpNetwork(), host, observers, trace, instruments)
+            await service.run(task_status=task_status)
+
+
+@contextmanager
+def _open_instruments(config: ControllerConfig, host: Host) -> Iterator[Instruments]:
+    with ExitStack() as stack:
+        instruments: list[Instrument] = []
+        if config.state_change_log is not None:
+            instruments.append(stack.enter_context(open_state_change_log(Path(config.state_change_log), host.now_ms)))
+        yield Instruments(tuple(instruments))
+
+
+async def _check(store: MetadataStore, config: ControllerConfig) -> None:
+    await refuse_foreign(store)
+    await ensure_paths(store, paths.PERSISTENT)
+    [broker] = await store.read([paths.broker(config.controller_id)])
+    if broker is not None:
+        id_ = config.controller_id
+        raise ControllerIdInUse(f"id {id_} is that of a live broker: a controller needs one that no broker has")

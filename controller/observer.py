@@ -16,6 +16,7 @@ class DecidedRound:
     round: str
     controller_epoch: int
     subjects: tuple[TopicPartition, ...]
+    event_id: str = ""
 
 
 @frozen
@@ -31,6 +32,8 @@ class CommittedRound:
     zxid: int
     partitions: tuple[PartitionState, ...]
     topic_versions: tuple[tuple[str, int], ...]
+    event_id: str = ""
+    """Under which the log tells of the event."""
 
 
 @frozen
@@ -41,6 +44,7 @@ class PublishedRound:
     round: str
     controller_epoch: int
     subjects: tuple[TopicPartition, ...]
+    event_id: str = ""
 
 
 class Observer:

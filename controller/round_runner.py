@@ -14,6 +14,7 @@ from attrs import define, field
 
 from controller.context import ControllerContext
 from controller.facts import BrokerGone, BrokerRegistered
+from controller.instruments import Application, Instrument
 from controller.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from controller.rounds import Change, Children, Effect, Loaded, Publication, Read, Rounds, Step
 from transport.metadata import TopicPartition
@@ -42,14 +43,16 @@ class RoundRunner:
     context: ControllerContext
     channels: Publisher
     observer: Observer
+    instrument: Instrument = field(factory=Instrument)
     _event: str = field(default="", init=False)
+    _event_id: str = field(default="", init=False)
 
-    async def run(self, event: str, rounds: Rounds[T]) -> T:
-        """Run a handler to its end and return its result.
+    async def run(self, event: str, rounds: Rounds[T], event_id: str = "") -> T:
+        """Run the handler of an event to its end and return its result.
 
         Raises what the handler raises, Fenced if another controller was elected, or another StoreError.
         """
-        self._event = event
+        self._event, self._event_id = event, event_id
         reply: object = None
         while True:
             try:
@@ -75,7 +78,7 @@ class RoundRunner:
 
     async def _change(self, change: Change) -> tuple[Step, ...]:
         subjects = tuple(tp for step in change.steps for tp in step.subjects)
-        self.observer.decided(DecidedRound(self._event, change.round, self.context.epoch, subjects))
+        self.observer.decided(DecidedRound(self._event, change.round, self.context.epoch, subjects, self._event_id))
         self._apply(change.round, [step for step in change.steps if not step.writes])
         steps = [step for step in change.steps if step.writes]
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
@@ -89,6 +92,7 @@ class RoundRunner:
         return tuple(refused)
 
     def _apply(self, name: str, steps: Sequence[Step], zxid: int | None = None) -> None:
+        self.instrument.applying(self.context, Application(self._event_id, self._event, name, zxid, steps))
         for step in steps:
             for fact in step.facts:
                 self.context.apply(fact)
@@ -103,11 +107,13 @@ class RoundRunner:
         publications = [publication for step in steps for publication in step.publications]
         if publications:
             self.channels.publish(publications)
-            self.observer.published(PublishedRound(self._event, name, self.context.epoch, subjects))
+            published = PublishedRound(self._event, name, self.context.epoch, subjects, self._event_id)
+            self.observer.published(published)
 
     def _commit_seen(self, name: str, zxid: int, subjects: tuple[TopicPartition, ...]) -> None:
         context = self.context
         partitions = tuple(context.describe(tp) for tp in subjects if tp in context.leadership)
         topics = dict.fromkeys(tp.topic for tp in subjects if tp.topic in context.topics)
         versions = tuple((name, context.topics[name].version) for name in topics)
-        self.observer.committed(CommittedRound(self._event, name, context.epoch, zxid, partitions, versions))
+        committed = CommittedRound(self._event, name, context.epoch, zxid, partitions, versions, self._event_id)
+        self.observer.committed(committed)

@@ -23,6 +23,7 @@ from controller.commit_trace import CommitTrace
 from controller.config import ControllerConfig
 from controller.context import ControllerContext
 from controller.controller_election import ForeignCluster, Standby, Won
+from controller.event_log import EventLog
 from controller.events import (
     BrokerChange,
     ControllerEvent,
@@ -39,6 +40,7 @@ from controller.events import (
 )
 from controller.handlers.failover import failover
 from controller.handlers.leadership import ControllerMoved
+from controller.instruments import Instrument, Instruments
 from controller.observer import Observer
 from controller.quarantine import Quarantine
 from controller.round_runner import RoundRunner
@@ -93,6 +95,7 @@ class ControllerService:
     host: Host
     observer: Observer
     trace: CommitTrace
+    instrument: Instrument = field(factory=Instrument)
     endpoint: BrokerEndpoint = field(init=False)
     """Where the controller listens, once it does."""
 
@@ -100,12 +103,15 @@ class ControllerService:
     _office: Office | None = field(default=None, init=False)
     _waiting_requests: int = field(default=0, init=False)
     _queue: EventQueue[ControllerEvent] = field(init=False)
+    _event_log: EventLog = field(factory=EventLog, init=False)
+    _instruments: Instruments = field(init=False)
     _backoff: Backoff = field(init=False)
     _quarantine: Quarantine = field(factory=Quarantine, init=False)
     _stands_since: float = field(default=0.0, init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._queue = EventQueue(self._process)
+        self._instruments = Instruments((self._event_log, self.instrument))
+        self._queue = EventQueue(self._process, observer=self._instruments)
         self._backoff = Backoff(0.1, 10.0, jitter=self.host.rng.random)
 
     @property
@@ -225,7 +231,8 @@ class ControllerService:
     async def _handle(self, office: Office, event: ControllerEvent) -> None:
         reply = event.reply if isinstance(event, RequestEvent) else None
         try:
-            result = await office.runner.run(event.name, dispatch.rounds_for(office.context, event, self.host))
+            rounds = dispatch.rounds_for(office.context, event, self.host)
+            result = await office.runner.run(event.name, rounds, self._event_log.event_id)
         except ApiError as refusal:
             result = refusal
         except BaseException:
@@ -254,7 +261,6 @@ class ControllerService:
                 await self._take_office(outcome)
 
     async def _take_office(self, won: Won) -> None:
-        log.info("elected", controller=self.config.controller_id, epoch=won.epoch)
         if self._office is not None:
             self._office.channels.close()
         context = ControllerContext(self.endpoint, won.epoch, won.version, config=self.config)
@@ -262,8 +268,11 @@ class ControllerService:
         channels = BrokerChannels(
             self._nursery, self.network, self.host, self.config, self.endpoint, won.epoch, answered
         )
-        self._office = Office(won, context, channels, RoundRunner(self.store, context, channels, self.observer))
-        await self._office.runner.run("Failover", failover(context, dispatch.new_ids(self.host)))
+        self._instruments.took_office(context, channels)
+        log.info("elected", controller=self.config.controller_id, epoch=won.epoch)
+        runner = RoundRunner(self.store, context, channels, self.observer, self._instruments)
+        self._office = Office(won, context, channels, runner)
+        await runner.run("Failover", failover(context, dispatch.new_ids(self.host)), self._event_log.event_id)
         log.info(
             "in office",
             controller=self.config.controller_id,
@@ -277,6 +286,7 @@ class ControllerService:
         if self._office is not None:
             self._office.channels.close()
             self._office = None
+            self._instruments.left_office()
             self._queue.preempt_and_put(Elect())
 
     async def _resign(self) -> None:
@@ -284,6 +294,7 @@ class ControllerService:
         if office is None:
             return
         office.channels.close()
+        self._instruments.left_office()
         with trio.move_on_after(RESIGN_TIMEOUT, shield=True):
             try:
                 await controller_election.resign(self.store, office.won)

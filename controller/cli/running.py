@@ -71,10 +71,23 @@ async def until_signal(scope: trio.CancelScope) -> None:
             return
 
 
+def log_level_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a service the level from which on it logs, passed as one of the numbers of `logging`."""
+
+    def number(_context: click.Context, _option: click.Parameter, name: str) -> int:
+        return logging.getLevelNamesMapping()[name.upper()]
+
+    levels = click.Choice(["debug", "info", "warning", "error"])
+    return click.option(
+        "--log-level", type=levels, default="info", show_default=True, callback=number, help="From which level to log."
+    )(command)
+
+
 def configure_logs(level: int = logging.INFO) -> None:
     """Log to stderr, a line an event; colours only on a terminal."""
     structlog.configure(
         processors=[
+            structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%H:%M:%S.%f", utc=False),
             structlog.processors.format_exc_info,

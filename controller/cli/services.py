@@ -19,7 +19,7 @@ from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
 from controller.cli.cluster import Cluster, cluster_options, output_option, zookeeper_option
 from controller.cli.output import print_json, print_table
-from controller.cli.running import configure_logs, run, until_signal
+from controller.cli.running import configure_logs, log_level_option, run, until_signal
 from controller.config import ControllerConfig
 from transport.host import Host
 from transport.messages import MetadataResponse
@@ -55,12 +55,26 @@ def controller() -> None:
 @click.option("--id", "controller_id", type=BROKER_ID, required=True, help="Unlike every broker's id.")
 @click.option("--host", default="127.0.0.1", show_default=True)
 @click.option("--port", type=PORT, default=0, show_default="any free one")
+@click.option(
+    "--state-change-log",
+    type=click.Path(dir_okay=False, writable=True),
+    help="Write a line of JSON for each partition and replica that changes.",
+)
+@log_level_option
 @zookeeper_option
 @session_option
-def run_controller(controller_id: int, host: str, port: int, zookeeper: str, session_timeout: int) -> None:
+def run_controller(
+    controller_id: int,
+    host: str,
+    port: int,
+    state_change_log: str | None,
+    log_level: int,
+    zookeeper: str,
+    session_timeout: int,
+) -> None:
     """Run a controller: the active one, or standing by to become it."""
-    configure_logs()
-    config = ControllerConfig(controller_id, host, port, zookeeper, session_timeout)
+    configure_logs(log_level)
+    config = ControllerConfig(controller_id, host, port, zookeeper, session_timeout, state_change_log=state_change_log)
 
     async def work() -> None:
         async with trio.open_nursery() as nursery:

@@ -44,7 +44,7 @@ async def test_a_request_without_its_answer_is_sent_again_before_what_merged_beh
     assert [each for each, _ in groupby(broker.received)] == [leader_and_isr(FIRST), leader_and_isr(OTHER, AGAIN)]
     assert broker.received[1] == leader_and_isr(FIRST)
     assert broker.connections >= 2
-    assert {(log["event"], log["log_level"]) for log in logs} == {("trying again", "warning")}
+    assert {log["event"] for log in logs if log["log_level"] != "debug"} == {"trying again"}
 
 
 @pytest.mark.parametrize("failure", [Act.NEVER_ANSWER, Act.ANSWER_LATE])

@@ -100,5 +100,5 @@ APIS: Final[tuple[Api, ...]] = (
     Api(45, "AlterPartitionReassignments", AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
     Api(46, "ListPartitionReassignments", ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse),
-    Api(1000, "CommitTrace", CommitTraceRequest, CommitTraceResponse),
+    Api(1000, "CommitTrace", CommitTraceRequest, CommitTraceResponse, max_version=1),
 )

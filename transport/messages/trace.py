@@ -12,7 +12,8 @@ class TracedCommit:
     """One commit of the controller, or the state it loaded (`round` "loaded") when it took office.
 
     `zxid` is that of the multi; for a loaded state, that of the partition's last change. `partitions` are the
-    partitions that the commit changed, as they are after it.
+    partitions that the commit changed, as they are after it. `event_id` is that of the event which caused it, as in the
+    controller's log.
     """
 
     sequence: int
@@ -23,6 +24,7 @@ class TracedCommit:
     zxid: int
     topic_versions: tuple[tuple[str, int], ...]
     partitions: tuple[PartitionState, ...]
+    event_id: str = ""
 
 
 @frozen

@@ -1,0 +1,103 @@
+"""Gives every event an id that all log lines of its processing carry, and says in one line what each event changed.
+
+An id is the controller epoch and a sequence number that grows within it ("7-1234"): 7-0 is the failover that began
+controllership 7. A process that was never in office counts at epoch 0.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import structlog
+from attrs import define, field
+
+from controller import facts
+from controller.broker_channels import BrokerChannels
+from controller.context import ControllerContext
+from controller.events import ControllerEvent
+from controller.facts import Fact
+from controller.instruments import Application, Instrument
+from controller.partition_states import PartitionPhase
+from transport.metadata import LeaderAndIsr
+
+log = structlog.get_logger(__name__)
+
+_COUNTED_APART: Final = frozenset({facts.LeadershipWritten, facts.PartitionMoved})
+_PHASES: Final = {
+    PartitionPhase.NEW: "partitions_new",
+    PartitionPhase.ONLINE: "partitions_online",
+    PartitionPhase.OFFLINE: "partitions_offline",
+    PartitionPhase.NON_EXISTENT: "partitions_gone",
+}
+_FACTS: Final = {
+    facts.BrokerRegistered: "brokers_registered",
+    facts.BrokerGone: "brokers_gone",
+    facts.TopicWritten: "topics",
+    facts.TopicGone: "topics_gone",
+    facts.ReplicaMoved: "replicas",
+}
+
+
+@define
+class EventLog(Instrument):
+    """Numbers events and sums up what they change."""
+
+    event_id: str = field(default="0-0", init=False)
+    """That of the event that is processed, or was processed last."""
+
+    _epoch: int = field(default=0, init=False)
+    _sequence: int = field(default=0, init=False)
+    _queued_seconds: float = field(default=0.0, init=False)
+    _changes: Counter[str] = field(factory=Counter, init=False)
+
+    def started(self, event: ControllerEvent, queued_seconds: float) -> None:
+        """Give the event its id."""
+        self._sequence += 1
+        self._queued_seconds = queued_seconds
+        self._changes = Counter()
+        self._bind(event.name)
+
+    def took_office(self, context: ControllerContext, channels: BrokerChannels) -> None:  # noqa: ARG002
+        """Begin to count anew: what loads the cluster is number 0."""
+        self._epoch, self._sequence = context.epoch, 0
+        self._bind("Failover")
+
+    def finished(self, event: ControllerEvent, seconds: float) -> None:  # noqa: ARG002
+        """Say what was changed, if anything was."""
+        if self._changes:
+            times = {"seconds": round(seconds, 6), "queued_seconds": round(self._queued_seconds, 6)}
+            log.info("changed", **dict(sorted(self._changes.items())), **times)
+        structlog.contextvars.unbind_contextvars("event_id", "during")
+
+    def applying(self, context: ControllerContext, application: Application) -> None:
+        """Count what the event changes."""
+        self._changes.update(_counts(context, list(application.facts())))
+        if application.zxid is not None:
+            self._changes["commits"] += 1
+
+    def _bind(self, name: str) -> None:
+        self.event_id = f"{self._epoch}-{self._sequence}"
+        structlog.contextvars.bind_contextvars(event_id=self.event_id, during=name)
+
+
+def _counts(context: ControllerContext, applied: list[Fact]) -> Counter[str]:
+    kinds = Counter(map(type, applied))
+    counts = Counter({_FACTS.get(kind, kind.__name__): n for kind, n in kinds.items() if kind not in _COUNTED_APART})
+    if facts.LeadershipWritten in kinds:
+        counts.update(_leadership_counts(context, (f for f in applied if isinstance(f, facts.LeadershipWritten))))
+    if facts.PartitionMoved in kinds:
+        last = {f.tp: f.phase for f in applied if isinstance(f, facts.PartitionMoved)}
+        known = context.partition_phases
+        counts.update(_PHASES[phase] for tp, phase in last.items() if known.get(tp) is not phase)
+    return counts
+
+
+def _leadership_counts(context: ControllerContext, written: Iterable[facts.LeadershipWritten]) -> dict[str, int]:
+    leaders = isrs = 0
+    for fact in written:
+        before: LeaderAndIsr | None = context.leadership.get(fact.tp)
+        leaders += before is None or before.leader != fact.leadership.leader
+        isrs += before is None or before.isr != fact.leadership.isr
+    return {name: n for name, n in (("leaders", leaders), ("isrs", isrs)) if n}

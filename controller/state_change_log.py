@@ -1,0 +1,164 @@
+"""A line for each partition and replica that changes, with its cause: Kafka's state-change.log, as JSON.
+
+It is off unless a file is named, and then costs nothing. The file is rotated, so it does not grow without bound.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from attrs import define, field
+
+from controller import facts
+from controller.context import UNASSIGNED, ControllerContext
+from controller.facts import Fact, Replica
+from controller.instruments import Application, Instrument
+from controller.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
+from controller.partition_states import PartitionPhase
+from controller.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
+from controller.replica_states import ReplicaPhase
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
+
+MAX_BYTES: Final = 100 * 1024 * 1024
+"""After how much the file is renamed and begun anew."""
+
+BACKUPS: Final = 4
+"""How many renamed files are kept."""
+
+Line = dict[str, Any]
+
+
+@define
+class StateChangeLog(Instrument):
+    """Writes what each application changes as lines of JSON."""
+
+    write: Callable[[str], None]
+    now_ms: Callable[[], int]
+
+    def applying(self, context: ControllerContext, application: Application) -> None:
+        """Write a line per change."""
+        time = datetime.fromtimestamp(self.now_ms() / 1000, UTC).isoformat(timespec="milliseconds")
+        cause: Line = {
+            "event_id": application.event_id,
+            "during": application.event,
+            "round": application.round,
+            "zxid": application.zxid,
+        }
+        changes = _Changes(context)
+        for fact in application.facts():
+            for line in changes.of(fact):
+                self.write(orjson.dumps({"time": time, **line, **cause}).decode())
+
+
+@contextmanager
+def open_state_change_log(path: Path, now_ms: Callable[[], int]) -> Iterator[StateChangeLog]:
+    """Append to a file while the block lasts. Raises OSError if it cannot be written."""
+    handler = RotatingFileHandler(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8")
+    logger = logging.Logger("state.change.logger")  # noqa: LOG001  its own, in nobody's hierarchy
+    logger.addHandler(handler)
+    try:
+        yield StateChangeLog(logger.info, now_ms)
+    finally:
+        handler.close()
+
+
+@define
+class _Changes:
+    """What facts change, one after the other, in a context that has taken none of them yet."""
+
+    context: ControllerContext
+    _leadership: dict[TopicPartition, LeaderAndIsr] = field(factory=dict, init=False)
+    _partitions: dict[TopicPartition, PartitionPhase] = field(factory=dict, init=False)
+    _replicas: dict[Replica, ReplicaPhase] = field(factory=dict, init=False)
+
+    def of(self, fact: Fact) -> Iterator[Line]:
+        """Yield a line for each partition, replica or broker that a fact changes."""
+        match fact:
+            case facts.LeadershipWritten():
+                yield self._leadership_written(fact)
+            case facts.PartitionMoved():
+                yield from self._partition_moved(fact)
+            case facts.ReplicaMoved():
+                yield from self._replica_moved(fact)
+            case facts.TopicWritten():
+                yield from self._topic_written(fact)
+            case facts.BrokerRegistered(registration=broker):
+                yield {"change": "broker registered", "broker": broker.id, "broker_epoch": broker.epoch}
+            case _:
+                yield {"change": type(fact).__name__, **_subject(fact)}
+
+    def _leadership_written(self, fact: facts.LeadershipWritten) -> Line:
+        before = self._leadership.get(fact.tp) or self.context.leadership.get(fact.tp)
+        new = self._leadership[fact.tp] = fact.leadership
+        return {
+            "change": "leadership",
+            "partition": str(fact.tp),
+            "leader_before": None if before is None else before.leader,
+            "leader": new.leader,
+            "isr_before": None if before is None else before.isr,
+            "isr": new.isr,
+            "leader_epoch": new.leader_epoch,
+            "partition_epoch": new.partition_epoch,
+            "controller_epoch": new.controller_epoch,
+        }
+
+    def _partition_moved(self, fact: facts.PartitionMoved) -> Iterator[Line]:
+        known = self.context.partition_phases.get(fact.tp, PartitionPhase.NON_EXISTENT)
+        before = self._partitions.get(fact.tp, known)
+        if fact.phase is before:
+            return
+        is_legal = fact.phase in PARTITION_TRANSITIONS[before]
+        if is_legal:
+            self._partitions[fact.tp] = fact.phase
+        yield {"change": _transition("partition", is_legal=is_legal), "partition": str(fact.tp), **_way(before, fact)}
+
+    def _replica_moved(self, fact: facts.ReplicaMoved) -> Iterator[Line]:
+        (tp, broker_id), known = fact.replica, self.context.replica_phases.get(fact.replica, ReplicaPhase.NON_EXISTENT)
+        before = self._replicas.get(fact.replica, known)
+        if fact.phase is before:
+            return
+        is_legal = fact.phase in REPLICA_TRANSITIONS[before]
+        if is_legal:
+            self._replicas[fact.replica] = fact.phase
+        change = _transition("replica", is_legal=is_legal)
+        yield {"change": change, "partition": str(tp), "broker": broker_id, **_way(before, fact)}
+
+    def _topic_written(self, fact: facts.TopicWritten) -> Iterator[Line]:
+        known = self.context.topics.get(fact.name)
+        before = {} if known is None else known.znode.partitions
+        for number, assignment in fact.znode.partitions.items():
+            old = before.get(number, UNASSIGNED)
+            if old != assignment:
+                yield _assignment_line(TopicPartition(fact.name, number), old, assignment)
+
+
+def _transition(machine: str, *, is_legal: bool) -> str:
+    return f"{machine} state" if is_legal else f"illegal {machine} transition refused"
+
+
+def _way(before: PartitionPhase | ReplicaPhase, fact: facts.PartitionMoved | facts.ReplicaMoved) -> Line:
+    return {"before": before.value, "to": fact.phase.value}
+
+
+def _assignment_line(tp: TopicPartition, before: ReplicaAssignment, assignment: ReplicaAssignment) -> Line:
+    return {
+        "change": "assignment",
+        "partition": str(tp),
+        "replicas_before": before.replicas,
+        "replicas": assignment.replicas,
+        "adding_replicas": assignment.adding_replicas,
+        "removing_replicas": assignment.removing_replicas,
+    }
+
+
+def _subject(fact: object) -> Line:
+    """Return who a fact is about and nothing else: what it says of settings may be secret."""
+    names = ("tp", "name", "topic", "broker_id", "replica", "stray")
+    return {name: str(getattr(fact, name)) for name in names if hasattr(fact, name)}
