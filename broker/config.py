@@ -6,35 +6,35 @@ from pathlib import Path
 
 from attrs import frozen
 
+from transport.dynamic_configs import LARGEST_MESSAGE
+from transport.settings import setting
+
+# Some defaults are not Kafka's: 200 ms instead of 1000 ms for replica.fetch.backoff.ms, because a new partition's
+# followers often hear of it before its leader does; fetch.max.bytes of 16 instead of 55 MiB, so that an answer fits a
+# frame with room to spare.
+
 
 @frozen
 class BrokerConfig:
-    """What a broker is told when it starts. The defaults are Kafka's, unless a reason is given."""
+    """What a broker is told when it starts. Times are in milliseconds."""
 
-    broker_id: int
-    log_dir: Path
-    host: str = "127.0.0.1"
-    """Where it listens, and what it tells others."""
-
-    port: int = 0
-    """0 takes any free port."""
-
-    rack: str | None = None
-    zookeeper_session_timeout_ms: int = 18_000
-    """The time-out of the store's session: how long the registration of a dead broker may stay."""
-
-    min_insync_replicas: int = 1
-    replica_lag_time_max_ms: int = 30_000
-    replica_fetch_wait_max_ms: int = 500
-    replica_fetch_max_bytes: int = 1024 * 1024
-    """Per partition; one record may exceed it."""
-
-    replica_fetch_backoff_ms: int = 200
-    """How long a follower leaves a partition alone that its leader refused. Kafka waits 1000 ms, which a new
-    partition's followers often do once, because they hear of it before its leader does."""
-
-    fetch_max_bytes: int = 16 * 1024 * 1024
-    """Of the records in one answer, so that it fits a frame with room to spare. Kafka: 55 MiB."""
-
-    message_max_bytes: int = 1024 * 1024
-    """Of one record, so that every answer to a fetch can hold it."""
+    broker_id: int = setting(doc="The id of the broker, unlike every other's.")
+    log_dir: Path = setting(doc="Where the partitions' logs are kept.")  # noqa: RUF009  it declares the field
+    host: str = setting("127.0.0.1", "Where it listens, and what it tells others.")
+    port: int = setting(0, "The port that it listens on; 0 takes any free one.", at_most=65_535)
+    rack: str | None = setting(None, "The rack that it is in.", name="broker.rack")
+    zookeeper_session_timeout_ms: int = setting(
+        18_000, "How long ZooKeeper waits before it gives a silent process up.", at_least=1
+    )
+    min_insync_replicas: int = setting(1, "How many members the ISR must have for acks=all.", at_least=1)
+    replica_lag_time_max_ms: int = setting(
+        30_000, "How long a follower may lag before its leader wants it out of the ISR.", at_least=1
+    )
+    replica_fetch_wait_max_ms: int = setting(500, "How long a follower's fetch waits for records.")
+    replica_fetch_max_bytes: int = setting(
+        1024 * 1024, "How much a follower's fetch brings per partition; one record may exceed it.", at_least=1
+    )
+    replica_fetch_backoff_ms: int = setting(200, "How long a follower leaves a partition alone that was refused to it.")
+    fetch_max_bytes: int = setting(LARGEST_MESSAGE, "How much one answer to a fetch holds.", at_least=1024)
+    message_max_bytes: int = setting(1024 * 1024, "How many bytes one record may have.", at_most=LARGEST_MESSAGE)
+    zookeeper_connect: str = setting("127.0.0.1:2181", "The metadata store, HOST:PORT,HOST:PORT/CHROOT.")

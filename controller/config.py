@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from transport.settings import setting
+
 
 @frozen
 class ControllerConfig:
-    """What one controller needs to know. Times are in milliseconds; names are Kafka's where Kafka has the setting.
+    """What one controller needs to know. Times are in milliseconds; names are Kafka's where Kafka has the setting."""
 
-    `controller_id` must differ from every broker's id. `port` 0 takes any free one.
-    """
-
-    controller_id: int
-    host: str = "127.0.0.1"
-    port: int = 0
-    zookeeper_connect: str = "127.0.0.1:2181"
-    zookeeper_session_timeout_ms: int = 18_000
-    request_timeout_ms: int = 30_000
-    controller_socket_timeout_ms: int = 30_000
-    unclean_leader_election_enable: bool = False
-    """Whether a replica outside the ISR may lead where neither the topic nor the brokers' default says so."""
-    state_change_log: str | None = None
-    """A file that gets a line for each partition and replica that changes, with its cause."""
+    controller_id: int = setting(doc="The id of the controller, unlike every broker's.")
+    host: str = setting("127.0.0.1", "Where it listens, and what it tells others.")
+    port: int = setting(0, "The port that it listens on; 0 takes any free one.", at_most=65_535)
+    zookeeper_connect: str = setting("127.0.0.1:2181", "The metadata store, HOST:PORT,HOST:PORT/CHROOT.")
+    zookeeper_session_timeout_ms: int = setting(
+        18_000, "How long ZooKeeper waits before it gives a silent process up.", at_least=1
+    )
+    request_timeout_ms: int = setting(30_000, "How long it waits for a broker's answer.", at_least=1)
+    controller_socket_timeout_ms: int = setting(30_000, "How long it tries to connect to a broker.", at_least=1)
+    unclean_leader_election_enable: bool = setting(
+        default=False, doc="Whether a replica outside the ISR may lead; topics and the brokers' default outrank this."
+    )
+    min_insync_replicas: int = setting(
+        1, "How many members the ISR must have for acks=all, as the brokers were told it.", at_least=1
+    )
+    state_change_log: str | None = setting(
+        None, "A file that gets a line for each partition and replica that changes, with its cause."
+    )

@@ -8,6 +8,7 @@ from typing import Final
 from controller.context import ControllerContext
 from controller.events import (
     BrokerChange,
+    ConfigChange,
     ControllerEvent,
     LeaderAndIsrResponseReceived,
     PartitionModifications,
@@ -21,6 +22,8 @@ from controller.events import (
 from controller.handlers import (
     alter_partition,
     brokers,
+    config_changes,
+    configs,
     controlled_shutdown,
     leader_elections,
     log_dirs,
@@ -41,7 +44,9 @@ from transport.messages import (
     ControlledShutdownRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DescribeConfigsRequest,
     ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
     ListPartitionReassignmentsRequest,
     MetadataRequest,
     Request,
@@ -53,7 +58,9 @@ REQUESTS: tuple[type[Request[object]], ...] = (
     AlterPartitionReassignmentsRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DescribeConfigsRequest,
     ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
     ListPartitionReassignmentsRequest,
     MetadataRequest,
 )
@@ -75,7 +82,7 @@ def new_starts(host: Host) -> Iterator[Start]:
         yield Start(host.rng.randrange(MAX_START), host.rng.randrange(MAX_START))
 
 
-def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -> Rounds[object]:
+def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -> Rounds[object]:  # noqa: C901  a table
     """Return the rounds of an event that only the active controller processes."""
     match event:
         case BrokerChange():
@@ -84,6 +91,8 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
             return topics.topic_change(context, new_ids(host))
         case PartitionModifications(topic=name):
             return topics.partition_modifications(context, name, new_ids(host))
+        case ConfigChange():
+            return config_changes.config_change(context, host.now_ms())
         case ZkPartitionReassignment():
             return reassignment_requests.requested_in_store(context)
         case PreferredReplicaElection():
@@ -101,7 +110,7 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
             raise TypeError(f"no handler for {event.name}")
 
 
-def _rounds_for_request(context: ControllerContext, request: Request[object], host: Host) -> Rounds[object]:
+def _rounds_for_request(context: ControllerContext, request: Request[object], host: Host) -> Rounds[object]:  # noqa: C901  a table
     match request:
         case AlterPartitionRequest():
             return alter_partition.alter_partition(context, request)
@@ -109,12 +118,16 @@ def _rounds_for_request(context: ControllerContext, request: Request[object], ho
             return reassignment_requests.requested_by_api(context, partitions)
         case ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch):
             return controlled_shutdown.controlled_shutdown(context, broker_id, broker_epoch)
-        case ElectLeadersRequest(election_type=election_type, partitions=partitions):
-            return leader_elections.requested_by_api(context, election_type, partitions)
-        case CreateTopicsRequest(topics=wanted):
-            return topic_requests.create_topics(context, wanted, new_ids(host), new_starts(host))
         case CreatePartitionsRequest(topics=wanted):
             return topic_requests.create_partitions(context, wanted)
+        case CreateTopicsRequest(topics=wanted):
+            return topic_requests.create_topics(context, wanted, new_ids(host), new_starts(host))
+        case DescribeConfigsRequest(resources=resources):
+            return configs.describe_configs(context, resources)
+        case ElectLeadersRequest(election_type=election_type, partitions=partitions):
+            return leader_elections.requested_by_api(context, election_type, partitions)
+        case IncrementalAlterConfigsRequest(resources=altered):
+            return config_changes.alter_configs(context, altered)
         case ListPartitionReassignmentsRequest(partitions=partitions):
             tps = None if partitions is None else [TopicPartition(*item) for item in partitions]
             return immediately(reassignment_requests.list_ongoing(context, tps))

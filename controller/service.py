@@ -26,6 +26,7 @@ from controller.controller_election import ForeignCluster, Standby, Won
 from controller.event_log import EventLog
 from controller.events import (
     BrokerChange,
+    ConfigChange,
     ControllerEvent,
     Elect,
     PartitionModifications,
@@ -70,6 +71,7 @@ _WATCHED: Final[dict[str, ControllerEvent]] = {
     paths.CONTROLLER: Elect(),
     paths.BROKER_IDS: BrokerChange(),
     paths.TOPICS: TopicChange(),
+    paths.CONFIG_CHANGES: ConfigChange(),
     paths.REASSIGN_PARTITIONS: ZkPartitionReassignment(),
     paths.PREFERRED_REPLICA_ELECTION: PreferredReplicaElection(),
 }

@@ -1,62 +1,148 @@
-"""Settings of topics and brokers that change at run time: kept below `/config`, in Kafka's format.
+"""Settings of topics and brokers that change at run time: which of them are in force.
 
-A topic's own setting outranks the default of all brokers, and that outranks what the controller was started with.
+A topic's own outranks the default of all brokers, and that outranks what the controller was started with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Sequence
 
+import attrs
 import structlog
 
+from controller.config import ControllerConfig
 from controller.context import ControllerContext
 from controller.rounds import Rounds, read
+from transport.dynamic_configs import (
+    BROKER_SETTINGS,
+    DEFAULT_ONLY,
+    TOPIC_SETTINGS,
+    UNCLEAN_LEADER_ELECTION_ENABLE,
+    Layer,
+    as_topic_layer,
+    in_force,
+)
+from transport.errors import ErrorCode
+from transport.messages import (
+    ConfigEntry,
+    ConfigResource,
+    ConfigResourceType,
+    DescribeConfigsResponse,
+    ResourceConfigs,
+)
+from transport.settings import render, settings_of
 from transport.store import formats, paths
 from transport.store.protocol import Znode
 
 log = structlog.get_logger(__name__)
 
-UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
-_BOOLEANS: Final = {"true": True, "false": False}
+TOPIC = "DYNAMIC_TOPIC_CONFIG"
+BROKER = "DYNAMIC_BROKER_CONFIG"
+DEFAULT_BROKER = "DYNAMIC_DEFAULT_BROKER_CONFIG"
+STATIC = "STATIC_BROKER_CONFIG"
 
 
 def unclean_allowed(context: ControllerContext, topics: Sequence[str]) -> Rounds[frozenset[str]]:
     """Return those of `topics` whose settings allow a replica outside the ISR to lead (reference: Kafka's election).
 
-    Settings that cannot be decoded allow nothing.
+    Settings that cannot be decoded, and values that are not valid, allow nothing.
     """
     wanted = list(dict.fromkeys(topics))
     default_path = paths.broker_config(None)
     default_znode, *znodes = yield from read([default_path, *map(paths.topic_config, wanted)])
-    static = {UNCLEAN_LEADER_ELECTION_ENABLE: str(context.config.unclean_leader_election_enable)}
-    default = _decode(default_path, default_znode)
+    default = _decode(DEFAULT_BROKER, default_path, default_znode)
+    inherited = () if default is None else (as_topic_layer(default), static_layer(context.config))
     allowed = set[str]()
     for name, znode in zip(wanted, znodes, strict=True):
-        own = _decode(paths.topic_config(name), znode)
-        if own is not None and _allows_unclean(name, own, default, static):
+        own = _decode(TOPIC, paths.topic_config(name), znode)
+        if own is not None and _allows_unclean(name, (own, *inherited)):
             allowed.add(name)
     return frozenset(allowed)
 
 
-def _allows_unclean(
-    topic: str, own: Mapping[str, str], default: Mapping[str, str] | None, static: Mapping[str, str]
-) -> bool:
-    inherited = {} if default is None else {**static, **default}
-    value = {**inherited, **own}.get(UNCLEAN_LEADER_ELECTION_ENABLE, "false")
-    verdict = _BOOLEANS.get(value.strip().lower())
-    if verdict is None:
-        text = "no unclean election: the setting must be true or false, alter it"
-        log.error(text, topic=topic, setting=UNCLEAN_LEADER_ELECTION_ENABLE, value=value)
-    return verdict or False
+def _allows_unclean(topic: str, layers: Sequence[Layer]) -> bool:
+    found = in_force(TOPIC_SETTINGS[UNCLEAN_LEADER_ELECTION_ENABLE], layers)
+    for fault in found.faults:
+        log.error("no unclean election: alter the setting with `klamm config alter`", topic=topic, fault=fault)
+    return found.value is True and not found.faults
 
 
-def _decode(path: str, znode: Znode | None) -> dict[str, str] | None:
+def _decode(source: str, path: str, znode: Znode | None) -> Layer | None:
     """Return the settings in a znode, none if it does not exist, None if they cannot be decoded."""
     if znode is None:
-        return {}
+        return Layer(source, {})
     try:
-        return formats.decode_config(path, znode.data)
+        return Layer(source, formats.decode_config(path, znode.data))
     except formats.UndecodableZnode as fault:
         log.error("settings set aside: they cannot be decoded, delete or repair them", fault=str(fault))
         return None
+
+
+def static_layer(config: ControllerConfig) -> Layer:
+    """Return what the controller was started with, where that is not the default."""
+    values = attrs.asdict(config)
+    settings = settings_of(ControllerConfig)
+    given = {s.name: render(values[field]) for field, s in settings.items() if values[field] not in (s.default, None)}
+    return Layer(STATIC, given)
+
+
+# --- telling them -----------------------------------------------------------------------------------------------
+
+
+def config_path(resource: ConfigResource) -> str:
+    """Return where the settings of a resource are."""
+    if resource.type is ConfigResourceType.TOPIC:
+        return paths.topic_config(resource.name)
+    return paths.broker_config(int(resource.name) if resource.name else None)
+
+
+def resource_fault(context: ControllerContext, resource: ConfigResource) -> tuple[ErrorCode, str] | None:
+    """Return why there are no settings of a resource, None if there are."""
+    if resource.type is ConfigResourceType.TOPIC:
+        if resource.name not in context.topics:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource.name}"
+    elif resource.name and not (resource.name.isascii() and resource.name.isdecimal()):
+        return ErrorCode.INVALID_REQUEST, f"{resource.name!r} is no broker's id"
+    return None
+
+
+def describe_configs(
+    context: ControllerContext, resources: Sequence[ConfigResource]
+) -> Rounds[DescribeConfigsResponse]:
+    """Return the settings of each resource that are in force, with their sources."""
+    faults = {resource: resource_fault(context, resource) for resource in resources}
+    sound = [resource for resource, fault in faults.items() if fault is None]
+    default_znode, *znodes = yield from read([paths.broker_config(None), *map(config_path, sound)])
+    default = _decode(DEFAULT_BROKER, paths.broker_config(None), default_znode) or Layer(DEFAULT_BROKER, {})
+    found = dict(zip(sound, znodes, strict=True))
+    return DescribeConfigsResponse(
+        tuple(
+            ResourceConfigs(resource, (), *fault)
+            if fault is not None
+            else _describe(context, resource, found[resource], default)
+            for resource, fault in faults.items()
+        )
+    )
+
+
+def _describe(
+    context: ControllerContext, resource: ConfigResource, znode: Znode | None, default: Layer
+) -> ResourceConfigs:
+    path = config_path(resource)
+    is_topic = resource.type is ConfigResourceType.TOPIC
+    own = _decode(TOPIC if is_topic else BROKER if resource.name else DEFAULT_BROKER, path, znode)
+    if own is None:
+        return ResourceConfigs(resource, (), ErrorCode.INVALID_CONFIG, f"{path} cannot be decoded: repair or delete it")
+    settings = TOPIC_SETTINGS if is_topic else BROKER_SETTINGS
+    static = static_layer(context.config)
+    layers = (own, as_topic_layer(default), as_topic_layer(static)) if is_topic else (own, default, static)
+    if own.source == BROKER:
+        counts = {name: value for name, value in own.settings.items() if name not in DEFAULT_ONLY}
+        layers = (Layer(BROKER, counts), *layers[1:])
+    entries = []
+    for setting in settings.values():
+        found = in_force(setting, layers)
+        entries.append(ConfigEntry(setting.name, render(found.value), found.source))
+    others = sorted(name for name in own.settings if name not in settings)
+    entries += [ConfigEntry(name, own.settings[name], own.source) for name in others]
+    return ResourceConfigs(resource, tuple(entries))

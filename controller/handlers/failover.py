@@ -6,7 +6,15 @@ from collections.abc import Collection, Iterable
 
 from controller.context import ControllerContext
 from controller.facts import BrokerRegistered, Fact, LeadershipWritten, PartitionMoved, ReplicaMoved
-from controller.handlers import leader_elections, leadership, reassignment_requests, reassignments, storage, strays
+from controller.handlers import (
+    config_changes,
+    leader_elections,
+    leadership,
+    reassignment_requests,
+    reassignments,
+    storage,
+    strays,
+)
 from controller.handlers.brokers import read_brokers, resend
 from controller.handlers.topics import load_topics
 from controller.partition_states import PartitionPhase
@@ -19,6 +27,7 @@ from transport.store.protocol import Znode
 
 def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
     """Load everything, tell brokers who is alive and then what they hold, and go on with what was under way."""
+    yield from config_changes.watch_changes()
     brokers = yield from read_brokers()
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     names = yield from children(paths.TOPICS, watch=True)

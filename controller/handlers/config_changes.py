@@ -1,0 +1,199 @@
+"""Changes of settings: asked for by administrators, and announced below `/config/changes` as Kafka does it.
+
+Every change is a sequential znode there, which brokers and the controller watch. It names whose settings changed; what
+they are is read when it is processed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import structlog
+
+from controller.context import ControllerContext
+from controller.handlers import leadership
+from controller.handlers.configs import config_path, resource_fault, unclean_allowed
+from controller.partition_states import PartitionPhase
+from controller.rounds import Rounds, Step, change, children, read, until_none_is_left
+from transport.dynamic_configs import BROKER_SETTINGS, DEFAULT_ONLY, TOPIC_SETTINGS
+from transport.errors import ErrorCode
+from transport.messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    IncrementalAlterConfigsResponse,
+    ResourceError,
+)
+from transport.settings import InvalidSetting, Setting, find
+from transport.store import formats, paths
+from transport.store.protocol import ANY_VERSION, Check, Create, Delete, Op, Set, Znode
+
+log = structlog.get_logger(__name__)
+
+EXPIRY_MS: Final = 15 * 60 * 1000
+"""How long a notification stays for brokers that were away."""
+
+
+# --- as the controller sees them --------------------------------------------------------------------------------
+
+
+def watch_changes() -> Rounds[list[str]]:
+    """Watch the notifications, and return their names."""
+    return (yield from children(paths.CONFIG_CHANGES, watch=True))
+
+
+def config_change(context: ControllerContext, now_ms: int) -> Rounds[None]:
+    """Try again to elect for Offline partitions whose topics now allow an unclean election; purge what is old."""
+    names = yield from watch_changes()
+    yield from _purge(names, now_ms)
+    offline = context.in_phase(PartitionPhase.OFFLINE)
+    allowed = yield from unclean_allowed(context, [tp.topic for tp in offline])
+    yield from leadership.elect_leaders(context, [tp for tp in offline if tp.topic in allowed])
+
+
+def _purge(names: Iterable[str], now_ms: int) -> Rounds[None]:
+    notifications = [f"{paths.CONFIG_CHANGES}/{name}" for name in names]
+    znodes = yield from read(notifications)
+    steps = [
+        Step(writes=(Delete(path),))
+        for path, znode in zip(notifications, znodes, strict=True)
+        if znode is not None and znode.stat.ctime_ms < now_ms - EXPIRY_MS
+    ]
+    yield from change("purge", steps)
+
+
+# --- as administrators ask for them -----------------------------------------------------------------------------
+
+
+def alter_configs(
+    context: ControllerContext, resources: Sequence[AlterConfigsResource]
+) -> Rounds[IncrementalAlterConfigsResponse]:
+    """Write the new settings of each resource together with their announcement, or refuse them (KIP-339)."""
+    outcomes = {item.resource: _fault(context, item, resources) for item in resources}
+
+    def write(pending: list[AlterConfigsResource]) -> Rounds[list[AlterConfigsResource]]:
+        znodes = yield from read(config_path(item.resource) for item in pending)
+        steps: dict[ConfigResource, Step] = {}
+        for item, znode in zip(pending, znodes, strict=True):
+            outcome = _step(item, znode)
+            if isinstance(outcome, Step):
+                steps[item.resource] = outcome
+            else:
+                outcomes[item.resource] = outcome
+        refused = yield from change("configs", list(steps.values()))
+        yield from _forget_topics_that_are_gone(refused, steps, outcomes)
+        return [i for i in pending if steps.get(i.resource) in refused and outcomes[i.resource] is None]
+
+    yield from until_none_is_left("configs", [item for item in resources if outcomes[item.resource] is None], write)
+    return IncrementalAlterConfigsResponse(
+        tuple(outcome or ResourceError(resource) for resource, outcome in outcomes.items())
+    )
+
+
+def _forget_topics_that_are_gone(
+    refused: Sequence[Step],
+    steps: Mapping[ConfigResource, Step],
+    outcomes: dict[ConfigResource, ResourceError | None],
+) -> Rounds[None]:
+    """Refuse what was refused because its topic was deleted meanwhile, which the controller has yet to hear."""
+    of_topics = [r for r, step in steps.items() if step in refused and r.type is ConfigResourceType.TOPIC]
+    znodes = yield from read(paths.topic(resource.name) for resource in of_topics)
+    for resource, znode in zip(of_topics, znodes, strict=True):
+        if znode is None:
+            outcomes[resource] = _unknown(resource)
+
+
+def _unknown(resource: ConfigResource) -> ResourceError:
+    return ResourceError(resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource.name}")
+
+
+def _fault(
+    context: ControllerContext, item: AlterConfigsResource, resources: Sequence[AlterConfigsResource]
+) -> ResourceError | None:
+    """Return why settings cannot be altered as asked, whatever they are now; None if they can."""
+    resource = item.resource
+    fault = resource_fault(context, resource)
+    if fault is not None:
+        return ResourceError(resource, *fault)
+    if sum(other.resource == resource for other in resources) > 1:
+        return ResourceError(resource, ErrorCode.INVALID_REQUEST, "a topic or broker may stand in a request once")
+    names = [config.name for config in item.configs]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        return ResourceError(resource, ErrorCode.INVALID_CONFIG, f"{', '.join(twice)} may be altered once, not twice")
+    try:
+        for config in item.configs:
+            _validate(resource, config)
+    except InvalidSetting as invalid:
+        return ResourceError(resource, ErrorCode.INVALID_CONFIG, str(invalid))
+    return None
+
+
+def _validate(resource: ConfigResource, config: AlterableConfig) -> None:
+    if config.operation is ConfigOperation.DELETE:
+        return
+    find(_table(resource), config.name).parse(config.value)
+    if resource.type is ConfigResourceType.BROKER and resource.name and config.name in DEFAULT_ONLY:
+        raise InvalidSetting(f"{config.name} is the same for all brokers: alter their default (--entity-default)")
+
+
+def _alter(settings: dict[str, str], resource: ConfigResource, config: AlterableConfig) -> None:
+    if config.operation is ConfigOperation.SET:
+        settings[config.name] = config.value.strip()
+    elif settings.pop(config.name, None) is None:
+        # What we do not know can be deleted where Kafka's tools wrote it.
+        find(_table(resource), config.name)
+
+
+def _table(resource: ConfigResource) -> Mapping[str, Setting]:
+    return TOPIC_SETTINGS if resource.type is ConfigResourceType.TOPIC else BROKER_SETTINGS
+
+
+def _step(item: AlterConfigsResource, znode: Znode | None) -> Step | ResourceError:
+    path = config_path(item.resource)
+    try:
+        settings = {} if znode is None else formats.decode_config(path, znode.data)
+    except formats.UndecodableZnode as fault:
+        return ResourceError(item.resource, ErrorCode.INVALID_CONFIG, f"{fault}: repair or delete it first")
+    try:
+        for config in item.configs:
+            _alter(settings, item.resource, config)
+    except InvalidSetting as invalid:
+        return ResourceError(item.resource, ErrorCode.INVALID_CONFIG, str(invalid))
+    data = formats.encode_config(settings)
+    write = Create(path, data) if znode is None else Set(path, data, znode.stat.version)
+    entity = path.removeprefix("/config/")
+    told = Create(f"{paths.CONFIG_CHANGES}/config_change_", formats.encode_config_change(entity), sequence=True)
+    is_topic = item.resource.type is ConfigResourceType.TOPIC
+    exists: tuple[Op, ...] = (Check(paths.topic(item.resource.name), ANY_VERSION),) if is_topic else ()
+    log.info("settings altered", entity=entity, changed=sorted(config.name for config in item.configs))
+    return Step(writes=(*exists, write, told))
+
+
+# --- of new topics ----------------------------------------------------------------------------------------------
+
+
+def new_topic_fault(configs: Sequence[tuple[str, str]]) -> str | None:
+    """Return why a new topic cannot have these settings, None if it can."""
+    try:
+        for name, value in configs:
+            find(TOPIC_SETTINGS, name).parse(value)
+    except InvalidSetting as invalid:
+        return str(invalid)
+    return None
+
+
+def new_topic_writes(topics: Mapping[str, Sequence[tuple[str, str]]]) -> Rounds[dict[str, Op]]:
+    """Return what writes the settings of each new topic, to be committed with it and before it.
+
+    As Kafka does it, a topic without settings gets an empty znode: whatever a namesake left there is not for it.
+    """
+    znodes = yield from read(paths.topic_config(name) for name in topics)
+    writes: dict[str, Op] = {}
+    for (name, configs), znode in zip(topics.items(), znodes, strict=True):
+        path, data = paths.topic_config(name), formats.encode_config(dict(configs))
+        writes[name] = Create(path, data) if znode is None else Set(path, data, ANY_VERSION)
+    return writes

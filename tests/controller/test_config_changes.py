@@ -1,0 +1,217 @@
+"""Settings that are changed at run time: what is refused, what is written, and what the controller makes of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.events import ConfigChange
+from controller.handlers.config_changes import EXPIRY_MS, config_change, new_topic_fault, new_topic_writes
+from tests.controller.conftest import Bench
+from tests.controller.meddler import Meddler
+from transport.errors import ErrorCode
+from transport.messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    ResourceError,
+)
+from transport.store import formats, paths
+from transport.store.protocol import Create, Set
+
+UNCLEAN = "unclean.leader.election.enable"
+MIN_ISR = "min.insync.replicas"
+ORDERS = ConfigResource(ConfigResourceType.TOPIC, "orders")
+BROKER_3 = ConfigResource(ConfigResourceType.BROKER, "3")
+ALL_BROKERS = ConfigResource(ConfigResourceType.BROKER, "")
+
+
+def altered(resource: ConfigResource, **settings: str | None) -> AlterConfigsResource:
+    """Return changes: a value to set, None to delete; underscores stand for dots."""
+    changes = []
+    for name, value in settings.items():
+        operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
+        changes.append(AlterableConfig(name.replace("_", "."), operation, value or ""))
+    return AlterConfigsResource(resource, tuple(changes))
+
+
+async def alter(bench: Bench, *resources: AlterConfigsResource) -> tuple[ResourceError, ...]:
+    return (await bench.ask(IncrementalAlterConfigsRequest(resources), IncrementalAlterConfigsResponse)).resources
+
+
+async def settings_at(bench: Bench, path: str) -> dict[str, str] | None:
+    znode = await bench.read(path)
+    return None if znode is None else formats.decode_config(path, znode.data)
+
+
+async def announced(bench: Bench) -> list[str]:
+    [names] = await bench.store.children([paths.CONFIG_CHANGES])
+    found = await bench.store.read([f"{paths.CONFIG_CHANGES}/{name}" for name in names or ()])
+    return [formats.decode_config_change("", znode.data) for znode in found if znode is not None]
+
+
+# --- what is written --------------------------------------------------------------------------------------------
+
+
+async def test_settings_are_written_and_announced_as_kafka_does_it(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    outcomes = await alter(bench, altered(ORDERS, min_insync_replicas="2"), altered(BROKER_3, min_insync_replicas="1"))
+    assert [outcome.error for outcome in outcomes] == [ErrorCode.NONE, ErrorCode.NONE]
+    written = await bench.read("/config/topics/orders")
+    assert written is not None
+    assert written.data == b'{"version":1,"config":{"min.insync.replicas":"2"}}'
+    assert await settings_at(bench, "/config/brokers/3") == {MIN_ISR: "1"}
+    [names] = await bench.store.children([paths.CONFIG_CHANGES])
+    assert names == ["config_change_0000000000", "config_change_0000000001"]
+    assert await announced(bench) == ["topics/orders", "brokers/3"]
+    await alter(bench, altered(ALL_BROKERS, min_insync_replicas="2"))
+    assert (await announced(bench))[-1] == "brokers/<default>"
+    # A topic and its notification stand or fall together.
+    assert bench.seen.rounds[-1] == "configs"
+
+
+async def test_a_change_leaves_other_settings_alone_also_those_that_nobody_here_knows(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    data = formats.encode_config({"retention.ms": "1", "cleanup.policy": "compact", MIN_ISR: "2"})
+    await bench.store.multi([Create(paths.topic_config("orders"), data)])
+    changes = altered(ORDERS, min_insync_replicas=None, retention_ms=None, max_message_bytes="9")
+    [outcome] = await alter(bench, changes)
+    assert outcome.error is ErrorCode.NONE
+    expected = {"cleanup.policy": "compact", "max.message.bytes": "9"}
+    assert await settings_at(bench, paths.topic_config("orders")) == expected
+    [outcome] = await alter(bench, altered(ORDERS, cleanup_policy=None, max_message_bytes=None))
+    assert await settings_at(bench, paths.topic_config("orders")) == {}
+
+
+async def test_a_change_that_another_overtook_is_made_on_what_that_left(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    path = paths.topic_config("orders")
+    await bench.store.multi([Create(path, formats.encode_config({"retention.ms": "1"}))])
+    meddler = Meddler(bench.store, path, [Set(path, formats.encode_config({"retention.ms": "2"}), 0)])
+    bench.runner.store = meddler
+    [outcome] = await alter(bench, altered(ORDERS, min_insync_replicas="2"))
+    assert (outcome.error, meddler.overtaken) == (ErrorCode.NONE, 1)
+    assert await settings_at(bench, path) == {"retention.ms": "2", MIN_ISR: "2"}
+
+
+# --- what is refused --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "hint"),
+    [
+        (altered(ORDERS, min_insinc_replicas="2"), ErrorCode.INVALID_CONFIG, "did you mean min.insync.replicas?"),
+        (altered(ORDERS, min_insync_replicas="two"), ErrorCode.INVALID_CONFIG, "an integer from 1, is 'two'"),
+        (altered(ORDERS, min_insync_replicas="0"), ErrorCode.INVALID_CONFIG, "an integer from 1, is '0'"),
+        (altered(ORDERS, min_insync_replicas="1.5"), ErrorCode.INVALID_CONFIG, "an integer from 1"),
+        (altered(ORDERS, max_message_bytes="99999999"), ErrorCode.INVALID_CONFIG, "from 0 to 16777216"),
+        (altered(ORDERS, unclean_leader_election_enable="yes"), ErrorCode.INVALID_CONFIG, "true or false"),
+        (altered(ORDERS, leader_replication_throttled_replicas="0-1"), ErrorCode.INVALID_CONFIG, "PARTITION:BROKER"),
+        (altered(ORDERS, message_max_bytes="9"), ErrorCode.INVALID_CONFIG, "did you mean max.message.bytes?"),
+        (altered(ORDERS, min_insync_replica=None), ErrorCode.INVALID_CONFIG, "did you mean min.insync.replicas?"),
+        (altered(BROKER_3, leader_replication_throttled_rate="-1"), ErrorCode.INVALID_CONFIG, "from 0"),
+        (altered(BROKER_3, unclean_leader_election_enable="true"), ErrorCode.INVALID_CONFIG, "--entity-default"),
+        (
+            AlterConfigsResource(ORDERS, (AlterableConfig(MIN_ISR, ConfigOperation.SET, "2"),) * 2),
+            ErrorCode.INVALID_CONFIG,
+            "min.insync.replicas may be altered once",
+        ),
+        (
+            altered(ConfigResource(ConfigResourceType.TOPIC, "carts"), min_insync_replicas="2"),
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            "there is no topic carts",
+        ),
+        (
+            altered(ConfigResource(ConfigResourceType.BROKER, "x"), min_insync_replicas="2"),
+            ErrorCode.INVALID_REQUEST,
+            "'x' is no broker's id",
+        ),
+    ],
+)
+async def test_what_is_not_valid_is_refused_and_nothing_is_written(
+    bench: Bench, asked: AlterConfigsResource, error: ErrorCode, hint: str
+) -> None:
+    await bench.start((1, 2, 3))
+    good = altered(ALL_BROKERS, min_insync_replicas="2")
+    refused, granted = await alter(bench, asked, good)
+    assert (refused.resource, refused.error) == (asked.resource, error)
+    assert hint in refused.message
+    assert granted.error is ErrorCode.NONE
+    assert await announced(bench) == ["brokers/<default>"]
+
+
+async def test_changes_of_one_resource_are_made_together_or_not_at_all(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    [outcome] = await alter(bench, altered(ORDERS, min_insync_replicas="2", max_message_bytes="none"))
+    assert outcome.error is ErrorCode.INVALID_CONFIG
+    assert await settings_at(bench, paths.topic_config("orders")) is None
+
+
+async def test_a_topic_stands_in_a_request_once(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    outcomes = await alter(bench, altered(ORDERS, min_insync_replicas="2"), altered(ORDERS, min_insync_replicas="1"))
+    assert {outcome.error for outcome in outcomes} == {ErrorCode.INVALID_REQUEST}
+    assert await announced(bench) == []
+
+
+async def test_settings_that_cannot_be_decoded_are_not_written_over(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    await bench.store.multi([Create(paths.topic_config("orders"), b"{")])
+    [outcome] = await alter(bench, altered(ORDERS, min_insync_replicas="2"))
+    assert outcome.error is ErrorCode.INVALID_CONFIG
+    assert "repair or delete it first" in outcome.message
+
+
+async def test_a_topic_that_was_deleted_meanwhile_gets_no_settings(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    await bench.delete_topic("orders", 1)
+    [outcome] = await alter(bench, altered(ORDERS, min_insync_replicas="2"))
+    assert outcome.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert await settings_at(bench, paths.topic_config("orders")) is None
+
+
+# --- what the controller makes of it ----------------------------------------------------------------------------
+
+
+async def test_notifications_are_purged_after_a_quarter_of_an_hour(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    await alter(bench, altered(ORDERS, min_insync_replicas="2"))
+    await bench.run(config_change(bench.context, EXPIRY_MS))
+    assert await announced(bench) == ["topics/orders"]
+    await bench.run(config_change(bench.context, EXPIRY_MS + 1))
+    assert await announced(bench) == []
+
+
+async def test_every_change_is_heard_of_also_by_the_next_controller(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    for _ in range(2):
+        heard: list[object] = []
+        unsubscribe = bench.store.subscribe(heard.append)
+        await alter(bench, altered(ORDERS, min_insync_replicas="2"))
+        assert [getattr(event, "path", None) for event in heard] == [paths.CONFIG_CHANGES]
+        await bench.handle(ConfigChange())
+        await alter(bench, altered(ORDERS, min_insync_replicas="3"))
+        assert [getattr(event, "path", None) for event in heard] == [paths.CONFIG_CHANGES] * 2
+        unsubscribe()
+        await bench.fail_over()
+
+
+# --- of new topics ----------------------------------------------------------------------------------------------
+
+
+async def test_a_new_topic_has_settings_of_its_own_and_none_of_a_namesake(bench: Bench) -> None:
+    path = paths.topic_config("orders")
+    await bench.store.multi([Create(path, formats.encode_config({MIN_ISR: "3"}))])
+    writes = await bench.run(new_topic_writes({"orders": (), "carts": ((UNCLEAN, "true"),)}))
+    await bench.store.multi(list(writes.values()))
+    assert await settings_at(bench, path) == {}
+    assert await settings_at(bench, paths.topic_config("carts")) == {UNCLEAN: "true"}
+
+
+def test_a_new_topics_settings_are_valid_ones() -> None:
+    assert new_topic_fault(((UNCLEAN, "true"), (MIN_ISR, "2"))) is None
+    assert "did you mean" in (new_topic_fault((("unclean.election.enable", "true"),)) or "")
+    assert "true or false" in (new_topic_fault(((UNCLEAN, "1"),)) or "")

@@ -1,0 +1,116 @@
+"""The settings of topics and brokers that change at run time, and which of several values is in force.
+
+They are kept below `/config` in Kafka's format: a topic's own, a broker's own, and the default of all brokers. A topic
+inherits from its broker under the broker's name of the setting, a broker from the default, and that from what the
+process was started with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from attrs import frozen
+
+from transport.settings import LONG_MAX, InvalidSetting, Kind, Setting, Value
+
+UNCLEAN_LEADER_ELECTION_ENABLE: Final = "unclean.leader.election.enable"
+MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
+MAX_MESSAGE_BYTES: Final = "max.message.bytes"
+MESSAGE_MAX_BYTES: Final = "message.max.bytes"
+LEADER_THROTTLED_REPLICAS: Final = "leader.replication.throttled.replicas"
+FOLLOWER_THROTTLED_REPLICAS: Final = "follower.replication.throttled.replicas"
+LEADER_THROTTLED_RATE: Final = "leader.replication.throttled.rate"
+FOLLOWER_THROTTLED_RATE: Final = "follower.replication.throttled.rate"
+
+LARGEST_MESSAGE: Final = 16 * 1024 * 1024
+"""What an answer to a fetch has room for, in bytes."""
+
+_UNCLEAN_DOC: Final = "Whether a replica outside the ISR may lead when no member of the ISR can, which loses records."
+_MIN_ISR_DOC: Final = "How many members the ISR must have for a record that is produced with acks=all."
+_SIZE_DOC: Final = "How many bytes one record may have."
+_REPLICAS_DOC: Final = "Which replicas the throttle of {} is for."
+_RATE_DOC: Final = "How many bytes per second the throttled replicas of this broker may {}."
+
+
+def _table(settings: Iterable[Setting]) -> Mapping[str, Setting]:
+    return {setting.name: setting for setting in settings}
+
+
+_UNCLEAN = Setting(UNCLEAN_LEADER_ELECTION_ENABLE, Kind.BOOLEAN, default=False, doc=_UNCLEAN_DOC)
+_MIN_ISR = Setting(MIN_INSYNC_REPLICAS, Kind.INT, 1, _MIN_ISR_DOC, at_least=1)
+
+TOPIC_SETTINGS: Final = _table(
+    [
+        _UNCLEAN,
+        _MIN_ISR,
+        Setting(MAX_MESSAGE_BYTES, Kind.INT, 1024 * 1024, _SIZE_DOC, at_most=LARGEST_MESSAGE),
+        Setting(LEADER_THROTTLED_REPLICAS, Kind.REPLICAS, "", _REPLICAS_DOC.format("leaders")),
+        Setting(FOLLOWER_THROTTLED_REPLICAS, Kind.REPLICAS, "", _REPLICAS_DOC.format("followers")),
+    ]
+)
+"""What a topic can have of its own."""
+
+BROKER_SETTINGS: Final = _table(
+    [
+        _UNCLEAN,
+        _MIN_ISR,
+        Setting(MESSAGE_MAX_BYTES, Kind.INT, 1024 * 1024, _SIZE_DOC, at_most=LARGEST_MESSAGE),
+        Setting(LEADER_THROTTLED_RATE, Kind.LONG, LONG_MAX, _RATE_DOC.format("send"), at_most=LONG_MAX),
+        Setting(FOLLOWER_THROTTLED_RATE, Kind.LONG, LONG_MAX, _RATE_DOC.format("fetch"), at_most=LONG_MAX),
+    ]
+)
+"""What a broker, or the default of all brokers, can have."""
+
+DEFAULT_ONLY: Final = frozenset({UNCLEAN_LEADER_ELECTION_ENABLE})
+"""What no single broker can have, because the controller decides by it."""
+
+BROKER_NAMES: Final = {
+    UNCLEAN_LEADER_ELECTION_ENABLE: UNCLEAN_LEADER_ELECTION_ENABLE,
+    MIN_INSYNC_REPLICAS: MIN_INSYNC_REPLICAS,
+    MAX_MESSAGE_BYTES: MESSAGE_MAX_BYTES,
+}
+"""Under which name a broker has what a topic inherits."""
+
+
+@frozen
+class Layer:
+    """Settings of one source, as text; `source` is Kafka's name for it."""
+
+    source: str
+    settings: Mapping[str, str]
+
+
+@frozen
+class InForce:
+    """The value of a setting that counts, and where it is from.
+
+    `faults` tells of values that would outrank it and are not valid.
+    """
+
+    value: Value
+    source: str
+    faults: tuple[str, ...] = ()
+
+
+DEFAULT_CONFIG: Final = "DEFAULT_CONFIG"
+
+
+def in_force(setting: Setting, layers: Sequence[Layer]) -> InForce:
+    """Return the first valid value of a setting in layers, the highest first; after them comes its default."""
+    faults: list[str] = []
+    for layer in layers:
+        text = layer.settings.get(setting.name)
+        if text is not None:
+            try:
+                return InForce(setting.parse(text), layer.source, tuple(faults))
+            except InvalidSetting as fault:
+                faults.append(str(fault))
+    assert setting.default is not None, "every dynamic setting has a default"
+    return InForce(setting.default, DEFAULT_CONFIG, tuple(faults))
+
+
+def as_topic_layer(layer: Layer) -> Layer:
+    """Return what topics inherit of a broker's layer, under the topics' names."""
+    inherited = {ours: layer.settings[theirs] for ours, theirs in BROKER_NAMES.items() if theirs in layer.settings}
+    return Layer(layer.source, inherited)

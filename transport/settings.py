@@ -1,0 +1,162 @@
+"""Settings under Kafka's names: their types and bounds, as text and as values."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from enum import Enum
+from pathlib import Path
+from typing import Any, Final, get_type_hints
+
+import attrs
+from attrs import AttrsInstance, frozen
+
+Value = bool | int | float | str
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+_BOOLEANS: Final = {"true": True, "false": False}
+_THROTTLED_REPLICAS: Final = re.compile(r"\*|(\d+:\d+(,\d+:\d+)*)?")
+
+
+class Kind(Enum):
+    """What values a setting has: Kafka's types, and how a fault names them."""
+
+    BOOLEAN = "true or false"
+    INT = "an integer"
+    LONG = "a long integer"
+    DOUBLE = "a number"
+    STRING = "a text"
+    REPLICAS = "* or PARTITION:BROKER,PARTITION:BROKER,..."
+
+
+class InvalidSetting(ValueError):
+    """A setting does not exist or cannot have that value; the message says what is valid."""
+
+
+@frozen
+class Setting:
+    """One setting: Kafka's name, and what values it may have. A number lies between `at_least` and `at_most`."""
+
+    name: str
+    kind: Kind
+    default: Value | None
+    doc: str
+    at_least: int = 0
+    at_most: int = INT_MAX
+
+    def parse(self, text: str) -> Value:
+        """Return the value that a text stands for, as a znode or a command has it. Raises InvalidSetting."""
+        text = text.strip()
+        try:
+            match self.kind:
+                case Kind.BOOLEAN:
+                    return self.check(_BOOLEANS[text.lower()])
+                case Kind.INT | Kind.LONG:
+                    return self.check(int(text))
+                case Kind.DOUBLE:
+                    return self.check(float(text))
+                case Kind.STRING | Kind.REPLICAS:
+                    return self.check(text)
+        except (KeyError, InvalidSetting, ValueError):
+            raise InvalidSetting(self._fault(text)) from None
+
+    def check(self, value: object) -> Value:
+        """Return a value of the setting's type and within its bounds. Raises InvalidSetting."""
+        match self.kind:
+            case Kind.BOOLEAN if isinstance(value, bool):
+                return value
+            case Kind.INT | Kind.LONG if type(value) is int and self.at_least <= value <= self.at_most:
+                return value
+            case Kind.DOUBLE if type(value) in {int, float} and isinstance(value, int | float):
+                if self.at_least <= value <= self.at_most:
+                    return value
+            case Kind.STRING if isinstance(value, str) and value:
+                return value
+            case Kind.REPLICAS if isinstance(value, str) and _THROTTLED_REPLICAS.fullmatch(value):
+                return value
+            case _:
+                pass
+        raise InvalidSetting(self._fault(value))
+
+    @property
+    def range(self) -> str:
+        """What values are valid, in words."""
+        kind = str(self.kind.value)
+        if self.kind not in {Kind.INT, Kind.LONG, Kind.DOUBLE}:
+            return kind
+        if self.at_most in {INT_MAX, LONG_MAX}:
+            return f"{kind} from {self.at_least}"
+        return f"{kind} from {self.at_least} to {self.at_most}"
+
+    def _fault(self, value: object) -> str:
+        return f"{self.name} must be {self.range}, is {value!r}"
+
+
+def render(value: Value) -> str:
+    """Return a value as Kafka writes it into znodes."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def find(settings: Mapping[str, Setting], name: str) -> Setting:
+    """Return the setting of a name. Raises InvalidSetting that names the nearest one."""
+    if name not in settings:
+        raise InvalidSetting(f"there is no setting {name}{did_you_mean(name, settings)}")
+    return settings[name]
+
+
+def did_you_mean(name: str, valid: Iterable[str]) -> str:
+    """Return the end of a sentence that names what is nearest to a name that is not valid."""
+    names = sorted(valid)
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.4)
+    return f": did you mean {near[0]}?" if near else f": valid are {', '.join(names)}"
+
+
+# --- settings that a process starts with ------------------------------------------------------------------------
+
+_METADATA: Final = "setting"
+_KINDS: Final[Mapping[object, Kind]] = {
+    bool: Kind.BOOLEAN,
+    int: Kind.INT,
+    float: Kind.DOUBLE,
+    str: Kind.STRING,
+    str | None: Kind.STRING,
+    Path: Kind.STRING,
+}
+
+
+@frozen
+class _About:
+    doc: str
+    name: str | None
+    at_least: int
+    at_most: int
+
+
+def setting(
+    default: Any = attrs.NOTHING,  # noqa: ANN401  whatever the field's type is
+    doc: str = "",
+    *,
+    name: str | None = None,
+    at_least: int = 0,
+    at_most: int = INT_MAX,
+) -> Any:  # noqa: ANN401  as attrs.field, which type checkers know
+    """Declare a field of a config class: its default, what it is, and its bounds if it is a number.
+
+    `name` is Kafka's where that is not the field's own with dots.
+    """
+    return attrs.field(default=default, metadata={_METADATA: _About(doc, name, at_least, at_most)})
+
+
+def settings_of(config: type[AttrsInstance]) -> dict[str, Setting]:
+    """Return the settings that the fields of a config class are, by the name of the field."""
+    types = get_type_hints(config)
+    return {field.name: _declared(field, types[field.name]) for field in attrs.fields(config)}
+
+
+def _declared(field: attrs.Attribute[Any], type_: object) -> Setting:
+    about: _About = field.metadata[_METADATA]
+    default = None if field.default is attrs.NOTHING else field.default
+    name = about.name or field.name.replace("_", ".")
+    return Setting(name, _KINDS[type_], default, about.doc, about.at_least, about.at_most)
