@@ -1,8 +1,9 @@
 """What made the controller fail again and again is set aside, so that one bad row does not cost the office for ever.
 
 A subject (a topic, a request) that was being processed when a fault occurred is remembered; after `FAULTS` of them
-within `WINDOW_SECONDS` it is not processed any more by this process. What can be seen to be undecodable never comes
-this far.
+within `WINDOW_SECONDS` this process does not process it for `QUARANTINE_SECONDS`. A change of a topic's znode does not
+end that sooner: it is such changes that are refused, or each would cost the office again. What can be seen to be
+undecodable never comes this far.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from attrs import define, field
 
 FAULTS: Final = 3
 WINDOW_SECONDS: Final = 60.0
+QUARANTINE_SECONDS: Final = 3600.0
 CAPACITY: Final = 1000
 """How many subjects are remembered; the oldest makes way."""
 
@@ -44,6 +46,11 @@ class Quarantine:
         self._set_aside[subject] = None
         _bound(self._set_aside)
         return True
+
+    def release(self, subject: Hashable) -> None:
+        """Process a subject again, with a clean slate."""
+        self._faults.pop(subject, None)
+        self._set_aside.pop(subject, None)
 
 
 def _bound(subjects: dict[Hashable, deque[float]] | dict[Hashable, None]) -> None:

@@ -43,8 +43,9 @@ from controller.handlers.failover import failover
 from controller.handlers.leadership import ControllerMoved
 from controller.instruments import Instrument, Instruments
 from controller.observer import Observer
-from controller.quarantine import Quarantine
+from controller.quarantine import QUARANTINE_SECONDS, Quarantine
 from controller.round_runner import RoundRunner
+from controller.standing import Standing
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import BrokerEndpoint, CommitTraceRequest, Request
@@ -65,7 +66,6 @@ log = structlog.get_logger(__name__)
 
 MAX_WAITING_REQUESTS: Final = 1000
 RESIGN_TIMEOUT: Final = 5.0
-HEALTHY_AFTER_SECONDS: Final = 60.0
 
 _WATCHED: Final[dict[str, ControllerEvent]] = {
     paths.CONTROLLER: Elect(),
@@ -107,14 +107,13 @@ class ControllerService:
     _queue: EventQueue[ControllerEvent] = field(init=False)
     _event_log: EventLog = field(factory=EventLog, init=False)
     _instruments: Instruments = field(init=False)
-    _backoff: Backoff = field(init=False)
+    _standing: Standing = field(init=False)
     _quarantine: Quarantine = field(factory=Quarantine, init=False)
-    _stands_since: float = field(default=0.0, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._instruments = Instruments((self._event_log, self.instrument))
         self._queue = EventQueue(self._process, observer=self._instruments)
-        self._backoff = Backoff(0.1, 10.0, jitter=self.host.rng.random)
+        self._standing = Standing(Backoff(0.1, 10.0, jitter=self.host.rng.random))
 
     @property
     def is_active(self) -> bool:
@@ -180,7 +179,8 @@ class ControllerService:
         finally:
             unsubscribe()
             self._queue.close()
-            await self._resign()
+            with trio.CancelScope(shield=True):
+                await self._resign()
 
     async def _process(self, event: ControllerEvent) -> None:
         try:
@@ -188,20 +188,20 @@ class ControllerService:
         except (Fenced, ControllerMoved) as moved:
             log.warning("deposed", controller=self.config.controller_id, reason=str(moved))
             self._leave(event)
-            await self._stand_again()
+            self._stand_again()
         except StoreError as error:
             log.warning("metadata store failed: loading again", during=event.name, error=str(error))
             self._leave(event)
-            await self._stand_again()
+            self._stand_again()
         except ForeignCluster as foreign:
             log.error("not standing for election", reason=str(foreign))
-            await self._stand_again()
+            self._stand_again()
         except Exception:
             log.exception("resigning after a fault", during=event.name)
             self._blame(event)
             event.preempt()
             await self._resign()
-            await self._stand_again()
+            self._stand_again()
 
     async def _process_safely(self, event: ControllerEvent) -> None:
         self.observer.processing(event.name)
@@ -222,7 +222,17 @@ class ControllerService:
 
     def _blame(self, event: ControllerEvent) -> None:
         if event.subject is not None and self._quarantine.fault(event.subject, trio.current_time()):
-            log.error("set aside after repeated faults", during=event.name, subject=str(event.subject))
+            hours = QUARANTINE_SECONDS / 3600
+            log.error("set aside after repeated faults", during=event.name, subject=str(event.subject), hours=hours)
+            self._nursery.start_soon(self._release, event)
+
+    async def _release(self, event: ControllerEvent) -> None:
+        """End a quarantine after its time, and look at what was refused meanwhile."""
+        await trio.sleep(QUARANTINE_SECONDS)
+        self._quarantine.release(event.subject)
+        log.info("no longer set aside", subject=str(event.subject))
+        if not isinstance(event, RequestEvent):
+            self._queue.tell(event)
 
     def _refuse(self, event: ControllerEvent) -> None:
         log.warning("not processed: it made the controller fail repeatedly", during=event.name)
@@ -249,6 +259,8 @@ class ControllerService:
     # --- the office ---------------------------------------------------------------------------------------------
 
     async def _elect(self) -> None:
+        if self._office is None and not self._standing.may_stand(trio.current_time()):
+            return
         await controller_election.register_endpoint(self.store, self.endpoint)
         if self._office is None:
             await controller_election.refuse_foreign(self.store)
@@ -297,23 +309,22 @@ class ControllerService:
             return
         office.channels.close()
         self._instruments.left_office()
-        with trio.move_on_after(RESIGN_TIMEOUT, shield=True):
+        with trio.move_on_after(RESIGN_TIMEOUT):
             try:
                 await controller_election.resign(self.store, office.won)
                 log.info("resigned", controller=self.config.controller_id, epoch=office.won.epoch)
             except StoreError as error:
                 log.warning("could not resign: the session has to expire", error=str(error))
 
-    async def _stand_again(self) -> None:
-        """Stand for election after a back-off, which begins again after a healthy time.
+    def _stand_again(self) -> None:
+        """Stand for election after a back-off, which other events need not wait for.
 
-        Without a connection there is nothing to wait for here: when it is back, Reload stands again.
+        Without a connection there is nothing to wait for: when it is back, Reload stands again.
         """
-        if self.store.state is not SessionState.CONNECTED:
-            return
-        now = trio.current_time()
-        if now - self._stands_since > HEALTHY_AFTER_SECONDS:
-            self._backoff.reset()
-        self._stands_since = now
-        await trio.sleep(self._backoff.next())
-        self._queue.tell(Elect())
+        if self.store.state is SessionState.CONNECTED:
+            at = self._standing.failed(trio.current_time())
+            self._nursery.start_soon(self._tell_at, at, Elect())
+
+    async def _tell_at(self, at: float, event: ControllerEvent) -> None:
+        await trio.sleep_until(at)
+        self._queue.tell(event)

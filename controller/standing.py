@@ -1,0 +1,50 @@
+"""When to stand for election again after a failure: later each time, so that a fault that stays does not spin."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import structlog
+from attrs import define, field
+
+from actors import Backoff
+
+log = structlog.get_logger(__name__)
+
+HEALTHY_AFTER_SECONDS: Final = 60.0
+KEEPS_FAILING: Final = 5
+"""Failures in a row, whatever their cause, after which the log says that this does not mend itself."""
+
+
+@define
+class Standing:
+    """The back-off between failures and the next election. Times are those of `trio.current_time()`, in seconds."""
+
+    _backoff: Backoff
+    failures: int = field(default=0, init=False)
+    """In a row: without a healthy time between them."""
+
+    _last: float = field(default=-math.inf, init=False)
+    _not_before: float = field(default=-math.inf, init=False)
+
+    def may_stand(self, now: float) -> bool:
+        """Whether the back-off is over."""
+        return now >= self._not_before
+
+    def failed(self, now: float) -> float:
+        """Take notice of a failure; return when to stand again."""
+        if now - self._last > HEALTHY_AFTER_SECONDS:
+            self._backoff.reset()
+            self.failures = 0
+        self.failures += 1
+        self._last = now
+        delay = self._backoff.next()
+        self._not_before = now + delay
+        if self.failures >= KEEPS_FAILING:
+            log.error(
+                "the controller keeps failing: see the failures above, mend what they name or report them",
+                failures=self.failures,
+                stands_again_in_seconds=round(delay, 3),
+            )
+        return self._not_before
