@@ -11,6 +11,7 @@ from attrs import evolve
 
 from controller.context import ControllerContext
 from controller.facts import TopicWritten
+from controller.handlers.config_changes import new_topic_fault, new_topic_writes
 from controller.handlers.topics import refresh_topics, start_partitions
 from controller.placement import Start, Unplaceable, next_start, place_replicas
 from controller.rounds import Rounds, Step, change, read, until_none_is_left
@@ -43,22 +44,25 @@ class Refused(Exception):
 def create_topics(
     context: ControllerContext, topics: Sequence[NewTopic], new_ids: Iterable[str], starts: Iterable[Start]
 ) -> Rounds[CreateTopicsResponse]:
-    """Write the znodes of new topics; the change of the list of topics then starts their partitions.
+    """Write settings and znodes of new topics; the change of the list of topics then starts their partitions.
 
     `starts` is where placement begins for each.
     """
     marked = yield from _marked(topic.name for topic in topics)
     names = _Names(context, topics)
     results: dict[int, TopicError] = {}
-    steps: dict[int, Step] = {}
+    creations: dict[int, Create] = {}
     for number, (topic, topic_id, start) in enumerate(zip(topics, new_ids, starts, strict=False)):
         try:
             names.check(topic.name, marked)
+            _check_configs(topic)
             znode = formats.TopicZnode(_placed(context, topic, start), topic_id)
-            steps[number] = Step(writes=(Create(paths.topic(topic.name), _encode(znode)),))
+            creations[number] = Create(paths.topic(topic.name), _encode(znode))
             names.take(topic.name)
         except Refused as refusal:
             results[number] = TopicError(topic.name, refusal.error, refusal.text)
+    configs = yield from new_topic_writes({topics[number].name: topics[number].configs for number in creations})
+    steps = {n: Step(writes=(configs[topics[n].name], create)) for n, create in creations.items()}
     refused = yield from change("topics", list(steps.values()))
     for number, step in steps.items():
         name = topics[number].name
@@ -102,6 +106,12 @@ class _Names:
         if alike := self._alike.get(_metric_name(name)):
             text = f"topic {name} would be taken for {', '.join(alike)} in metrics, where '.' and '_' are the same"
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
+
+
+def _check_configs(topic: NewTopic) -> None:
+    fault = new_topic_fault(topic.configs)
+    if fault is not None:
+        raise Refused(ErrorCode.INVALID_CONFIG, fault)
 
 
 def _check_once(asked: Mapping[str, int], name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.events import ConfigChange
-from controller.handlers.config_changes import EXPIRY_MS, config_change, new_topic_fault, new_topic_writes
+from controller.handlers.config_changes import EXPIRY_MS, config_change
 from tests.controller.conftest import Bench
 from tests.controller.meddler import Meddler
 from transport.errors import ErrorCode
@@ -15,9 +15,13 @@ from transport.messages import (
     ConfigOperation,
     ConfigResource,
     ConfigResourceType,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
+    NewTopic,
     ResourceError,
+    TopicError,
 )
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set
@@ -202,16 +206,41 @@ async def test_every_change_is_heard_of_also_by_the_next_controller(bench: Bench
 # --- of new topics ----------------------------------------------------------------------------------------------
 
 
+async def create(bench: Bench, *topics: NewTopic) -> tuple[TopicError, ...]:
+    return (await bench.ask(CreateTopicsRequest(topics), CreateTopicsResponse)).topics
+
+
+@pytest.mark.requirement("D8")
 async def test_a_new_topic_has_settings_of_its_own_and_none_of_a_namesake(bench: Bench) -> None:
-    path = paths.topic_config("orders")
-    await bench.store.multi([Create(path, formats.encode_config({MIN_ISR: "3"}))])
-    writes = await bench.run(new_topic_writes({"orders": (), "carts": ((UNCLEAN, "true"),)}))
-    await bench.store.multi(list(writes.values()))
-    assert await settings_at(bench, path) == {}
-    assert await settings_at(bench, paths.topic_config("carts")) == {UNCLEAN: "true"}
+    await bench.start()
+    await bench.store.multi([Create(paths.topic_config("orders"), formats.encode_config({MIN_ISR: "3"}))])
+    outcomes = await create(bench, NewTopic("orders", 1, 3), NewTopic("carts", 1, 3, configs=((UNCLEAN, "true"),)))
+    assert [outcome.error for outcome in outcomes] == [ErrorCode.NONE, ErrorCode.NONE]
+    znodes = [await bench.read(paths.topic_config(name)) for name in ("orders", "carts")]
+    assert [znode and znode.data for znode in znodes] == [
+        b'{"version":1,"config":{}}',
+        b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}',
+    ]
+    # Nobody can see a topic before its settings.
+    settings, topic = znodes[1], await bench.read(paths.topic("carts"))
+    assert settings is not None
+    assert topic is not None
+    assert settings.stat.czxid == topic.stat.czxid
 
 
-def test_a_new_topics_settings_are_valid_ones() -> None:
-    assert new_topic_fault(((UNCLEAN, "true"), (MIN_ISR, "2"))) is None
-    assert "did you mean" in (new_topic_fault((("unclean.election.enable", "true"),)) or "")
-    assert "true or false" in (new_topic_fault(((UNCLEAN, "1"),)) or "")
+@pytest.mark.parametrize(
+    ("config", "hint"),
+    [
+        (("unclean.election.enable", "true"), "did you mean unclean.leader.election.enable?"),
+        ((UNCLEAN, "1"), "true or false"),
+    ],
+)
+async def test_a_topic_with_settings_that_are_not_valid_is_not_created(
+    bench: Bench, config: tuple[str, str], hint: str
+) -> None:
+    await bench.start()
+    [outcome] = await create(bench, NewTopic("orders", 1, 3, configs=(config,)))
+    assert outcome.error is ErrorCode.INVALID_CONFIG
+    assert hint in outcome.message
+    assert await bench.read(paths.topic("orders")) is None
+    assert await bench.read(paths.topic_config("orders")) is None
