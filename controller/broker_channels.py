@@ -8,9 +8,9 @@ from functools import partial
 
 import structlog
 import trio
-from attrs import define, field, frozen
+from attrs import define, field
 
-from actors import Actor, Backoff, Channel, supervise
+from actors import Backoff, Channel, supervise
 from controller.backlog import BrokerBacklog
 from controller.config import ControllerConfig
 from controller.facts import BrokerGone, BrokerRegistered
@@ -60,11 +60,34 @@ class _TracedBacklog:
         return request
 
 
-@frozen
+@define(eq=False)
 class _Member:
-    channel: BrokerChannel
+    """The channel to one incarnation of a broker, and where that listens now."""
+
+    broker: BrokerRegistration
     backlog: _TracedBacklog
-    scope: trio.CancelScope
+    channel: BrokerChannel = field(init=False)
+    is_stopped: bool = field(default=False, init=False)
+    _scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
+
+    def move(self, broker: BrokerRegistration) -> None:
+        """Go on at another address, with the backlog and what is under way."""
+        self.broker = broker
+        self._scope.cancel()
+
+    def stop(self) -> None:
+        """End, and drop the backlog."""
+        self.is_stopped = True
+        self._scope.cancel()
+
+    async def run(self, backoff: Callable[[], Backoff]) -> None:
+        """Run the channel until it is stopped. A fault costs the other channels nothing, and this one no backlog."""
+        # The event that made it start is not the cause of what it will do.
+        structlog.contextvars.unbind_contextvars("event_id", "during")
+        while not self.is_stopped:
+            with self._scope:
+                await supervise(self.channel.run, name=f"broker-{self.broker.id}", backoff=backoff())
+            self._scope = trio.CancelScope()
 
 
 @define
@@ -84,8 +107,12 @@ class BrokerChannels:
         """Keep one channel per live incarnation; the backlog of a bounced or gone broker is dropped."""
         match fact:
             case BrokerRegistered(registration=broker):
-                self._stop(broker.id)
-                self._start(broker)
+                member = self._channels.get(broker.id)
+                if member is not None and member.broker.epoch == broker.epoch:
+                    member.move(broker)
+                else:
+                    self._stop(broker.id)
+                    self._start(broker)
             case BrokerGone(broker_id=broker_id):
                 self._stop(broker_id)
 
@@ -107,44 +134,38 @@ class BrokerChannels:
         return {broker_id: len(member.backlog) for broker_id, member in sorted(self._channels.items())}
 
     def _start(self, broker: BrokerRegistration) -> None:
-        scope = trio.CancelScope()
-        name = f"broker-{broker.id}"
         backlog = _TracedBacklog(broker.id, BrokerBacklog(self.endpoint, self.epoch, broker.epoch))
-        channel: BrokerChannel = Channel(
+        member = self._channels[broker.id] = _Member(broker, backlog)
+        name = f"broker-{broker.id}"
+        member.channel = Channel(
             name,
             backlog,
-            partial(self._connect, broker),
+            partial(self._connect, member),
             partial(self.on_response, broker.id),
             backoff=Backoff(0.1, 2.0, jitter=self.host.rng.random),
             retry_on=(ConnectionBroken, RequestTimedOut, UnsupportedApi),
             answered=(ApiError,),
             request_timeout=self.config.request_timeout_ms / 1000,
         )
-        self._channels[broker.id] = _Member(channel, backlog, scope)
-        self.nursery.start_soon(self._run, channel, scope, name, name=name)
+        self.nursery.start_soon(member.run, self._restart_backoff, name=name)
 
     def close(self) -> None:
         """Stop all channels, dropping their backlogs."""
         for broker_id in list(self._channels):
             self._stop(broker_id)
 
-    async def _run(self, channel: Actor[Publication], scope: trio.CancelScope, name: str) -> None:
-        """Run a channel until its broker is gone. A fault costs the other channels nothing, and this one no backlog."""
-        backoff = Backoff(1.0, 60.0, jitter=self.host.rng.random)
-        # The event that made it start is not the cause of what it will do.
-        structlog.contextvars.unbind_contextvars("event_id", "during")
-        with scope:
-            await supervise(channel.run, name=name, backoff=backoff)
+    def _restart_backoff(self) -> Backoff:
+        return Backoff(1.0, 60.0, jitter=self.host.rng.random)
 
     def _stop(self, broker_id: int) -> None:
         if broker_id in self._channels:
-            self._channels.pop(broker_id).scope.cancel()
+            self._channels.pop(broker_id).stop()
 
-    def _connect(self, broker: BrokerRegistration) -> AbstractAsyncContextManager[Connection]:
+    def _connect(self, member: _Member) -> AbstractAsyncContextManager[Connection]:
         return open_connection(
             self.network,
-            broker.host,
-            broker.port,
+            member.broker.host,
+            member.broker.port,
             client_id=f"controller-{self.endpoint.id}",
             connect_timeout=self.config.controller_socket_timeout_ms / 1000,
         )

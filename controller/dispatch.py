@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from controller.context import ControllerContext
 from controller.events import (
     BrokerChange,
+    BrokerModifications,
     ConfigChange,
     ControllerEvent,
+    IsrChangeNotification,
     LeaderAndIsrResponseReceived,
+    LogDirEventNotification,
     PartitionModifications,
     PartitionReassignmentIsrChange,
     PreferredReplicaElection,
@@ -25,6 +28,7 @@ from controller.handlers import (
     config_changes,
     configs,
     controlled_shutdown,
+    isr_changes,
     leader_elections,
     log_dirs,
     metadata,
@@ -66,6 +70,15 @@ REQUESTS: tuple[type[Request[object]], ...] = (
 )
 """The apis that the event queue answers."""
 
+_LOOKS: Final[dict[type[ControllerEvent], Callable[[ControllerContext], Rounds[object]]]] = {
+    BrokerChange: brokers.broker_change,
+    IsrChangeNotification: isr_changes.isr_change_notification,
+    LogDirEventNotification: log_dirs.log_dir_event_notification,
+    PreferredReplicaElection: leader_elections.requested_in_store,
+    ZkPartitionReassignment: reassignment_requests.requested_in_store,
+}
+"""The events that only say where to look in the store."""
+
 MAX_START: Final = 1 << 16
 """Where placement begins is drawn from so many places, far more than there are brokers."""
 
@@ -82,21 +95,20 @@ def new_starts(host: Host) -> Iterator[Start]:
         yield Start(host.rng.randrange(MAX_START), host.rng.randrange(MAX_START))
 
 
-def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -> Rounds[object]:  # noqa: C901  a table
+def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -> Rounds[object]:
     """Return the rounds of an event that only the active controller processes."""
+    look = _LOOKS.get(type(event))
+    if look is not None:
+        return look(context)
     match event:
-        case BrokerChange():
-            return brokers.broker_change(context)
+        case BrokerModifications(broker_id=broker_id):
+            return brokers.broker_modifications(context, broker_id)
         case TopicChange():
             return topics.topic_change(context, new_ids(host))
         case PartitionModifications(topic=name):
             return topics.partition_modifications(context, name, new_ids(host))
         case ConfigChange():
             return config_changes.config_change(context, host.now_ms())
-        case ZkPartitionReassignment():
-            return reassignment_requests.requested_in_store(context)
-        case PreferredReplicaElection():
-            return leader_elections.requested_in_store(context)
         case PartitionReassignmentIsrChange(partitions=tps):
             return reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
         case LeaderAndIsrResponseReceived(broker_id=broker_id):

@@ -19,7 +19,7 @@ Replica = tuple[TopicPartition, int]
 
 @frozen
 class BrokerRegistered:
-    """A broker is registered, for the first time or with a new broker epoch."""
+    """A broker is registered: for the first time, with a new broker epoch, or under the same one elsewhere."""
 
     registration: BrokerRegistration
 

@@ -8,6 +8,7 @@ loads afresh.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -26,9 +27,12 @@ from controller.controller_election import ForeignCluster, Standby, Won
 from controller.event_log import EventLog
 from controller.events import (
     BrokerChange,
+    BrokerModifications,
     ConfigChange,
     ControllerEvent,
     Elect,
+    IsrChangeNotification,
+    LogDirEventNotification,
     PartitionModifications,
     PreferredReplicaElection,
     Reload,
@@ -74,7 +78,15 @@ _WATCHED: Final[dict[str, ControllerEvent]] = {
     paths.CONFIG_CHANGES: ConfigChange(),
     paths.REASSIGN_PARTITIONS: ZkPartitionReassignment(),
     paths.PREFERRED_REPLICA_ELECTION: PreferredReplicaElection(),
+    paths.ISR_CHANGE_NOTIFICATION: IsrChangeNotification(),
+    paths.LOG_DIR_EVENT_NOTIFICATION: LogDirEventNotification(),
 }
+
+_WATCHED_BELOW: Final[dict[str, Callable[[str], ControllerEvent]]] = {
+    paths.BROKER_IDS: lambda name: BrokerModifications(int(name)),
+    paths.TOPICS: PartitionModifications,
+}
+"""What a change of a child of these calls for, by its name."""
 
 
 @define
@@ -146,8 +158,8 @@ class ControllerService:
     def _store_changed(self, event: StoreEvent) -> None:
         match event:
             case WatchFired(path=path):
-                topic = path.removeprefix(f"{paths.TOPICS}/")
-                self._queue.tell(_WATCHED.get(path) or PartitionModifications(topic))
+                parent, _, name = path.rpartition("/")
+                self._queue.tell(_WATCHED[path] if path in _WATCHED else _WATCHED_BELOW[parent](name))
             case SessionChanged(state=SessionState.EXPIRED):
                 self._queue.preempt_and_put(SessionEnded(), cancel_running=True)
             case SessionChanged(state=SessionState.CONNECTED):

@@ -1,10 +1,11 @@
-"""Brokers that come, go, or come back as another incarnation (KAFKA-7235)."""
+"""Brokers that come, go, listen elsewhere, or come back as another incarnation (KAFKA-7235)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import structlog
+from attrs import evolve
 
 from controller.context import ControllerContext
 from controller.facts import BrokerGone, BrokerRegistered, ReplicaMoved
@@ -29,13 +30,42 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     yield from brokers_failed(context, [broker.id for broker in bounced])
     yield from brokers_started(context, bounced, empty)
     yield from brokers_failed(context, dead)
+    yield from _brokers_moved(context, registered.values())
+
+
+def broker_modifications(context: ControllerContext, broker_id: int) -> Rounds[None]:
+    """Look where a live broker listens now, and in which rack it is."""
+    if broker_id in context.brokers:
+        yield from _brokers_moved(context, (yield from _read_registrations([broker_id])))
+
+
+def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistration]) -> Rounds[None]:
+    """Take over what changed in the registrations of known incarnations, and tell every broker.
+
+    What a new incarnation says is for `broker_change`; and under one epoch a broker keeps its storage.
+    """
+    moved = []
+    for broker in brokers:
+        known = context.brokers.get(broker.id)
+        if known is not None and known.epoch == broker.epoch:
+            now = evolve(known, host=broker.host, port=broker.port, rack=broker.rack)
+            moved += [now] if now != known else []
+    if not moved:
+        return
+    for broker in moved:
+        log.info("a broker moved", broker=broker.id, host=broker.host, port=broker.port, rack=broker.rack)
+    yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in moved))])
+    yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
 
 
 def read_brokers() -> Rounds[list[BrokerRegistration]]:
-    """Read all registrations, and watch for brokers that come and go."""
+    """Read all registrations, and watch for brokers that come, go and move."""
     names = yield from children(paths.BROKER_IDS, watch=True)
-    ids = sorted(int(name) for name in names if name.isdecimal())
-    found = yield from read(paths.broker(id_) for id_ in ids)
+    return (yield from _read_registrations(sorted(int(name) for name in names if name.isdecimal())))
+
+
+def _read_registrations(ids: Sequence[int]) -> Rounds[list[BrokerRegistration]]:
+    found = yield from read((paths.broker(id_) for id_ in ids), watch=True)
     brokers = []
     for id_, znode in zip(ids, found, strict=True):
         if znode is None:
@@ -76,7 +106,7 @@ def _introductions(context: ControllerContext, ids: tuple[int, ...]) -> tuple[Te
 def resend(context: ControllerContext, tp: TopicPartition, ids: Sequence[int], empty: Collection[int]) -> Step:
     """Return the step that brings the replicas of a partition on `ids` Online: they are told what they hold.
 
-    Those on brokers that are `empty`, and those that a move adds, are new.
+    Those on brokers that are `empty`, and those that a move adds and that have not caught up yet, are new.
     """
     assignment = context.assignment(tp)
     here = [r for r in assignment.replicas if r in ids]
@@ -84,7 +114,8 @@ def resend(context: ControllerContext, tp: TopicPartition, ids: Sequence[int], e
     if tp not in context.leadership:
         return Step(facts=facts)
     state = context.describe(tp)
-    new = tuple(r for r in here if r in assignment.adding_replicas or r in empty)
+    isr = context.leadership[tp].isr
+    new = tuple(r for r in here if (r in assignment.adding_replicas and r not in isr) or r in empty)
     kept = tuple(r for r in here if r not in new)
     return Step(
         subjects=(tp,),

@@ -10,6 +10,7 @@ from controller.handlers import (
     config_changes,
     leader_elections,
     leadership,
+    notifications,
     reassignment_requests,
     reassignments,
     storage,
@@ -28,6 +29,8 @@ from transport.store.protocol import Znode
 def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
     """Load everything, tell brokers who is alive and then what they hold, and go on with what was under way."""
     yield from config_changes.watch_changes()
+    yield from notifications.clear(paths.LOG_DIR_EVENT_NOTIFICATION)
+    yield from notifications.clear(paths.ISR_CHANGE_NOTIFICATION)
     brokers = yield from read_brokers()
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     names = yield from children(paths.TOPICS, watch=True)

@@ -1,6 +1,8 @@
 """Replicas whose logs cannot be used though their broker is alive: a log directory is offline (KIP-112).
 
-A broker shows it by refusing LeaderAndIsr with KAFKA_STORAGE_ERROR, and shows the contrary by obeying.
+A broker shows it by refusing LeaderAndIsr with KAFKA_STORAGE_ERROR, and shows the contrary by obeying. When it loses a
+directory it says so below `/log_dir_event_notification`, and is told again what it holds, to learn which replicas it
+cannot use.
 """
 
 from __future__ import annotations
@@ -11,12 +13,34 @@ import structlog
 
 from controller.context import ControllerContext
 from controller.facts import LogDirOffline, LogDirOnline, ReplicaMoved
-from controller.handlers import leadership, reassignments
+from controller.handlers import leadership, notifications, reassignments
 from controller.replica_states import ReplicaPhase
-from controller.rounds import Rounds, Step, TellMetadata, change
+from controller.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, change
 from transport.metadata import TopicPartition
+from transport.store import formats, paths
 
 log = structlog.get_logger(__name__)
+
+
+def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:
+    """Tell brokers that lost a log directory again what they lead and follow, with unchanged epochs."""
+    entries, brokers = yield from notifications.load(paths.LOG_DIR_EVENT_NOTIFICATION, formats.decode_log_dir_event)
+    ids = [broker_id for broker_id in sorted(set(brokers)) if broker_id in context.brokers]
+    for broker_id in ids:
+        log.error("a broker lost a log directory: it is asked which replicas it can use", broker=broker_id)
+    led = [tp for tp in context.partitions_on(ids) if tp in context.leadership]
+    yield from change("resend", [Step((tp,), publications=_resent(context, tp, ids)) for tp in led])
+    yield from notifications.remove(entries)
+
+
+def _resent(context: ControllerContext, tp: TopicPartition, ids: Sequence[int]) -> tuple[Publication, ...]:
+    """Return the present order for the replicas of a partition on `ids`; who has no data yet may begin elsewhere."""
+    assignment, isr = context.assignment(tp), context.leadership[tp].isr
+    here = [r for r in assignment.replicas if r in ids]
+    new = tuple(r for r in here if r in assignment.adding_replicas and r not in isr)
+    state = context.describe(tp)
+    known = tuple(r for r in here if r not in new)
+    return TellLeaderAndIsr(known, state), TellLeaderAndIsr(new, state, is_new=True)
 
 
 def leader_and_isr_answered(

@@ -64,6 +64,34 @@ async def test_a_broker_that_bounces_at_the_same_address_is_called_over_a_new_co
     assert broker.connections == 2
 
 
+@pytest.mark.requirement("D5")
+async def test_a_broker_that_moves_gets_at_its_new_address_what_it_was_not_asked_or_did_not_answer(
+    nursery: trio.Nursery,
+) -> None:
+    before, after = ScriptedBroker([Act.NEVER_ANSWER]), ScriptedBroker()
+    near = open_channels(nursery, TcpNetwork())
+    near.channels.follow(registered(await listen(nursery, before)))
+    near.channels.publish(lead(FIRST))
+    await before.has_received(1)
+    near.channels.publish(lead(SECOND))
+    near.channels.follow(registered(await listen(nursery, after)))
+    near.channels.publish(lead(THIRD))
+    assert await near.wait_for(2) == after.received == [leader_and_isr(FIRST), leader_and_isr(SECOND, THIRD)]
+    await before.is_left()
+
+
+async def test_a_broker_that_moves_twice_at_once_or_before_it_was_called_is_called_at_its_last_address(
+    nursery: trio.Nursery,
+) -> None:
+    broker = ScriptedBroker()
+    near = open_channels(nursery, TcpNetwork())
+    near.channels.follow(registered(1))
+    near.channels.follow(registered(2))
+    near.channels.publish(lead(FIRST))
+    near.channels.follow(registered(await listen(nursery, broker)))
+    assert await near.wait_for(1) == broker.received == [leader_and_isr(FIRST)]
+
+
 async def test_while_a_former_incarnation_cannot_be_reached_nothing_of_it_reaches_the_new_one(
     nursery: trio.Nursery,
     autojump_clock: MockClock,  # noqa: ARG001

@@ -1,0 +1,20 @@
+"""ISRs that leaders changed in the store by themselves, as Kafka's did before AlterPartition (KIP-497)."""
+
+from __future__ import annotations
+
+from controller.context import ControllerContext
+from controller.handlers import leadership, notifications, reassignments
+from controller.rounds import Rounds, Step, TellMetadata, change
+from transport.store import formats, paths
+
+
+def isr_change_notification(context: ControllerContext) -> Rounds[None]:
+    """Read the partitions again that leaders name, tell every broker, and finish moves that may be finished."""
+    entries, lists = yield from notifications.load(paths.ISR_CHANGE_NOTIFICATION, formats.decode_partitions)
+    named = dict.fromkeys(tp for tps in lists for tp in tps if tp in context.leadership)
+    tps = yield from leadership.refresh(context, list(named))
+    told = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in tps]
+    yield from change("metadata", told)
+    # Also beside leaders that use AlterPartition (KAFKA-10521).
+    yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
+    yield from notifications.remove(entries)

@@ -1,0 +1,50 @@
+"""Sequential znodes by which brokers call the controller: processed together, then deleted.
+
+They go also if what they call for fails: such a fault costs the office, and the next controllership deletes all of
+them before it loads everything they could be about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import structlog
+
+from controller.rounds import Rounds, Step, change, children, read
+from transport.store import formats
+from transport.store.protocol import Delete
+
+T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
+
+Entries = tuple[str, ...]
+"""Paths of notifications."""
+
+
+def load(parent: str, decode: Callable[[str, bytes], T]) -> Rounds[tuple[Entries, list[T]]]:
+    """Read the notifications below `parent`, and watch for more; return all of them, and what could be decoded."""
+    names = yield from children(parent, watch=True)
+    entries = tuple(f"{parent}/{name}" for name in names)
+    znodes = yield from read(entries)
+    found = []
+    for path, znode in zip(entries, znodes, strict=True):
+        if znode is None:
+            continue
+        try:
+            found.append(decode(path, znode.data))
+        except formats.UndecodableZnode as fault:
+            log.error("notification removed: it cannot be decoded", fault=str(fault))
+    return entries, found
+
+
+def remove(entries: Iterable[str]) -> Rounds[None]:
+    """Delete notifications; some may be gone already."""
+    yield from change("notifications", [Step(writes=(Delete(path),)) for path in entries])
+
+
+def clear(parent: str) -> Rounds[None]:
+    """Delete the notifications below `parent` unread, and watch for more."""
+    names = yield from children(parent, watch=True)
+    yield from remove(f"{parent}/{name}" for name in names)
