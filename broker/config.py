@@ -38,3 +38,10 @@ class BrokerConfig:
     fetch_max_bytes: int = setting(LARGEST_MESSAGE, "How much one answer to a fetch holds.", at_least=1024)
     message_max_bytes: int = setting(1024 * 1024, "How many bytes one record may have.", at_most=LARGEST_MESSAGE)
     zookeeper_connect: str = setting("127.0.0.1:2181", "The metadata store, HOST:PORT,HOST:PORT/CHROOT.")
+    controlled_shutdown_enable: bool = setting(
+        default=True, doc="Whether the controller moves leadership away before the broker stops."
+    )
+    controlled_shutdown_max_retries: int = setting(
+        3, "How often the broker asks for that before it stops all the same.", at_least=1
+    )
+    controlled_shutdown_retry_backoff_ms: int = setting(5_000, "How long it waits before it asks again.")

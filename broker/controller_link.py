@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 import structlog
 import trio
@@ -19,17 +19,26 @@ from transport.messages import (
     AlterPartitionRequest,
     AlterPartitionResult,
     BrokerEndpoint,
+    ControlledShutdownRequest,
     PartitionState,
+    Request,
 )
+from transport.metadata import TopicPartition
 from transport.network import Network
 from transport.store.controllers import find_controller
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import MetadataStore, StoreError
 from transport.wire import WireError, open_connection
 
+R = TypeVar("R")
+
 _RETRIED: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT)
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class NotAnswered(Exception):
+    """No active controller was found, or it did not carry out what was asked, as far as is known."""
 
 
 class ControllerLink:
@@ -58,17 +67,12 @@ class ControllerLink:
         """
         backoff = Backoff(jitter=self._host.rng.random)
         while True:
-            endpoint = await self._find()
-            if endpoint is not None:
-                try:
-                    return await self._ask(endpoint, items)
-                except WireError as error:
-                    self._give_up_on(endpoint, str(error))
-                except ApiError as error:
-                    if error.code not in _RETRIED:
-                        raise
-                    self._give_up_on(endpoint, str(error))
-            await trio.sleep(backoff.next())
+            registration = self._registration
+            request = AlterPartitionRequest(registration.broker_id, registration.epoch, tuple(items))
+            try:
+                return (await self._ask(request)).partitions
+            except NotAnswered:
+                await trio.sleep(backoff.next())
 
     async def alter_isr(self, state: PartitionState, isr: Sequence[int]) -> PartitionState | None:
         """Ask the controller for another ISR of one partition that this broker leads; tries until answered.
@@ -87,14 +91,31 @@ class ControllerLink:
             return None
         return evolve(state, isr=result.isr, partition_epoch=result.partition_epoch)
 
-    async def _ask(
-        self, endpoint: BrokerEndpoint, items: Sequence[AlterPartitionItem]
-    ) -> tuple[AlterPartitionResult, ...]:
+    async def controlled_shutdown(self) -> tuple[TopicPartition, ...]:
+        """Ask the controller once to be relieved of what this broker leads and follows; return what it still leads.
+
+        Raises NotAnswered, or ApiError if the controller knows another registration of this broker.
+        """
+        request = ControlledShutdownRequest(self._registration.broker_id, self._registration.epoch)
+        return tuple(TopicPartition(*item) for item in (await self._ask(request)).remaining)
+
+    async def _ask(self, request: Request[R]) -> R:
+        """Ask whoever is believed to be the controller. Raises NotAnswered if another try may help, else ApiError."""
+        endpoint = await self._find()
+        if endpoint is None:
+            raise NotAnswered("no controller is active")
         client_id = f"broker-{self._registration.broker_id}"
-        async with open_connection(self._network, endpoint.host, endpoint.port, client_id=client_id) as connection:
-            request = AlterPartitionRequest(self._registration.broker_id, self._registration.epoch, tuple(items))
-            response = await connection.call(request)
-            return response.partitions
+        try:
+            async with open_connection(self._network, endpoint.host, endpoint.port, client_id=client_id) as connection:
+                return await connection.call(request)
+        except WireError as error:
+            self._give_up_on(endpoint, str(error))
+            raise NotAnswered(str(error)) from error
+        except ApiError as error:
+            if error.code not in _RETRIED:
+                raise
+            self._give_up_on(endpoint, str(error))
+            raise NotAnswered(str(error)) from error
 
     async def _find(self) -> BrokerEndpoint | None:
         spoke_last = self._metadata.controller

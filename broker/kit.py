@@ -11,6 +11,7 @@ import trio
 from attrs import define
 
 from broker.config import BrokerConfig
+from broker.controlled_shutdown import ShutdownOutcome, be_relieved
 from broker.controller_link import ControllerLink
 from broker.controller_requests import ControllerRequests
 from broker.meta_properties import load_storage_id
@@ -55,6 +56,16 @@ class BrokerHandle:
         """The czxid of the broker's registration, -1 until it is registered. A new session changes it."""
         return self._registration.epoch
 
+    async def shut_down(self) -> ShutdownOutcome:
+        """Leave in good order: be relieved of what this broker leads and follows, then end `run_broker`.
+
+        The broker goes on serving until the controller has moved leadership away, or its settings say that it has
+        been asked often enough. Who cancels `run_broker` instead leaves that to the end of the registration.
+        """
+        outcome = await be_relieved(self.config, self.link)
+        self.nursery.cancel_scope.cancel()
+        return outcome
+
     async def ask_all(
         self,
         broker_ids: Iterable[int],
@@ -93,7 +104,7 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
     storage_id: str | None = None,
     task_status: trio.TaskStatus[BrokerHandle] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Run a broker until cancelled: serve, register, and obey the controller through the service.
+    """Run a broker until cancelled or shut down: serve, register, and obey the controller through the service.
 
     `own_apis` are the rows of what the service's handlers answer besides our apis; who asks passes them to
     `open_connection`. `storage_id` names what the service stores in; None takes that of the log directory, from its

@@ -60,6 +60,7 @@ from transport.metadata import TopicPartition
 REQUESTS: tuple[type[Request[object]], ...] = (
     AlterPartitionRequest,
     AlterPartitionReassignmentsRequest,
+    ControlledShutdownRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DescribeConfigsRequest,

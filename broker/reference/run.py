@@ -24,9 +24,10 @@ async def run_reference_broker(
     storage_id: str | None = None,
     task_status: trio.TaskStatus[BrokerHandle] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Run a reference broker until cancelled; started when it is registered. Raises what `run_broker` raises.
+    """Run a reference broker until cancelled or shut down; started when it is registered.
 
-    It stores in the log directory, unless it is given other `logs` and the `storage_id` that goes with them.
+    Raises what `run_broker` raises. It stores in the log directory, unless it is given other `logs` and the
+    `storage_id` that goes with them.
     """
 
     def make_service(handle: BrokerHandle) -> ReferenceService:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final, TypeVar
 
 import click
@@ -63,12 +63,24 @@ def _only_leaf(error: BaseException) -> BaseException:
     return error
 
 
-async def until_signal(scope: trio.CancelScope) -> None:
-    """Cancel `scope` at SIGINT or SIGTERM, so that a service ends in good order."""
+async def until_signal(scope: trio.CancelScope, leave: Callable[[], Awaitable[None]] | None = None) -> None:
+    """Cancel `scope` at SIGINT or SIGTERM, so that a service ends in good order.
+
+    Before that `leave` is run, until it returns or a second signal comes.
+    """
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            scope.cancel()
-            return
+        await anext(signals)
+        if leave is not None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_at_next, signals, nursery.cancel_scope)
+                await leave()
+                nursery.cancel_scope.cancel()
+        scope.cancel()
+
+
+async def _cancel_at_next(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
+    await anext(signals)
+    scope.cancel()
 
 
 def log_level_option(command: click.decorators.FC) -> click.decorators.FC:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import trio
 
 import controller as klamm
 from broker.config import BrokerConfig
+from broker.kit import BrokerHandle
 from broker.meta_properties import WrongLogDir
 from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
@@ -142,6 +143,14 @@ def broker() -> None:
 @click.option("--min-insync-replicas", default=1, show_default=True)
 @click.option("--replica-fetch-max-bytes", default=1024 * 1024, show_default=True)
 @click.option("--replica-fetch-wait-max-ms", default=500, show_default=True)
+@click.option(
+    "--controlled-shutdown-enable/--no-controlled-shutdown-enable",
+    default=True,
+    show_default=True,
+    help="Have leadership moved away before the broker stops on SIGTERM or Ctrl-C; a second one stops it at once.",
+)
+@click.option("--controlled-shutdown-max-retries", type=click.IntRange(min=1), default=3, show_default=True)
+@click.option("--controlled-shutdown-retry-backoff-ms", type=click.IntRange(min=0), default=5_000, show_default=True)
 @zookeeper_option
 @session_option
 def run_broker(
@@ -163,12 +172,25 @@ def run_broker(
             open_zookeeper(zookeeper, session_timeout_ms=session_timeout) as store,
             trio.open_nursery() as nursery,
         ):
-            nursery.start_soon(until_signal, nursery.cancel_scope)
+            started: list[BrokerHandle] = []
+            nursery.start_soon(until_signal, nursery.cancel_scope, partial(_leave, started))
             serving = partial(run_reference_broker, config, store=store, network=TcpNetwork(), host=Host())
-            handle = await nursery.start(serving)
-            click.echo(f"broker {broker_id} listens on {config.host}:{handle.port}")
+            started.append(await nursery.start(serving))
+            click.echo(f"broker {broker_id} listens on {config.host}:{started[0].port}")
 
     _serve(work, config.host, config.port, BrokerIdInUse, WrongLogDir)
+
+
+async def _leave(started: Sequence[BrokerHandle]) -> None:
+    """Shut a broker down in good order if it has started, and say what loses its leader all the same."""
+    for handle in started:
+        outcome = await handle.shut_down()
+        name = f"broker {handle.broker_id} stops"
+        if outcome.failure:
+            click.echo(f"{name} though leadership was not moved away: {outcome.failure}", err=True)
+        elif outcome.remaining:
+            led = ", ".join(map(str, outcome.remaining))
+            click.echo(f"{name} though no other member of the ISR is there to lead {led}", err=True)
 
 
 @broker.command(name="list")

@@ -85,8 +85,10 @@ class Process(ABC):
     async def stop(self) -> None:
         """End in good order, as on SIGTERM."""
         self._world.trace.add("fault", self.host, "is stopped")
-        self._scope.cancel()
-        await self._ended.wait()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._until_ended, nursery.cancel_scope)
+            await self._leave()
+            self._scope.cancel()
 
     def pause(self) -> None:
         """Stand still, as on SIGSTOP. Only a running process does."""
@@ -103,6 +105,15 @@ class Process(ABC):
             self.state = ProcessState.RUNNING
             self._world.network.thaw(self.host)
             self._world.ensemble.thaw(self.host)
+
+    async def _until_ended(self, scope: trio.CancelScope) -> None:
+        """Cancel what waits for the process, which has ended."""
+        await self._ended.wait()
+        scope.cancel()
+
+    async def _leave(self) -> None:
+        """Do what is to be done before the process ends in good order: nothing, but of brokers."""
+        await trio.lowlevel.checkpoint()
 
     @abstractmethod
     async def _serve(self, host: Host) -> None:
@@ -175,6 +186,11 @@ class BrokerProcess(Process):
         """Die at once; the logs stay as they are."""
         super().crash()
         self.disk.cut()
+
+    async def _leave(self) -> None:
+        """Have leadership moved away first."""
+        if self.handle is not None and self.started.is_set() and self.state is ProcessState.RUNNING:
+            await self.handle.shut_down()
 
     def lose_disk(self) -> None:
         """Have an empty disk from now on. Only what is dead may lose its disk."""

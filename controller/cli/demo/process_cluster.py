@@ -37,7 +37,10 @@ class ProcessCluster:
         for id_ in ids:
             where = ("--log-dir", str(log_dir(self.data_dir, id_)))
             settings = ("--replica-fetch-max-bytes", str(FETCH_BYTES), "--min-insync-replicas", "2")
-            self.start(id_, "controller.cli", "broker", "run", *where, *settings)
+            # All of them stop together in the end: nobody is to wait for another to lead.
+            self.start(
+                id_, "controller.cli", "broker", "run", *where, *settings, "--controlled-shutdown-max-retries", "1"
+            )
 
     def start(self, id_: int, module: str, *arguments: str) -> None:
         """Start a module with what all services have in common."""

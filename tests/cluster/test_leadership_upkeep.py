@@ -1,0 +1,137 @@
+"""Who leads when brokers are stopped, and when somebody asks for elections: processes on ZooKeeper."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+
+from controller.admin_client import AdminClient
+from controller.cli.demo.clusters import CONTROLLERS
+from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from controller.cli.demo.scenario import ORDERS
+from tests.cluster.waiting import until, until_controller
+from transport.errors import ErrorCode
+from transport.messages import ElectionType, NewTopic
+from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState
+from transport.network import TcpNetwork
+from transport.store import formats, paths
+from transport.store.protocol import Create
+from transport.store.zookeeper import open_zookeeper
+
+BROKERS = (1, 2, 3)
+
+
+class Cluster:
+    """Three brokers with one partition."""
+
+    def __init__(self, processes: ProcessCluster) -> None:
+        self.processes = processes
+        self.store = processes.store
+        self.admin = AdminClient(TcpNetwork(), [], processes.store, 60)
+
+    async def state(self) -> LeaderAndIsr:
+        [znode] = await self.store.read([paths.partition_state(ORDERS)])
+        assert znode is not None
+        return formats.decode_partition_state(ORDERS, znode.data, znode.stat.version)
+
+    async def until_led(self, leader: int, isr: Sequence[int]) -> LeaderAndIsr:
+        """Wait until a broker leads with these in the ISR, whatever their order; return the state."""
+
+        async def is_led() -> bool:
+            state = await self.state()
+            return (state.leader, sorted(state.isr)) == (leader, sorted(isr))
+
+        await until(is_led)
+        return await self.state()
+
+    async def until_live(self, brokers: Sequence[int]) -> None:
+        async def are_live() -> bool:
+            return [broker.id for broker in (await self.admin.describe_cluster()).brokers] == list(brokers)
+
+        await until(are_live)
+
+    async def has_no_request(self) -> bool:
+        return await self.store.read([paths.PREFERRED_REPLICA_ELECTION]) == [None]
+
+    async def terminate(self, broker_id: int) -> str:
+        """Stop a broker by SIGTERM and wait for its end; return what it logged."""
+        process = self.processes.processes.pop(broker_id)
+        process.send_signal(signal.SIGTERM)
+        with trio.fail_after(60):
+            while process.poll() is None:
+                await trio.sleep(0.02)
+        assert process.returncode == 0
+        return (self.processes.data_dir / f"{broker_id}.log").read_text()
+
+
+@asynccontextmanager
+async def running(address: str, data_dir: Path) -> AsyncIterator[Cluster]:
+    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, data_dir, address)) as processes:
+        processes.start(CONTROLLERS[0], "controller.cli", "controller", "run")
+        await until_controller(store, CONTROLLERS[0])
+        processes.start_brokers(BROKERS)
+        cluster = Cluster(processes)
+        await cluster.until_live(BROKERS)
+        [created] = (await cluster.admin.create_topics([NewTopic(ORDERS.topic, 1, 3, (BROKERS,))])).topics
+        assert created.error is ErrorCode.NONE
+        yield cluster
+
+
+@pytest.mark.requirement("D4", "D6")
+async def test_brokers_that_are_terminated_are_relieved_first_as_long_as_others_can_lead(
+    zookeeper: str, tmp_path: Path
+) -> None:
+    async with running(f"{zookeeper}/terminated", tmp_path) as cluster:
+        assert "stops though" not in await cluster.terminate(3)
+        assert (await cluster.until_led(1, (1, 2))).leader_epoch == 1
+        assert "stops though" not in await cluster.terminate(2)
+        assert (await cluster.until_led(1, (1,))).leader_epoch == 2
+        cluster.processes.start_brokers([2])
+        await cluster.until_led(1, (1, 2))
+        await cluster.terminate(1)
+        # The election alone: the end of the registration finds nothing more to do.
+        assert (await cluster.until_led(2, (2,))).leader_epoch == 3
+        assert f"to lead {ORDERS}" in await cluster.terminate(2)
+        assert (await cluster.until_led(NO_LEADER, (2,))).leader_epoch == 4
+
+
+@pytest.mark.requirement("C1", "C4", "D4")
+async def test_elections_that_administrators_ask_for(zookeeper: str, tmp_path: Path) -> None:
+    async with running(f"{zookeeper}/elections", tmp_path) as cluster:
+        await cluster.terminate(1)
+        await cluster.until_led(2, (2, 3))
+        [refused] = await cluster.admin.elect_leaders(ElectionType.PREFERRED, [ORDERS])
+        assert refused.error is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        cluster.processes.start_brokers([1])
+        await cluster.until_led(2, BROKERS)
+        await cluster.store.multi([Create(paths.PREFERRED_REPLICA_ELECTION, formats.encode_partitions([ORDERS]))])
+        await cluster.until_led(1, BROKERS)
+        await until(cluster.has_no_request)
+
+        await cluster.terminate(1)
+        cluster.processes.start_brokers([1])
+        await cluster.until_led(2, BROKERS)
+        [elected] = await cluster.admin.elect_leaders(ElectionType.PREFERRED)
+        assert elected.error is ErrorCode.NONE
+        await cluster.until_led(1, BROKERS)
+
+        await cluster.processes.kill(2)
+        await cluster.processes.kill(3)
+        await cluster.until_led(1, (1,))
+        await cluster.processes.kill(1)
+        await cluster.until_led(NO_LEADER, (1,))
+        cluster.processes.start_brokers([3])
+        await cluster.until_live([3])
+        assert (await cluster.state()).leader == NO_LEADER
+        [elected] = await cluster.admin.elect_leaders(ElectionType.UNCLEAN, [ORDERS])
+        assert elected.error is ErrorCode.NONE
+        state = await cluster.until_led(3, (3,))
+        assert state.leader_recovery_state is LeaderRecoveryState.RECOVERING
+        cluster.processes.start_brokers([1, 2])
+        whole = await cluster.until_led(3, BROKERS)
+        assert whole.leader_recovery_state is LeaderRecoveryState.RECOVERED
