@@ -7,12 +7,14 @@ from collections.abc import Callable
 import structlog
 from attrs import define, field
 
-from controller.events import ControllerEvent, LeaderAndIsrResponseReceived, ReplicasDeleted
+from controller.events import ControllerEvent, LeaderAndIsrResponseReceived, ReplicasDeleted, ReplicasNotDeleted
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
+    PartitionError,
     Request,
+    StopReplicaPartition,
     StopReplicaRequest,
     StopReplicaResponse,
 )
@@ -34,14 +36,26 @@ class BrokerResponses:
         match request, response:
             case _, ApiError():
                 log.warning("broker refused", broker=broker_id, api=type(request).__name__, error=str(response))
+                if isinstance(request, StopReplicaRequest):
+                    self._deletions(broker_id, request, {_key(item) for item in request.partitions})
             case LeaderAndIsrRequest(), LeaderAndIsrResponse():
                 _log_refusals(broker_id, response)
                 self._leader_and_isr(broker_id, request, response)
             case StopReplicaRequest(), StopReplicaResponse():
                 _log_refusals(broker_id, response)
-                deleted = _deleted(broker_id, request, response)
-                if deleted:
-                    self.tell(ReplicasDeleted(deleted))
+                failed = {_key(item) for item in response.partitions if item.error is not ErrorCode.NONE}
+                self._deletions(broker_id, request, failed)
+
+    def _deletions(self, broker_id: int, request: StopReplicaRequest, failed: set[TopicPartition]) -> None:
+        orders = [item for item in request.partitions if item.delete]
+        replicas = [Stray(item.topic_id, item.topic, item.partition, broker_id) for item in orders]
+        pairs = list(zip(replicas, orders, strict=True))
+        deleted = tuple((replica, item.leader_epoch) for replica, item in pairs if _key(item) not in failed)
+        left = tuple(replica for replica, item in pairs if _key(item) in failed)
+        if deleted:
+            self.tell(ReplicasDeleted(deleted))
+        if left:
+            self.tell(ReplicasNotDeleted(left))
 
     def _leader_and_isr(self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> None:
         event = LeaderAndIsrResponseReceived(broker_id, request.broker_epoch, request.controller_epoch)
@@ -60,12 +74,5 @@ def _log_refusals(broker_id: int, response: LeaderAndIsrResponse | StopReplicaRe
             log.warning("broker refused", broker=broker_id, partition=str(tp), error=item.error.name)
 
 
-def _deleted(
-    broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse
-) -> tuple[tuple[Stray, int], ...]:
-    failed = {(item.topic, item.partition) for item in response.partitions if item.error is not ErrorCode.NONE}
-    return tuple(
-        (Stray(item.topic_id, item.topic, item.partition, broker_id), item.leader_epoch)
-        for item in request.partitions
-        if item.delete and (item.topic, item.partition) not in failed
-    )
+def _key(item: PartitionError | StopReplicaPartition) -> TopicPartition:
+    return TopicPartition(item.topic, item.partition)

@@ -20,6 +20,7 @@ class ControllerConfig:
     )
     request_timeout_ms: int = setting(30_000, "How long it waits for a broker's answer.", at_least=1)
     controller_socket_timeout_ms: int = setting(30_000, "How long it tries to connect to a broker.", at_least=1)
+    delete_topic_enable: bool = setting(default=True, doc="Whether topics can be deleted.")
     unclean_leader_election_enable: bool = setting(
         default=False, doc="Whether a replica outside the ISR may lead; topics and the brokers' default outrank this."
     )

@@ -22,7 +22,14 @@ from controller.partition_states import PartitionPhase
 from controller.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
 from controller.replica_states import ReplicaPhase
 from transport.messages import BrokerEndpoint, PartitionState
-from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, Stray, TopicPartition
+from transport.metadata import (
+    LEADER_DURING_DELETE,
+    BrokerRegistration,
+    LeaderAndIsr,
+    ReplicaAssignment,
+    Stray,
+    TopicPartition,
+)
 from transport.store.formats import TopicZnode
 
 log = structlog.get_logger(__name__)
@@ -36,6 +43,17 @@ class KnownTopic:
 
     znode: TopicZnode
     version: int
+
+
+@define
+class Deletion:
+    """How far the deletion of a topic is: the replicas that may still have data, and those of them that are waited for.
+
+    `ineligible` are those whose broker is not alive, or failed to delete them.
+    """
+
+    left: dict[Replica, None]
+    ineligible: dict[Replica, None] = field(factory=dict)
 
 
 @define
@@ -58,6 +76,9 @@ class ControllerContext:
     partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
     replica_phases: dict[Replica, ReplicaPhase] = field(factory=dict)
     reassigning: dict[TopicPartition, None] = field(factory=dict)
+    deletions: dict[str, Deletion] = field(factory=dict)
+    """The topics that are being deleted. Nobody leads their partitions, and no reassignment of them goes on."""
+
     strays: dict[Stray, int] = field(factory=dict)
     on_offline_dirs: dict[Replica, None] = field(factory=dict)
     """Replicas of live brokers whose logs cannot be used."""
@@ -83,7 +104,7 @@ class ControllerContext:
         return [TopicPartition(name, p) for name, topic in self.topics.items() for p in topic.znode.partitions]
 
     def partitions_on(self, broker_ids: Iterable[int]) -> list[TopicPartition]:
-        """Return the partitions with a replica on any of these brokers."""
+        """Return the partitions with a replica on any of these brokers, but for those of topics being deleted."""
         return list(dict.fromkeys(tp for broker_id in broker_ids for tp in self._by_broker.get(broker_id, ())))
 
     def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
@@ -129,6 +150,21 @@ class ControllerContext:
         offline = tuple(r for r in assignment.replicas if not self.is_online(tp, r))
         return PartitionState.of(tp, self.topic_id(tp.topic), assignment, leadership, offline)
 
+    def describe_deletions(self, names: Iterable[str] | None = None) -> tuple[PartitionState, ...]:
+        """Return what brokers are told of topics that are being deleted, of all or of those named: nobody leads.
+
+        Offline are the replicas that the deletion waits for.
+        """
+        led_by_nobody = LeaderAndIsr(LEADER_DURING_DELETE, 0, (), 0, self.epoch)
+        states = []
+        for name in self.deletions if names is None else names:
+            ineligible = self.deletions[name].ineligible
+            for number, assignment in self.topics[name].znode.partitions.items():
+                tp = TopicPartition(name, number)
+                offline = tuple(r for r in assignment.replicas if (tp, r) in ineligible)
+                states.append(PartitionState.of(tp, self.topic_id(name), assignment, led_by_nobody, offline))
+        return tuple(states)
+
     # --- the only mutator ---------------------------------------------------------------------------------------
 
     def apply(self, fact: Fact) -> None:
@@ -136,10 +172,8 @@ class ControllerContext:
         match fact:
             case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
                 self._broker_changed(fact)
-            case facts.TopicWritten():
-                self._topic_written(fact)
-            case facts.TopicGone():
-                self._topic_gone(fact)
+            case facts.TopicWritten() | facts.TopicGone() | facts.DeletionStarted():
+                self._topic_changed(fact)
             case facts.LeadershipWritten():
                 self.leadership[fact.tp] = fact.leadership
             case facts.PartitionMoved():
@@ -162,6 +196,15 @@ class ControllerContext:
             self._forget_offline_dirs(fact.broker_id)
             self.brokers.pop(fact.broker_id, None)
             self.shutting_down.pop(fact.broker_id, None)
+
+    def _topic_changed(self, fact: facts.TopicWritten | facts.TopicGone | facts.DeletionStarted) -> None:
+        match fact:
+            case facts.TopicWritten():
+                self._topic_written(fact)
+            case facts.TopicGone():
+                self._topic_gone(fact)
+            case facts.DeletionStarted():
+                self._deletion_started(fact.topic)
 
     def _log_dir_changed(self, fact: facts.LogDirOffline | facts.LogDirOnline) -> None:
         if isinstance(fact, facts.LogDirOffline):
@@ -189,6 +232,18 @@ class ControllerContext:
         known = self.topics.pop(fact.name, None)
         if known is not None:
             self._reindex(fact.name, known.znode.partitions, {})
+        self.deletions.pop(fact.name, None)
+
+    def _deletion_started(self, name: str) -> None:
+        left: dict[Replica, None] = {}
+        for number, assignment in self.topics[name].znode.partitions.items():
+            tp = TopicPartition(name, number)
+            self.leadership.pop(tp, None)
+            self.reassigning.pop(tp, None)
+            for broker_id in assignment.replicas:
+                left[tp, broker_id] = None
+                self._by_broker[broker_id].pop(tp, None)
+        self.deletions[name] = Deletion(left)
 
     def _reindex(
         self, name: str, before: Mapping[int, ReplicaAssignment], after: Mapping[int, ReplicaAssignment]
@@ -237,3 +292,15 @@ class ControllerContext:
             self.replica_phases.pop(fact.replica, None)
         else:
             self.replica_phases[fact.replica] = fact.phase
+        deletion = self.deletions.get(fact.replica[0].topic)
+        if deletion is not None:
+            _note_deletion(deletion, fact)
+
+
+def _note_deletion(deletion: Deletion, fact: facts.ReplicaMoved) -> None:
+    if fact.phase is ReplicaPhase.DELETION_SUCCESSFUL:
+        deletion.left.pop(fact.replica, None)
+    if fact.phase is ReplicaPhase.DELETION_INELIGIBLE:
+        deletion.ineligible[fact.replica] = None
+    else:
+        deletion.ineligible.pop(fact.replica, None)

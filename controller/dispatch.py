@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from controller.context import ControllerContext
@@ -18,8 +18,10 @@ from controller.events import (
     PartitionReassignmentIsrChange,
     PreferredReplicaElection,
     ReplicasDeleted,
+    ReplicasNotDeleted,
     RequestEvent,
     TopicChange,
+    TopicDeletion,
     ZkPartitionReassignment,
 )
 from controller.handlers import (
@@ -28,6 +30,8 @@ from controller.handlers import (
     config_changes,
     configs,
     controlled_shutdown,
+    deletion,
+    deletion_markers,
     isr_changes,
     leader_elections,
     log_dirs,
@@ -48,6 +52,7 @@ from transport.messages import (
     ControlledShutdownRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     DescribeConfigsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
@@ -55,7 +60,7 @@ from transport.messages import (
     MetadataRequest,
     Request,
 )
-from transport.metadata import TopicPartition
+from transport.metadata import Stray, TopicPartition
 
 REQUESTS: tuple[type[Request[object]], ...] = (
     AlterPartitionRequest,
@@ -63,6 +68,7 @@ REQUESTS: tuple[type[Request[object]], ...] = (
     ControlledShutdownRequest,
     CreatePartitionsRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     DescribeConfigsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
@@ -76,6 +82,7 @@ _LOOKS: Final[dict[type[ControllerEvent], Callable[[ControllerContext], Rounds[o
     IsrChangeNotification: isr_changes.isr_change_notification,
     LogDirEventNotification: log_dirs.log_dir_event_notification,
     PreferredReplicaElection: leader_elections.requested_in_store,
+    TopicDeletion: deletion.topic_deletion,
     ZkPartitionReassignment: reassignment_requests.requested_in_store,
 }
 """The events that only say where to look in the store."""
@@ -112,15 +119,30 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
             return config_changes.config_change(context, host.now_ms())
         case PartitionReassignmentIsrChange(partitions=tps):
             return reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
-        case LeaderAndIsrResponseReceived(broker_id=broker_id):
-            epochs = event.broker_epoch, event.controller_epoch
-            return log_dirs.leader_and_isr_answered(context, broker_id, epochs, event.outcomes.take())
-        case ReplicasDeleted(deletions=deletions):
-            return strays.deleted(context, deletions)
+        case LeaderAndIsrResponseReceived() | ReplicasDeleted() | ReplicasNotDeleted():
+            return _rounds_for_answer(context, event)
         case RequestEvent(request=request):
             return _rounds_for_request(context, request, host)
         case _:
             raise TypeError(f"no handler for {event.name}")
+
+
+def _rounds_for_answer(
+    context: ControllerContext, event: LeaderAndIsrResponseReceived | ReplicasDeleted | ReplicasNotDeleted
+) -> Rounds[object]:
+    match event:
+        case LeaderAndIsrResponseReceived(broker_id=broker_id):
+            epochs = event.broker_epoch, event.controller_epoch
+            return log_dirs.leader_and_isr_answered(context, broker_id, epochs, event.outcomes.take())
+        case ReplicasDeleted(deletions=deletions):
+            return _deleted(context, deletions)
+        case ReplicasNotDeleted(replicas=replicas):
+            return deletion.replicas_not_deleted(context, replicas)
+
+
+def _deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) -> Rounds[None]:
+    yield from strays.deleted(context, deletions)
+    yield from deletion.replicas_deleted(context, deletions)
 
 
 def _rounds_for_request(context: ControllerContext, request: Request[object], host: Host) -> Rounds[object]:  # noqa: C901  a table
@@ -135,6 +157,8 @@ def _rounds_for_request(context: ControllerContext, request: Request[object], ho
             return topic_requests.create_partitions(context, wanted)
         case CreateTopicsRequest(topics=wanted):
             return topic_requests.create_topics(context, wanted, new_ids(host), new_starts(host))
+        case DeleteTopicsRequest(names=names):
+            return deletion_markers.delete_topics(context, names)
         case DescribeConfigsRequest(resources=resources):
             return configs.describe_configs(context, resources)
         case ElectLeadersRequest(election_type=election_type, partitions=partitions):
@@ -157,5 +181,14 @@ def follow_ups(context: ControllerContext, event: ControllerEvent) -> list[Contr
             tps = tuple(TopicPartition(item.topic, item.partition) for item in items)
             ready = tuple(tp for tp in tps if reassignments.may_finish(context, tp))
             return [PartitionReassignmentIsrChange(ready)] if ready else []
+        case _:
+            return []
+
+
+def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:
+    """Return the events that one which was processed calls for later, and after how many seconds."""
+    match event:
+        case ReplicasNotDeleted() if context.deletions:
+            return [(deletion.RETRY_SECONDS, TopicDeletion())]
         case _:
             return []

@@ -208,6 +208,13 @@ class ReplicasDeleted(ControllerEvent):
 
 
 @frozen
+class ReplicasNotDeleted(ControllerEvent):
+    """A broker has failed to delete replicas that it was told to delete."""
+
+    replicas: tuple[Stray, ...]
+
+
+@frozen
 class LeaderAndIsrResponseReceived(ControllerEvent):
     """An incarnation of a broker has answered under a controllership whether it can use its replicas.
 

@@ -55,6 +55,13 @@ class TopicGone:
 
 
 @frozen
+class DeletionStarted:
+    """A known topic is being deleted: from now on it takes part in nothing else."""
+
+    topic: str
+
+
+@frozen
 class LeadershipWritten:
     """A partition's state znode has this content."""
 
@@ -113,6 +120,7 @@ Fact = (
     | BrokerShuttingDown
     | TopicWritten
     | TopicGone
+    | DeletionStarted
     | LeadershipWritten
     | PartitionMoved
     | ReplicaMoved

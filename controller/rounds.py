@@ -122,6 +122,15 @@ def children(path: str, *, watch: bool = False) -> Rounds[list[str]]:
     return lists[0] or []
 
 
+def children_of_many(paths: Iterable[str]) -> Rounds[list[list[str]]]:
+    """Observe the sorted names of the children of many znodes, none of those that do not exist."""
+    parents = tuple(paths)
+    if not parents:
+        return []
+    lists = cast("list[list[str] | None]", (yield Children(parents, watch=False)))
+    return [names or [] for names in lists]
+
+
 def change(name: str, steps: Sequence[Step]) -> Rounds[tuple[Step, ...]]:
     """Commit, apply and publish `steps` as the round `name`; return those refused."""
     if not steps:

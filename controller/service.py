@@ -39,6 +39,7 @@ from controller.events import (
     RequestEvent,
     SessionEnded,
     TopicChange,
+    TopicDeletion,
     ZkPartitionReassignment,
     cut_off,
     not_controller,
@@ -76,6 +77,7 @@ _WATCHED: Final[dict[str, ControllerEvent]] = {
     paths.BROKER_IDS: BrokerChange(),
     paths.TOPICS: TopicChange(),
     paths.CONFIG_CHANGES: ConfigChange(),
+    paths.DELETE_TOPICS: TopicDeletion(),
     paths.REASSIGN_PARTITIONS: ZkPartitionReassignment(),
     paths.PREFERRED_REPLICA_ELECTION: PreferredReplicaElection(),
     paths.ISR_CHANGE_NOTIFICATION: IsrChangeNotification(),
@@ -121,6 +123,8 @@ class ControllerService:
     _instruments: Instruments = field(init=False)
     _standing: Standing = field(init=False)
     _quarantine: Quarantine = field(factory=Quarantine, init=False)
+    _alarms: dict[ControllerEvent, None] = field(factory=dict, init=False)
+    """The events that wait for their time, each once."""
 
     def __attrs_post_init__(self) -> None:
         self._instruments = Instruments((self._event_log, self.instrument))
@@ -267,6 +271,10 @@ class ControllerService:
             reply.set(result)
         for follow_up in dispatch.follow_ups(office.context, event):
             self._queue.tell(follow_up)
+        for seconds, later in dispatch.alarms(office.context, event):
+            if later not in self._alarms:
+                self._alarms[later] = None
+                self._nursery.start_soon(self._tell_at, trio.current_time() + seconds, later)
 
     # --- the office ---------------------------------------------------------------------------------------------
 
@@ -339,4 +347,5 @@ class ControllerService:
 
     async def _tell_at(self, at: float, event: ControllerEvent) -> None:
         await trio.sleep_until(at)
+        self._alarms.pop(event, None)
         self._queue.tell(event)

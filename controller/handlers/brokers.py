@@ -9,7 +9,7 @@ from attrs import evolve
 
 from controller.context import ControllerContext
 from controller.facts import BrokerGone, BrokerRegistered, ReplicaMoved
-from controller.handlers import leadership, reassignments, storage, strays
+from controller.handlers import deletion, leadership, reassignments, storage, strays
 from controller.replica_states import ReplicaPhase
 from controller.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
 from transport.metadata import BrokerRegistration, TopicPartition
@@ -94,12 +94,13 @@ def brokers_started(
     yield from leadership.bring_online(context)
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
     yield from reassignments.advance(context, moving)
+    yield from deletion.resume(context, ids)
 
 
 def _introductions(context: ControllerContext, ids: tuple[int, ...]) -> tuple[TellMetadata, TellMetadata]:
     live = context.live_brokers()
     others = tuple(id_ for id_ in sorted(context.brokers) if id_ not in ids)
-    everything = tuple(context.describe(tp) for tp in context.leadership)
+    everything = (*(context.describe(tp) for tp in context.leadership), *context.describe_deletions())
     return TellMetadata(others, (), live), TellMetadata(ids, everything, live)
 
 
@@ -135,3 +136,4 @@ def brokers_failed(context: ControllerContext, ids: Sequence[int]) -> Rounds[Non
     yield from leadership.replace_offline(context, tps, ids)
     # An unclean election may leave just those in the ISR that a move waits for.
     yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
+    yield from deletion.resume(context, ())

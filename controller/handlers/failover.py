@@ -8,6 +8,8 @@ from controller.context import ControllerContext
 from controller.facts import BrokerRegistered, Fact, LeadershipWritten, PartitionMoved, ReplicaMoved
 from controller.handlers import (
     config_changes,
+    deletion,
+    deletion_markers,
     leader_elections,
     leadership,
     notifications,
@@ -40,6 +42,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from _trace(context, states)
     # Who is alive goes out before any LeaderAndIsr that names a leader (KAFKA-4443).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
+    yield from deletion.begin(context, (yield from deletion_markers.read_marked(context)))
     empty = yield from storage.admit(context, brokers)
     yield from _start_replicas(context, empty)
     yield from leadership.bring_online(context)
@@ -47,6 +50,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     begun = yield from reassignment_requests.requested_in_store(context)
     yield from reassignments.advance(context, [tp for tp in context.reassigning if tp not in begun])
     yield from leader_elections.requested_in_store(context)
+    yield from deletion.resume(context, context.brokers)
 
 
 def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, Znode | None]]:

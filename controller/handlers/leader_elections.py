@@ -26,7 +26,9 @@ def requested_by_api(
     context: ControllerContext, election_type: ElectionType, partitions: Sequence[tuple[str, int]] | None
 ) -> Rounds[ElectLeadersResponse]:
     """Elect leaders for the partitions named, or for all; then those that need no election are left out."""
-    tps = context.partitions() if partitions is None else [TopicPartition(*item) for item in partitions]
+    tps = [TopicPartition(*item) for item in partitions or ()]
+    if partitions is None:
+        tps = [tp for tp in context.partitions() if tp.topic not in context.deletions]
     results = yield from elect(context, election_type, tps)
     if partitions is None:
         results = [result for result in results if result.error is not ErrorCode.ELECTION_NOT_NEEDED]
@@ -77,6 +79,8 @@ def elect(
 def _refusal(context: ControllerContext, election_type: ElectionType, tp: TopicPartition) -> PartitionError | None:
     if not context.assignment(tp).replicas:
         return PartitionError(*tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}")
+    if tp.topic in context.deletions:
+        return PartitionError(*tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {tp.topic} is being deleted")
     if _is_led(context, election_type, tp):
         leader = context.leadership[tp].leader
         return PartitionError(*tp, ErrorCode.ELECTION_NOT_NEEDED, f"broker {leader} leads {tp} already")

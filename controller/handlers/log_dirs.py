@@ -60,7 +60,9 @@ def leader_and_isr_answered(
     here = {
         tp: is_usable
         for (topic_id, tp), is_usable in outcomes.items()
-        if broker_id in context.assignment(tp).replicas and context.topic_id(tp.topic) == topic_id
+        if broker_id in context.assignment(tp).replicas
+        and context.topic_id(tp.topic) == topic_id
+        and tp.topic not in context.deletions
     }
     failed = [tp for tp, is_usable in here.items() if not is_usable and context.is_served(tp, broker_id)]
     recovered = [tp for tp, is_usable in here.items() if is_usable and not context.is_served(tp, broker_id)]

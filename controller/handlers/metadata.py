@@ -11,5 +11,6 @@ from transport.messages import MetadataResponse
 def describe_cluster(context: ControllerContext, names: Sequence[str] | None) -> MetadataResponse:
     """Return the live brokers and the partitions of all topics, or of those named that exist."""
     wanted = context.topics if names is None else set(names)
-    partitions = tuple(context.describe(tp) for tp in context.leadership if tp.topic in wanted)
-    return MetadataResponse(context.controller, context.epoch, context.live_brokers(), partitions)
+    partitions = [context.describe(tp) for tp in context.leadership if tp.topic in wanted]
+    partitions += context.describe_deletions(name for name in context.deletions if name in wanted)
+    return MetadataResponse(context.controller, context.epoch, context.live_brokers(), tuple(partitions))

@@ -55,7 +55,7 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
 def _is_new(context: ControllerContext, tp: TopicPartition, target: tuple[int, ...]) -> bool:
     """Whether a partition is not on its way to `target` yet, nor there."""
     assignment = context.assignment(tp)
-    return not assignment.replicas or assignment.target_replicas != target
+    return tp.topic in context.deletions or not assignment.replicas or assignment.target_replicas != target
 
 
 def is_done(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:
@@ -69,6 +69,8 @@ def refusal(context: ControllerContext, tp: TopicPartition, target: Sequence[int
     current = context.assignment(tp)
     if not current.replicas:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}"
+    if tp.topic in context.deletions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {tp.topic} is being deleted"
     text = target_fault(current, target, context.able_brokers())
     if text is not None:
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, text

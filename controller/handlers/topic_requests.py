@@ -223,7 +223,7 @@ def _growth(context: ControllerContext, topic: NewPartitions, marked: frozenset[
     known = context.topics.get(name)
     if known is None or not known.znode.partitions:
         raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}: see `klamm topic list`")
-    if name in marked:
+    if name in marked or name in context.deletions:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name} is being deleted")
     partitions = known.znode.partitions
     moving = [number for number, assignment in partitions.items() if assignment.is_being_reassigned]

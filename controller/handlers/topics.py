@@ -11,7 +11,7 @@ from attrs import evolve
 
 from controller.context import ControllerContext
 from controller.facts import PartitionMoved, ReplicaMoved, TopicGone, TopicWritten
-from controller.handlers import leadership, strays
+from controller.handlers import deletion_markers, leadership, strays
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
 from controller.rounds import Rounds, Step, TellMetadata, change, children, read, until_none_is_left
@@ -39,11 +39,11 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
 def partition_modifications(context: ControllerContext, name: str, new_ids: Iterable[str]) -> Rounds[None]:
     """Start the partitions that were added to a topic's znode; changes to others there are not taken over.
 
-    A topic that had been set aside and was repaired is new.
+    A topic that had been set aside and was repaired is new; one that is being deleted gets none (KAFKA-6612).
     """
     if name in context.topics:
         yield from refresh_topics(context, [name])
-    else:
+    elif (yield from read([paths.topic(name)]))[0] is not None:
         yield from load_topics([name], new_ids)
     added = [tp for tp in context.partitions() if tp.topic == name and tp not in context.partition_phases]
     yield from start_partitions(context, added)
@@ -79,7 +79,8 @@ def _take_over(context: ControllerContext, name: str, written: formats.TopicZnod
     known = context.topics[name].znode
     if written.topic_id not in (None, known.topic_id):
         return Step(facts=(TopicWritten(name, written, version),))
-    merged = evolve(written, partitions={**written.partitions, **known.partitions}, topic_id=known.topic_id)
+    added = {} if name in context.deletions else written.partitions
+    merged = evolve(written, partitions={**added, **known.partitions}, topic_id=known.topic_id)
     if merged == written:
         return Step(facts=(TopicWritten(name, merged, version),))
     log.warning("a topic's znode was rewritten by others: its id and assignments are written back", topic=name)
@@ -101,6 +102,8 @@ def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
 
     for name in names:
         log.warning("a topic is gone from the store: its replicas are deleted", topic=name)
+    # Or else whoever takes the name next would be deleted.
+    yield from deletion_markers.remove([name for name in names if name in context.deletions])
     tps = {name: [TopicPartition(name, number) for number in context.topics[name].znode.partitions] for name in names}
     yield from until_none_is_left("gone", [tp for of_topic in tps.values() for tp in of_topic], leave)
     yield from change("gone", [_gone(context, *item) for item in tps.items()])

@@ -124,6 +124,8 @@ class Recorder:
         tp = TopicPartition(state.topic, state.partition)
         if state.leader == LEADER_DURING_DELETE:
             topic = self.zookeeper.tree.read(paths.topic(tp.topic))
+            if self.zookeeper.tree.read(paths.delete_topic(tp.topic)) is not None:
+                return
             assert topic is None or formats.decode_topic(tp.topic, topic.data).topic_id != state.topic_id
             return
         znode = self.zookeeper.tree.read(paths.partition_state(tp))

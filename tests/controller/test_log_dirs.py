@@ -12,6 +12,7 @@ from controller.events import (
     LeaderAndIsrResponseReceived,
     PartitionModifications,
     ReplicasDeleted,
+    ReplicasNotDeleted,
 )
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
@@ -272,7 +273,9 @@ def test_what_a_broker_deleted_is_told_and_a_refusal_is_logged() -> None:
             4, asked, StopReplicaResponse(tuple(PartitionError("orders", p, e) for p, e in enumerate(errors)))
         )
         responses.take(4, asked, ApiError(ErrorCode.STALE_BROKER_EPOCH, "77 is old"))
-    assert told == [ReplicasDeleted(((Stray("id-1", "orders", 0, 4), 3),))]
+    first, second = Stray("id-1", "orders", 0, 4), Stray("id-1", "orders", 1, 4)
+    left = [ReplicasNotDeleted((second,)), ReplicasNotDeleted((first, second))]
+    assert told == [ReplicasDeleted(((first, 3),)), *left]
     assert [(log["broker"], log.get("partition"), log["error"]) for log in logs] == [
         (4, "orders-1", "KAFKA_STORAGE_ERROR"),
         (4, None, "STALE_BROKER_EPOCH: 77 is old"),

@@ -1,0 +1,223 @@
+"""Deleting topics (reference: Kafka's TopicDeletionManager).
+
+A topic that is marked below `/admin/delete_topics` leaves everything else at once: its partitions become NonExistent
+and are led by nobody, brokers hear so, and a reassignment of it ends. Its replicas go through the deletion states:
+
+    Offline -> DeletionStarted -> DeletionSuccessful     the broker was told, and has answered that the data are gone
+                               -> DeletionIneligible     the broker has failed, or is not alive: the topic waits for it
+
+An Ineligible replica is tried again when its broker starts, and by time while that is alive. When all are Successful
+the znodes go, children first; the topic, its settings and its marker last and together, so that whoever creates the
+topic anew finds nothing of the old one, and nobody takes the new one for it. The marker is all that the next controller
+needs to do everything again: brokers answer for what they do not have as if they had deleted it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Sequence
+from functools import partial
+from typing import Final
+
+import structlog
+
+from controller.context import ControllerContext
+from controller.facts import DeletionStarted, Fact, PartitionMoved, Replica, ReplicaMoved, TopicGone
+from controller.handlers import deletion_markers, reassignments
+from controller.partition_states import PartitionPhase
+from controller.replica_states import ReplicaPhase
+from controller.rounds import (
+    Publication,
+    Rounds,
+    Step,
+    TellMetadata,
+    TellStopReplica,
+    change,
+    children_of_many,
+    read,
+    until_none_is_left,
+)
+from transport.messages import StopReplicaPartition
+from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Delete, Znode
+
+log = structlog.get_logger(__name__)
+
+RETRY_SECONDS: Final = 10.0
+"""After what time a live broker that failed to delete a replica is told again."""
+
+
+def topic_deletion(context: ControllerContext) -> Rounds[None]:
+    """Begin to delete the topics that are marked, and try again what failed on brokers that are alive."""
+    marked = yield from deletion_markers.read_marked(context)
+    yield from begin(context, [name for name in marked if name not in context.deletions])
+    yield from resume(context, context.brokers)
+
+
+def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
+    """Take topics out of all else that goes on, and tell every broker that nobody leads them any more."""
+    if not names:
+        return
+    for name in names:
+        log.info("deleting a topic", topic=name, partitions=len(context.topics[name].znode.partitions))
+    yield from change("delete", [_beginning(context, name) for name in names])
+    told = [
+        Step(_partitions(context, name), publications=(TellMetadata(None, context.describe_deletions([name])),))
+        for name in names
+    ]
+    yield from change("delete", told)
+    yield from reassignments.rewrite_requests(lambda tp, _: tp.topic in context.deletions)
+
+
+def _beginning(context: ControllerContext, name: str) -> Step:
+    tps = _partitions(context, name)
+    ending = (PartitionPhase.OFFLINE, PartitionPhase.NON_EXISTENT)
+    moved = [PartitionMoved(tp, phase) for tp in tps if tp in context.partition_phases for phase in ending]
+    return Step(tps, facts=(*moved, DeletionStarted(name)))
+
+
+def _partitions(context: ControllerContext, name: str) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(name, number) for number in context.topics[name].znode.partitions)
+
+
+# --- replicas ---------------------------------------------------------------------------------------------------
+
+
+def resume(context: ControllerContext, brokers: Collection[int]) -> Rounds[None]:
+    """Tell live `brokers` to delete what they may still have; what others have that are not alive is Ineligible."""
+    names = list(context.deletions)
+    orders = [_orders(context, name, brokers) for name in names]
+    yield from change("stop", [step for step in orders if step.facts])
+    yield from complete(context, [name for name in names if not context.deletions[name].left])
+
+
+def _orders(context: ControllerContext, name: str, brokers: Collection[int]) -> Step:
+    facts: list[Fact] = []
+    told: defaultdict[TopicPartition, list[int]] = defaultdict(list)
+    for replica in context.deletions[name].left:
+        tp, broker_id = replica
+        phase = context.replica_phases.get(replica, ReplicaPhase.NON_EXISTENT)
+        if broker_id not in context.brokers:
+            if phase is not ReplicaPhase.DELETION_INELIGIBLE:
+                facts += _moves(replica, phase, ReplicaPhase.DELETION_INELIGIBLE)
+        elif broker_id in brokers and phase is not ReplicaPhase.DELETION_STARTED:
+            facts += _moves(replica, phase, ReplicaPhase.DELETION_STARTED)
+            told[tp].append(broker_id)
+    stops: list[Publication] = [
+        TellStopReplica(tuple(ids), _stop(tp, context.topic_id(name))) for tp, ids in told.items()
+    ]
+    return Step(tuple(told), facts=tuple(facts), publications=tuple(stops))
+
+
+def _moves(replica: Replica, before: ReplicaPhase, to: ReplicaPhase) -> list[Fact]:
+    through: tuple[ReplicaPhase, ...] = (ReplicaPhase.OFFLINE,)
+    if before is ReplicaPhase.DELETION_STARTED:
+        through = ()
+    elif before is ReplicaPhase.NON_EXISTENT:
+        # A reassignment was about to add it.
+        through = (ReplicaPhase.NEW, ReplicaPhase.OFFLINE)
+    return [ReplicaMoved(replica, phase) for phase in (*through, to)]
+
+
+def _stop(tp: TopicPartition, topic_id: str) -> StopReplicaPartition:
+    return StopReplicaPartition(tp.topic, topic_id, tp.partition, EPOCH_DURING_DELETE, delete=True)
+
+
+def replicas_deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) -> Rounds[None]:
+    """Take what a broker deleted as Successful, and complete the topics of which nothing is left.
+
+    An order of a leader epoch was about something else: a reassignment that removed the replica.
+    """
+    answered = [replica for replica, epoch in deletions if epoch == EPOCH_DURING_DELETE]
+    names = yield from _judge(context, answered, ReplicaPhase.DELETION_SUCCESSFUL)
+    yield from complete(context, [name for name in names if not context.deletions[name].left])
+
+
+def replicas_not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:
+    """Take what a broker could not delete as Ineligible, until it is told again."""
+    names = yield from _judge(context, replicas, ReplicaPhase.DELETION_INELIGIBLE)
+    brokers = sorted({replica.broker_id for replica in replicas})
+    for name in names:
+        text = "a broker could not delete its replicas: it is told again, and its log says why"
+        log.warning(text, topic=name, brokers=brokers, after_seconds=RETRY_SECONDS)
+
+
+def _judge(context: ControllerContext, answered: Sequence[Stray], phase: ReplicaPhase) -> Rounds[list[str]]:
+    """Let the replicas of an answer that was waited for go into a state; return the names of their topics."""
+    facts: defaultdict[str, list[Fact]] = defaultdict(list)
+    for topic_id, name, number, broker_id in answered:
+        replica = TopicPartition(name, number), broker_id
+        is_ours = name in context.deletions and context.topic_id(name) == topic_id
+        if is_ours and context.replica_phases.get(replica) is ReplicaPhase.DELETION_STARTED:
+            facts[name].append(ReplicaMoved(replica, phase))
+    yield from change("deleted", [Step(facts=tuple(moved)) for moved in facts.values()])
+    return list(facts)
+
+
+# --- znodes -----------------------------------------------------------------------------------------------------
+
+
+def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
+    """Remove the znodes of topics of which no broker has anything any more, and forget the topics."""
+    yield from until_none_is_left("remove", names, partial(_remove_partitions, context))
+    yield from until_none_is_left("remove", names, partial(_remove_topics, context))
+    for name in names:
+        log.info("a topic is deleted", topic=name)
+
+
+def _remove_partitions(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
+    znodes = yield from read(paths.topic(name) for name in names)
+    ours = [name for name, znode in zip(names, znodes, strict=True) if _is_ours(context, name, znode)]
+    numbers = yield from children_of_many(paths.topic_partitions(name) for name in ours)
+    owners = [name for name, found in zip(ours, numbers, strict=True) for _ in found]
+    roots = [
+        f"{paths.topic_partitions(name)}/{number}"
+        for name, found in zip(ours, numbers, strict=True)
+        for number in found
+    ]
+    below = yield from _descendants(roots)
+    steps = [
+        Step(writes=tuple(Delete(path) for path in (*found, root))) for root, found in zip(roots, below, strict=True)
+    ]
+    refused = set((yield from change("remove", steps)))
+    return list(dict.fromkeys(name for name, step in zip(owners, steps, strict=True) if step in refused))
+
+
+def _descendants(roots: Sequence[str]) -> Rounds[list[list[str]]]:
+    """Return all that is below each of some znodes, children before their parents."""
+    found: list[list[str]] = [[] for _ in roots]
+    level = list(enumerate(roots))
+    while level:
+        names = yield from children_of_many(path for _, path in level)
+        level = [(i, f"{path}/{name}") for (i, path), below in zip(level, names, strict=True) for name in below]
+        for i, path in level:
+            found[i].insert(0, path)
+    return found
+
+
+def _is_ours(context: ControllerContext, name: str, znode: Znode | None) -> bool:
+    """Whether a topic's znode is that of the topic that is being deleted, and of no namesake."""
+    if znode is None:
+        return False
+    try:
+        return formats.decode_topic(name, znode.data).topic_id in (None, context.topic_id(name))
+    except formats.UndecodableZnode:
+        return True
+
+
+def _remove_topics(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
+    znodes = yield from read(paths.topic(name) for name in names)
+    others = yield from read(path for name in names for path in (paths.topic_config(name), paths.delete_topic(name)))
+    below = yield from _descendants([paths.topic(name) for name in names])
+    steps = {}
+    for i, (name, znode) in enumerate(zip(names, znodes, strict=True)):
+        config, marker = others[2 * i : 2 * i + 2]
+        writes = []
+        if znode is not None and _is_ours(context, name, znode):
+            writes += [*map(Delete, below[i]), Delete(paths.topic(name), znode.stat.version)]
+            writes += [Delete(paths.topic_config(name))] if config is not None else []
+        writes += [Delete(paths.delete_topic(name))] if marker is not None else []
+        steps[name] = Step(writes=tuple(writes), facts=(TopicGone(name),))
+    refused = yield from change("remove", list(steps.values()))
+    return [name for name, step in steps.items() if step in refused]

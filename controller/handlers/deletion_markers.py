@@ -1,0 +1,59 @@
+"""`/admin/delete_topics`: which topics administrators want to be gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from controller.context import ControllerContext
+from controller.rounds import Rounds, Step, change, children, read
+from transport.errors import ErrorCode
+from transport.messages import DeleteTopicsResponse, TopicError
+from transport.store import paths
+from transport.store.protocol import Create, Delete
+
+log = structlog.get_logger(__name__)
+
+
+def delete_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[DeleteTopicsResponse]:
+    """Mark topics for deletion, which the change of the list of markers then begins; a marked one stays so."""
+    errors = {name: _refusal(context, name) for name in names}
+    wanted = [name for name, error in errors.items() if error is None and name not in context.deletions]
+    # A marker that is there already is as good.
+    yield from change("mark", [Step(writes=(Create(paths.delete_topic(name)),)) for name in wanted])
+    return DeleteTopicsResponse(tuple(error or TopicError(name) for name, error in errors.items()))
+
+
+def _refusal(context: ControllerContext, name: str) -> TopicError | None:
+    if not context.config.delete_topic_enable:
+        text = "topics cannot be deleted: the controller runs with delete.topic.enable=false"
+        return TopicError(name, ErrorCode.TOPIC_DELETION_DISABLED, text)
+    if name not in context.topics:
+        text = f"there is no topic {name}: see `klamm topic list`"
+        return TopicError(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    return None
+
+
+def read_marked(context: ControllerContext) -> Rounds[list[str]]:
+    """Return the known topics that are marked, and watch for more. Markers of topics that do not exist are removed.
+
+    So are all, if topics must not be deleted.
+    """
+    names = yield from children(paths.DELETE_TOPICS, watch=True)
+    if not context.config.delete_topic_enable:
+        for name in names:
+            log.warning("a topic is not deleted: delete.topic.enable is false", topic=name)
+        yield from remove(names)
+        return []
+    unknown = [name for name in names if name not in context.topics]
+    topics = yield from read(paths.topic(name) for name in unknown)
+    yield from remove([name for name, topic in zip(unknown, topics, strict=True) if topic is None])
+    return [name for name in names if name in context.topics]
+
+
+def remove(names: Sequence[str]) -> Rounds[None]:
+    """Remove the markers of topics, those that are there."""
+    found = yield from read(paths.delete_topic(name) for name in names)
+    there = [name for name, znode in zip(names, found, strict=True) if znode is not None]
+    yield from change("mark", [Step(writes=(Delete(paths.delete_topic(name)),)) for name in there])
