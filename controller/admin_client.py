@@ -16,15 +16,19 @@ from attrs import frozen
 
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
+    AlterConfigsResource,
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     BrokerEndpoint,
     CommitTraceRequest,
     CommitTraceResponse,
+    ConfigResource,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DescribeConfigsRequest,
     ElectionType,
     ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
     ListPartitionReassignmentsRequest,
     MetadataRequest,
     MetadataResponse,
@@ -33,6 +37,8 @@ from transport.messages import (
     PartitionError,
     ReassignablePartition,
     Request,
+    ResourceConfigs,
+    ResourceError,
 )
 from transport.metadata import TopicPartition
 from transport.network import Network, TcpNetwork
@@ -112,6 +118,17 @@ class AdminClient:
         """
         wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
         return (await self._change(ElectLeadersRequest(election_type, wanted))).partitions
+
+    async def describe_configs(self, resources: Sequence[ConfigResource]) -> tuple[ResourceConfigs, ...]:
+        """Return the settings of topics and brokers that are in force, and where their values are from."""
+        return (await self._ask(DescribeConfigsRequest(tuple(resources)))).resources
+
+    async def incremental_alter_configs(self, resources: Sequence[AlterConfigsResource]) -> tuple[ResourceError, ...]:
+        """Change settings of topics and brokers at run time (KIP-339); those of one resource together or not at all.
+
+        Raises OutcomeUnknown if the answer is lost: then look at the settings.
+        """
+        return (await self._change(IncrementalAlterConfigsRequest(tuple(resources)))).resources
 
     async def find_controller(self) -> BrokerEndpoint:
         """Return where the active controller listens. Raises ClusterUnreachable if it cannot be found in time."""

@@ -18,6 +18,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "topic": ("controller.cli.topics:topic", "Create, list and describe topics."),
     "reassignment": ("controller.cli.reassignments:reassignment", "Move replicas between brokers."),
     "leader": ("controller.cli.leaders:leader", "Elect leaders."),
+    "config": ("controller.cli.configs:config", "Look at and change settings of topics and brokers."),
     "plan": ("controller.cli.plan:plan", "Compute reassignments with Spark."),
     "produce": ("controller.cli.data:produce", "Write lines of standard input as records."),
     "consume": ("controller.cli.data:consume", "Print records as lines."),

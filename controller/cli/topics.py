@@ -25,12 +25,19 @@ def topic() -> None:
     metavar="1:2:3,4:5:6",
     help="The brokers of each partition, preferred leader first, instead of counts.",
 )
+@click.option("--config", "configs", multiple=True, metavar="NAME=VALUE", help="A setting of the topic; repeatable.")
 @cluster_options
 def create(
-    cluster: Cluster, name: str, partitions: int, replication_factor: int, replica_assignment: str | None
+    cluster: Cluster,
+    name: str,
+    partitions: int,
+    replication_factor: int,
+    replica_assignment: str | None,
+    configs: tuple[str, ...],
 ) -> None:
     """Create the topic NAME."""
-    new = NewTopic(name, partitions, replication_factor, _parse_assignment(replica_assignment))
+    assignment = _parse_assignment(replica_assignment)
+    new = NewTopic(name, partitions, replication_factor, assignment, tuple(map(_parse_config, configs)))
 
     async def work() -> None:
         async with cluster.open_admin() as admin:
@@ -40,6 +47,13 @@ def create(
 
     run(work)
     click.echo(f"created topic {name}")
+
+
+def _parse_config(value: str) -> tuple[str, str]:
+    name, equals, setting = value.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{value!r} is not NAME=VALUE", param_hint="--config")
+    return name.strip(), setting
 
 
 def _parse_assignment(value: str | None) -> tuple[tuple[int, ...], ...]:
