@@ -3,13 +3,19 @@
 While one request is in flight everything else merges here by (topic id, partition). The newest state in line of
 authority (controller epoch, leader epoch, partition epoch) wins, the later one if they are equal; isNew and delete are
 sticky. A StopReplica that deletes is never absorbed by a later LeaderAndIsr for the same name, or a recreated partition
-would lose its new log: it goes first, in a request of its own. The list of live brokers goes before any LeaderAndIsr;
-then LeaderAndIsr, UpdateMetadata, StopReplica.
+would lose its new log: it goes first, in a request of its own. The list of live brokers goes before any LeaderAndIsr.
+
+A request carries `MAX_PARTITIONS` at most. What goes first is: deletions as above, who is alive, LeaderAndIsr,
+UpdateMetadata, StopReplica; but a kind that was overtaken `MAX_OVERTAKEN` times goes next, so that a StopReplica leaves
+however many leaders are elected meanwhile. What is said of one partition keeps that order all the same: an entry is
+passed over while one of its partition waits that is to arrive before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Container, Sized
+from itertools import islice
+from typing import Final, TypeVar
 
 from attrs import define, evolve, field
 
@@ -26,8 +32,17 @@ from transport.messages import (
 )
 from transport.metadata import LEADER_DURING_DELETE
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 Key = tuple[str, int]
 """Topic name and partition number."""
+
+MAX_PARTITIONS: Final = 10_000
+"""Of one request. With the longest names and a hundred replicas each that is a fifth of the largest frame."""
+
+MAX_OVERTAKEN: Final = 4
+"""How many requests of other kinds go before one that waits."""
 
 
 def authority(state: PartitionState) -> tuple[int, int, int]:
@@ -52,6 +67,7 @@ class BrokerBacklog:
     controller: BrokerEndpoint
     controller_epoch: int
     broker_epoch: int
+    max_partitions: int = MAX_PARTITIONS
     _first_stops: dict[tuple[Key, str], StopReplicaPartition] = field(factory=dict, init=False)
     """Deletions that go before all else, one per partition and topic id however often it comes back."""
 
@@ -60,6 +76,9 @@ class BrokerBacklog:
     _metadata: dict[Key, PartitionState] = field(factory=dict, init=False)
     _stops: dict[Key, dict[str, StopReplicaPartition]] = field(factory=dict, init=False)
     """Per partition and topic id: a deleted topic and its namesake may both have to be stopped."""
+
+    _overtaken: list[int] = field(factory=lambda: [0] * 5, init=False)
+    """How often each kind of request was overtaken, in the order in which they are to go."""
 
     def __len__(self) -> int:
         """Count the entries that wait."""
@@ -78,23 +97,46 @@ class BrokerBacklog:
 
     def take(self) -> Request[object] | None:
         """Take out the next request, None if nothing waits."""
-        if self._first_stops:
-            stops, self._first_stops = self._first_stops, {}
-            return self._stop_request(list(stops.values()))
-        if self._live_brokers is not None and self._leader_and_isr:
-            return self._metadata_request(())
-        if self._leader_and_isr:
-            items, self._leader_and_isr = self._leader_and_isr, {}
-            return LeaderAndIsrRequest(
-                self.controller.id, self.controller_epoch, self.broker_epoch, tuple(items.values())
-            )
-        if self._metadata or self._live_brokers is not None:
-            states, self._metadata = self._metadata, {}
-            return self._metadata_request(tuple(states.values()))
-        if self._stops:
-            waiting, self._stops = self._stops, {}
-            return self._stop_request([stop for by_id in waiting.values() for stop in by_id.values()])
+        kinds = (
+            (self._first_stops, self._take_first_stops),
+            (self._live_brokers, self._take_live_brokers),
+            (self._leader_and_isr, self._take_leader_and_isr),
+            (self._metadata, self._take_metadata),
+            (self._stops, self._take_stops),
+        )
+        for turn in sorted(range(len(kinds)), key=lambda kind: self._overtaken[kind] < MAX_OVERTAKEN):
+            request = kinds[turn][1]()
+            if request is not None:
+                for kind, (waiting, _) in enumerate(kinds):
+                    self._overtaken[kind] = self._overtaken[kind] + 1 if waiting and kind != turn else 0
+                return request
         return None
+
+    # --- what each kind of request takes -------------------------------------------------------------------------
+
+    def _take_first_stops(self) -> Request[object] | None:
+        stops = _take_out(self._first_stops, self.max_partitions)
+        return self._stop_request(stops) if stops else None
+
+    def _take_live_brokers(self) -> Request[object] | None:
+        """Without a leader to precede, who is alive goes with the next partitions."""
+        return self._metadata_request([]) if self._live_brokers is not None and self._leader_and_isr else None
+
+    def _take_leader_and_isr(self) -> Request[object] | None:
+        if self._live_brokers is not None:
+            return None
+        items = _take_out(self._leader_and_isr, self.max_partitions, {key for key, _ in self._first_stops})
+        if not items:
+            return None
+        return LeaderAndIsrRequest(self.controller.id, self.controller_epoch, self.broker_epoch, tuple(items))
+
+    def _take_metadata(self) -> Request[object] | None:
+        states = _take_out(self._metadata, self.max_partitions, self._leader_and_isr)
+        return self._metadata_request(states) if states or self._live_brokers is not None else None
+
+    def _take_stops(self) -> Request[object] | None:
+        waiting = _take_out(self._stops, self.max_partitions, self._leader_and_isr)
+        return self._stop_request([stop for by_id in waiting for stop in by_id.values()]) if waiting else None
 
     # --- merging ------------------------------------------------------------------------------------------------
 
@@ -128,11 +170,17 @@ class BrokerBacklog:
 
     # --- envelopes ----------------------------------------------------------------------------------------------
 
-    def _metadata_request(self, partitions: tuple[PartitionState, ...]) -> UpdateMetadataRequest:
+    def _metadata_request(self, partitions: list[PartitionState]) -> UpdateMetadataRequest:
         live, self._live_brokers = self._live_brokers, None
         return UpdateMetadataRequest(
-            self.controller.id, self.controller_epoch, self.broker_epoch, self.controller, live, partitions
+            self.controller.id, self.controller_epoch, self.broker_epoch, self.controller, live, tuple(partitions)
         )
 
     def _stop_request(self, stops: list[StopReplicaPartition]) -> StopReplicaRequest:
         return StopReplicaRequest(self.controller.id, self.controller_epoch, self.broker_epoch, tuple(stops))
+
+
+def _take_out(waiting: dict[K, V], limit: int, behind: Container[K] = ()) -> list[V]:
+    """Take out the entries that have waited longest, but for those that are to arrive after something else."""
+    keys = list(islice((key for key in waiting if key not in behind), limit))
+    return [waiting.pop(key) for key in keys]

@@ -200,3 +200,52 @@ def test_the_backlog_is_bounded_by_what_exists() -> None:
             waiting.add(publication)
     # One entry for each of: the live brokers, the partition's state, its metadata, its deletions.
     assert len(waiting) <= 5
+
+
+def test_a_request_carries_a_limited_number_of_partitions() -> None:
+    states = [evolve(STATE, partition=number) for number in range(25)]
+    waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH, max_partitions=10)
+    for state in states:
+        for publication in (lead(state), know(state), stop(evolve(state, topic="gone"), delete=True)):
+            waiting.add(publication)
+    requests = drain(waiting)
+    sizes = [(type(request), len(getattr(request, "partitions"))) for request in requests]  # noqa: B009
+    kinds = (LeaderAndIsrRequest, UpdateMetadataRequest, StopReplicaRequest)
+    assert sorted(sizes, key=str) == sorted([(kind, size) for kind in kinds for size in (10, 10, 5)], key=str)
+
+
+def test_a_stop_gets_its_turn_however_many_leaders_are_elected_meanwhile() -> None:
+    waiting = backlog(stop(OTHER, delete=True))
+    sent = []
+    for epoch in range(6, 16):
+        waiting.add(lead(evolve(STATE, leader_epoch=epoch)))
+        waiting.add(know(evolve(STATE, leader_epoch=epoch)))
+        waiting.add(know(live=LIVE))
+        sent.append(waiting.take())
+    assert stop_replica(stopped(OTHER, delete=True)) in sent
+
+
+def test_a_partition_is_not_stopped_before_it_is_led_however_often_its_stop_is_overtaken() -> None:
+    waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH, max_partitions=1)
+    for number in range(20):
+        waiting.add(lead(evolve(STATE, partition=number)))
+        waiting.add(know(evolve(STATE, partition=number)))
+    last = evolve(STATE, partition=19)
+    waiting.add(stop(last, delete=True))
+    requests = drain(waiting)
+    assert requests.index(leader_and_isr((last, False))) < requests.index(stop_replica(stopped(last, delete=True)))
+    for number in range(20):
+        state = evolve(STATE, partition=number)
+        assert requests.index(leader_and_isr((state, False))) < requests.index(metadata([state], None))
+
+
+def test_a_partition_that_is_deleted_first_is_not_led_before() -> None:
+    waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH, max_partitions=1)
+    states = [evolve(STATE, partition=number) for number in range(20)]
+    for state in states:
+        waiting.add(stop(state, delete=True))
+        waiting.add(lead(evolve(state, topic_id="id-2"), is_new=True))
+    requests = drain(waiting)
+    for state in states:
+        led = leader_and_isr((evolve(state, topic_id="id-2"), True))
+        assert requests.index(stop_replica(stopped(state, delete=True))) < requests.index(led)

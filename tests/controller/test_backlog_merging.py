@@ -9,7 +9,7 @@ from attrs import define, evolve, field
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from controller.backlog import BrokerBacklog
+from controller.backlog import MAX_PARTITIONS, BrokerBacklog
 from controller.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.controller.backlog_broker import ModelBroker
 from transport.messages import (
@@ -153,11 +153,11 @@ times = st.integers(1, 3)
 """How often a request arrives: one whose answer is lost is sent again before any other."""
 
 
-@given(st.lists(st.one_of(happenings, times), max_size=40), times)
+@given(st.lists(st.one_of(happenings, times), max_size=40), times, st.sampled_from([1, MAX_PARTITIONS]))
 def test_merged_delivery_ends_where_unmerged_delivery_does(
-    script: list[tuple[str, TopicPartition, bool] | int], last_times: int
+    script: list[tuple[str, TopicPartition, bool] | int], last_times: int, max_partitions: int
 ) -> None:
-    history, both = History(), Deliveries()
+    history, both = History(), Deliveries(BrokerBacklog(CONTROLLER, 3, 77, max_partitions))
     for entry in script:
         if not isinstance(entry, int):
             what, tp, flag = entry
