@@ -23,6 +23,8 @@ from transport.messages import (
     CommitTraceRequest,
     CommitTraceResponse,
     ConfigResource,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
     DescribeConfigsRequest,
@@ -32,6 +34,7 @@ from transport.messages import (
     ListPartitionReassignmentsRequest,
     MetadataRequest,
     MetadataResponse,
+    NewPartitions,
     NewTopic,
     OngoingReassignment,
     PartitionError,
@@ -92,6 +95,10 @@ class AdminClient:
     async def create_topics(self, topics: Sequence[NewTopic]) -> CreateTopicsResponse:
         """Create topics. Raises OutcomeUnknown if the answer is lost: then look whether they exist."""
         return await self._change(CreateTopicsRequest(tuple(topics)))
+
+    async def create_partitions(self, topics: Sequence[NewPartitions]) -> CreatePartitionsResponse:
+        """Add partitions to topics. Raises OutcomeUnknown if the answer is lost: then look how many there are."""
+        return await self._change(CreatePartitionsRequest(tuple(topics)))
 
     async def alter_partition_reassignments(
         self, partitions: Sequence[ReassignablePartition]

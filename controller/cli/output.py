@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from transport.messages import PartitionState
+from transport.metadata import NO_EPOCH
 
 
 def partition_json(state: PartitionState) -> dict[str, Any]:
@@ -26,8 +27,14 @@ def partition_json(state: PartitionState) -> dict[str, Any]:
         "isr": state.isr,
         "leader_epoch": state.leader_epoch,
         "controller_epoch": state.controller_epoch,
-        "partition_state": "OnlinePartition" if state.leader >= 0 else "OfflinePartition",
+        "partition_state": _phase(state),
     }
+
+
+def _phase(state: PartitionState) -> str:
+    if state.leader >= 0:
+        return "OnlinePartition"
+    return "NewPartition" if state.leader_epoch == NO_EPOCH else "OfflinePartition"
 
 
 def print_json(value: object) -> None:

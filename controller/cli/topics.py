@@ -1,6 +1,8 @@
-"""`klamm topic`: create, list, describe."""
+"""`klamm topic`: create, list, describe, add partitions."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import click
 
@@ -8,12 +10,12 @@ from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import partition_json, print_json, print_table
 from controller.cli.running import run
 from transport.errors import ErrorCode
-from transport.messages import MetadataResponse, NewTopic
+from transport.messages import MetadataResponse, NewPartitions, NewTopic, PartitionState, TopicError
 
 
 @click.group()
 def topic() -> None:
-    """Create, list and describe topics."""
+    """Create, list, describe and enlarge topics."""
 
 
 @topic.command()
@@ -41,9 +43,7 @@ def create(
 
     async def work() -> None:
         async with cluster.open_admin() as admin:
-            [result] = (await admin.create_topics([new])).topics
-            if result.error is not ErrorCode.NONE:
-                raise click.ClickException(result.message or result.error.name)
+            _require_done((await admin.create_topics([new])).topics)
 
     run(work)
     click.echo(f"created topic {name}")
@@ -54,6 +54,33 @@ def _parse_config(value: str) -> tuple[str, str]:
     if not equals:
         raise click.BadParameter(f"{value!r} is not NAME=VALUE", param_hint="--config")
     return name.strip(), setting
+
+
+@topic.command(name="add-partitions")
+@click.argument("name")
+@click.option("--partitions", required=True, type=int, help="How many partitions the topic is to have in all.")
+@click.option(
+    "--replica-assignment",
+    metavar="1:2:3,4:5:6",
+    help="The brokers of each new partition, preferred leader first.",
+)
+@cluster_options
+def add_partitions(cluster: Cluster, name: str, partitions: int, replica_assignment: str | None) -> None:
+    """Add partitions to the topic NAME. Which partition a key goes to may change: records stay where they are."""
+    more = NewPartitions(name, partitions, _parse_assignment(replica_assignment))
+
+    async def work() -> None:
+        async with cluster.open_admin() as admin:
+            _require_done((await admin.create_partitions([more])).topics)
+
+    run(work)
+    click.echo(f"topic {name} has {partitions} partitions")
+
+
+def _require_done(results: Sequence[TopicError]) -> None:
+    for result in results:
+        if result.error is not ErrorCode.NONE:
+            raise click.ClickException(result.message or result.error.name)
 
 
 def _parse_assignment(value: str | None) -> tuple[tuple[int, ...], ...]:
@@ -96,14 +123,19 @@ def describe(cluster: Cluster, names: tuple[str, ...], output: str) -> None:
     if output == "json":
         print_json([partition_json(state) for state in states])
         return
-    columns = ["topic", "partition", "leader", "epoch", "replicas", "adding", "removing", "isr"]
-    print_table(
-        columns,
-        [
-            (s.topic, s.partition, s.leader, s.leader_epoch, s.replicas, s.adding_replicas, s.removing_replicas, s.isr)
-            for s in sorted(states, key=lambda s: (s.topic, s.partition))
-        ],
-    )
+    _print_partitions(sorted(states, key=lambda s: (s.topic, s.partition)))
+
+
+def _print_partitions(states: Sequence[PartitionState]) -> None:
+    """Print a line for each partition; what is added and removed only if there is something."""
+    columns = ["topic", "partition", "leader", "epoch", "replicas", "isr", "offline"]
+    moving = any(s.adding_replicas or s.removing_replicas for s in states)
+    rows = []
+    for s in states:
+        leader = s.leader if s.leader >= 0 else None
+        row = (s.topic, s.partition, leader, s.leader_epoch, s.replicas, s.isr, s.offline_replicas)
+        rows.append((*row, s.adding_replicas, s.removing_replicas) if moving else row)
+    print_table([*columns, "adding", "removing"] if moving else columns, rows)
 
 
 def _metadata(cluster: Cluster, names: tuple[str, ...] | None) -> MetadataResponse:

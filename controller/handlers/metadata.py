@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from controller.context import ControllerContext
 from transport.messages import MetadataResponse
+from transport.metadata import NO_EPOCH, NO_LEADER, LeaderAndIsr, TopicPartition
+
+NEVER_LED: Final = LeaderAndIsr(NO_LEADER, NO_EPOCH, (), NO_EPOCH, NO_EPOCH)
+"""The leadership of a partition whose state is still to be created."""
 
 
 def describe_cluster(context: ControllerContext, names: Sequence[str] | None) -> MetadataResponse:
-    """Return the live brokers and the partitions of all topics, or of those named that exist."""
-    wanted = context.topics if names is None else set(names)
-    partitions = [context.describe(tp) for tp in context.leadership if tp.topic in wanted]
-    partitions += context.describe_deletions(name for name in context.deletions if name in wanted)
+    """Return the live brokers and the partitions of all topics, or of those named that exist.
+
+    One that never had a leader, because no broker of its replicas has been alive, is there without one.
+    """
+    wanted = dict.fromkeys(context.topics if names is None else names)
+    topics = [name for name in wanted if name in context.topics and name not in context.deletions]
+    tps = [TopicPartition(name, number) for name in topics for number in context.topics[name].znode.partitions]
+    partitions = [context.describe(tp, leadership=context.leadership.get(tp, NEVER_LED)) for tp in tps]
+    partitions += context.describe_deletions(name for name in wanted if name in context.deletions)
     return MetadataResponse(context.controller, context.epoch, context.live_brokers(), tuple(partitions))

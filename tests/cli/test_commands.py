@@ -87,6 +87,26 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.requirement("D8")
+async def test_a_topic_grows(klamm: Shell) -> None:
+    await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3")
+    grown = await klamm("topic", "add-partitions", "orders", "--partitions", "3", "--replica-assignment", "4:5:6,6:5:4")
+    assert grown == "topic orders has 3 partitions\n"
+    assert await klamm("topic", "add-partitions", "orders", "--partitions", "4") == "topic orders has 4 partitions\n"
+    partitions = await describe(klamm, "orders")
+    assert [item["replicas"] for item in partitions[:3]] == [[1, 2, 3], [4, 5, 6], [6, 5, 4]]
+    assert [item["leader"] for item in partitions] == [1, 4, 6, 4]
+    lines = (await klamm("topic", "describe", "orders")).splitlines()
+    assert lines[0] == "topic   partition  leader  epoch  replicas  isr    offline"
+    assert [line.split() for line in lines[2:5]] == [
+        ["orders", "0", "1", "0", "1,2,3", "1,2,3", "-"],
+        ["orders", "1", "4", "0", "4,5,6", "4,5,6", "-"],
+        ["orders", "2", "6", "0", "6,5,4", "6,5,4", "-"],
+    ]
+    said = await klamm("topic", "add-partitions", "orders", "--partitions", "4", fails=True)
+    assert said == "Error: topic orders has 4 partitions: ask for more than that, not for 4\n"
+
+
 @pytest.mark.requirement("A2", "A3")
 async def test_what_cannot_be_moved_is_refused_with_the_reason(klamm: Shell, tmp_path: Path) -> None:
     await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3")

@@ -15,6 +15,8 @@ from transport.messages import (
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    MetadataRequest,
+    MetadataResponse,
     NewPartitions,
     NewTopic,
     TopicError,
@@ -252,3 +254,11 @@ async def test_a_next_controller_starts_what_its_predecessor_added(bench: Bench)
     assert (await bench.read_state(SECOND)).leader == 4
     assert bench.context.partition_phases[SECOND] is PartitionPhase.ONLINE
     assert set(BROKERS) == set(bench.context.brokers)
+
+
+async def test_a_partition_that_was_never_led_is_described_without_a_leader(bench: Bench) -> None:
+    await bench.start((1, 2), (7, 8))
+    described = await bench.ask(MetadataRequest(("nowhere", "orders", "orders")), MetadataResponse)
+    states = [(s.partition, s.leader, s.leader_epoch, s.isr, s.offline_replicas) for s in described.partitions]
+    assert states == [(0, 1, 0, (1, 2), ()), (1, -1, -1, (), (7, 8))]
+    assert (await bench.ask(MetadataRequest(), MetadataResponse)).partitions == described.partitions
