@@ -27,6 +27,8 @@ from transport.messages import (
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
     DescribeConfigsRequest,
     ElectionType,
     ElectLeadersRequest,
@@ -99,6 +101,14 @@ class AdminClient:
     async def create_partitions(self, topics: Sequence[NewPartitions]) -> CreatePartitionsResponse:
         """Add partitions to topics. Raises OutcomeUnknown if the answer is lost: then look how many there are."""
         return await self._change(CreatePartitionsRequest(tuple(topics)))
+
+    async def delete_topics(self, names: Sequence[str]) -> DeleteTopicsResponse:
+        """Delete topics. An answer without error means that the deletion is durable, not that it is done.
+
+        Until it is, `describe_cluster` shows leader -2, and as offline the replicas that it waits for. Raises
+        OutcomeUnknown if the answer is lost.
+        """
+        return await self._change(DeleteTopicsRequest(tuple(names)))
 
     async def alter_partition_reassignments(
         self, partitions: Sequence[ReassignablePartition]

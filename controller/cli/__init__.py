@@ -15,7 +15,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "controller": ("controller.cli.services:controller", "Run a controller."),
     "broker": ("controller.cli.services:broker", "Run a broker, list brokers."),
     "zookeeper": ("controller.cli.services:zookeeper", "Run a development ZooKeeper."),
-    "topic": ("controller.cli.topics:topic", "Create, list and describe topics."),
+    "topic": ("controller.cli.topics:topic", "Create, list, describe, enlarge and delete topics."),
     "reassignment": ("controller.cli.reassignments:reassignment", "Move replicas between brokers."),
     "leader": ("controller.cli.leaders:leader", "Elect leaders."),
     "config": ("controller.cli.configs:config", "Look at and change settings of topics and brokers."),

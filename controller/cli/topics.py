@@ -1,4 +1,4 @@
-"""`klamm topic`: create, list, describe, add partitions."""
+"""`klamm topic`: create, list, describe, add partitions, delete."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import click
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import partition_json, print_json, print_table
 from controller.cli.running import run
+from controller.cli.topic_deletion import delete
 from transport.errors import ErrorCode
 from transport.messages import MetadataResponse, NewPartitions, NewTopic, PartitionState, TopicError
 
 
 @click.group()
 def topic() -> None:
-    """Create, list, describe and enlarge topics."""
+    """Create, list, describe, enlarge and delete topics."""
+
+
+topic.add_command(delete)
 
 
 @topic.command()

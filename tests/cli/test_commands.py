@@ -85,6 +85,10 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
     assert [(broker["id"], broker["leaders"], broker["replicas"]) for broker in brokers] == [
         (1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 1, 1), (5, 0, 1), (6, 0, 1),
     ]  # fmt: skip
+    assert await klamm("topic", "delete", "orders") == "deleted topic orders\n"
+    assert json.loads(await klamm("topic", "list", "-o", "json")) == []
+    said = await klamm("topic", "delete", "orders", fails=True)
+    assert said == "orders: refused: there is no topic orders: see `klamm topic list`\n"
 
 
 @pytest.mark.requirement("D8")

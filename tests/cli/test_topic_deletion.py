@@ -1,0 +1,23 @@
+"""What `klamm topic delete` says that it waits for."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.cli.topic_deletion import waits_for
+from transport.messages import PartitionState
+from transport.metadata import LEADER_DURING_DELETE
+
+
+def deleting(topic: str, *offline: int) -> PartitionState:
+    return PartitionState(topic, "id", 0, 1, LEADER_DURING_DELETE, 0, (), 0, (1, 2, 3), offline_replicas=offline)
+
+
+@pytest.mark.requirement("D8")
+def test_dead_brokers_before_those_that_fail() -> None:
+    assert waits_for([deleting("orders")], [1, 2, 3]) == ""
+    dead = waits_for([deleting("orders", 2, 3), deleting("orders", 3, 1)], [1])
+    assert dead == "orders waits for brokers 2, 3 to come back, and to delete the replicas there"
+    failing = waits_for([deleting("orders"), deleting("payments", 2)], [1, 2, 3])
+    text = "payments waits for broker 2 to delete replicas, which failed and is tried again: see the log there"
+    assert failing == text
