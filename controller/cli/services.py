@@ -18,9 +18,10 @@ from broker.kit import BrokerHandle
 from broker.meta_properties import WrongLogDir
 from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
-from controller.cli.cluster import Cluster, cluster_options, output_option, zookeeper_option
+from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import print_json, print_table
 from controller.cli.running import configure_logs, log_level_option, run, until_signal
+from controller.cli.settings import given, setting_options
 from controller.config import ControllerConfig
 from transport.host import Host
 from transport.messages import MetadataResponse
@@ -30,18 +31,6 @@ from transport.zookeeper_server import development_zookeeper
 
 FIRST_BROKER_PORT = 9091
 PORT = click.IntRange(0, 65_535)
-BROKER_ID = click.IntRange(min=0)
-
-
-def session_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Give a command the session time-out."""
-    return click.option(
-        "--session-timeout",
-        default=18_000,
-        show_default=True,
-        metavar="MS",
-        help="How long ZooKeeper waits before it gives this process up.",
-    )(command)
 
 
 # --- klamm controller -------------------------------------------------------------------------------------------
@@ -53,37 +42,22 @@ def controller() -> None:
 
 
 @controller.command(name="run")
-@click.option("--id", "controller_id", type=BROKER_ID, required=True, help="Unlike every broker's id.")
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", type=PORT, default=0, show_default="any free one")
-@click.option(
-    "--state-change-log",
-    type=click.Path(dir_okay=False, writable=True),
-    help="Write a line of JSON for each partition and replica that changes.",
-)
+@setting_options("controller", port="any free one")
 @log_level_option
-@zookeeper_option
-@session_option
-def run_controller(
-    controller_id: int,
-    host: str,
-    port: int,
-    state_change_log: str | None,
-    log_level: int,
-    zookeeper: str,
-    session_timeout: int,
-) -> None:
+def run_controller(config: Path | None, log_level: int, **flags: object) -> None:
     """Run a controller: the active one, or standing by to become it."""
+    settings = ControllerConfig(**given("controller", config, flags))
     configure_logs(log_level)
-    config = ControllerConfig(controller_id, host, port, zookeeper, session_timeout, state_change_log=state_change_log)
 
     async def work() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(until_signal, nursery.cancel_scope)
-            service = await nursery.start(klamm.run, config)
-            click.echo(f"controller {controller_id} listens on {service.endpoint.host}:{service.endpoint.port}")
+            service = await nursery.start(klamm.run, settings)
+            click.echo(
+                f"controller {settings.controller_id} listens on {service.endpoint.host}:{service.endpoint.port}"
+            )
 
-    _serve(work, host, port, klamm.ControllerIdInUse)
+    _serve(work, settings.host, settings.port, klamm.ControllerIdInUse)
 
 
 def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected: type[Exception]) -> None:
@@ -130,55 +104,32 @@ def broker() -> None:
 
 
 @broker.command(name="run")
-@click.option("--id", "broker_id", type=BROKER_ID, required=True)
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", type=PORT, show_default="9091 + id")
-@click.option("--rack")
-@click.option(
-    "--log-dir",
-    type=click.Path(path_type=Path),
-    show_default="klamm-data/broker-ID",
-    help="Where the partitions' logs are kept.",
-)
-@click.option("--min-insync-replicas", default=1, show_default=True)
-@click.option("--replica-fetch-max-bytes", default=1024 * 1024, show_default=True)
-@click.option("--replica-fetch-wait-max-ms", default=500, show_default=True)
-@click.option(
-    "--controlled-shutdown-enable/--no-controlled-shutdown-enable",
-    default=True,
-    show_default=True,
-    help="Have leadership moved away before the broker stops on SIGTERM or Ctrl-C; a second one stops it at once.",
-)
-@click.option("--controlled-shutdown-max-retries", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--controlled-shutdown-retry-backoff-ms", type=click.IntRange(min=0), default=5_000, show_default=True)
-@zookeeper_option
-@session_option
-def run_broker(
-    broker_id: int, port: int | None, log_dir: Path | None, zookeeper: str, session_timeout: int, **settings: object
-) -> None:
-    """Run a reference broker."""
+@setting_options("broker", port="9091 + id", log_dir="klamm-data/broker-ID")
+def run_broker(config: Path | None, **flags: object) -> None:
+    """Run a reference broker.
+
+    SIGTERM and Ctrl-C let it stop in good order, with its leadership moved away; a second one stops it at once.
+    """
+    values = given("broker", config, flags)
+    broker_id = values["broker_id"]
+    log_dir = Path(values.pop("log_dir", f"klamm-data/broker-{broker_id}"))
+    settings = BrokerConfig(log_dir=log_dir, **{"port": FIRST_BROKER_PORT + broker_id, **values})
+    timeout = settings.zookeeper_session_timeout_ms
     configure_logs()
-    config = BrokerConfig(
-        broker_id,
-        log_dir or Path(f"klamm-data/broker-{broker_id}"),
-        port=FIRST_BROKER_PORT + broker_id if port is None else port,
-        zookeeper_session_timeout_ms=session_timeout,
-        **settings,  # type: ignore[arg-type]
-    )
 
     async def work() -> None:
-        _require_directory(config.log_dir, "--log-dir")
+        _require_directory(settings.log_dir, "--log-dir")
         async with (
-            open_zookeeper(zookeeper, session_timeout_ms=session_timeout) as store,
+            open_zookeeper(settings.zookeeper_connect, session_timeout_ms=timeout) as store,
             trio.open_nursery() as nursery,
         ):
             started: list[BrokerHandle] = []
             nursery.start_soon(until_signal, nursery.cancel_scope, partial(_leave, started))
-            serving = partial(run_reference_broker, config, store=store, network=TcpNetwork(), host=Host())
+            serving = partial(run_reference_broker, settings, store=store, network=TcpNetwork(), host=Host())
             started.append(await nursery.start(serving))
-            click.echo(f"broker {broker_id} listens on {config.host}:{started[0].port}")
+            click.echo(f"broker {broker_id} listens on {settings.host}:{started[0].port}")
 
-    _serve(work, config.host, config.port, BrokerIdInUse, WrongLogDir)
+    _serve(work, settings.host, settings.port, BrokerIdInUse, WrongLogDir)
 
 
 async def _leave(started: Sequence[BrokerHandle]) -> None:
