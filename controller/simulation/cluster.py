@@ -112,6 +112,13 @@ class SimulatedCluster:
         if result.error is not ErrorCode.NONE:
             raise ApiError(result.error, result.message)
 
+    async def delete_topic(self, *names: str) -> None:
+        """Delete topics. Returns when that is sure to come about. Raises ApiError for the first refusal."""
+        self.trace.add("admin", ADMIN, f"delete {', '.join(names)}")
+        for topic in (await self.admin.delete_topics(names)).topics:
+            if topic.error is not ErrorCode.NONE:
+                raise ApiError(topic.error, topic.message)
+
     async def reassign(self, targets: Mapping[str, Sequence[int] | None]) -> None:
         """Begin or override reassignments, or cancel those whose target is None. Raises ApiError for the first refusal.
 

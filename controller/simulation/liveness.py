@@ -83,6 +83,8 @@ def _requests(durable: Durable, leaderships: _Leaderships) -> Iterator[str]:
 
 
 def _strays(cluster: SimulatedCluster, assignments: _Assignments) -> Iterator[str]:
+    for name in cluster.durable.tree.children(paths.DELETE_TOPICS) or ():
+        yield f"topic {name} is marked for deletion, and still there"
     for name in cluster.durable.tree.children(paths.STRAYS) or ():
         yield f"{paths.STRAYS}/{name} is still there"
     topics = {name: cluster.durable.topic(name) for name in cluster.durable.topics()}

@@ -9,8 +9,10 @@ import trio
 from trio.testing import MockClock
 
 from controller.simulation.safety.registrations import STALE_SECONDS
-from tests.simulation.histories import MOVING, History, topic_of_the_same_name, whole_move
-from transport.metadata import ReplicaAssignment
+from tests.simulation.histories import FIRST, MOVING, History, topic_of_the_same_name, whole_move
+from transport.metadata import EPOCH_DURING_DELETE, ReplicaAssignment
+from transport.store import paths
+from transport.store.protocol import Create, Delete
 
 
 async def test_a_replica_is_deleted_after_b4() -> None:
@@ -129,3 +131,40 @@ async def test_the_data_of_a_topic_that_is_gone_may_be_deleted() -> None:
     topic_of_the_same_name(h)
     h.delete(1)
     assert h.found is None
+
+
+@pytest.mark.parametrize(
+    ("is_marked", "epoch", "may_go"),
+    [(True, EPOCH_DURING_DELETE, True), (True, 0, False), (False, EPOCH_DURING_DELETE, False)],
+)
+async def test_of_a_topic_that_is_marked_all_goes_by_orders_that_say_so(
+    *, is_marked: bool, epoch: int, may_go: bool
+) -> None:
+    h = History()
+    if is_marked:
+        h.commit(FIRST, Create(paths.delete_topic("orders")))
+    h.order_deletion(1, epoch)
+    h.delete(1)
+    assert (h.found is None) is may_go
+
+
+async def test_a_marker_that_is_gone_counts_no_more() -> None:
+    h = History()
+    h.commit(FIRST, Create(paths.delete_topic("orders")))
+    h.commit(FIRST, Delete(paths.delete_topic("orders")))
+    h.order_deletion(1, EPOCH_DURING_DELETE)
+    h.delete(1)
+    assert "broker 1 deleted orders-0" in (h.found or "")
+
+
+async def test_what_was_acknowledged_of_a_topic_that_is_marked_may_be_lost() -> None:
+    h = History()
+    h.append((1, 2, 3), b"a", b"b")
+    h.acknowledge(0, b"a", b"b")
+    h.commit(FIRST, Create(paths.delete_topic("orders")))
+    h.truncate(2, 0)
+    h.acknowledge(2, b"c")
+    h.bump(leader=2)
+    h.append((2,), b"x")
+    assert h.found is None
+    assert h.safety.lost() == []

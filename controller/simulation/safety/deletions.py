@@ -4,6 +4,7 @@ They are given up by a commit that finds the replica outside the ISR while a liv
 inside TRS for a replica outside TRS, or any leader for a replica that is not even in RS any more (an override abandons
 adding replicas while ORS still leads). From then on it may be deleted until it is in the ISR again. A replica that is
 wanted again before it was deleted may only be deleted by an order from before: one that names no higher leader epoch.
+Of a topic that is marked for deletion all may go, by orders that say so.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from attrs import define, field
 from controller.simulation.safety.partitions import Change, Partition, Partitions
 from controller.simulation.safety.registrations import STALE_SECONDS, Registrations
 from transport.messages import StopReplicaRequest
-from transport.metadata import NO_LEADER, TopicPartition
+from transport.metadata import EPOCH_DURING_DELETE, NO_LEADER, TopicPartition
 
 _REMEMBERED: Final = 16
 
@@ -61,6 +62,8 @@ class Deletions:
         epochs = [epoch for id_, epoch in self._orders.pop((broker_id, tp), ()) if id_ == topic_id]
         partition = self.partitions.get(tp)
         if partition is None or partition.topic_id != topic_id:
+            return
+        if self.partitions.is_marked(tp.topic) and EPOCH_DURING_DELETE in epochs:
             return
         given_up_at = self._given_up.get((tp, topic_id), {}).get(broker_id)
         if given_up_at is None:

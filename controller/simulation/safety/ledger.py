@@ -2,7 +2,7 @@
 
 The ledger holds what was acknowledged, by partition and offset. Every member of an ISR has all of it, unless its disk
 was lost since it came into the ISR; once controllers know of that it must not lead. Only an unclean election, reported
-as one, may lose records.
+as one, may lose records; and the topic may be marked for deletion.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Ledger:
     def changed(self, change: Change) -> Iterator[str]:
         """Judge who comes into an ISR, and who is to lead, by what is on their disks."""
         before, after = change.before, change.after
-        if after is None or after.leadership is None:
+        if after is None or after.leadership is None or self.partitions.is_marked(change.tp.topic):
             return
         tp, leader = change.tp, after.leadership.leader
         account = self._accounts.setdefault((tp, after.topic_id), _Account())
@@ -74,7 +74,7 @@ class Ledger:
     def acknowledged(self, tp: TopicPartition, base_offset: int, values: Sequence[bytes]) -> Iterator[str]:
         """Enter what a producer was told, and judge whether it is where it must be."""
         partition = self.partitions.get(tp)
-        if partition is None or partition.leadership is None:
+        if partition is None or partition.leadership is None or self.partitions.is_marked(tp.topic):
             return
         account = self._accounts.setdefault((tp, partition.topic_id), _Account())
         new = dict(enumerate(values, base_offset))
@@ -93,8 +93,8 @@ class Ledger:
         self, broker_id: int, tp: TopicPartition, topic_id: str, base: int, records: Sequence[Record]
     ) -> Iterator[str]:
         """Judge what a member of the ISR writes where a record was acknowledged."""
-        account = self._accounts.get((tp, topic_id))
-        if account is None or base >= account.end or broker_id not in account.joined:
+        account = self._account(tp, topic_id, broker_id)
+        if account is None or base >= account.end:
             return
         for offset, record in enumerate(records, base):
             if account.values.get(offset, record.value) != record.value:
@@ -102,8 +102,8 @@ class Ledger:
 
     def truncated(self, broker_id: int, tp: TopicPartition, topic_id: str, end_offset: int) -> Iterator[str]:
         """Judge where a log was cut off."""
-        account = self._accounts.get((tp, topic_id))
-        if account is None or broker_id not in account.joined or self._is_excused(account, broker_id):
+        account = self._account(tp, topic_id, broker_id)
+        if account is None or self._is_excused(account, broker_id):
             return
         if end_offset < account.end:
             end = f"where records up to {account.end - 1} were acknowledged"
@@ -113,8 +113,15 @@ class Ledger:
         """Compare whole logs: to be called when nothing disturbs the cluster."""
         for (tp, topic_id), account in self._accounts.items():
             partition = self.partitions.get(tp)
-            if partition is not None and partition.topic_id == topic_id and partition.leadership is not None:
+            is_there = partition is not None and partition.topic_id == topic_id and partition.leadership is not None
+            if partition is not None and is_there and not self.partitions.is_marked(tp.topic):
                 yield from self._differences(account, tp, partition)
+
+    def _account(self, tp: TopicPartition, topic_id: str, member: int) -> _Account | None:
+        """Return what was acknowledged, if a broker is a member of the ISR and has to have it."""
+        account = self._accounts.get((tp, topic_id))
+        is_judged = account is not None and member in account.joined and not self.partitions.is_marked(tp.topic)
+        return account if is_judged else None
 
     def _differences(self, account: _Account, tp: TopicPartition, partition: Partition) -> Iterator[str]:
         leadership = partition.leadership

@@ -11,7 +11,7 @@ from controller.simulation.durable import Durable
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import paths
 from transport.store.formats import UndecodableZnode
-from transport.store.protocol import Check, Op
+from transport.store.protocol import Check, Create, Delete, Op
 
 _BELOW_TOPICS: Final = f"{paths.TOPICS}/"
 
@@ -57,10 +57,15 @@ class Partitions:
     """All partitions as the last commit left them. What cannot be decoded counts as not there."""
 
     _topics: dict[str, dict[int, Partition]] = field(factory=dict)
+    _marked: dict[str, None] = field(factory=dict)
 
     def get(self, tp: TopicPartition) -> Partition | None:
         """Return a partition."""
         return self._topics.get(tp.topic, {}).get(tp.partition)
+
+    def is_marked(self, topic: str) -> bool:
+        """Whether a topic is marked for deletion: what is on its brokers' disks does not count any more."""
+        return topic in self._marked
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, Partition]]:
         for name, partitions in self._topics.items():
@@ -69,6 +74,7 @@ class Partitions:
 
     def take(self, host: str, ops: Sequence[Op], durable: Durable) -> list[Change]:
         """Take a commit, right after it took effect, and return what it changed."""
+        self._take_markers(ops)
         topics, states = _touched(ops)
         changes: list[Change] = []
         for name in topics:
@@ -76,6 +82,14 @@ class Partitions:
         taken = {change.tp for change in changes}
         changes += (self._take_state(host, tp, durable) for tp in states if tp not in taken and self.get(tp))
         return changes
+
+    def _take_markers(self, ops: Sequence[Op]) -> None:
+        for op in ops:
+            parent, _, name = op.path.rpartition("/")
+            if parent == paths.DELETE_TOPICS and isinstance(op, Create):
+                self._marked[name] = None
+            elif parent == paths.DELETE_TOPICS and isinstance(op, Delete):
+                self._marked.pop(name, None)
 
     def _take_topic(self, host: str, name: str, states: Iterable[TopicPartition], durable: Durable) -> Iterator[Change]:
         try:

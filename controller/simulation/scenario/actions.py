@@ -202,6 +202,10 @@ async def _produce(scene: Scene, counts: Mapping[str, int]) -> None:
 
 VERBS: Final[Mapping[str, Verb]] = {
     "create_topic": Verb("Create topics.", ask=lambda scene, topics: create(scene.cluster, topics)),
+    "delete_topic": Verb(
+        "Delete topics; what they have goes in its own time.",
+        ask=lambda scene, names: scene.cluster.delete_topic(*names),
+    ),
     "reassign": Verb(
         "Begin or override reassignments through the admin api.",
         ask=lambda scene, targets: scene.cluster.reassign(targets),

@@ -24,7 +24,15 @@ from controller.simulation.scenario.model import (
     Trigger,
 )
 from controller.simulation.scenario.names import Names
-from controller.simulation.scenario.nouns import PARTITION, ROUNDS, NodeId, NodeShape, PartitionName, WhenShape
+from controller.simulation.scenario.nouns import (
+    PARTITION,
+    ROUNDS,
+    NodeId,
+    NodeShape,
+    PartitionName,
+    TopicName,
+    WhenShape,
+)
 from controller.simulation.scenario.shapes import (
     Anything,
     Choice,
@@ -143,6 +151,7 @@ ARGUMENTS: Final[Mapping[str, Shape[Any]]] = {
     **dict.fromkeys(("create_topic", "rewrite_topic"), TOPICS),
     **dict.fromkeys(("skew", "slow_store"), MapOf(NodeId(brokers_only=False), Duration(least=-86_400))),
     "cancel": PARTITIONS,
+    "delete_topic": ListOf(TopicName(), or_one=True),
     "produce": MapOf(PartitionName(), Int("how many records", 1)),
     "lag": MapOf(Int("the number of a server", 2), SECONDS),
     "isolate": Record(

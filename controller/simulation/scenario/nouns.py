@@ -19,6 +19,7 @@ ROUNDS: Final = (
     *("U1", "A1", "A2", "B1", "B3", "B4", "B5", "B6", "B7", "B8"),
     *("ISR", "elect", "shrink", "expel", "create", "adopt", "new", "resend", "metadata", "strays", "deleted"),
     *("brokers", "gone", "observed", "parents", "refused", "replicas", "storage", "topics", "loaded"),
+    *("mark", "delete", "stop", "remove"),
 )
 """The names of the controller's rounds."""
 
@@ -93,6 +94,23 @@ class PartitionName(Shape[str]):
     def schema(self) -> Schema:
         """Return a string with a pattern."""
         return {"anyOf": [{"type": "string", "pattern": f"^{PARTITION}$"}, VARIABLE]}
+
+
+@frozen
+class TopicName(Shape[str]):
+    """A topic that the scenario creates."""
+
+    def read(self, node: YamlNode, names: Names) -> str:
+        """Return the name."""
+        text = node.value if isinstance(node, ScalarNode) else ""
+        if names.are_known and text not in names.topics:
+            advice = nearest(text, names.topics) if names.topics else "no topic is created"
+            raise unreadable(node, f"there is no topic {text!r}: {advice}")
+        return text
+
+    def schema(self) -> Schema:
+        """Return a string."""
+        return {"anyOf": [{"type": "string"}, VARIABLE]}
 
 
 @frozen
