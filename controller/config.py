@@ -21,6 +21,15 @@ class ControllerConfig:
     request_timeout_ms: int = setting(30_000, "How long it waits for a broker's answer.", at_least=1)
     controller_socket_timeout_ms: int = setting(30_000, "How long it tries to connect to a broker.", at_least=1)
     delete_topic_enable: bool = setting(default=True, doc="Whether topics can be deleted.")
+    auto_leader_rebalance_enable: bool = setting(
+        default=True, doc="Whether leadership goes back to the preferred leaders from time to time."
+    )
+    leader_imbalance_per_broker_percentage: int = setting(
+        10, "How many percent of the partitions that a broker should lead others may lead.", at_most=100
+    )
+    leader_imbalance_check_interval_seconds: int = setting(
+        300, "How often the controller looks whether others lead too many.", at_least=1
+    )
     unclean_leader_election_enable: bool = setting(
         default=False, doc="Whether a replica outside the ISR may lead; topics and the brokers' default outrank this."
     )

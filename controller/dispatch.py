@@ -7,6 +7,7 @@ from typing import Final
 
 from controller.context import ControllerContext
 from controller.events import (
+    AutoPreferredReplicaLeaderElection,
     BrokerChange,
     BrokerModifications,
     ConfigChange,
@@ -34,6 +35,7 @@ from controller.handlers import (
     deletion_markers,
     isr_changes,
     leader_elections,
+    leader_rebalance,
     log_dirs,
     metadata,
     reassignment_requests,
@@ -78,6 +80,7 @@ REQUESTS: tuple[type[Request[object]], ...] = (
 """The apis that the event queue answers."""
 
 _LOOKS: Final[dict[type[ControllerEvent], Callable[[ControllerContext], Rounds[object]]]] = {
+    AutoPreferredReplicaLeaderElection: leader_rebalance.rebalance,
     BrokerChange: brokers.broker_change,
     IsrChangeNotification: isr_changes.isr_change_notification,
     LogDirEventNotification: log_dirs.log_dir_event_notification,
@@ -85,7 +88,7 @@ _LOOKS: Final[dict[type[ControllerEvent], Callable[[ControllerContext], Rounds[o
     TopicDeletion: deletion.topic_deletion,
     ZkPartitionReassignment: reassignment_requests.requested_in_store,
 }
-"""The events that only say where to look in the store."""
+"""The events that only say where to look."""
 
 MAX_START: Final = 1 << 16
 """Where placement begins is drawn from so many places, far more than there are brokers."""
@@ -190,5 +193,14 @@ def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[flo
     match event:
         case ReplicasNotDeleted() if context.deletions:
             return [(deletion.RETRY_SECONDS, TopicDeletion())]
+        case AutoPreferredReplicaLeaderElection(controller_epoch=epoch) if epoch == context.epoch:
+            return [(context.config.leader_imbalance_check_interval_seconds, event)]
         case _:
             return []
+
+
+def first_alarms(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
+    """Return the events that a new controllership calls for later, and after how many seconds."""
+    if not context.config.auto_leader_rebalance_enable:
+        return []
+    return [(leader_rebalance.FIRST_SECONDS, AutoPreferredReplicaLeaderElection(context.epoch))]

@@ -170,7 +170,12 @@ class PreferredReplicaElection(ControllerEvent):
 
 @frozen
 class AutoPreferredReplicaLeaderElection(ControllerEvent):
-    """It is time to look whether too many partitions are led by others than their preferred leaders."""
+    """It is time to look whether too many partitions are led by others than their preferred leaders.
+
+    Each controllership has a timer of its own for that.
+    """
+
+    controller_epoch: int
 
 
 @frozen

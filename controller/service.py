@@ -8,7 +8,7 @@ loads afresh.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -271,10 +271,14 @@ class ControllerService:
             reply.set(result)
         for follow_up in dispatch.follow_ups(office.context, event):
             self._queue.tell(follow_up)
-        for seconds, later in dispatch.alarms(office.context, event):
-            if later not in self._alarms:
-                self._alarms[later] = None
-                self._nursery.start_soon(self._tell_at, trio.current_time() + seconds, later)
+        self._set_alarms(dispatch.alarms(office.context, event))
+
+    def _set_alarms(self, alarms: Sequence[tuple[float, ControllerEvent]]) -> None:
+        """Have events told after so many seconds, unless they wait for their time already."""
+        for seconds, event in alarms:
+            if event not in self._alarms:
+                self._alarms[event] = None
+                self._nursery.start_soon(self._tell_at, trio.current_time() + seconds, event)
 
     # --- the office ---------------------------------------------------------------------------------------------
 
@@ -313,6 +317,7 @@ class ControllerService:
             brokers=sorted(context.brokers),
             partitions=len(context.partition_phases),
         )
+        self._set_alarms(dispatch.first_alarms(context))
 
     def _leave(self, event: ControllerEvent) -> None:
         """Give up the office without touching the store; `event`, if it is a request, is answered."""

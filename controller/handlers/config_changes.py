@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from controller.context import ControllerContext
-from controller.handlers import leadership
+from controller.handlers import leadership, reassignments
 from controller.handlers.configs import config_path, resource_fault, unclean_allowed
 from controller.partition_states import PartitionPhase
 from controller.rounds import Rounds, Step, change, children, read, until_none_is_left
@@ -51,7 +51,10 @@ def config_change(context: ControllerContext, now_ms: int) -> Rounds[None]:
     yield from _purge(names, now_ms)
     offline = context.in_phase(PartitionPhase.OFFLINE)
     allowed = yield from unclean_allowed(context, [tp.topic for tp in offline])
-    yield from leadership.elect_leaders(context, [tp for tp in offline if tp.topic in allowed])
+    tps = [tp for tp in offline if tp.topic in allowed]
+    yield from leadership.elect_leaders(context, tps)
+    # A move may have waited for nothing but a leader.
+    yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
 
 
 def _purge(names: Iterable[str], now_ms: int) -> Rounds[None]:

@@ -14,6 +14,7 @@ from attrs import evolve
 from controller import elections
 from controller.context import ControllerContext
 from controller.facts import Fact, LeadershipWritten, PartitionMoved, ReplicaMoved
+from controller.handlers import configs
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
 from controller.rounds import (
@@ -228,8 +229,14 @@ def _creation(context: ControllerContext, tp: TopicPartition, *, without_parent:
 
 
 def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
-    """Elect leaders for Offline partitions from the live members of their ISRs; the rest stay Offline."""
-    yield from elect(context, tps, elections.offline)
+    """Elect leaders for Offline partitions from the live members of their ISRs; the rest stay Offline.
+
+    Where no member is alive the settings say whether another replica may lead; they are read for those alone.
+    """
+    among = candidates(context, [tp for tp in tps if tp in context.leadership])
+    hopeless = [c.tp.topic for c in among if c.online and elections.offline(c) is None]
+    unclean = (yield from configs.unclean_allowed(context, hopeless)) if hopeless else ()
+    yield from elect(context, [c.tp for c in among], elections.offline, unclean=unclean)
 
 
 def elect(

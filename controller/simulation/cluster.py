@@ -18,7 +18,7 @@ from controller.simulation import liveness
 from controller.simulation.disk import Disk
 from controller.simulation.durable import Durable
 from controller.simulation.ensemble import SimulatedEnsemble
-from controller.simulation.frames import control_request, isr_request
+from controller.simulation.frames import control_request, leadership_request
 from controller.simulation.invariants import Safety
 from controller.simulation.load import Load
 from controller.simulation.network import Link, SimulatedNetwork
@@ -334,8 +334,8 @@ class _Hooks:
             request = control_request(chunk)
             if request is not None:
                 self.safety.ordered(source, int(destination.removeprefix("broker-")), request)
-        elif source.startswith("broker-") and destination.startswith("controller-"):
-            asked = isr_request(chunk)
+        elif destination.startswith("controller-"):
+            asked = leadership_request(chunk)
             if asked is not None:
                 self.safety.asked(asked)
 
@@ -352,7 +352,7 @@ async def simulated_cluster(
     trace = trace or Trace()
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
-        safety = Safety(trace, nursery.cancel_scope.cancel)
+        safety = Safety(trace, nursery.cancel_scope.cancel, settings.unclean_leader_election)
         hooks = _Hooks(trace, safety)
         network = SimulatedNetwork(generator(seed, "network"), hooks.delivered)
         network.default_link = Link(settings.latency, settings.latency / 2, settings.bytes_per_second)

@@ -7,6 +7,7 @@ from typing import Final
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterPartitionRequest,
+    ElectLeadersRequest,
     LeaderAndIsrRequest,
     Request,
     StopReplicaRequest,
@@ -30,7 +31,15 @@ _TEXT_LIMIT: Final = 400
 
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
-_DECODED: Final = (AlterPartitionRequest, LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest)
+LeadershipRequest = AlterPartitionRequest | ElectLeadersRequest
+
+_DECODED: Final = (
+    AlterPartitionRequest,
+    ElectLeadersRequest,
+    LeaderAndIsrRequest,
+    StopReplicaRequest,
+    UpdateMetadataRequest,
+)
 
 
 def is_request(chunk: bytes) -> bool:
@@ -62,14 +71,14 @@ def control_request(chunk: bytes) -> ControlRequest | None:
     return request if isinstance(request, ControlRequest) else None
 
 
-def isr_request(chunk: bytes) -> AlterPartitionRequest | None:
-    """Return which ISRs a frame asks a controller for; None if it is anything else."""
+def leadership_request(chunk: bytes) -> LeadershipRequest | None:
+    """Return which ISRs or elections a frame asks a controller for; None if it is anything else."""
     request = _request(chunk)
-    return request if isinstance(request, AlterPartitionRequest) else None
+    return request if isinstance(request, LeadershipRequest) else None
 
 
 def _request(chunk: bytes) -> Request[object] | None:
-    """Return a request between controllers and brokers; None for everything else, which stays undecoded."""
+    """Return a request that is about leadership; None for everything else, which stays undecoded."""
     if not is_request(chunk):
         return None
     envelope = RequestEnvelope.unpack(chunk[_LENGTH_BYTES:])

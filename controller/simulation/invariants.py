@@ -17,8 +17,9 @@ from controller.simulation.safety.ledger import Ledger
 from controller.simulation.safety.orders import Orders
 from controller.simulation.safety.partitions import Partitions
 from controller.simulation.safety.registrations import Registrations
+from controller.simulation.safety.unclean import UncleanElections
 from controller.simulation.trace import Trace
-from transport.messages import AlterPartitionRequest, Record, StopReplicaRequest
+from transport.messages import AlterPartitionRequest, ElectLeadersRequest, Record, StopReplicaRequest
 from transport.metadata import TopicPartition
 from transport.store.protocol import Committed, Op
 
@@ -49,6 +50,9 @@ class Safety:
     on_violation: Callable[[], None]
     """Called at the first violation."""
 
+    unclean_by_default: bool = False
+    """Whether controllers are started with the setting that a replica outside the ISR may lead."""
+
     durable: Durable = field(init=False)
     """Set before the first commit."""
 
@@ -64,8 +68,10 @@ class Safety:
     _answers: Answers = field(factory=Answers, init=False)
     _deletions: Deletions = field(init=False)
     _ledger: Ledger = field(init=False)
+    _unclean: UncleanElections = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._unclean = UncleanElections(self.unclean_by_default)
         self._deletions = Deletions(self._partitions, self._registrations)
         self._ledger = Ledger(self.disks, self._partitions, self._registrations)
 
@@ -81,11 +87,13 @@ class Safety:
         """Look at a commit of a host's session, or with `host` "" of the store itself, right after it took effect."""
         del committed
         self._judge(ONE_CONTROLLER, self._controllership.committed(host, ops, self.durable))
+        self._unclean.committed(ops)
         for broker_id in self._registrations.committed(ops):
             self._deletions.registered(broker_id)
         for change in self._partitions.take(host, ops, self.durable):
             self._judge(ONE_CONTROLLER, self._controllership.changed(change))
             self._judge(LEADERSHIP, self._leaderships.changed(change))
+            self._judge(ACKNOWLEDGED, self._unclean.changed(change, self.durable))
             self._orders.changed(change)
             self._deletions.changed(change)
             self._judge(ACKNOWLEDGED, self._ledger.changed(change))
@@ -96,9 +104,12 @@ class Safety:
         if fault is not None:
             self.report(ANSWERS, fault)
 
-    def asked(self, request: AlterPartitionRequest) -> None:
-        """Take note of the ISRs that a leader asks for, as a controller takes the request from the network."""
-        self._leaderships.asked(request)
+    def asked(self, request: AlterPartitionRequest | ElectLeadersRequest) -> None:
+        """Take note of what leaders or administrators ask for, as a controller takes it from the network."""
+        if isinstance(request, AlterPartitionRequest):
+            self._leaderships.asked(request)
+        else:
+            self._unclean.asked(request)
 
     def ordered(self, controller_host: str, broker_id: int, request: ControlRequest) -> None:
         """Look at what a controller told a broker, as the broker takes it from the network."""

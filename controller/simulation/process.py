@@ -159,6 +159,9 @@ class ControllerProcess(Process):
             zookeeper_session_timeout_ms=round(settings.session_timeout * 1000),
             request_timeout_ms=round(settings.request_timeout * 1000),
             controller_socket_timeout_ms=round(settings.request_timeout * 1000),
+            auto_leader_rebalance_enable=settings.leader_rebalance_interval is not None,
+            leader_imbalance_check_interval_seconds=settings.leader_rebalance_interval or 1,
+            unclean_leader_election_enable=settings.unclean_leader_election,
         )
         async with trio.open_nursery() as nursery:
             self.service = await nursery.start(

@@ -32,6 +32,13 @@ class Settings:
     """Broker n is in the rack n modulo their number; none without."""
 
     min_insync_replicas: int = 1
+    unclean_leader_election: bool = False
+    """Whether a replica outside the ISR may lead where no member of it can."""
+
+    leader_rebalance_interval: int | None = None
+    """How often controllers give leadership back to the preferred leaders; None for never, so that leaders stay where
+    a script has put them."""
+
     session_timeout: float = 6.0
     request_timeout: float = 5.0
     """Of the controllers' channels, and of the socket."""

@@ -15,6 +15,8 @@ from transport.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
     BrokerEndpoint,
+    ElectionType,
+    ElectLeadersRequest,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     PartitionState,
@@ -104,6 +106,11 @@ class History:
         self.write(host, assignment, leader_epoch=self.state.leader_epoch + 1, **changes)
 
     def elect_uncleanly(self, leader: int) -> None:
+        """Elect from outside the ISR, as an administrator asks."""
+        self.safety.asked(ElectLeadersRequest(ElectionType.UNCLEAN, (TP,)))
+        self.elect_as_nobody_asked(leader)
+
+    def elect_as_nobody_asked(self, leader: int) -> None:
         self.bump(leader=leader, isr=(leader,), leader_recovery_state=LeaderRecoveryState.RECOVERING)
 
     def _topic(self) -> bytes:

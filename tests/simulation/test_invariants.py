@@ -21,7 +21,7 @@ from tests.simulation.histories import (
 )
 from transport.messages import UpdateMetadataResponse
 from transport.metadata import LEADER_DURING_DELETE, ReplicaAssignment
-from transport.store import paths
+from transport.store import formats, paths
 from transport.store.protocol import Check, Create, Delete, Set
 from transport.wire.codec import encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
@@ -191,9 +191,15 @@ def move_ends_elsewhere(h: History) -> None:
     h.write(assignment=ReplicaAssignment((4, 5, 6, 1)))
 
 
+def unclean_election_that_nobody_allowed(h: History) -> None:
+    h.bump(leader=-1, isr=(1,))
+    h.elect_as_nobody_asked(2)
+
+
 @pytest.mark.parametrize(
     ("story", "text"),
     [
+        (unclean_election_that_nobody_allowed, "broker 2 leads from outside the ISR (1,), as nobody allowed"),
         (leader_epoch_falls, "orders-0: leader epoch 1 was followed by 0"),
         (controller_epoch_falls, "controller-102 wrote orders-0 with controller epoch 1, though 3 is in force"),
         (leader_outside_the_isr, "orders-0: leader 3 is not in the ISR (1, 2)"),
@@ -230,9 +236,30 @@ def unclean_election(h: History) -> None:
     h.elect_uncleanly(2)
 
 
+def unclean_election_that_settings_allow(h: History) -> None:
+    h.commit("admin", Create("/config"), Create(paths.TOPIC_CONFIGS))
+    setting = formats.encode_config({"unclean.leader.election.enable": "true"})
+    h.commit("admin", Create(paths.topic_config(TP.topic), setting))
+    h.bump(leader=-1, isr=(1,))
+    h.elect_as_nobody_asked(2)
+
+
+def leader_that_recovers_goes_on(h: History) -> None:
+    unclean_election(h)
+    h.bump()
+
+
 @pytest.mark.parametrize(
     "story",
-    [whole_move, cancelled_move, all_members_lose_their_disks, unclean_election, topic_of_the_same_name],
+    [
+        whole_move,
+        cancelled_move,
+        all_members_lose_their_disks,
+        unclean_election,
+        unclean_election_that_settings_allow,
+        leader_that_recovers_goes_on,
+        topic_of_the_same_name,
+    ],
 )
 async def test_what_a_controller_may_do_with_leaderships_passes(story: Story) -> None:
     assert judged(story) == ""

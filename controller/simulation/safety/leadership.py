@@ -85,7 +85,8 @@ def _new_epoch(tp: TopicPartition, before: LeaderAndIsr, after: LeaderAndIsr) ->
 def is_unclean(before: LeaderAndIsr, after: LeaderAndIsr) -> bool:
     """Whether an election from outside the ISR took place, and is reported as that (KIP-704)."""
     is_reported = after.leader_recovery_state is LeaderRecoveryState.RECOVERING
-    return is_reported and after.leader_epoch > before.leader_epoch and after.isr == (after.leader,)
+    is_alone = after.isr == (after.leader,) and after.leader not in before.isr
+    return is_reported and is_alone and after.leader_epoch > before.leader_epoch
 
 
 def _end_of_move(tp: TopicPartition, moving: ReplicaAssignment, after: Partition) -> Iterator[str]:

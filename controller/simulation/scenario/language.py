@@ -71,6 +71,10 @@ SETTINGS: Final = Record(
         "servers": Key(Int("how many servers", 1), "How many servers the ZooKeeper ensemble has."),
         "racks": Key(ListOf(Text("the name of a rack")), "The racks; broker n is in number n modulo their count."),
         "min_insync_replicas": Key(Int("how many replicas", 1), "How many must have a record that is acknowledged."),
+        "unclean_leader_election": Key(Flag(), "Whether a replica outside the ISR may lead in need."),
+        "leader_rebalance_interval": Key(
+            Int("a number of seconds", 1), "How often leadership goes back to the preferred leaders; never without."
+        ),
         "session_timeout": Key(SECONDS, "After how long the store gives a silent process up."),
         "request_timeout": Key(SECONDS, "How long controllers wait for a broker's answer."),
         "replica_lag_time": Key(SECONDS, "How long a follower may lag before its leader wants it out of the ISR."),
