@@ -16,7 +16,15 @@ from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller
 from transport.errors import ErrorCode
-from transport.messages import ElectionType, NewTopic
+from transport.messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    ElectionType,
+    NewTopic,
+)
 from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState
 from transport.network import TcpNetwork
 from transport.store import formats, paths
@@ -70,9 +78,11 @@ class Cluster:
 
 
 @asynccontextmanager
-async def running(address: str, data_dir: Path) -> AsyncIterator[Cluster]:
+async def running(address: str, data_dir: Path, *settings: str) -> AsyncIterator[Cluster]:
+    """Run a cluster whose leaders stay where they are, unless the controller's settings say otherwise."""
+    settings = settings or ("--no-auto-leader-rebalance-enable",)
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, data_dir, address)) as processes:
-        processes.start(CONTROLLERS[0], "controller.cli", "controller", "run")
+        processes.start(CONTROLLERS[0], "controller.cli", "controller", "run", *settings)
         await until_controller(store, CONTROLLERS[0])
         processes.start_brokers(BROKERS)
         cluster = Cluster(processes)
@@ -135,3 +145,29 @@ async def test_elections_that_administrators_ask_for(zookeeper: str, tmp_path: P
         cluster.processes.start_brokers([1, 2])
         whole = await cluster.until_led(3, BROKERS)
         assert whole.leader_recovery_state is LeaderRecoveryState.RECOVERED
+
+
+@pytest.mark.requirement("C4", "D9")
+async def test_what_settings_say_of_leadership(zookeeper: str, tmp_path: Path) -> None:
+    interval = ("--leader-imbalance-check-interval-seconds", "1")
+    async with running(f"{zookeeper}/settings", tmp_path, *interval) as cluster:
+        await cluster.terminate(1)
+        await cluster.until_led(2, (2, 3))
+        cluster.processes.start_brokers([1])
+        # Nobody asks: the preferred leader leads again by itself.
+        await cluster.until_led(1, BROKERS)
+
+        await cluster.processes.kill(2)
+        await cluster.processes.kill(3)
+        await cluster.until_led(1, (1,))
+        await cluster.processes.kill(1)
+        await cluster.until_led(NO_LEADER, (1,))
+        cluster.processes.start_brokers([2])
+        await cluster.until_live([2])
+        assert (await cluster.state()).leader == NO_LEADER
+        setting = AlterableConfig("unclean.leader.election.enable", ConfigOperation.SET, "true")
+        topic = ConfigResource(ConfigResourceType.TOPIC, ORDERS.topic)
+        [altered] = await cluster.admin.incremental_alter_configs([AlterConfigsResource(topic, (setting,))])
+        assert altered.error is ErrorCode.NONE
+        state = await cluster.until_led(2, (2,))
+        assert state.leader_recovery_state is LeaderRecoveryState.RECOVERING
