@@ -18,6 +18,7 @@ from broker.meta_properties import load_storage_id
 from broker.metadata_cache import MetadataCache
 from broker.registration import Registration
 from broker.service import Service
+from broker.topic_configs import TopicConfigs
 from transport.errors import ApiError
 from transport.host import Host
 from transport.messages import Api, Request
@@ -36,6 +37,7 @@ class BrokerHandle:
     config: BrokerConfig
     metadata: MetadataCache
     link: ControllerLink
+    topic_configs: TopicConfigs
     network: Network
     host: Host
     nursery: trio.Nursery
@@ -119,7 +121,9 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
     registration = Registration(store, host, config, storage_id)
     link = ControllerLink(store, network, host, metadata, registration)
     async with trio.open_nursery() as nursery:
-        handle = BrokerHandle(config, metadata, link, network, host, nursery, registration, own_apis)
+        topic_configs = TopicConfigs(store, config, host)
+        nursery.start_soon(topic_configs.keep_fresh)
+        handle = BrokerHandle(config, metadata, link, topic_configs, network, host, nursery, registration, own_apis)
         service = make_service(handle)
         handlers = {**ControllerRequests(service, metadata, registration).handlers(), **service.handlers()}
         serving = partial(serve, network, handlers, config.host, config.port, own_apis=own_apis)

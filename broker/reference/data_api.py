@@ -10,6 +10,7 @@ import trio
 from broker.config import BrokerConfig
 from broker.reference.leadership import Leadership
 from broker.reference.replica import CONSUMER, Replica, Watchers
+from broker.topic_configs import TopicConfigs
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     FetchPartition,
@@ -35,6 +36,7 @@ class DataApi:
     def __init__(
         self,
         config: BrokerConfig,
+        topic_configs: TopicConfigs,
         replicas: Mapping[TopicPartition, Replica],
         review: Callable[[Replica], None],
     ) -> None:
@@ -43,6 +45,7 @@ class DataApi:
         `review` is called after an append and a follower's fetch if high watermark or ISR may have to change.
         """
         self._config = config
+        self._topic_configs = topic_configs
         self._replicas = replicas
         self._review = review
 
@@ -56,11 +59,15 @@ class DataApi:
         Raises ApiError: NOT_ENOUGH_REPLICAS if nothing was appended for want of ISR members, NOT_LEADER_OR_FOLLOWER,
         REQUEST_TIMED_OUT or NOT_ENOUGH_REPLICAS_AFTER_APPEND if the records may or may not stay.
         """
-        self._check(request)
+        _check(request)
+        led = self._find(request.topic, request.partition).leading()
+        topic = await self._topic_configs.of_topic(request.topic, led.state.topic_id)
+        _check_size(request, topic.max_message_bytes)
         replica = self._find(request.topic, request.partition)
         leadership = replica.leading()
+        needed = topic.min_insync_replicas
         if request.acks == ACKS_ALL:
-            self._check_isr(leadership, ErrorCode.NOT_ENOUGH_REPLICAS)
+            _check_isr(leadership, needed, ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
             base_offset = replica.append(request.values)
         except OSError as error:
@@ -69,6 +76,7 @@ class DataApi:
         if request.acks == ACKS_ALL:
             end_offset = base_offset + len(request.values)
             await self._committed(replica, leadership, end_offset, request.timeout_ms)
+            _check_isr(leadership, needed, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         return ProduceResponse(base_offset)
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
@@ -82,19 +90,6 @@ class DataApi:
             with trio.move_on_after(max(0, request.max_wait_ms) / 1000):
                 await self._news(request)
         return FetchResponse(tuple(self._read_all(request)))
-
-    def _check(self, request: ProduceRequest) -> None:
-        if request.acks not in (ACKS_ALL, ACKS_LEADER) or not request.values or request.timeout_ms < 0:
-            raise ApiError(ErrorCode.INVALID_REQUEST, "acks must be -1 or 1, with at least one value and a time-out")
-        largest = max(map(len, request.values))
-        if largest > self._config.message_max_bytes:
-            limit = self._config.message_max_bytes
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"a record of {largest} bytes exceeds the limit of {limit}")
-
-    def _check_isr(self, leadership: Leadership, code: ErrorCode) -> None:
-        in_sync, needed = len(leadership.state.isr), self._config.min_insync_replicas
-        if in_sync < needed:
-            raise ApiError(code, f"{in_sync} replicas are in sync, min.insync.replicas is {needed}")
 
     def _find(self, topic: str, partition: int) -> Replica:
         replica = self._replicas.get(TopicPartition(topic, partition))
@@ -111,7 +106,6 @@ class DataApi:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"the leader of {replica.tp} changed")
         if waiting.cancelled_caught:
             raise ApiError(ErrorCode.REQUEST_TIMED_OUT, f"not all of the ISR had it within {wait_ms} ms")
-        self._check_isr(leadership, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
 
     def _note_fetches(self, request: FetchRequest) -> None:
         now = trio.current_time()
@@ -168,6 +162,23 @@ class DataApi:
             await _change([replica.watchers(request.replica_id) for replica in replicas])
             if self._has_news(request):
                 return
+
+
+def _check(request: ProduceRequest) -> None:
+    if request.acks not in (ACKS_ALL, ACKS_LEADER) or not request.values or request.timeout_ms < 0:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "acks must be -1 or 1, with at least one value and a time-out")
+
+
+def _check_size(request: ProduceRequest, limit: int) -> None:
+    largest = max(map(len, request.values))
+    if largest > limit:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"a record of {largest} bytes exceeds the limit of {limit}")
+
+
+def _check_isr(leadership: Leadership, needed: int, code: ErrorCode) -> None:
+    in_sync = len(leadership.state.isr)
+    if in_sync < needed:
+        raise ApiError(code, f"{in_sync} replicas are in sync, min.insync.replicas is {needed}")
 
 
 async def _change(watchers: list[Watchers]) -> None:

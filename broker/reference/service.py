@@ -37,7 +37,7 @@ class ReferenceService:
         self._fetchers: dict[int, Fetcher] = {}
         self._live_brokers: tuple[int, ...] = ()
         self._isr_updates = IsrUpdates(handle, self._settle)
-        self._data_api = DataApi(handle.config, self._replicas, self._review)
+        self._data_api = DataApi(handle.config, handle.topic_configs, self._replicas, self._review)
         handle.nursery.start_soon(self._run)
 
     def handlers(self) -> Handlers:
@@ -68,6 +68,7 @@ class ReferenceService:
             if replica is not None:
                 replica.close()
             if partition.delete:
+                self._handle.topic_configs.forget(tp.topic)
                 self._logs.delete(tp, partition.topic_id)
         except OSError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp} cannot be stopped: {error}") from error

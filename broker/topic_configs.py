@@ -1,0 +1,132 @@
+"""The settings of topics as they are in force on a broker, kept fresh while it runs."""
+
+from __future__ import annotations
+
+import structlog
+import trio
+from attrs import frozen
+
+from actors import Backoff
+from broker.config import BrokerConfig
+from broker.wakeup import Wakeup
+from transport.dynamic_configs import (
+    MAX_MESSAGE_BYTES,
+    MESSAGE_MAX_BYTES,
+    MIN_INSYNC_REPLICAS,
+    TOPIC_SETTINGS,
+    Layer,
+    as_topic_layer,
+    in_force,
+)
+from transport.errors import ApiError, ErrorCode
+from transport.host import Host
+from transport.store import formats, paths
+from transport.store.protocol import MetadataStore, SessionChanged, StoreError, StoreEvent, Znode
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+@frozen
+class TopicConfig:
+    """The settings of a topic that a broker goes by."""
+
+    min_insync_replicas: int
+    max_message_bytes: int
+
+
+@frozen
+class _Known:
+    topic_id: str
+    generation: int
+    config: TopicConfig
+
+
+class TopicConfigs:
+    """Reads a topic's settings when they are first asked for, and again after any change below `/config`.
+
+    A topic's own count before those of this broker, those before the default of all brokers, and those before what the
+    broker was started with. A topic is created with its settings, so that whoever finds the topic finds them, too.
+    """
+
+    def __init__(self, store: MetadataStore, config: BrokerConfig, host: Host) -> None:
+        self._store = store
+        self._broker_id = config.broker_id
+        self._static = Layer(
+            "STATIC_BROKER_CONFIG",
+            {MIN_INSYNC_REPLICAS: str(config.min_insync_replicas), MESSAGE_MAX_BYTES: str(config.message_max_bytes)},
+        )
+        self._host = host
+        self._known: dict[str, _Known] = {}
+        self._generation = 0
+        self._news = Wakeup()
+
+    async def of_topic(self, topic: str, topic_id: str) -> TopicConfig:
+        """Return the settings in force.
+
+        Without the store those last read stay in force; raises ApiError(NOT_ENOUGH_REPLICAS) if there are none.
+        """
+        known = self._known.get(topic)
+        if known is not None and known.topic_id != topic_id:
+            known = None
+        if known is not None and known.generation == self._generation:
+            return known.config
+        generation = self._generation
+        try:
+            config = await self._read(topic)
+        except StoreError as error:
+            if known is None:
+                text = f"the settings of topic {topic} cannot be read: {error}"
+                raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, text) from error
+            return known.config
+        self._known[topic] = _Known(topic_id, generation, config)
+        return config
+
+    def forget(self, topic: str) -> None:
+        """Forget a topic that this broker no longer holds; if it is asked for again it is read again."""
+        self._known.pop(topic, None)
+
+    async def keep_fresh(self) -> None:
+        """Watch for changes until cancelled."""
+        unsubscribe = self._store.subscribe(self._on_store_event)
+        backoff = Backoff(jitter=self._host.rng.random)
+        try:
+            while True:
+                try:
+                    await self._store.children([paths.CONFIG_CHANGES], watch=True)
+                except StoreError:
+                    with trio.move_on_after(backoff.next()):
+                        await self._news.wait()
+                    continue
+                backoff.reset()
+                # Only now: what was read before the watch stood may have missed a change.
+                self._generation += 1
+                await self._news.wait()
+        finally:
+            unsubscribe()
+
+    def _on_store_event(self, event: StoreEvent) -> None:
+        if isinstance(event, SessionChanged) or event.path == paths.CONFIG_CHANGES:
+            self._news.set()
+
+    async def _read(self, topic: str) -> TopicConfig:
+        wanted = [paths.topic_config(topic), paths.broker_config(self._broker_id), paths.broker_config(None)]
+        found = await self._store.read(wanted)
+        own, *brokers = [_decode(path, znode) for path, znode in zip(wanted, found, strict=True)]
+        layers = (own, *(as_topic_layer(layer) for layer in (*brokers, self._static)))
+        values = []
+        for name in (MIN_INSYNC_REPLICAS, MAX_MESSAGE_BYTES):
+            force = in_force(TOPIC_SETTINGS[name], layers)
+            for fault in force.faults:
+                _log.error("a setting is set aside: alter it with `klamm config alter`", topic=topic, fault=fault)
+            values.append(int(force.value))
+        return TopicConfig(*values)
+
+
+def _decode(path: str, znode: Znode | None) -> Layer:
+    if znode is None:
+        return Layer(path, {})
+    try:
+        return Layer(path, formats.decode_config(path, znode.data))
+    except formats.UndecodableZnode as fault:
+        _log.error("settings set aside: they cannot be decoded, delete or repair them", fault=str(fault))
+        return Layer(path, {})
