@@ -14,6 +14,7 @@ from actors import Backoff, Channel, supervise
 from controller.backlog import BrokerBacklog
 from controller.config import ControllerConfig
 from controller.facts import BrokerGone, BrokerRegistered
+from controller.histogram import Histogram
 from controller.rounds import Publication
 from transport.errors import ApiError
 from transport.host import Host
@@ -30,12 +31,14 @@ OnResponse = Callable[[int, Request[object], object], None]
 
 @define
 class _TracedBacklog:
-    """The backlog of a broker, which says in the log from which events on to which one a request tells the outcome."""
+    """The backlog of a broker, which times its requests' waiting and logs from which to which event they tell of."""
 
     broker_id: int
     backlog: BrokerBacklog
     first_event: str | None = field(default=None, init=False)
     last_event: str | None = field(default=None, init=False)
+    queue_times: Histogram = field(factory=Histogram, init=False)
+    _waits_since: float = field(default=0.0, init=False)
 
     def __len__(self) -> int:
         return len(self.backlog)
@@ -46,17 +49,20 @@ class _TracedBacklog:
 
     def caused_by(self, event_id: str | None) -> None:
         """Take notice of the event that what was merged in last comes from."""
+        if self.first_event is None:
+            self._waits_since = trio.current_time()
         self.first_event = self.first_event or event_id
         self.last_event = event_id
 
     def take(self) -> Request[object] | None:
         """Take out the next request, None if nothing waits."""
         request = self.backlog.take()
-        if request is None:
-            self.first_event = None
-        else:
+        if request is not None:
+            self.queue_times.observe(trio.current_time() - self._waits_since)
             api = type(request).__name__.removesuffix("Request")
             log.debug("sending", broker=self.broker_id, api=api, since=self.first_event, until=self.last_event)
+        if not len(self.backlog):
+            self.first_event = None
         return request
 
 
@@ -132,6 +138,10 @@ class BrokerChannels:
     def queue_sizes(self) -> dict[int, int]:
         """Return how many entries wait for each broker."""
         return {broker_id: len(member.backlog) for broker_id, member in sorted(self._channels.items())}
+
+    def queue_times(self) -> dict[int, Histogram]:
+        """Return how long the requests to each broker waited since what they tell of first came up."""
+        return {broker_id: member.backlog.queue_times for broker_id, member in sorted(self._channels.items())}
 
     def _start(self, broker: BrokerRegistration) -> None:
         backlog = _TracedBacklog(broker.id, BrokerBacklog(self.endpoint, self.epoch, broker.epoch))

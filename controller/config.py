@@ -39,3 +39,7 @@ class ControllerConfig:
     state_change_log: str | None = setting(
         None, "A file that gets a line for each partition and replica that changes, with its cause."
     )
+    metrics_host: str = setting("127.0.0.1", "Where /metrics, /healthz and /readyz are served.")
+    metrics_port: int | None = setting(
+        None, "The port that they are served on, 0 for any free one. Without it there are none.", at_most=65_535
+    )

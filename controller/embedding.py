@@ -13,6 +13,8 @@ from controller.commit_trace import CommitTrace
 from controller.config import ControllerConfig
 from controller.controller_election import refuse_foreign
 from controller.instruments import Instrument, Instruments
+from controller.measurements import Measurements, measured
+from controller.monitoring import monitored
 from controller.observer import Observer, Observers
 from controller.service import ControllerService
 from controller.state_change_log import open_state_change_log
@@ -48,24 +50,30 @@ async def run(
 
     Raises StoreUnavailable if ZooKeeper cannot be reached, ForeignCluster if another kind of cluster lives there,
     ControllerIdInUse if a live broker has the id, OSError if the state-change log cannot be written; in an exception
-    group OSError if the address is in use.
+    group OSError if the address is in use, and CannotServeMetrics.
     """
     trace = CommitTrace(config.controller_id)
     observers = Observers((trace,) if observer is None else (trace, observer))
     timeout = config.zookeeper_session_timeout_ms
     open_store = open_store or partial(open_zookeeper, config.zookeeper_connect, session_timeout_ms=timeout)
     host = host or Host()
-    with _open_instruments(config, host) as instruments:
-        async with open_store() as store:
-            await _check(store, config)
-            service = ControllerService(config, store, network or TcpNetwork(), host, observers, trace, instruments)
-            await service.run(task_status=task_status)
+    network = network or TcpNetwork()
+    measurements = Measurements()
+    with _open_instruments(config, host, measurements) as instruments:
+        async with open_store() as session:
+            await _check(session, config)
+            store = session if config.metrics_port is None else measured(session, measurements)
+            service = ControllerService(config, store, network, host, observers, trace, instruments)
+            async with monitored(service, measurements, network):
+                await service.run(task_status=task_status)
 
 
 @contextmanager
-def _open_instruments(config: ControllerConfig, host: Host) -> Iterator[Instruments]:
+def _open_instruments(config: ControllerConfig, host: Host, measurements: Measurements) -> Iterator[Instruments]:
     with ExitStack() as stack:
         instruments: list[Instrument] = []
+        if config.metrics_port is not None:
+            instruments.append(measurements)
         if config.state_change_log is not None:
             instruments.append(stack.enter_context(open_state_change_log(Path(config.state_change_log), host.now_ms)))
         yield Instruments(tuple(instruments))

@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from actors import Backoff, EventQueue, EventStatistics
 from controller import controller_election, dispatch
@@ -99,6 +99,15 @@ class Office:
     context: ControllerContext
     channels: BrokerChannels
     runner: RoundRunner
+    is_loaded: bool = False
+
+
+@frozen
+class Readiness:
+    """Whether a controller does what it is there for, lead or stand by, and in words what it does."""
+
+    is_ready: bool
+    reason: str
 
 
 @define
@@ -115,8 +124,14 @@ class ControllerService:
     endpoint: BrokerEndpoint = field(init=False)
     """Where the controller listens, once it does."""
 
+    metrics_port: int | None = field(default=None, init=False)
+    """The port on which it is monitored, once it is."""
+
     _nursery: trio.Nursery = field(init=False)
     _office: Office | None = field(default=None, init=False)
+    _leader: int | None = field(default=None, init=False)
+    """The controller for which this one stands by."""
+
     _waiting_requests: int = field(default=0, init=False)
     _queue: EventQueue[ControllerEvent] = field(init=False)
     _event_log: EventLog = field(factory=EventLog, init=False)
@@ -135,6 +150,30 @@ class ControllerService:
     def is_active(self) -> bool:
         """Whether this is the active controller, as far as it knows."""
         return self._office is not None
+
+    def readiness(self) -> Readiness:
+        """Return whether this controller is ready: connected, and either active with all loaded or standing by."""
+        if self.store.state is not SessionState.CONNECTED:
+            return Readiness(
+                is_ready=False, reason=f"not ready: the session with the metadata store is {self.store.state.value}"
+            )
+        if self._office is not None:
+            is_loaded = self._office.is_loaded
+            reason = "active" if is_loaded else "not ready: elected, and loading the cluster"
+            return Readiness(is_loaded, reason)
+        if self._leader is None:
+            return Readiness(
+                is_ready=False, reason="not ready: it does not stand for election yet, see its log for failures"
+            )
+        return Readiness(is_ready=True, reason=f"standing by for controller {self._leader}")
+
+    def queue_size(self) -> int:
+        """Return how many events wait."""
+        return len(self._queue)
+
+    def quarantine_size(self) -> int:
+        """Return how many topics and requests are set aside after repeated faults."""
+        return len(self._quarantine)
 
     # --- what feeds the queue -----------------------------------------------------------------------------------
 
@@ -292,6 +331,7 @@ class ControllerService:
         outcome = await controller_election.elect(self.store, self.config.controller_id, self.host.now_ms(), held)
         match outcome:
             case Standby(controller_id=other):
+                self._leader = other
                 if self._office is not None:
                     log.warning("deposed", controller=self.config.controller_id, by=other)
                     self._leave(Elect())
@@ -309,8 +349,9 @@ class ControllerService:
         self._instruments.took_office(context, channels)
         log.info("elected", controller=self.config.controller_id, epoch=won.epoch)
         runner = RoundRunner(self.store, context, channels, self.observer, self._instruments)
-        self._office = Office(won, context, channels, runner)
+        self._office = office = Office(won, context, channels, runner)
         await runner.run("Failover", failover(context, dispatch.new_ids(self.host)), self._event_log.event_id)
+        office.is_loaded = True
         log.info(
             "in office",
             controller=self.config.controller_id,
@@ -322,6 +363,7 @@ class ControllerService:
     def _leave(self, event: ControllerEvent) -> None:
         """Give up the office without touching the store; `event`, if it is a request, is answered."""
         event.preempt()
+        self._leader = None
         if self._office is not None:
             self._office.channels.close()
             self._office = None
@@ -346,6 +388,7 @@ class ControllerService:
 
         Without a connection there is nothing to wait for: when it is back, Reload stands again.
         """
+        self._leader = None
         if self.store.state is SessionState.CONNECTED:
             at = self._standing.failed(trio.current_time())
             self._nursery.start_soon(self._tell_at, at, Elect())

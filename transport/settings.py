@@ -119,6 +119,7 @@ _METADATA: Final = "setting"
 _KINDS: Final[Mapping[object, Kind]] = {
     bool: Kind.BOOLEAN,
     int: Kind.INT,
+    int | None: Kind.INT,
     float: Kind.DOUBLE,
     str: Kind.STRING,
     str | None: Kind.STRING,

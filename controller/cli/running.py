@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 import click
 import structlog
 import trio
+from structlog.typing import EventDict
 
 from controller.admin_client import Address, ClusterUnreachable
 from controller.controller_election import ForeignCluster
@@ -95,11 +96,17 @@ def log_level_option(command: click.decorators.FC) -> click.decorators.FC:
     )(command)
 
 
+def _put_cause_first(_logger: object, _method: str, line: EventDict) -> EventDict:
+    """Let the id and the name of the event that a line is about stand at its beginning."""
+    return {name: line[name] for name in ("event_id", "during") if name in line} | dict(line)
+
+
 def configure_logs(level: int = logging.INFO) -> None:
     """Log to stderr, a line an event; colours only on a terminal."""
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            _put_cause_first,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%H:%M:%S.%f", utc=False),
             structlog.processors.format_exc_info,

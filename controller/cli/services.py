@@ -23,6 +23,7 @@ from controller.cli.output import print_json, print_table
 from controller.cli.running import configure_logs, log_level_option, run, until_signal
 from controller.cli.settings import given, setting_options
 from controller.config import ControllerConfig
+from controller.monitoring import CannotServeMetrics
 from transport.host import Host
 from transport.messages import MetadataResponse
 from transport.network import TcpNetwork
@@ -53,11 +54,12 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(until_signal, nursery.cancel_scope)
             service = await nursery.start(klamm.run, settings)
-            click.echo(
-                f"controller {settings.controller_id} listens on {service.endpoint.host}:{service.endpoint.port}"
-            )
+            endpoint = service.endpoint
+            click.echo(f"controller {endpoint.id} listens on {endpoint.host}:{endpoint.port}")
+            if service.metrics_port is not None:
+                click.echo(f"its metrics are at http://{settings.metrics_host}:{service.metrics_port}/metrics")
 
-    _serve(work, settings.host, settings.port, klamm.ControllerIdInUse)
+    _serve(work, settings.host, settings.port, klamm.ControllerIdInUse, CannotServeMetrics)
 
 
 def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected: type[Exception]) -> None:

@@ -1,0 +1,70 @@
+"""What probes and scrapers see of a controller over HTTP: /metrics, /healthz and /readyz."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+import trio
+
+from controller.measurements import Measurements
+from controller.service import ControllerService
+from transport.http import Page, Pages, not_found, serve_http
+from transport.network import Network
+
+
+class CannotServeMetrics(Exception):
+    """The address for metrics cannot be listened on; the message is one line with the cure."""
+
+
+@asynccontextmanager
+async def monitored(service: ControllerService, measurements: Measurements, network: Network) -> AsyncIterator[None]:
+    """Serve what is measured of a service while the block lasts, if its settings name a port; `metrics_port` tells it.
+
+    Raises CannotServeMetrics, in an exception group.
+    """
+    config = service.config
+    if config.metrics_port is None:
+        yield
+        return
+    serving = partial(serve_http, network, pages_of(service, measurements), config.metrics_host, config.metrics_port)
+    async with trio.open_nursery() as nursery:
+        try:
+            service.metrics_port = await nursery.start(serving)
+        except OSError as error:
+            where = f"{config.metrics_host}:{config.metrics_port} ({error.strerror})"
+            raise CannotServeMetrics(
+                f"cannot serve metrics on {where}: name others with --metrics-host and --metrics-port"
+            ) from None
+        yield
+        nursery.cancel_scope.cancel()
+
+
+def pages_of(service: ControllerService, measurements: Measurements) -> Pages:
+    """Return the pages of a service."""
+    # Loaded only by those who ask for metrics.
+    from controller.metrics import CONTENT_TYPE, ControllerMetrics  # noqa: PLC0415
+
+    metrics = ControllerMetrics(
+        measurements,
+        queue_size=service.queue_size,
+        events=service.statistics,
+        session_state=lambda: service.store.state,
+        quarantined=service.quarantine_size,
+    )
+    pages: Final[dict[str, Callable[[], Page]]] = {
+        "/metrics": lambda: Page(metrics.text(), content_type=CONTENT_TYPE),
+        # Whoever reads this answer knows that the process lives and that its loop turns.
+        "/healthz": lambda: Page(b"ok\n"),
+        "/readyz": partial(_readiness, service),
+    }
+    return lambda path: pages[path]() if path in pages else not_found(pages)
+
+
+def _readiness(service: ControllerService) -> Page:
+    readiness = service.readiness()
+    status = HTTPStatus.OK if readiness.is_ready else HTTPStatus.SERVICE_UNAVAILABLE
+    return Page(f"{readiness.reason}\n".encode(), status)

@@ -1,0 +1,89 @@
+"""Counts that follow from facts equal those of a look at everything."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.context import ControllerContext
+from controller.facts import DeletionStarted, Fact, LeadershipWritten, PartitionMoved, TopicGone, TopicWritten
+from controller.partition_counts import KINDS, Notable, PartitionCounts, judge
+from controller.partition_states import PartitionPhase
+from tests.controller.conftest import ENDPOINT
+from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.store.formats import TopicZnode
+
+TOPICS = ("a", "b")
+tps = st.builds(TopicPartition, st.sampled_from(TOPICS), st.integers(0, 2))
+brokers = st.lists(st.integers(1, 4), min_size=1, max_size=4, unique=True).map(tuple)
+
+
+@st.composite
+def assignments(draw: st.DrawFn) -> ReplicaAssignment:
+    replicas = draw(brokers)
+    adding = draw(st.integers(0, len(replicas) - 1))
+    return ReplicaAssignment(replicas, replicas[:adding], ())
+
+
+@st.composite
+def leaderships(draw: st.DrawFn) -> LeaderAndIsr:
+    isr = draw(brokers)
+    return LeaderAndIsr(draw(st.sampled_from((NO_LEADER, *isr))), 0, isr, 0, 1)
+
+
+changes: st.SearchStrategy[Fact | None] = st.one_of(
+    st.none(),
+    st.builds(
+        TopicWritten,
+        st.sampled_from(TOPICS),
+        st.builds(TopicZnode, st.dictionaries(st.integers(0, 2), assignments()), st.just("id")),
+        st.just(0),
+    ),
+    st.builds(TopicGone, st.sampled_from(TOPICS)),
+    st.builds(DeletionStarted, st.sampled_from(TOPICS)),
+    st.builds(LeadershipWritten, tps, leaderships()),
+    st.builds(PartitionMoved, tps, st.sampled_from(PartitionPhase)),
+)
+
+
+@pytest.mark.requirement("D11")
+@given(st.lists(changes, max_size=40), st.integers(1, 2))
+def test_counting_on_equals_counting_again(sequence: list[Fact | None], min_isr: int) -> None:
+    context = ControllerContext(ENDPOINT, 1, 1)
+    context.config = evolve(context.config, min_insync_replicas=min_isr)
+    counts = PartitionCounts(context)
+    known: set[TopicPartition] = set()
+    for fact in sequence:
+        if fact is None:
+            counts.refresh()
+        elif not isinstance(fact, DeletionStarted) or fact.topic in context.topics:
+            counts.note([fact])
+            context.apply(fact)
+        known |= set(context.leadership) | set(context.partition_phases) | set(context.partitions())
+    counts.refresh()
+    judged = {tp: judge(context, tp) for tp in known}
+    assert counts.notable == {tp: kinds for tp, kinds in judged.items() if kinds}
+    full = Counter(kind for kinds in judged.values() for kind in kinds)
+    assert {kind: counts.count(kind) for kind in KINDS} == {kind: full[kind] for kind in KINDS}
+
+
+@pytest.mark.parametrize(
+    ("assignment", "leader", "isr", "expected"),
+    [
+        (ReplicaAssignment((1, 2)), 1, (1, 2), Notable.NOTHING),
+        (ReplicaAssignment((1, 2)), 2, (1, 2), Notable.IMBALANCED),
+        (ReplicaAssignment((1, 2)), 1, (1,), Notable.UNDER_REPLICATED | Notable.UNDER_MIN_ISR),
+        (ReplicaAssignment((1, 2, 3)), 1, (1, 2), Notable.UNDER_REPLICATED),
+        (ReplicaAssignment((3, 1, 2), (3,), ()), 3, (1, 2), Notable.NOTHING),
+    ],
+)
+def test_what_is_notable(assignment: ReplicaAssignment, leader: int, isr: tuple[int, ...], expected: Notable) -> None:
+    context, tp = ControllerContext(ENDPOINT, 1, 1), TopicPartition("a", 0)
+    context.config = evolve(context.config, min_insync_replicas=2)
+    context.apply(TopicWritten("a", TopicZnode({0: assignment}, "id"), 0))
+    context.apply(LeadershipWritten(tp, LeaderAndIsr(leader, 0, isr, 0, 1)))
+    assert judge(context, tp) == expected

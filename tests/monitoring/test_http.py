@@ -1,0 +1,148 @@
+"""The pages that probes and scrapers get, and what clients that are none of them get."""
+
+from __future__ import annotations
+
+from functools import partial
+from http import HTTPStatus
+
+import pytest
+import trio
+from attrs import define, field
+from trio.testing import memory_stream_pair
+
+from transport.http import MAX_CLIENTS, MAX_HEAD_BYTES, Page, not_found, serve_http
+from transport.network import StreamHandler
+
+PAGES = {"/metrics": Page(b"up 1\n")}
+
+
+@define
+class OneListener:
+    """A network in memory on which one server listens."""
+
+    handler: StreamHandler = field(init=False)
+
+    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+        raise NotImplementedError
+
+    async def serve(
+        self,
+        handler: StreamHandler,
+        host: str,
+        port: int,
+        *,
+        task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        assert (host, port) == ("127.0.0.1", 80)
+        self.handler = handler
+        task_status.started(port)
+        await trio.sleep_forever()
+
+
+def page(path: str) -> Page:
+    return PAGES.get(path) or not_found(PAGES)
+
+
+async def listen(nursery: trio.Nursery) -> OneListener:
+    network = OneListener()
+    await nursery.start(partial(serve_http, network, page, "127.0.0.1", 80))
+    return network
+
+
+async def connect(nursery: trio.Nursery, network: OneListener) -> trio.abc.Stream:
+    ours, theirs = memory_stream_pair()
+
+    async def serve_one() -> None:
+        async with theirs:
+            await network.handler(theirs)
+
+    nursery.start_soon(serve_one)
+    return ours
+
+
+async def ask(nursery: trio.Nursery, network: OneListener, request: bytes, *, ends: bool = False) -> str:
+    stream = await connect(nursery, network)
+    await stream.send_all(request)
+    if ends:
+        await stream.send_eof()  # type: ignore[attr-defined]
+    return await answer(stream)
+
+
+async def answer(stream: trio.abc.Stream) -> str:
+    received = b""
+    while chunk := await stream.receive_some(65536):
+        received += chunk
+    return received.decode()
+
+
+def status(response: str) -> int:
+    return int(response.split(" ", 2)[1])
+
+
+@pytest.mark.requirement("D11")
+async def test_a_page_is_got(nursery: trio.Nursery) -> None:
+    network = await listen(nursery)
+    response = await ask(nursery, network, b"GET /metrics?x=1 HTTP/1.1\r\nHost: here\r\n\r\n")
+    head, _, body = response.partition("\r\n\r\n")
+    assert head.split("\r\n")[0] == "HTTP/1.1 200 OK"
+    assert "Content-Length: 5" in head
+    assert "Connection: close" in head
+    assert body == "up 1\n"
+
+
+async def test_head_gets_the_length_and_no_body(nursery: trio.Nursery) -> None:
+    network = await listen(nursery)
+    response = await ask(nursery, network, b"HEAD /metrics HTTP/1.0\r\n\r\n")
+    assert "Content-Length: 5" in response
+    assert response.endswith("\r\n\r\n")
+
+
+async def test_an_unknown_path_says_which_there_are(nursery: trio.Nursery) -> None:
+    response = await ask(nursery, await listen(nursery), b"GET / HTTP/1.1\r\n\r\n")
+    assert status(response) == HTTPStatus.NOT_FOUND
+    assert response.endswith("not found: try /metrics\n")
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (b"POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", HTTPStatus.METHOD_NOT_ALLOWED),
+        (b"GET /metrics\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"GET metrics HTTP/1.1\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"GET /metrics HTTP/2.0\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"\xff\xfe\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"x" * (MAX_HEAD_BYTES + 1), HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
+    ],
+)
+async def test_garbage_is_refused(nursery: trio.Nursery, request_: bytes, expected: HTTPStatus) -> None:
+    assert status(await ask(nursery, await listen(nursery), request_)) == expected
+
+
+async def test_a_request_that_ends_early_is_refused(nursery: trio.Nursery) -> None:
+    response = await ask(nursery, await listen(nursery), b"GET /metrics HTTP/1.1\r\n", ends=True)
+    assert status(response) == HTTPStatus.BAD_REQUEST
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_client_that_sends_nothing_is_sent_away(nursery: trio.Nursery) -> None:
+    assert status(await ask(nursery, await listen(nursery), b"GET")) == HTTPStatus.REQUEST_TIMEOUT
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_silent_clients_do_not_keep_others_out_for_long(nursery: trio.Nursery) -> None:
+    network = await listen(nursery)
+    silent = [await connect(nursery, network) for _ in range(MAX_CLIENTS)]
+    await trio.testing.wait_all_tasks_blocked()
+    assert await answer(await connect(nursery, network)) == ""
+    for stream in silent:
+        assert status(await answer(stream)) == HTTPStatus.REQUEST_TIMEOUT
+    assert status(await ask(nursery, network, b"GET /metrics HTTP/1.1\r\n\r\n")) == HTTPStatus.OK
+
+
+async def test_a_client_that_goes_away_costs_nobody_else(nursery: trio.Nursery) -> None:
+    network = await listen(nursery)
+    gone = await connect(nursery, network)
+    await gone.send_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+    await gone.aclose()
+    assert status(await ask(nursery, network, b"GET /metrics HTTP/1.1\r\n\r\n")) == HTTPStatus.OK

@@ -1,0 +1,56 @@
+"""A session with the metadata store whose requests are timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+import trio
+from attrs import frozen
+
+from transport.store.protocol import Committed, MetadataStore, Op, SessionState, StoreEvent, Znode
+
+
+@frozen
+class TimedStore:
+    """Passes everything on to `store`, and tells `took` how many seconds each request took, failed or not."""
+
+    store: MetadataStore
+    took: Callable[[float], None]
+
+    @property
+    def session_id(self) -> int:
+        """The id of the present session."""
+        return self.store.session_id
+
+    @property
+    def state(self) -> SessionState:
+        """The session's state."""
+        return self.store.state
+
+    def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
+        """Call `listener` with every later event; return what ends that."""
+        return self.store.subscribe(listener)
+
+    async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+        """Read many znodes."""
+        with self._timed():
+            return await self.store.read(paths, watch=watch)
+
+    async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
+        """List the children of many znodes."""
+        with self._timed():
+            return await self.store.children(paths, watch=watch)
+
+    async def multi(self, ops: Sequence[Op]) -> Committed:
+        """Do all of `ops` or nothing."""
+        with self._timed():
+            return await self.store.multi(ops)
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        began = trio.current_time()
+        try:
+            yield
+        finally:
+            self.took(trio.current_time() - began)
