@@ -45,3 +45,11 @@ class BrokerConfig:
         3, "How often the broker asks for that before it stops all the same.", at_least=1
     )
     controlled_shutdown_retry_backoff_ms: int = setting(5_000, "How long it waits before it asks again.")
+    log_dirs: str | None = setting(None, "Where the logs are kept if on several disks, separated by commas.")
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """Where the logs are kept: `log.dirs`, or if that is not set `log.dir`."""
+        if self.log_dirs is None:
+            return (self.log_dir,)
+        return tuple(dict.fromkeys(Path(name.strip()) for name in self.log_dirs.split(",") if name.strip()))

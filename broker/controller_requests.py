@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 import structlog
@@ -91,6 +91,12 @@ class ControllerRequests:
         # Before it is registered a broker cannot tell what was meant for its predecessor at this address.
         await self._registration.until_registered()
         self._fence.admit(request, self._registration.epoch)
+
+    async def forget(self, tps: Iterable[TopicPartition]) -> None:
+        """Forget which orders replicas obey: the next ones go to the service, whatever their epochs."""
+        async with self._one_at_a_time:
+            for tp in tps:
+                self._hosted.pop(tp, None)
 
     async def metadata(self, request: MetadataRequest) -> MetadataResponse:
         """Tell what this broker knows of the cluster."""

@@ -8,12 +8,13 @@ from functools import partial
 from typing import TypeVar
 
 import trio
-from attrs import define
+from attrs import define, field
 
 from broker.config import BrokerConfig
 from broker.controlled_shutdown import ShutdownOutcome, be_relieved
 from broker.controller_link import ControllerLink
 from broker.controller_requests import ControllerRequests
+from broker.lost_replicas import LostReplicas
 from broker.meta_properties import load_storage_id
 from broker.metadata_cache import MetadataCache
 from broker.registration import Registration
@@ -22,6 +23,7 @@ from broker.topic_configs import TopicConfigs
 from transport.errors import ApiError
 from transport.host import Host
 from transport.messages import Api, Request
+from transport.metadata import TopicPartition
 from transport.network import Network
 from transport.store import paths
 from transport.store.protocol import MetadataStore, ensure_paths
@@ -48,6 +50,8 @@ class BrokerHandle:
     port: int = 0
     """Where the broker listens; 0 until it does."""
 
+    lost: LostReplicas = field(init=False)
+
     @property
     def broker_id(self) -> int:
         """The broker's id."""
@@ -67,6 +71,14 @@ class BrokerHandle:
         outcome = await be_relieved(self.config, self.link)
         self.nursery.cancel_scope.cancel()
         return outcome
+
+    async def report_lost(self, tps: Iterable[TopicPartition]) -> None:
+        """Have the controller ask again what this broker can lead and follow; returns when it is called.
+
+        For a service that cannot use the data of these replicas any more, for instance because a disk failed. Until the
+        broker starts again it must answer orders for them with KAFKA_STORAGE_ERROR, other than to stop.
+        """
+        await self.lost.report(tps)
 
     async def ask_all(
         self,
@@ -109,13 +121,13 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
     """Run a broker until cancelled or shut down: serve, register, and obey the controller through the service.
 
     `own_apis` are the rows of what the service's handlers answer besides our apis; who asks passes them to
-    `open_connection`. `storage_id` names what the service stores in; None takes that of the log directory, from its
+    `open_connection`. `storage_id` names what the service stores in; None takes that of the log directories, from their
     `meta.properties`. Started when registered. The registration ends with the session of `store`, which is the
     caller's to close. Raises WrongLogDir, ValueError for own apis that clash with ours; in an exception group
     BrokerIdInUse, OSError if the address cannot be listened on, and whatever the service's background tasks raise.
     """
     if storage_id is None:
-        storage_id = load_storage_id(config.log_dir, config.broker_id, host.new_id)
+        storage_id = load_storage_id(config.directories, config.broker_id, host.new_id)
     await ensure_paths(store, paths.PERSISTENT)
     metadata = MetadataCache()
     registration = Registration(store, host, config, storage_id)
@@ -125,7 +137,9 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
         nursery.start_soon(topic_configs.keep_fresh)
         handle = BrokerHandle(config, metadata, link, topic_configs, network, host, nursery, registration, own_apis)
         service = make_service(handle)
-        handlers = {**ControllerRequests(service, metadata, registration).handlers(), **service.handlers()}
+        requests = ControllerRequests(service, metadata, registration)
+        handle.lost = LostReplicas(store, host, config.broker_id, requests)
+        handlers = {**requests.handlers(), **service.handlers()}
         serving = partial(serve, network, handlers, config.host, config.port, own_apis=own_apis)
         handle.port = await nursery.start(serving)
         await registration.register(handle.port)

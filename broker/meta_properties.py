@@ -1,38 +1,96 @@
-"""The file `meta.properties`, which says whose a log directory is and gives the storage an identity."""
+"""The file `meta.properties`, which says whose a log directory is and gives the storage an identity.
+
+The directories of one broker share a storage id, and each has an id of its own that all of them list. So a directory
+that was added is told from one that came back empty, and one that cannot be read now from one that is gone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+import structlog
+from attrs import frozen
+
 FILE_NAME: Final = "meta.properties"
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class WrongLogDir(Exception):
     """A log directory belongs to another broker, or its `meta.properties` cannot be read."""
 
 
-def load_storage_id(log_dir: Path, broker_id: int, new_id: Callable[[], str]) -> str:
-    """Return the storage id of a log directory, which is made and marked as this broker's if it is new.
+@frozen
+class _Directory:
+    """What a log directory says: its own id, and those of all directories of the broker."""
 
-    A broker that comes back with another storage id has lost its data, whatever its broker id says.
-    Raises WrongLogDir.
+    storage_id: str
+    own_id: str
+    all_ids: tuple[str, ...]
+
+
+def load_storage_id(log_dirs: Sequence[Path], broker_id: int, new_id: Callable[[], str]) -> str:
+    """Return the storage id of a broker's log directories; new ones are made and marked as this broker's.
+
+    A broker that comes back with another storage id has lost data, whatever its broker id says. A directory that
+    cannot be used is left out. Raises WrongLogDir, or OSError if none can be used.
     """
+    found: dict[Path, _Directory | None] = {}
+    faults: list[OSError] = []
+    for path in log_dirs:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            found[path] = _read(path, broker_id)
+        except OSError as error:
+            _log.error("a log directory is offline: its replicas cannot be used", path=str(path), reason=str(error))
+            faults.append(error)
+    if not found:
+        raise faults[0]
+    known = [directory for directory in found.values() if directory is not None]
+    listed = dict.fromkeys(id_ for directory in known for id_ in directory.all_ids)
+    missing = listed.keys() - {directory.own_id for directory in known}
+    storage_ids = {directory.storage_id for directory in known}
+    is_whole = len(storage_ids) == 1 and len(missing) <= len(faults)
+    storage_id = storage_ids.pop() if is_whole else new_id()
+    ids = {path: new_id() if directory is None else directory.own_id for path, directory in found.items()}
+    all_ids = tuple(dict.fromkeys((*(listed if is_whole else ()), *ids.values())))
+    for path, own_id in ids.items():
+        _write(path, broker_id, _Directory(storage_id, own_id, all_ids), found[path])
+    return storage_id
+
+
+def _read(log_dir: Path, broker_id: int) -> _Directory | None:
     path = log_dir / FILE_NAME
-    log_dir.mkdir(parents=True, exist_ok=True)
     if not path.exists():
-        storage_id = new_id()
-        draft = path.with_suffix(".tmp")
-        draft.write_text(f"version=0\nbroker.id={broker_id}\nstorage.id={storage_id}\n", encoding="utf-8")
-        draft.replace(path)
-        return storage_id
-    lines = path.read_text(encoding="utf-8").splitlines()
-    properties = {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in lines)}
+        return None
+    properties = _parse(path.read_text(encoding="utf-8"))
     if properties.get("broker.id") != str(broker_id):
         owner = properties.get("broker.id", "nobody")
         raise WrongLogDir(f"{path} says broker {owner}, not {broker_id}: give broker {broker_id} a log dir of its own")
     storage_id = properties.get("storage.id", "")
     if not storage_id:
         raise WrongLogDir(f"{path} has no storage.id: if the data may be lost, empty {log_dir}")
-    return storage_id
+    own_id = properties.get("directory.id", storage_id)
+    return _Directory(storage_id, own_id, tuple(properties.get("directory.ids", own_id).split(",")))
+
+
+def _parse(text: str) -> Mapping[str, str]:
+    return {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in text.splitlines())}
+
+
+def _write(log_dir: Path, broker_id: int, directory: _Directory, before: _Directory | None) -> None:
+    if directory == before:
+        return
+    lines = [
+        "version=0",
+        f"broker.id={broker_id}",
+        f"storage.id={directory.storage_id}",
+        f"directory.id={directory.own_id}",
+        f"directory.ids={','.join(directory.all_ids)}",
+    ]
+    path = log_dir / FILE_NAME
+    draft = path.with_suffix(".tmp")
+    draft.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    draft.replace(path)

@@ -15,7 +15,8 @@ class Service(Protocol):
     The first four are called for the controller, one at a time and in the order of its decisions; what they are told
     has passed the fence. They should return as soon as the replica is what it should be: copying data is for the
     background. The first three may raise ApiError to fail that one partition, which the controller is told
-    (KAFKA_STORAGE_ERROR if its data cannot be used); it stays as it was then.
+    (KAFKA_STORAGE_ERROR if its data cannot be used); it stays as it was then. A service that finds out later that data
+    cannot be used says so with `BrokerHandle.report_lost`.
     """
 
     async def become_leader(self, state: PartitionState, *, is_new: bool) -> None:

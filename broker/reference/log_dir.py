@@ -1,4 +1,4 @@
-"""A broker's log directory: a directory per partition, with its log and the id of its topic."""
+"""One log directory of a broker: a directory per partition, with its log and the id of its topic."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DELETED_SUFFIX: Final = ".deleted"
 
 
 class LogDir:
-    """Opens and deletes the logs below one directory. Implements `broker.reference.logs.Logs`."""
+    """Opens and deletes the logs below one directory."""
 
     def __init__(self, path: Path) -> None:
         """Take over the directory, and finish the deletions that an earlier run began."""
@@ -26,6 +26,12 @@ class LogDir:
         path.mkdir(parents=True, exist_ok=True)
         for remains in sorted(path.glob(f"*{DELETED_SUFFIX}")):
             shutil.rmtree(remains)
+
+    def partitions(self) -> list[TopicPartition]:
+        """Return the partitions that have a log here."""
+        names = sorted(path.parent.name for path in self._path.glob(f"*/{TOPIC_ID_FILE}"))
+        parts = [name.rpartition("-") for name in names]
+        return [TopicPartition(topic, int(number)) for topic, _, number in parts if topic and number.isdecimal()]
 
     def directory(self, tp: TopicPartition) -> Path:
         """Return where a partition's log is; raises ApiError for a topic name that is no file name."""

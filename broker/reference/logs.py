@@ -49,8 +49,10 @@ class ReplicaLog(Protocol):
 class Logs(Protocol):
     """The logs of one broker. Every method may raise OSError, and ApiError for an illegal topic name."""
 
-    def open(self, tp: TopicPartition, topic_id: str) -> ReplicaLog:
+    def open(self, tp: TopicPartition, topic_id: str, *, is_new: bool) -> ReplicaLog:
         """Open the log of a partition, or make an empty one. It must not be open yet.
+
+        Unless `is_new`, the replica may have a log: if that cannot be known, this raises OSError.
 
         Raises ApiError with UNKNOWN_TOPIC_ID if there is one of an earlier topic of that name.
         """

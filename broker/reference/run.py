@@ -6,7 +6,7 @@ import trio
 
 from broker.config import BrokerConfig
 from broker.kit import BrokerHandle, run_broker
-from broker.reference.log_dir import LogDir
+from broker.reference.log_dirs import LogDirs, look_after
 from broker.reference.logs import Logs
 from broker.reference.service import ReferenceService
 from transport.host import Host
@@ -26,12 +26,17 @@ async def run_reference_broker(
 ) -> None:
     """Run a reference broker until cancelled or shut down; started when it is registered.
 
-    Raises what `run_broker` raises. It stores in the log directory, unless it is given other `logs` and the
-    `storage_id` that goes with them.
+    Raises what `run_broker` raises, and in an exception group AllLogDirsFailed. It stores in the log
+    directories, unless it is given other `logs` and the `storage_id` that goes with them.
     """
 
     def make_service(handle: BrokerHandle) -> ReferenceService:
-        return ReferenceService(handle, LogDir(config.log_dir) if logs is None else logs)
+        if logs is not None:
+            return ReferenceService(handle, logs)
+        log_dirs = LogDirs(config.directories)
+        service = ReferenceService(handle, log_dirs)
+        handle.nursery.start_soon(look_after, log_dirs, service.lose)
+        return service
 
     await run_broker(
         config,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import structlog
@@ -74,6 +75,15 @@ class ReferenceService:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp} cannot be stopped: {error}") from error
         _log.info("stopped", broker_id=self._handle.broker_id, partition=str(tp), deleted=partition.delete)
 
+    async def lose(self, tps: Sequence[TopicPartition]) -> None:
+        """Stop replicas whose logs cannot be used any more, and let the controller know."""
+        for tp in tps:
+            self._stop_fetching(tp)
+            replica = self._replicas.pop(tp, None)
+            if replica is not None:
+                replica.close()
+        await self._handle.report_lost(tps)
+
     async def update_metadata(self, metadata: MetadataCache) -> None:
         """Reconnect to brokers that moved, forget those that died, and catch up where a proposal was overtaken."""
         for fetcher in self._fetchers.values():
@@ -91,7 +101,7 @@ class ReferenceService:
         replica = self._replicas.get(tp)
         if replica is None:
             try:
-                replica = Replica(tp, self._logs.open(tp, state.topic_id), state)
+                replica = Replica(tp, self._logs.open(tp, state.topic_id, is_new=is_new), state)
             except OSError as error:
                 raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log of {tp} cannot be opened: {error}") from error
             self._replicas[tp] = replica

@@ -16,6 +16,7 @@ import controller as klamm
 from broker.config import BrokerConfig
 from broker.kit import BrokerHandle
 from broker.meta_properties import WrongLogDir
+from broker.reference.log_dirs import AllLogDirsFailed
 from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
 from controller.cli.cluster import Cluster, cluster_options, output_option
@@ -89,6 +90,20 @@ def _require_directory(path: Path, option: str) -> None:
         raise click.ClickException(f"cannot write in {path} ({error.strerror}): name another with {option}") from None
 
 
+def _require_directories(paths: Sequence[Path], option: str) -> None:
+    """Make directories for data; one that can be used is enough."""
+    if not paths:
+        raise click.ClickException(f"{option} names no directory: separate several with commas")
+    faults = []
+    for path in paths:
+        try:
+            _require_directory(path, option)
+        except click.ClickException as fault:
+            faults.append(fault)
+    if len(faults) == len(paths):
+        raise faults[0]
+
+
 def _leaves(group: BaseExceptionGroup[OSError]) -> Iterator[OSError]:
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
@@ -120,7 +135,7 @@ def run_broker(config: Path | None, **flags: object) -> None:
     configure_logs()
 
     async def work() -> None:
-        _require_directory(settings.log_dir, "--log-dir")
+        _require_directories(settings.directories, "--log-dir" if settings.log_dirs is None else "--log-dirs")
         async with (
             open_zookeeper(settings.zookeeper_connect, session_timeout_ms=timeout) as store,
             trio.open_nursery() as nursery,
@@ -131,7 +146,7 @@ def run_broker(config: Path | None, **flags: object) -> None:
             started.append(await nursery.start(serving))
             click.echo(f"broker {broker_id} listens on {settings.host}:{started[0].port}")
 
-    _serve(work, settings.host, settings.port, BrokerIdInUse, WrongLogDir)
+    _serve(work, settings.host, settings.port, BrokerIdInUse, WrongLogDir, AllLogDirsFailed)
 
 
 async def _leave(started: Sequence[BrokerHandle]) -> None:

@@ -119,7 +119,7 @@ class Disk:
 
     # --- for the broker -----------------------------------------------------------------------------------------
 
-    def open(self, tp: TopicPartition, topic_id: str) -> MemoryLog:
+    def open(self, tp: TopicPartition, topic_id: str, *, is_new: bool = True) -> MemoryLog:  # noqa: ARG002  one disk
         """Open the log of a partition, or make an empty one; see `Logs.open`."""
         check_topic_name(tp.topic)
         self.check()

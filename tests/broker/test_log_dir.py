@@ -9,6 +9,7 @@ import pytest
 
 from broker.meta_properties import WrongLogDir, load_storage_id
 from broker.reference.log_dir import LogDir, records_on_disk
+from broker.reference.log_dirs import LogDirs
 from broker.reference.logs import Logs
 from controller.simulation.disk import Disk
 from tests.simulation.disks import Unobserved
@@ -24,17 +25,17 @@ X = Record(0, b"x")
 def restart(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Logs]:
     """Return what gives the next process of a broker its logs."""
     disk = Disk(Unobserved(), broker_id=1)
-    return (lambda: LogDir(tmp_path)) if request.param == "files" else (lambda: disk)
+    return (lambda: LogDirs([tmp_path])) if request.param == "files" else (lambda: disk)
 
 
 def write(logs: Logs, topic_id: str = "id-1") -> None:
-    log = logs.open(TP, topic_id)
+    log = logs.open(TP, topic_id, is_new=False)
     log.append([X])
     log.close()
 
 
 def read(logs: Logs, topic_id: str) -> tuple[Record, ...]:
-    log = logs.open(TP, topic_id)
+    log = logs.open(TP, topic_id, is_new=False)
     records = log.read(0, 1000, log.end_offset)
     log.close()
     return records
@@ -50,7 +51,7 @@ def test_a_log_of_an_earlier_topic_of_that_name_is_refused(restart: Callable[[],
     logs = restart()
     write(logs)
     with pytest.raises(ApiError) as refusal:
-        logs.open(TP, "id-2")
+        logs.open(TP, "id-2", is_new=False)
     assert refusal.value.code is ErrorCode.UNKNOWN_TOPIC_ID
     assert read(logs, "id-1") == (X,)
 
@@ -69,43 +70,34 @@ def test_only_the_log_of_the_topic_that_is_named_is_deleted(restart: Callable[[]
 @pytest.mark.parametrize("topic", ["../up", "a/b", "", "x" * 250, "nul\0"])
 def test_a_topic_name_that_leads_elsewhere_is_refused(restart: Callable[[], Logs], topic: str) -> None:
     with pytest.raises(ApiError) as refusal:
-        restart().open(TopicPartition(topic, 0), "id-1")
+        restart().open(TopicPartition(topic, 0), "id-1", is_new=False)
     assert refusal.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def test_a_deletion_leaves_nothing_behind(tmp_path: Path) -> None:
-    logs = LogDir(tmp_path)
+    logs = LogDirs([tmp_path])
     write(logs)
     logs.delete(TP, "id-1")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_deletion_that_was_cut_short_is_finished_at_the_next_start(tmp_path: Path) -> None:
-    write(LogDir(tmp_path))
-    logs = LogDir(tmp_path)
-    logs.directory(TP).rename(tmp_path / "a-topic-7.deleted")
-    LogDir(tmp_path)
+    write(LogDirs([tmp_path]))
+    LogDir(tmp_path).directory(TP).rename(tmp_path / "a-topic-7.deleted")
+    LogDirs([tmp_path])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_that_was_made_without_its_topic_id_is_used(tmp_path: Path) -> None:
-    logs = LogDir(tmp_path)
-    logs.directory(TP).mkdir()
+    LogDir(tmp_path).directory(TP).mkdir()
+    logs = LogDirs([tmp_path])
     write(logs)
     assert logs.topic_id(TP) == "id-1"
 
 
 def test_what_is_on_disk_can_be_seen_while_the_broker_is_dead(tmp_path: Path) -> None:
-    write(LogDir(tmp_path))
+    write(LogDirs([tmp_path]))
     assert records_on_disk(tmp_path, TP) == (X,)
-
-
-def test_a_storage_id_stays_as_long_as_its_directory(tmp_path: Path) -> None:
-    ids = iter(["first", "second"])
-    assert load_storage_id(tmp_path / "data", 3, lambda: next(ids)) == "first"
-    assert load_storage_id(tmp_path / "data", 3, lambda: next(ids)) == "first"
-    (tmp_path / "data" / "meta.properties").unlink()
-    assert load_storage_id(tmp_path / "data", 3, lambda: next(ids)) == "second"
 
 
 @pytest.mark.parametrize(
@@ -114,4 +106,4 @@ def test_a_storage_id_stays_as_long_as_its_directory(tmp_path: Path) -> None:
 def test_a_log_dir_of_another_broker_is_refused(tmp_path: Path, content: str, fault: str) -> None:
     (tmp_path / "meta.properties").write_text(content)
     with pytest.raises(WrongLogDir, match=fault):
-        load_storage_id(tmp_path, 4, lambda: "new")
+        load_storage_id([tmp_path], 4, lambda: "new")

@@ -1,0 +1,133 @@
+"""The log directories of a broker, each a disk perhaps: one that fails takes its replicas offline, the others go on."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+import structlog
+import trio
+
+from broker.meta_properties import FILE_NAME
+from broker.reference.log import Log
+from broker.reference.log_dir import LogDir
+from transport.metadata import TopicPartition
+
+CHECK_SECONDS: Final = 1.0
+"""How often directories are looked after. Kafka notices when it writes its checkpoints, every 5 s."""
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class AllLogDirsFailed(Exception):
+    """A broker has no log directory left that it can use."""
+
+
+class LogDirs:
+    """The logs of one broker in one or several directories. Implements `broker.reference.logs.Logs`.
+
+    A new partition goes into the directory that has the fewest. A directory that failed stays so until the broker is
+    started again.
+    """
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        """Take over the directories that can be used. Raises OSError if none can be."""
+        self._usable: dict[Path, LogDir] = {}
+        self._where: dict[TopicPartition, list[Path]] = {}
+        self._held: Counter[Path] = Counter()
+        self._has_failed = False
+        faults: list[OSError] = []
+        for path in paths:
+            try:
+                log_dir = LogDir(path)
+                for tp in log_dir.partitions():
+                    self._where.setdefault(tp, []).append(path)
+                    self._held[path] += 1
+            except OSError as error:
+                self._has_failed = True
+                faults.append(error)
+            else:
+                self._usable[path] = log_dir
+        if not self._usable:
+            raise faults[0]
+
+    def open(self, tp: TopicPartition, topic_id: str, *, is_new: bool) -> Log:
+        """Open the log of a partition, or make an empty one; see `Logs.open`.
+
+        While a directory is offline, a log that is not found may be there: only a new one is made then.
+        """
+        path = self._find(tp)
+        if path is None:
+            if self._has_failed and not is_new:
+                raise OSError(errno.EIO, "its log is not here, and may be in a log directory that is offline", str(tp))
+            return self._create(tp, topic_id)
+        return self._usable[path].open(tp, topic_id)
+
+    def _create(self, tp: TopicPartition, topic_id: str) -> Log:
+        path = min(self._usable, key=self._held.__getitem__)
+        log = self._usable[path].open(tp, topic_id)
+        self._where[tp] = [path]
+        self._held[path] += 1
+        return log
+
+    def topic_id(self, tp: TopicPartition) -> str | None:
+        """Return the id of the topic whose log is here; None if there is none."""
+        path = self._find(tp)
+        return None if path is None else self._usable[path].topic_id(tp)
+
+    def delete(self, tp: TopicPartition, topic_id: str) -> None:
+        """Delete the log of a partition, if there is one of that topic. It may not be open."""
+        path = self._find(tp)
+        if path is None:
+            return
+        self._usable[path].delete(tp, topic_id)
+        if self._usable[path].topic_id(tp) is None:
+            del self._where[tp]
+            self._held[path] -= 1
+
+    def check(self) -> tuple[TopicPartition, ...]:
+        """Look after the directories; return the partitions in those that have failed since.
+
+        Raises AllLogDirsFailed if none is left.
+        """
+        lost: list[TopicPartition] = []
+        for path in list(self._usable):
+            try:
+                os.utime(path / FILE_NAME)
+            except OSError as error:
+                text = "a log directory failed: its replicas are offline until the broker is started again"
+                _log.error(text, path=str(path), reason=str(error))
+                del self._usable[path]
+                self._has_failed = True
+                lost += [tp for tp, where in self._where.items() if path in where]
+        if not self._usable:
+            raise AllLogDirsFailed("all log directories have failed: mend or replace the disks, then start the broker")
+        return tuple(lost)
+
+    def _find(self, tp: TopicPartition) -> Path | None:
+        """Return the directory that has the log of a partition. Raises OSError if that is offline or not known."""
+        where = self._where.get(tp, [])
+        if len(where) > 1:
+            places = ", ".join(map(str, where))
+            raise OSError(errno.EEXIST, f"more than one directory has its log ({places}): remove the older", str(tp))
+        if not where:
+            return None
+        if where[0] not in self._usable:
+            raise OSError(errno.EIO, f"its log directory {where[0]} is offline", str(tp))
+        return where[0]
+
+
+async def look_after(log_dirs: LogDirs, lose: Callable[[Sequence[TopicPartition]], Awaitable[None]]) -> None:
+    """Check directories until cancelled, and hand the partitions of those that fail to `lose`.
+
+    Raises AllLogDirsFailed.
+    """
+    while True:
+        await trio.sleep(CHECK_SECONDS)
+        lost = log_dirs.check()
+        if lost:
+            await lose(lost)
