@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from transport.messages import (
     BrokerEndpoint,
@@ -55,6 +55,8 @@ class MetadataCache:
         self._controller_epoch = request.controller_epoch
         if request.live_brokers is not None:
             self._brokers = {broker.id: broker for broker in request.live_brokers}
+        if request.topics is not None:
+            self._keep(dict(request.topics))
         for state in request.partitions:
             self._take(state)
 
@@ -64,6 +66,16 @@ class MetadataCache:
         partitions = [state for name in names for _, state in sorted(self._topics.get(name, {}).items())]
         brokers = tuple(broker for _, broker in sorted(self._brokers.items()))
         return MetadataResponse(self._controller, self._controller_epoch, brokers, tuple(partitions))
+
+    def _keep(self, topic_ids: Mapping[str, str]) -> None:
+        """Forget what is of no topic with one of these ids."""
+        for name, partitions in list(self._topics.items()):
+            topic_id = topic_ids.get(name)
+            kept = {number: state for number, state in partitions.items() if topic_id in ("", state.topic_id)}
+            if kept:
+                self._topics[name] = kept
+            else:
+                del self._topics[name]
 
     def _take(self, state: PartitionState) -> None:
         if state.leader == LEADER_DURING_DELETE:
@@ -75,6 +87,9 @@ class MetadataCache:
 
     def _remove(self, state: PartitionState) -> None:
         partitions = self._topics.get(state.topic, {})
+        known = partitions.get(state.partition)
+        if known is not None and known.topic_id != state.topic_id:
+            return  # a namesake
         partitions.pop(state.partition, None)
         if not partitions:
             self._topics.pop(state.topic, None)

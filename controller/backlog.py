@@ -72,6 +72,9 @@ class BrokerBacklog:
     """Deletions that go before all else, one per partition and topic id however often it comes back."""
 
     _live_brokers: tuple[BrokerEndpoint, ...] | None = field(default=None, init=False)
+    _topics: tuple[tuple[str, str], ...] | None = field(default=None, init=False)
+    """All topics, to go with the next metadata, whichever these are: they were told later than the list, or fit it."""
+
     _leader_and_isr: dict[Key, LeaderAndIsrPartition] = field(factory=dict, init=False)
     _metadata: dict[Key, PartitionState] = field(factory=dict, init=False)
     _stops: dict[Key, dict[str, StopReplicaPartition]] = field(factory=dict, init=False)
@@ -83,15 +86,15 @@ class BrokerBacklog:
     def __len__(self) -> int:
         """Count the entries that wait."""
         parts: tuple[Sized, ...] = (self._first_stops, self._leader_and_isr, self._metadata, self._stops)
-        return sum(map(len, parts)) + (self._live_brokers is not None)
+        return sum(map(len, parts)) + (self._live_brokers is not None or self._topics is not None)
 
     def add(self, publication: Publication) -> None:
         """Merge a publication in."""
         match publication:
             case TellLeaderAndIsr(state=state, is_new=is_new):
                 self._add_leader_and_isr(state, is_new=is_new)
-            case TellMetadata(partitions=partitions, live_brokers=live):
-                self._add_metadata(partitions, live)
+            case TellMetadata():
+                self._add_metadata(publication)
             case TellStopReplica(partition=partition):
                 self._add_stop(partition)
 
@@ -132,7 +135,8 @@ class BrokerBacklog:
 
     def _take_metadata(self) -> Request[object] | None:
         states = _take_out(self._metadata, self.max_partitions, self._leader_and_isr)
-        return self._metadata_request(states) if states or self._live_brokers is not None else None
+        is_due = bool(states) or self._live_brokers is not None or self._topics is not None
+        return self._metadata_request(states) if is_due else None
 
     def _take_stops(self) -> Request[object] | None:
         waiting = _take_out(self._stops, self.max_partitions, self._leader_and_isr)
@@ -150,10 +154,14 @@ class BrokerBacklog:
             state = _newer(waiting.state, state)
         self._leader_and_isr[key] = LeaderAndIsrPartition(state, is_new)
 
-    def _add_metadata(self, partitions: tuple[PartitionState, ...], live: tuple[BrokerEndpoint, ...] | None) -> None:
-        if live is not None:
-            self._live_brokers = live
-        for state in partitions:
+    def _add_metadata(self, told: TellMetadata) -> None:
+        if told.live_brokers is not None:
+            self._live_brokers = told.live_brokers
+        if told.topics is not None:
+            self._topics = told.topics
+            ids = dict(told.topics)
+            self._metadata = {k: s for k, s in self._metadata.items() if ids.get(s.topic) in ("", s.topic_id)}
+        for state in told.partitions:
             key = state.topic, state.partition
             waiting = self._metadata.get(key)
             if waiting is not None and waiting.topic_id == state.topic_id:
@@ -172,9 +180,9 @@ class BrokerBacklog:
 
     def _metadata_request(self, partitions: list[PartitionState]) -> UpdateMetadataRequest:
         live, self._live_brokers = self._live_brokers, None
-        return UpdateMetadataRequest(
-            self.controller.id, self.controller_epoch, self.broker_epoch, self.controller, live, tuple(partitions)
-        )
+        topics, self._topics = self._topics, None
+        epochs = self.controller_epoch, self.broker_epoch
+        return UpdateMetadataRequest(self.controller.id, *epochs, self.controller, live, tuple(partitions), topics)
 
     def _stop_request(self, stops: list[StopReplicaPartition]) -> StopReplicaRequest:
         return StopReplicaRequest(self.controller.id, self.controller_epoch, self.broker_epoch, tuple(stops))

@@ -49,11 +49,15 @@ class TellStopReplica:
 
 @frozen
 class TellMetadata:
-    """Tell brokers about partitions, and with `live_brokers` who is alive. `brokers` None means every live one."""
+    """Tell brokers about partitions, and with `live_brokers` who is alive. `brokers` None means every live one.
+
+    `topics` are the names and ids of all topics, for who may have missed that others were deleted.
+    """
 
     brokers: tuple[int, ...] | None
     partitions: tuple[PartitionState, ...] = ()
     live_brokers: tuple[BrokerEndpoint, ...] | None = None
+    topics: tuple[tuple[str, str], ...] | None = None
 
 
 Publication = TellLeaderAndIsr | TellStopReplica | TellMetadata

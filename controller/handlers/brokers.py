@@ -10,6 +10,7 @@ from attrs import evolve
 from controller.context import ControllerContext
 from controller.facts import BrokerGone, BrokerRegistered, ReplicaMoved
 from controller.handlers import deletion, leadership, reassignments, storage, strays
+from controller.handlers.metadata import all_topics
 from controller.replica_states import ReplicaPhase
 from controller.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
 from transport.metadata import BrokerRegistration, TopicPartition
@@ -88,7 +89,9 @@ def brokers_started(
         return
     ids = tuple(broker.id for broker in brokers)
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
-    yield from change("metadata", [Step(publications=_introductions(context, ids))])
+    # Whoever only lost its session may have missed that a topic was deleted.
+    every_topic = yield from all_topics(context)
+    yield from change("metadata", [Step(publications=_introductions(context, ids, every_topic))])
     yield from change("resend", [resend(context, tp, ids, empty) for tp in context.partitions_on(ids)])
     yield from strays.pursue(context, ids)
     yield from leadership.bring_online(context)
@@ -97,11 +100,13 @@ def brokers_started(
     yield from deletion.resume(context, ids)
 
 
-def _introductions(context: ControllerContext, ids: tuple[int, ...]) -> tuple[TellMetadata, TellMetadata]:
+def _introductions(
+    context: ControllerContext, ids: tuple[int, ...], every_topic: tuple[tuple[str, str], ...]
+) -> tuple[TellMetadata, TellMetadata]:
     live = context.live_brokers()
     others = tuple(id_ for id_ in sorted(context.brokers) if id_ not in ids)
     everything = (*(context.describe(tp) for tp in context.leadership), *context.describe_deletions())
-    return TellMetadata(others, (), live), TellMetadata(ids, everything, live)
+    return TellMetadata(others, (), live), TellMetadata(ids, everything, live, every_topic)
 
 
 def resend(context: ControllerContext, tp: TopicPartition, ids: Sequence[int], empty: Collection[int]) -> Step:

@@ -19,6 +19,7 @@ from controller.handlers import (
     strays,
 )
 from controller.handlers.brokers import read_brokers, resend
+from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
@@ -89,8 +90,10 @@ def _trace(context: ControllerContext, states: dict[TopicPartition, Znode | None
 def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Rounds[None]:
     """Tell every live broker what it holds, new to those that are `empty`; the dead leave the ISRs (KAFKA-3143)."""
     live = sorted(context.brokers)
-    everything = tuple(context.describe(tp) for tp in context.leadership)
+    everything = (*(context.describe(tp) for tp in context.leadership), *context.describe_deletions())
     yield from change("resend", [resend(context, tp, live, empty) for tp in context.partitions_on(live)])
-    yield from change("metadata", [Step(publications=(TellMetadata(None, everything),))])
+    # What the last controller said of deleted topics may not have come everywhere.
+    every_topic = yield from all_topics(context)
+    yield from change("metadata", [Step(publications=(TellMetadata(None, everything, topics=every_topic),))])
     dead = sorted({r for tp in context.partitions() for r in context.assignment(tp).replicas} - set(live))
     yield from leadership.take_offline(context, context.partitions_on(dead), dead)

@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from controller.context import ControllerContext
+from controller.rounds import Rounds, children
 from transport.messages import MetadataResponse
 from transport.metadata import NO_EPOCH, NO_LEADER, LeaderAndIsr, TopicPartition
+from transport.store import paths
 
 NEVER_LED: Final = LeaderAndIsr(NO_LEADER, NO_EPOCH, (), NO_EPOCH, NO_EPOCH)
 """The leadership of a partition whose state is still to be created."""
+
+
+def all_topics(context: ControllerContext) -> Rounds[tuple[tuple[str, str], ...]]:
+    """Return name and id of each topic but those being deleted; the id is "" if the topic is set aside or new."""
+    names = yield from children(paths.TOPICS)
+    known = context.topics
+    return tuple((n, context.topic_id(n) if n in known else "") for n in names if n not in context.deletions)
 
 
 def describe_cluster(context: ControllerContext, names: Sequence[str] | None) -> MetadataResponse:

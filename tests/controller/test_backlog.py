@@ -249,3 +249,13 @@ def test_a_partition_that_is_deleted_first_is_not_led_before() -> None:
     for state in states:
         led = leader_and_isr((evolve(state, topic_id="id-2"), True))
         assert requests.index(stop_replica(stopped(state, delete=True))) < requests.index(led)
+
+
+def test_all_topics_go_with_the_next_metadata_and_what_waits_of_others_does_not() -> None:
+    gone, unknown = evolve(STATE, topic="payments"), evolve(STATE, topic="set-aside")
+    topics = (("orders", "id-2"), ("set-aside", ""))
+    waiting = backlog(know(STATE, gone, unknown), TellMetadata(None, (), topics=topics), know(NAMESAKE))
+    assert drain(waiting) == [evolve(metadata([unknown, NAMESAKE], None), topics=topics)]
+    waiting = backlog(know(STATE), TellMetadata(None, (), topics=()))
+    assert len(waiting) == 1, "that there are none is news, too"
+    assert drain(waiting) == [evolve(metadata([], None), topics=())]

@@ -88,7 +88,7 @@ APIS: Final[tuple[Api, ...]] = (
     Api(3, "Metadata", MetadataRequest, MetadataResponse),
     Api(4, "LeaderAndIsr", LeaderAndIsrRequest, LeaderAndIsrResponse),
     Api(5, "StopReplica", StopReplicaRequest, StopReplicaResponse),
-    Api(6, "UpdateMetadata", UpdateMetadataRequest, UpdateMetadataResponse),
+    Api(6, "UpdateMetadata", UpdateMetadataRequest, UpdateMetadataResponse, max_version=1),
     Api(7, "ControlledShutdown", ControlledShutdownRequest, ControlledShutdownResponse),
     Api(18, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse),
     Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse, max_version=1),

@@ -40,7 +40,11 @@ class UpdateMetadataResponse:
 
 @frozen
 class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
-    """These partitions changed; `live_brokers`, unless it is None, is the complete list; `controller` listens there."""
+    """These partitions changed; `live_brokers`, unless it is None, is the complete list; `controller` listens there.
+
+    So is `topics`, since version 1, as (name, topic id), with the id "" if it is not known: who missed that a topic was
+    deleted forgets it.
+    """
 
     controller_id: int
     controller_epoch: int
@@ -48,6 +52,7 @@ class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
     controller: BrokerEndpoint
     live_brokers: tuple[BrokerEndpoint, ...] | None
     partitions: tuple[PartitionState, ...]
+    topics: tuple[tuple[str, str], ...] | None = None
 
 
 @frozen
