@@ -6,7 +6,7 @@ import pytest
 
 from controller.events import ConfigChange
 from controller.handlers.config_changes import EXPIRY_MS, config_change
-from tests.controller.conftest import Bench
+from tests.controller.conftest import TP, Bench
 from tests.controller.meddler import Meddler
 from transport.errors import ErrorCode
 from transport.messages import (
@@ -23,6 +23,7 @@ from transport.messages import (
     ResourceError,
     TopicError,
 )
+from transport.metadata import NO_LEADER, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set
 
@@ -178,6 +179,33 @@ async def test_a_topic_that_was_deleted_meanwhile_gets_no_settings(bench: Bench)
 
 
 # --- what the controller makes of it ----------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("C4")
+@pytest.mark.parametrize(("resource", "is_led"), [(ORDERS, True), (ALL_BROKERS, True), (BROKER_3, False)])
+async def test_partitions_without_a_leader_are_tried_again_once_an_unclean_election_is_allowed(
+    bench: Bench, resource: ConfigResource, is_led: bool
+) -> None:
+    await bench.write_topic("carts", (4, 3))
+    await bench.start((1, 2))
+    await bench.kill(2, 3)
+    await bench.kill(1, 4)
+    await bench.revive(2, 3)
+    for tp in (TP, TopicPartition("carts", 0)):
+        assert bench.context.leadership[tp].leader == NO_LEADER
+    await alter(bench, altered(resource, unclean_leader_election_enable="true"))
+    bench.seen.clear()
+    await bench.handle(ConfigChange())
+    state = await bench.read_state(TP)
+    assert (state.leader, state.isr) == ((2, (2,)) if is_led else (NO_LEADER, (1,)))
+    # Another topic is as it was, unless the default of all brokers allows it too.
+    assert (bench.context.leadership[TopicPartition("carts", 0)].leader == 3) is (resource == ALL_BROKERS)
+    # What is not allowed is not even tried.
+    tried = {tp for commit in bench.seen.commits for tp in commit.partitions}
+    assert len(tried) == (0 if not is_led else 2 if resource == ALL_BROKERS else 1)
+    bench.seen.clear()
+    await bench.handle(ConfigChange())
+    assert bench.seen.rounds == []
 
 
 async def test_notifications_are_purged_after_a_quarter_of_an_hour(bench: Bench) -> None:

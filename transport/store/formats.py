@@ -354,7 +354,9 @@ def encode_config(settings: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
-    """Return the settings of a topic or broker."""
+    """Return the settings of a topic or broker, none if the znode is empty, as Kafka reads it."""
+    if not data:
+        return {}
     settings = _object(path, _load(path, data).get("config"), "config")
     return {name: _text(path, value, name) for name, value in settings.items()}
 

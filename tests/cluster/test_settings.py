@@ -1,0 +1,98 @@
+"""Services that start from one klamm.toml, and settings that change while they run: processes on ZooKeeper."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import trio
+
+from controller.admin_client import AdminClient
+from controller.cli.demo.clusters import CONTROLLERS
+from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from controller.cli.demo.scenario import ORDERS
+from tests.cluster.waiting import until, until_controller
+from transport.errors import ApiError, ErrorCode
+from transport.messages import ProduceRequest
+from transport.network import TcpNetwork
+from transport.store.zookeeper import open_zookeeper
+from transport.wire import open_connection
+
+BROKERS = (1, 2)
+TOPIC = ("--entity-type", "topics", "--entity-name", ORDERS.topic)
+FILE = """
+[controller]
+zookeeper.connect = "{0}"
+[broker]
+"zookeeper.connect" = "{0}"
+replica.fetch.wait.max.ms = 100
+log.dir = "never used: the flag wins"
+"""
+
+
+@pytest.mark.requirement("D8")
+async def test_min_insync_replicas_changes_while_the_cluster_runs(zookeeper: str, tmp_path: Path) -> None:
+    address = f"{zookeeper}/settings-at-run-time"
+    file = tmp_path / "klamm.toml"
+    file.write_text(FILE.format(address), encoding="utf-8")
+    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
+        cluster.start(CONTROLLERS[0], "controller.cli", "controller", "run", "--config", str(file))
+        for broker_id in BROKERS:
+            data = ("--log-dir", str(tmp_path / f"broker-{broker_id}"), "--controlled-shutdown-max-retries", "1")
+            cluster.start(broker_id, "controller.cli", "broker", "run", "--config", str(file), *data)
+        await until_controller(store, CONTROLLERS[0])
+        admin = AdminClient(TcpNetwork(), [], store, 60)
+
+        async def klamm(*arguments: str) -> str:
+            command = [sys.executable, "-m", "controller.cli", *arguments, "--zookeeper", address]
+            done = await trio.run_process(command, capture_stdout=True, stderr=subprocess.STDOUT, check=False)
+            return done.stdout.decode()
+
+        async def alter(*change: str) -> None:
+            assert await klamm("config", "alter", *TOPIC, *change) == f"altered the settings of topic {ORDERS.topic}\n"
+
+        async def are_live() -> bool:
+            return [broker.id for broker in (await admin.describe_cluster()).brokers] == [*BROKERS]
+
+        async def produced() -> ErrorCode:
+            metadata = await admin.describe_cluster([ORDERS.topic])
+            leader = next(broker for broker in metadata.brokers if broker.id == metadata.partitions[0].leader)
+            async with open_connection(TcpNetwork(), leader.host, leader.port, client_id="test") as connection:
+                try:
+                    await connection.call(ProduceRequest(*ORDERS, -1, 20_000, (b"a record",)))
+                except ApiError as error:
+                    return error.code
+            return ErrorCode.NONE
+
+        async def is_refused() -> bool:
+            return await produced() is ErrorCode.NOT_ENOUGH_REPLICAS
+
+        async def is_granted() -> bool:
+            return await produced() is ErrorCode.NONE
+
+        async def one_is_left() -> bool:
+            return (await admin.describe_cluster([ORDERS.topic])).partitions[0].isr == (1,)
+
+        await until(are_live)
+        new = ("--replica-assignment", "1:2", "--config", "min.insync.replicas=2")
+        assert await klamm("topic", "create", ORDERS.topic, *new) == f"created topic {ORDERS.topic}\n"
+        refused = await klamm("config", "alter", *TOPIC, "--add-config", "min.insinc.replicas=1")
+        assert refused == "Error: there is no setting min.insinc.replicas: did you mean min.insync.replicas?\n"
+        await until(is_granted)
+        await cluster.kill(2)
+        await until(one_is_left)
+        assert await produced() is ErrorCode.NOT_ENOUGH_REPLICAS
+        await alter("--add-config", "min.insync.replicas=1")
+        await until(is_granted)
+        await alter("--add-config", "min.insync.replicas=2")
+        await until(is_refused)
+        # Without a value of its own the topic inherits what the brokers were started with.
+        await alter("--delete-config", "min.insync.replicas")
+        await until(is_granted)
+        brokers = ("--entity-type", "brokers", "--entity-default")
+        await klamm("config", "alter", *brokers, "--add-config", "min.insync.replicas=2")
+        await until(is_refused)
+        described = await klamm("config", "describe", *TOPIC, "-o", "json")
+        assert '"source": "DYNAMIC_DEFAULT_BROKER_CONFIG"' in described
