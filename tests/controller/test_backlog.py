@@ -242,13 +242,17 @@ def test_a_partition_is_not_stopped_before_it_is_led_however_often_its_stop_is_o
 def test_a_partition_that_is_deleted_first_is_not_led_before() -> None:
     waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH, max_partitions=1)
     states = [evolve(STATE, partition=number) for number in range(20)]
+    namesakes = [evolve(state, topic_id="id-2") for state in states]
+    for namesake in reversed(namesakes):
+        waiting.add(lead(namesake, is_new=True))
     for state in states:
         waiting.add(stop(state, delete=True))
-        waiting.add(lead(evolve(state, topic_id="id-2"), is_new=True))
+    for namesake in namesakes:
+        waiting.add(lead(namesake, is_new=True))
     requests = drain(waiting)
-    for state in states:
-        led = leader_and_isr((evolve(state, topic_id="id-2"), True))
-        assert requests.index(stop_replica(stopped(state, delete=True))) < requests.index(led)
+    for state, namesake in zip(states, namesakes, strict=True):
+        deleted = requests.index(stop_replica(stopped(state, delete=True)))
+        assert deleted < requests.index(leader_and_isr((namesake, True)))
 
 
 def test_all_topics_go_with_the_next_metadata_and_what_waits_of_others_does_not() -> None:
