@@ -49,6 +49,7 @@ from transport.metadata import TopicPartition
 from transport.network import Network, TcpNetwork
 from transport.store.controllers import find_controller
 from transport.store.protocol import ConnectionLost, MetadataStore, SessionExpired
+from transport.store.security import OPEN, ZooKeeperSecurity
 from transport.store.zookeeper import open_zookeeper
 from transport.wire import Connection, ConnectionBroken, RequestTimedOut, WireError, open_connection
 
@@ -250,6 +251,7 @@ async def open_admin(
     *,
     bootstrap: Sequence[Address] = (),
     zookeeper_connect: str | None = None,
+    zookeeper_security: ZooKeeperSecurity = OPEN,
     network: Network | None = None,
     timeout: float = 30.0,  # noqa: ASYNC109  of each call, not of the whole block
 ) -> AsyncIterator[AdminClient]:
@@ -261,5 +263,5 @@ async def open_admin(
     if zookeeper_connect is None:
         yield AdminClient(network, bootstrap, None, timeout)
         return
-    async with open_zookeeper(zookeeper_connect, connect_timeout=timeout) as store:
+    async with open_zookeeper(zookeeper_connect, connect_timeout=timeout, security=zookeeper_security) as store:
         yield AdminClient(network, bootstrap, store, timeout)

@@ -22,6 +22,7 @@ from transport.host import Host
 from transport.network import Network, TcpNetwork
 from transport.store import paths
 from transport.store.protocol import MetadataStore, ensure_paths
+from transport.store.security import security_of
 from transport.store.zookeeper import open_zookeeper
 
 
@@ -48,14 +49,13 @@ async def run(
     takes events. `observer` sees each commit and each publish. Its session with the metadata store is its own: with
     ZooKeeper at `config.zookeeper_connect`, or what `open_store` opens (`MemoryZooKeeper(...).session`, say).
 
-    Raises StoreUnavailable if ZooKeeper cannot be reached, ForeignCluster if another kind of cluster lives there,
-    ControllerIdInUse if a live broker has the id, OSError if the state-change log cannot be written; in an exception
-    group OSError if the address is in use, and CannotServeMetrics.
+    Raises StoreUnavailable if ZooKeeper cannot be reached or trusted, ForeignCluster if another kind of cluster lives
+    there, ControllerIdInUse if a live broker has the id, OSError if the state-change log cannot be written; in an
+    exception group OSError if the address is in use, and CannotServeMetrics.
     """
     trace = CommitTrace(config.controller_id)
     observers = Observers((trace,) if observer is None else (trace, observer))
-    timeout = config.zookeeper_session_timeout_ms
-    open_store = open_store or partial(open_zookeeper, config.zookeeper_connect, session_timeout_ms=timeout)
+    open_store = open_store or partial(_open_zookeeper, config)
     host = host or Host()
     network = network or TcpNetwork()
     measurements = Measurements()
@@ -66,6 +66,11 @@ async def run(
             service = ControllerService(config, store, network, host, observers, trace, instruments)
             async with monitored(service, measurements, network):
                 await service.run(task_status=task_status)
+
+
+def _open_zookeeper(config: ControllerConfig) -> AbstractAsyncContextManager[MetadataStore]:
+    timeout, security = config.zookeeper_session_timeout_ms, security_of(config)
+    return open_zookeeper(config.zookeeper_connect, session_timeout_ms=timeout, security=security)
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """A ZooKeeper for development and tests, run from the jars that PySpark carries.
 
-It listens on 127.0.0.1 only, trades durability for speed (no fsync), and dies with the process that started it.
+It listens on 127.0.0.1 only (with TLS on a port of its own, if that is asked for), trades durability for speed (no
+fsync), and dies with the process that started it.
 Java 17 or later is all that it needs from the system.
 """
 
@@ -12,7 +13,7 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -52,17 +53,34 @@ class DevelopmentServerError(Exception):
 
 
 @frozen
+class ServerTls:
+    """The server's PEM files: its key with its certificate, and the authorities of the certificates that clients need.
+
+    It takes a Netty on the class path, which PySpark has.
+    """
+
+    keystore: Path
+    truststore: Path
+
+
+@frozen
 class DevelopmentServer:
     """A running development ZooKeeper."""
 
     host: str
     port: int
     pid: int
+    secure_port: int | None = None
 
     @property
     def address(self) -> str:
         """What clients connect to, as host:port."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def secure_address(self) -> str:
+        """What clients connect to with TLS, if the server has it."""
+        return f"{self.host}:{self.secure_port}"
 
 
 def find_jars() -> list[Path]:
@@ -103,26 +121,30 @@ def _java_version(java: str) -> int:
 
 
 @asynccontextmanager
-async def development_zookeeper(data_dir: Path, port: int = 0) -> AsyncIterator[DevelopmentServer]:
+async def development_zookeeper(
+    data_dir: Path, port: int = 0, *, tls: ServerTls | None = None
+) -> AsyncIterator[DevelopmentServer]:
     """Run a ZooKeeper with its data, configuration and log in `data_dir` until the block ends.
 
     Args:
         data_dir: created if missing; what an earlier run left in it is served again.
         port: on 127.0.0.1; 0 chooses a free one.
+        tls: to listen with TLS as well, on another free port.
 
     Raises:
         DevelopmentServerError: it cannot run, or does not answer.
     """
     java, jars = find_java(), find_jars()
     port = _free_port(port)
-    config = _write_config(data_dir, port)
+    secure_port = None if tls is None else _free_port(0)
+    config = _write_config(data_dir, port, _tls_settings(tls, secure_port))
     log = data_dir / LOG_NAME
     classpath = os.pathsep.join(map(str, jars))
     main = "org.apache.zookeeper.server.ZooKeeperServerMain"
     process = spawn([java, *_JVM_OPTIONS, "-cp", classpath, main, str(config)], log)
     try:
         await _wait_until_serving(process, port, log)
-        yield DevelopmentServer(HOST, port, process.pid)
+        yield DevelopmentServer(HOST, port, process.pid, secure_port)
     finally:
         with trio.CancelScope(shield=True):
             await trio.to_thread.run_sync(_stop, process)
@@ -140,7 +162,7 @@ def _free_port(port: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def _write_config(data_dir: Path, port: int) -> Path:
+def _write_config(data_dir: Path, port: int, more: Mapping[str, object]) -> Path:
     settings = {
         "dataDir": data_dir.absolute(),
         "clientPortAddress": HOST,
@@ -151,6 +173,7 @@ def _write_config(data_dir: Path, port: int) -> Path:
         "forceSync": "no",
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "srvr,ruok",
+        **more,
     }
     path = data_dir / "zoo.cfg"
     try:
@@ -159,6 +182,20 @@ def _write_config(data_dir: Path, port: int) -> Path:
     except OSError as error:
         raise DevelopmentServerError(f"cannot write {path} ({error.strerror}): name another directory") from None
     return path
+
+
+def _tls_settings(tls: ServerTls | None, port: int | None) -> dict[str, object]:
+    if tls is None:
+        return {}
+    return {
+        "secureClientPortAddress": HOST,
+        "secureClientPort": port,
+        "serverCnxnFactory": "org.apache.zookeeper.server.NettyServerCnxnFactory",
+        "ssl.keyStore.location": tls.keystore.absolute(),
+        "ssl.keyStore.type": "PEM",
+        "ssl.trustStore.location": tls.truststore.absolute(),
+        "ssl.trustStore.type": "PEM",
+    }
 
 
 async def _wait_until_serving(process: subprocess.Popen[bytes], port: int, log: Path) -> None:

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from controller.admin_client import AdminClient, open_admin
 from controller.cli.running import parse_addresses
+from transport.store.security import OPEN, security_of_environment
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 
@@ -27,7 +28,10 @@ class Cluster:
     def open_admin(self) -> AbstractAsyncContextManager[AdminClient]:
         """Open an admin client of the cluster."""
         return open_admin(
-            bootstrap=parse_addresses(self.bootstrap_server), zookeeper_connect=self.zookeeper, timeout=self.timeout
+            bootstrap=parse_addresses(self.bootstrap_server),
+            zookeeper_connect=self.zookeeper,
+            zookeeper_security=OPEN if self.zookeeper is None else security_of_environment(),
+            timeout=self.timeout,
         )
 
 

@@ -28,6 +28,7 @@ from controller.monitoring import CannotServeMetrics
 from transport.host import Host
 from transport.messages import MetadataResponse
 from transport.network import TcpNetwork
+from transport.store.security import security_of
 from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import development_zookeeper
 
@@ -137,7 +138,9 @@ def run_broker(config: Path | None, **flags: object) -> None:
     async def work() -> None:
         _require_directories(settings.directories, "--log-dir" if settings.log_dirs is None else "--log-dirs")
         async with (
-            open_zookeeper(settings.zookeeper_connect, session_timeout_ms=timeout) as store,
+            open_zookeeper(
+                settings.zookeeper_connect, session_timeout_ms=timeout, security=security_of(settings)
+            ) as store,
             trio.open_nursery() as nursery,
         ):
             started: list[BrokerHandle] = []

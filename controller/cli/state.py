@@ -10,6 +10,7 @@ from controller.cli.cluster import zookeeper_option
 from controller.cli.output import print_json
 from controller.cli.running import run
 from controller.state_dump import dump as dump_state
+from transport.store.security import security_of_environment
 from transport.store.zookeeper import open_zookeeper
 
 
@@ -24,7 +25,7 @@ def dump(zookeeper: str) -> None:
     """Print brokers and partitions as JSON, read from ZooKeeper without being controller."""
 
     async def work() -> dict[str, Any]:
-        async with open_zookeeper(zookeeper) as store:
+        async with open_zookeeper(zookeeper, security=security_of_environment()) as store:
             return await dump_state(store)
 
     print_json(run(work))

@@ -12,6 +12,7 @@ import pytest
 
 from controller.simulation.ensemble import SimulatedEnsemble
 from transport.store import Committed, MemoryZooKeeper, MetadataStore, Op, open_zookeeper
+from transport.store.security import ZooKeeperSecurity
 
 OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
 NOW_MS = 1_700_000_000_000
@@ -45,7 +46,7 @@ def simulated() -> OpenStore:
     return lambda: ensemble.session(f"host-{next(_numbers)}", 18.0)
 
 
-@pytest.fixture(params=["memory", "simulated", "zookeeper"])
+@pytest.fixture(params=["memory", "simulated", "zookeeper", "secured zookeeper"])
 def open_store(request: pytest.FixtureRequest) -> OpenStore:
     """Give the test what opens one more session with a store that is empty at first."""
     if request.param == "memory":
@@ -54,4 +55,7 @@ def open_store(request: pytest.FixtureRequest) -> OpenStore:
     if request.param == "simulated":
         simulated: OpenStore = request.getfixturevalue("simulated")
         return simulated
-    return partial(open_zookeeper, request.getfixturevalue("chroot"))
+    opening = partial(open_zookeeper, request.getfixturevalue("chroot"))
+    if request.param == "secured zookeeper":
+        return partial(opening, security=ZooKeeperSecurity("klamm:secret", set_acl=True))
+    return opening

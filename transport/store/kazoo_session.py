@@ -12,13 +12,18 @@ each path, is not safe to fill from another thread, and is what kazoo empties on
 from __future__ import annotations
 
 import logging
+import socket
+import ssl
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
+import structlog
 import trio
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError, UnimplementedError
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
@@ -34,6 +39,7 @@ from transport.store.protocol import (
     WatchFired,
     WatchKind,
 )
+from transport.store.security import OPEN, ZooKeeperSecurity
 
 MAX_IN_FLIGHT: Final = 64
 """Requests under way at once. Kazoo wakes its thread through a socket that blocks when some 270 wake-ups wait."""
@@ -44,11 +50,15 @@ RECONNECT_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 2.0
 """How long closing waits for the server's word; without it the server ends the session at its timeout."""
 
+_REFUSED_CREDENTIALS: Final = "refused our credentials: check zookeeper.credentials.file"
+
 _WATCH_KINDS: Final = {1: WatchKind.CREATED, 2: WatchKind.DELETED, 3: WatchKind.CHANGED, 4: WatchKind.CHILDREN}
 
 # A lost connection is reported as an event, so kazoo's warnings about it are noise.
 _LOGGER: Final = logging.getLogger("klamm.kazoo")
 _LOGGER.setLevel(logging.ERROR)
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -107,8 +117,9 @@ class Reply(Generic[T]):
 class KazooSession:
     """A session with ZooKeeper, from `connect` to `close`."""
 
-    def __init__(self, servers: Sequence[Server], session_timeout_ms: int) -> None:
+    def __init__(self, servers: Sequence[Server], session_timeout_ms: int, security: ZooKeeperSecurity = OPEN) -> None:
         self._servers = servers
+        self._tls = None if security.tls is None else security.tls.context()
         self.listeners = Listeners()
         self.state = SessionState.SUSPENDED
         self.session_id = 0
@@ -123,7 +134,11 @@ class KazooSession:
             timeout=self._session_timeout,
             connection_retry=KazooRetry(max_tries=-1, max_delay=RECONNECT_SECONDS),
             logger=_LOGGER,
+            auth_data=[] if security.credentials is None else [("digest", security.credentials)],
+            handler=None if self._tls is None else _TlsHandler(self._tls),
         )
+        self._restarting = threading.Lock()
+        self._is_refused = False
         self._client.add_listener(self._on_state)
         self._client._connection._read_watch_event = self._on_watch  # noqa: SLF001
 
@@ -133,11 +148,12 @@ class KazooSession:
         Raises:
             ConnectionLost: there is no connection; nothing was sent.
             SessionExpired: there is no session; nothing was sent.
+            StoreUnavailable: there is no session, because our credentials were refused; nothing was sent.
         """
         await self._free.acquire()
         if self.state is not SessionState.CONNECTED:
             self._free.release()
-            raise _refusal(self.state)
+            raise self._refusal()
         reply: Reply[T] = Reply(self._land)
         self._under_way[reply] = None
         self._client._call(request, reply)  # noqa: SLF001
@@ -152,11 +168,14 @@ class KazooSession:
         connected = trio.Event()
         self.listeners.subscribe(lambda _: connected.set())
         with trio.move_on_after(timeout):
-            await _require_reachable(self._servers)
+            await _require_reachable(self._servers, self._tls)
             self._client.start_async()
             await connected.wait()
+            if self._is_refused:
+                raise self._refusal()
             return
-        raise StoreUnavailable(f"ZooKeeper at {_joined(self._servers)} opened no session within {timeout} s")
+        hint = "" if self._tls is None else ": does it trust the certificate in zookeeper.ssl.keystore.location?"
+        raise StoreUnavailable(f"ZooKeeper at {_joined(self._servers)} opened no session within {timeout} s{hint}")
 
     async def close(self) -> None:
         """End the session, and its ephemerals; also when cancelled, then within `CLOSE_SECONDS`."""
@@ -165,8 +184,16 @@ class KazooSession:
             await trio.to_thread.run_sync(self._stop, abandon_on_cancel=True)
 
     def _stop(self) -> None:
-        self._client.stop()
-        self._client.close()
+        with self._restarting:
+            self._client.stop()
+            self._client.close()
+
+    def _restart(self) -> None:
+        """Let kazoo, which has given up, try again (in a thread of its own, because it blocks)."""
+        with self._restarting:
+            self._client.stop()
+            if self.state is not SessionState.CLOSED:
+                self._client.start_async()
 
     # --- in kazoo's thread --------------------------------------------------------------------------------------
 
@@ -190,6 +217,8 @@ class KazooSession:
             self._cross(self._change, SessionState.SUSPENDED, self.session_id)
         elif self._client.client_state == KeeperState.EXPIRED_SESSION:
             self._cross(self._change, SessionState.EXPIRED, self.session_id)
+        elif self._client.client_state == KeeperState.AUTH_FAILED:
+            self._cross(self._be_refused)
         else:
             self._cross(self._change, SessionState.CLOSED, self.session_id)
 
@@ -209,6 +238,7 @@ class KazooSession:
         if self.state in (state, SessionState.CLOSED):
             return
         self.state = state
+        self._is_refused &= state is SessionState.EXPIRED
         self.session_id = session_id
         self.connections += state is SessionState.CONNECTED
         self._suspended.cancel()
@@ -216,13 +246,35 @@ class KazooSession:
             self._suspended = trio.CancelScope()
             trio.lowlevel.spawn_system_task(self._expire_unheard, self._suspended)
         if state is not SessionState.CONNECTED:
-            self._give_up_requests(_refusal(state))
+            self._give_up_requests(self._refusal())
         self.listeners.notify(SessionChanged(state))
+
+    def _refusal(self) -> StoreError:
+        if self._is_refused:
+            return StoreUnavailable(f"ZooKeeper at {_joined(self._servers)} {_REFUSED_CREDENTIALS}")
+        if self.state is SessionState.SUSPENDED:
+            return ConnectionLost("not connected to ZooKeeper")
+        return SessionExpired(f"the session is {self.state.value}")
 
     def _give_up_requests(self, error: StoreError) -> None:
         """Fail what kazoo did not: a request that it took after it lost the connection waits there for the next one."""
         for reply in list(self._under_way):
             self._settle(reply, error)
+
+    def _be_refused(self) -> None:
+        """Go on when ZooKeeper refuses our credentials as we reconnect, which ends kazoo's thread.
+
+        Kazoo has forgotten the session, so it is over for us, and not before (KAFKA-13461).
+        """
+        _log.error(_REFUSED_CREDENTIALS, servers=_joined(self._servers))
+        if self.state is not SessionState.CLOSED:
+            self._is_refused = True
+            self._change(SessionState.EXPIRED, self.session_id)
+            trio.lowlevel.spawn_system_task(self._try_again)
+
+    async def _try_again(self) -> None:
+        await trio.sleep(RECONNECT_SECONDS)
+        await trio.to_thread.run_sync(self._restart)
 
     async def _expire_unheard(self, suspended: trio.CancelScope) -> None:
         """Take the session for expired once it has been suspended for its timeout, as Curator does.
@@ -234,23 +286,51 @@ class KazooSession:
             self._change(SessionState.EXPIRED, self.session_id)
 
 
-async def _require_reachable(servers: Sequence[Server]) -> None:
+class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no annotations
+    """Kazoo's threads, with connections secured by our context: kazoo's own trusts the system's authorities as well."""
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__()
+        self._context = context
+
+    def create_connection(
+        self,
+        address: tuple[str, int],
+        hostname: str,
+        timeout: float,
+        **_kazoo_tls: object,
+    ) -> ssl.SSLSocket:
+        """Connect, and shake hands."""
+        connection = socket.create_connection(address, timeout)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return self._context.wrap_socket(connection, server_hostname=hostname)
+
+
+async def _require_reachable(servers: Sequence[Server], context: ssl.SSLContext | None) -> None:
     """Raise StoreUnavailable if every server refuses: kazoo would try for ever, and not say why."""
     for host, port in servers:
         with suppress(OSError):
-            await (await trio.open_tcp_stream(host, port)).aclose()
+            stream: trio.abc.Stream = await trio.open_tcp_stream(host, port)
+            async with stream:
+                if context is not None:
+                    await _require_trust(trio.SSLStream(stream, context, server_hostname=host), host, port)
             return
     raise StoreUnavailable(f"nothing listens at {_joined(servers)}: start one with `klamm zookeeper run`")
 
 
+async def _require_trust(stream: trio.SSLStream[trio.abc.Stream], host: str, port: int) -> None:
+    try:
+        await stream.do_handshake()
+    except trio.BrokenResourceError as error:
+        reason = getattr(error.__cause__, "verify_message", None) or getattr(error.__cause__, "reason", None)
+        why = reason or "it does not speak TLS there"
+        raise StoreUnavailable(
+            f"no TLS with ZooKeeper at {host}:{port} ({why}): check the port and zookeeper.ssl.truststore.location"
+        ) from None
+
+
 def _joined(servers: Sequence[Server]) -> str:
     return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in servers)
-
-
-def _refusal(state: SessionState) -> StoreError:
-    if state is SessionState.SUSPENDED:
-        return ConnectionLost("not connected to ZooKeeper")
-    return SessionExpired(f"the session is {state.value}")
 
 
 def _translate(error: Exception) -> StoreError:

@@ -39,8 +39,9 @@ CONFLICT_REASONS: Final = {
 _BAD_ARGUMENTS: Final = -8
 _ERRORS: Final = {
     _BAD_ARGUMENTS: "is not a valid path",
-    -102: "may not be touched: the ACL forbids it",
+    -102: "may not be touched: its ACL forbids it to this identity (zookeeper.credentials.file says who we are)",
     -108: "cannot be created: its parent is ephemeral",
+    -114: "cannot be created: its ACL needs an identity, and this session has none",
 }
 
 _DELETE, _GET_DATA, _SET_DATA, _GET_CHILDREN, _CHECK, _CREATE2 = 2, 4, 5, 8, 13, 15
@@ -59,10 +60,36 @@ _ZXID_IN_HEADER: Final = -12
 """Where the reply's zxid stands, from the start of its body: the header is xid (4 bytes), zxid (8), error (4)."""
 
 _END: Final = _OP_HEADER.pack(-1, 1, -1)
-_OPEN_ACL: Final = b"".join(
-    (_INT.pack(1), _INT.pack(0b11111), _INT.pack(5), b"world", _INT.pack(6), b"anyone")
-)  # one entry: all five permissions
-_OP_BYTES: Final = _OP_HEADER.size + 3 * _INT.size + len(_OPEN_ACL)
+
+
+def _acl(*entries: tuple[int, str, str]) -> bytes:
+    """Encode entries of permissions, scheme and id."""
+    parts = [_INT.pack(len(entries))]
+    for permissions, scheme, id_ in entries:
+        parts += [_INT.pack(permissions), _encode_string(scheme), _encode_string(id_)]
+    return b"".join(parts)
+
+
+def _encode_string(value: str) -> bytes:
+    return _encode_buffer(value.encode())
+
+
+def _encode_buffer(value: bytes) -> bytes:
+    return _INT.pack(len(value)) + value
+
+
+_READ, _ALL = 0b00001, 0b11111
+_CREATOR: Final = (_ALL, "auth", "")
+OPEN_ACL: Final = _acl((_ALL, "world", "anyone"))
+"""Everyone may do everything."""
+
+CREATOR_ALL_ACL: Final = _acl(_CREATOR)
+"""Who has an identity of the creating session may do everything, everyone else nothing."""
+
+CREATOR_ALL_READ_ACL: Final = _acl(_CREATOR, (_READ, "world", "anyone"))
+"""Who has an identity of the creating session may do everything, everyone else read."""
+
+_OP_BYTES: Final = _OP_HEADER.size + 3 * _INT.size + len(CREATOR_ALL_READ_ACL)
 
 
 def describe(path: str, code: int) -> str:
@@ -157,14 +184,15 @@ class Refused:
 
 @frozen
 class Multi:
-    """Do all operations or none. Everyone may do everything with the znodes created (no ACL)."""
+    """Do all operations or none. `acl` tells the encoded ACL of what is created, by path; without it all is open."""
 
     ops: Sequence[Op]
+    acl: Callable[[str], bytes] = lambda _: OPEN_ACL
     type: ClassVar[int] = 14
 
     def serialize(self) -> bytes:
         """Encode the request's body."""
-        return b"".join([*map(_encode_op, self.ops), _END])
+        return b"".join([*(_encode_op(op, self.acl) for op in self.ops), _END])
 
     def deserialize(self, buffer: bytes, offset: int) -> list[Committed | Refused]:
         """Decode the reply's body, which begins at `offset`.
@@ -240,28 +268,20 @@ def _read_ops(kind: int, paths: Iterable[str]) -> bytes:
     return b"".join(parts)
 
 
-def _encode_string(value: str) -> bytes:
-    return _encode_buffer(value.encode())
-
-
-def _encode_buffer(value: bytes) -> bytes:
-    return _INT.pack(len(value)) + value
-
-
 def _encode_strings(values: Sequence[str]) -> bytes:
     return _INT.pack(len(values)) + b"".join(map(_encode_string, values))
 
 
-def _encode_create(op: Create) -> bytes:
+def _encode_create(op: Create, acl: Callable[[str], bytes]) -> bytes:
     flags = op.ephemeral | op.sequence << 1
-    return b"".join((_encode_string(op.path), _encode_buffer(op.data), _OPEN_ACL, _INT.pack(flags)))
+    return b"".join((_encode_string(op.path), _encode_buffer(op.data), acl(op.path), _INT.pack(flags)))
 
 
-def _encode_set(op: Set) -> bytes:
+def _encode_set(op: Set, _: object) -> bytes:
     return _encode_string(op.path) + _encode_buffer(op.data) + _INT.pack(op.version)
 
 
-def _encode_versioned(op: Delete | Check) -> bytes:
+def _encode_versioned(op: Delete | Check, _: object) -> bytes:
     return _encode_string(op.path) + _INT.pack(op.version)
 
 
@@ -273,9 +293,9 @@ _ENCODERS: Final[dict[type[Op], tuple[bytes, Callable[..., bytes]]]] = {
 }
 
 
-def _encode_op(op: Op) -> bytes:
+def _encode_op(op: Op, acl: Callable[[str], bytes]) -> bytes:
     header, encode = _ENCODERS[type(op)]
-    return header + encode(op)
+    return header + encode(op, acl)
 
 
 def _read_string(buffer: bytes, offset: int) -> tuple[str, int]:

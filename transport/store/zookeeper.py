@@ -26,7 +26,10 @@ from transport.store.protocol import (
 )
 from transport.store.requests import (
     CONFLICT_REASONS,
+    CREATOR_ALL_ACL,
+    CREATOR_ALL_READ_ACL,
     MAX_REQUEST_BYTES,
+    OPEN_ACL,
     LastZxid,
     ListMany,
     Multi,
@@ -36,6 +39,7 @@ from transport.store.requests import (
     describe,
     require_sendable,
 )
+from transport.store.security import OPEN, ZooKeeperSecurity
 
 SLICE_PATHS: Final = 1000
 SLICE_CHARACTERS: Final = MAX_REQUEST_BYTES // 4
@@ -44,6 +48,8 @@ SLICE_CHARACTERS: Final = MAX_REQUEST_BYTES // 4
 PIPELINE: Final = 4
 """Slices of one read that are under way at once."""
 
+_OPEN_ROOT: Final = "/consumers"
+_SENSITIVE_ROOTS: Final = ("/config/brokers", "/config/users", "/delegation_token")
 
 T = TypeVar("T")
 BulkRead = Callable[[Sequence[str]], Request[list[T]]]
@@ -53,9 +59,10 @@ Watches = Callable[[int, Sequence[str], Sequence[T]], Iterator[SetWatches]]
 class ZooKeeperStore:
     """A `MetadataStore` below `chroot` of a session. Open one with `open_zookeeper`."""
 
-    def __init__(self, session: KazooSession, chroot: str = "") -> None:
+    def __init__(self, session: KazooSession, chroot: str = "", *, set_acl: bool = False) -> None:
         self._session = session
         self._chroot = chroot
+        self._acl = self._closed_acl if set_acl else _open_acl
 
     @property
     def session_id(self) -> int:
@@ -83,7 +90,7 @@ class ZooKeeperStore:
         """Do all of `ops` or nothing; see `MetadataStore.multi`."""
         require_sendable(ops)
         full = [evolve(op, path=self._absolute(op.path)) for op in ops] if self._chroot else ops
-        (outcome,) = await self._request(Multi(full))
+        (outcome,) = await self._request(Multi(full, self._acl))
         if isinstance(outcome, Refused):
             raise _conflict(ops[outcome.index].path, outcome)
         return self._committed(outcome)
@@ -128,6 +135,12 @@ class ZooKeeperStore:
     def _absolute(self, path: str) -> str:
         return (self._chroot + path if path != "/" else self._chroot) or "/"
 
+    def _closed_acl(self, path: str) -> bytes:
+        below = path[len(self._chroot) :]
+        if below.startswith(_OPEN_ROOT):
+            return OPEN_ACL
+        return CREATOR_ALL_ACL if below.startswith(_SENSITIVE_ROOTS) else CREATOR_ALL_READ_ACL
+
     def _below(self, event: StoreEvent) -> StoreEvent:
         if isinstance(event, WatchFired):
             return WatchFired(event.path[len(self._chroot) :] or "/", event.kind)
@@ -136,7 +149,7 @@ class ZooKeeperStore:
 
 @asynccontextmanager
 async def open_zookeeper(
-    hosts: str, *, session_timeout_ms: int = 18_000, connect_timeout: float = 15
+    hosts: str, *, session_timeout_ms: int = 18_000, connect_timeout: float = 15, security: ZooKeeperSecurity = OPEN
 ) -> AsyncIterator[ZooKeeperStore]:
     """Hold a session with the ZooKeeper at `hosts`.
 
@@ -144,19 +157,20 @@ async def open_zookeeper(
         hosts: "127.0.0.1:2181,127.0.0.1:2182/chroot"; the chroot is created if missing.
         session_timeout_ms: what the client asks for; the server may bound it.
         connect_timeout: seconds to wait for a server that is there but does not answer.
+        security: our identity, ACLs on what we create, TLS.
 
     Raises:
-        StoreUnavailable: no server could be reached, or none opened a session in time, or it is too old.
+        StoreUnavailable: no server could be reached or trusted, or none opened a session in time, or it is too old.
     """
     servers, chroot = parse_hosts(hosts)
-    session = KazooSession(servers, session_timeout_ms)
+    session = KazooSession(servers, session_timeout_ms, security)
     try:
         await session.connect(connect_timeout)
-        root = ZooKeeperStore(session)
+        root = ZooKeeperStore(session, set_acl=security.set_acl)
         await root.read(["/"])  # fails on a server without MultiRead
         if chroot:
             await ensure_paths(root, [chroot])
-        yield ZooKeeperStore(session, chroot)
+        yield ZooKeeperStore(session, chroot, set_acl=security.set_acl)
     finally:
         await session.close()
 
@@ -173,6 +187,10 @@ def parse_hosts(hosts: str) -> tuple[list[Server], str]:
         raise StoreUnavailable(f"{hosts!r} does not name a ZooKeeper: write host:port[,host:port...][/chroot]")
     path = chroot.strip("/")
     return [Server(host.strip("[]"), int(port)) for host, _, port in pairs], f"/{path}" if path else ""
+
+
+def _open_acl(_path: str) -> bytes:
+    return OPEN_ACL
 
 
 def slices(paths: Sequence[str]) -> Iterator[Sequence[str]]:
