@@ -1,0 +1,89 @@
+"""Topics are deleted, whoever dies in the middle of it; real ZooKeeper, processes, sockets and SIGKILL."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from controller.admin_client import AdminClient
+from controller.cli.demo.clusters import CONTROLLERS, log_dir
+from controller.cli.demo.load import Load
+from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from controller.cli.demo.scenario import ORDERS
+from tests.cluster.waiting import until, until_controller
+from tests.controller.meddler import set_assignments
+from transport.child_process import spawn
+from transport.errors import ErrorCode
+from transport.messages import NewTopic
+from transport.metadata import ReplicaAssignment
+from transport.network import TcpNetwork
+from transport.store import formats, paths
+from transport.store.zookeeper import open_zookeeper
+
+FIRST, SECOND = CONTROLLERS
+REPLICAS = (1, 2, 3)
+
+
+@pytest.mark.requirement("C5", "D3", "D7", "D8")
+async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookeeper: str, tmp_path: Path) -> None:
+    address = f"{zookeeper}/topic-deletion"
+    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
+        cluster.start(FIRST, "tests.cluster.dying_controller", "--after", "stop", "publish")
+        await until_controller(store, FIRST)
+        cluster.start(SECOND, "controller.cli", "controller", "run")
+        cluster.start_brokers(REPLICAS)
+        admin = AdminClient(TcpNetwork(), [], store, 60)
+        logs = {broker_id: log_dir(tmp_path, broker_id) / str(ORDERS) for broker_id in REPLICAS}
+
+        async def are_live(*broker_ids: int) -> bool:
+            return [broker.id for broker in (await admin.describe_cluster([])).brokers] == [*broker_ids]
+
+        async def write(count: int) -> list[bytes]:
+            [topic] = (await admin.create_topics([NewTopic(ORDERS.topic, 2, 3, (REPLICAS, REPLICAS))])).topics
+            assert topic.error is ErrorCode.NONE
+            brokers = (await admin.describe_cluster()).brokers
+            load = Load(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic)
+            await load.fill(count, 10)
+            return await load.read_back()
+
+        async def assignment() -> dict[int, ReplicaAssignment]:
+            [znode] = await store.read([paths.topic("orders")])
+            assert znode is not None
+            return dict(formats.decode_topic("orders", znode.data).partitions)
+
+        async def has_two_partitions() -> bool:
+            return len(await assignment()) == 2
+
+        async def only_the_dead_have_it() -> bool:
+            return [broker_id for broker_id, log in logs.items() if log.exists()] == [3]
+
+        await until(partial(are_live, *REPLICAS))
+        await write(100)
+        await cluster.kill(3)
+        await until(partial(are_live, 1, 2))
+        command = [sys.executable, "-m", "controller.cli", "topic", "delete", "orders", "--zookeeper", address]
+        deleting = spawn(command, tmp_path / "delete.log")
+        await until(only_the_dead_have_it)
+        assert cluster.processes[FIRST].poll() == -signal.SIGKILL
+        await until_controller(store, SECOND)
+        [refused] = (await admin.create_topics([NewTopic(ORDERS.topic, 1, 1)])).topics
+        assert refused.error is ErrorCode.TOPIC_ALREADY_EXISTS
+        [znode] = await store.read([paths.topic("orders")])
+        await store.multi([set_assignments("orders", znode, {2: ReplicaAssignment(REPLICAS)})])
+        await until(has_two_partitions)
+
+        cluster.start_brokers([3])
+        assert await trio.to_thread.run_sync(deleting.wait) == 0
+        lines = (tmp_path / "delete.log").read_text().splitlines()
+        waits = "orders waits for broker 3 to come back, and to delete the replicas there"
+        assert lines == [waits, "deleted topic orders"]
+        assert not any(log.exists() for log in logs.values())
+        assert await store.children([paths.TOPICS, paths.DELETE_TOPICS]) == [[], []]
+
+        assert len(await write(20)) == 20
+        assert all(log.exists() for log in logs.values())
