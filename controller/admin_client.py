@@ -29,6 +29,8 @@ from transport.messages import (
     CreateTopicsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
     DescribeConfigsRequest,
     ElectionType,
     ElectLeadersRequest,
@@ -94,6 +96,10 @@ class AdminClient:
     async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
         """Return the controller's view of brokers and partitions, of all topics or of those named that exist."""
         return await self._ask(MetadataRequest(None if topics is None else tuple(topics)))
+
+    async def summarize_cluster(self) -> DescribeClusterResponse:
+        """Return the controller's view of brokers and, in counts, of partitions."""
+        return await self._ask(DescribeClusterRequest())
 
     async def create_topics(self, topics: Sequence[NewTopic]) -> CreateTopicsResponse:
         """Create topics. Raises OutcomeUnknown if the answer is lost: then look whether they exist."""

@@ -28,6 +28,7 @@ from controller.events import (
 from controller.handlers import (
     alter_partition,
     brokers,
+    cluster,
     config_changes,
     configs,
     controlled_shutdown,
@@ -55,6 +56,7 @@ from transport.messages import (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    DescribeClusterRequest,
     DescribeConfigsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
@@ -71,6 +73,7 @@ REQUESTS: tuple[type[Request[object]], ...] = (
     CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
+    DescribeClusterRequest,
     DescribeConfigsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
@@ -168,13 +171,23 @@ def _rounds_for_request(context: ControllerContext, request: Request[object], ho
             return leader_elections.requested_by_api(context, election_type, partitions)
         case IncrementalAlterConfigsRequest(resources=altered):
             return config_changes.alter_configs(context, altered)
-        case ListPartitionReassignmentsRequest(partitions=partitions):
-            tps = None if partitions is None else [TopicPartition(*item) for item in partitions]
-            return immediately(reassignment_requests.list_ongoing(context, tps))
-        case MetadataRequest(topics=names):
-            return immediately(metadata.describe_cluster(context, names))
+        case DescribeClusterRequest() | ListPartitionReassignmentsRequest() | MetadataRequest():
+            return immediately(_known(context, request))
         case _:
             raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "no controller answers this api")
+
+
+def _known(
+    context: ControllerContext, request: DescribeClusterRequest | ListPartitionReassignmentsRequest | MetadataRequest
+) -> object:
+    match request:
+        case DescribeClusterRequest():
+            return cluster.describe_cluster(context)
+        case ListPartitionReassignmentsRequest(partitions=partitions):
+            tps = None if partitions is None else [TopicPartition(*item) for item in partitions]
+            return reassignment_requests.list_ongoing(context, tps)
+        case MetadataRequest(topics=names):
+            return metadata.describe_cluster(context, names)
 
 
 def follow_ups(context: ControllerContext, event: ControllerEvent) -> list[ControllerEvent]:

@@ -36,6 +36,10 @@ class Quarantine:
         """Whether a subject is set aside."""
         return subject in self._set_aside
 
+    def names(self) -> tuple[str, ...]:
+        """Return what is set aside, as people call it."""
+        return tuple(sorted({name_of(subject) for subject in self._set_aside}))
+
     def fault(self, subject: Hashable, now: float) -> bool:
         """Remember a fault; True if that was one too many."""
         times = self._faults.setdefault(subject, deque(maxlen=FAULTS))
@@ -51,6 +55,11 @@ class Quarantine:
         """Process a subject again, with a clean slate."""
         self._faults.pop(subject, None)
         self._set_aside.pop(subject, None)
+
+
+def name_of(subject: Hashable) -> str:
+    """Return what to call a subject: a topic by its name, a request, which may say secrets, by its kind."""
+    return subject if isinstance(subject, str) else type(subject).__name__.removesuffix("Request")
 
 
 def _bound(subjects: dict[Hashable, deque[float]] | dict[Hashable, None]) -> None:

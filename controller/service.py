@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field
 
 from actors import Backoff, EventQueue, EventStatistics
 from controller import controller_election, dispatch
@@ -48,12 +48,19 @@ from controller.handlers.failover import failover
 from controller.handlers.leadership import ControllerMoved
 from controller.instruments import Instrument, Instruments
 from controller.observer import Observer
-from controller.quarantine import QUARANTINE_SECONDS, Quarantine
+from controller.office import Office, Readiness, judge_readiness
+from controller.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
 from controller.round_runner import RoundRunner
 from controller.standing import Standing
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
-from transport.messages import BrokerEndpoint, CommitTraceRequest, Request
+from transport.messages import (
+    BrokerEndpoint,
+    CommitTraceRequest,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    Request,
+)
 from transport.network import Network
 from transport.store import paths
 from transport.store.commit import Fenced
@@ -89,25 +96,6 @@ _WATCHED_BELOW: Final[dict[str, Callable[[str], ControllerEvent]]] = {
     paths.TOPICS: PartitionModifications,
 }
 """What a change of a child of these calls for, by its name."""
-
-
-@define
-class Office:
-    """What the active controller has and a standby has not."""
-
-    won: Won
-    context: ControllerContext
-    channels: BrokerChannels
-    runner: RoundRunner
-    is_loaded: bool = False
-
-
-@frozen
-class Readiness:
-    """Whether a controller does what it is there for, lead or stand by, and in words what it does."""
-
-    is_ready: bool
-    reason: str
 
 
 @define
@@ -153,19 +141,7 @@ class ControllerService:
 
     def readiness(self) -> Readiness:
         """Return whether this controller is ready: connected, and either active with all loaded or standing by."""
-        if self.store.state is not SessionState.CONNECTED:
-            return Readiness(
-                is_ready=False, reason=f"not ready: the session with the metadata store is {self.store.state.value}"
-            )
-        if self._office is not None:
-            is_loaded = self._office.is_loaded
-            reason = "active" if is_loaded else "not ready: elected, and loading the cluster"
-            return Readiness(is_loaded, reason)
-        if self._leader is None:
-            return Readiness(
-                is_ready=False, reason="not ready: it does not stand for election yet, see its log for failures"
-            )
-        return Readiness(is_ready=True, reason=f"standing by for controller {self._leader}")
+        return judge_readiness(self.store.state, self._office, self._leader)
 
     def queue_size(self) -> int:
         """Return how many events wait."""
@@ -224,7 +200,17 @@ class ControllerService:
             await self._run_queue()
 
     def _handlers(self) -> Handlers:
-        return {**dict.fromkeys(dispatch.REQUESTS, self.answer), CommitTraceRequest: self.trace.read}
+        return {
+            **dict.fromkeys(dispatch.REQUESTS, self.answer),
+            CommitTraceRequest: self.trace.read,
+            DescribeClusterRequest: self._describe_cluster,
+        }
+
+    async def _describe_cluster(self, request: DescribeClusterRequest) -> DescribeClusterResponse:
+        """Add what this process has set aside to what the context knows."""
+        described = await self.answer(request)
+        assert isinstance(described, DescribeClusterResponse)
+        return evolve(described, quarantined=self._quarantine.names())
 
     async def _run_queue(self) -> None:
         unsubscribe = self.store.subscribe(self._store_changed)
@@ -278,14 +264,14 @@ class ControllerService:
     def _blame(self, event: ControllerEvent) -> None:
         if event.subject is not None and self._quarantine.fault(event.subject, trio.current_time()):
             hours = QUARANTINE_SECONDS / 3600
-            log.error("set aside after repeated faults", during=event.name, subject=str(event.subject), hours=hours)
+            log.error("set aside after repeated faults", during=event.name, subject=name_of(event.subject), hours=hours)
             self._nursery.start_soon(self._release, event)
 
     async def _release(self, event: ControllerEvent) -> None:
         """End a quarantine after its time, and look at what was refused meanwhile."""
         await trio.sleep(QUARANTINE_SECONDS)
         self._quarantine.release(event.subject)
-        log.info("no longer set aside", subject=str(event.subject))
+        log.info("no longer set aside", subject=name_of(event.subject))
         if not isinstance(event, RequestEvent):
             self._queue.tell(event)
 

@@ -15,6 +15,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "controller": ("controller.cli.services:controller", "Run a controller."),
     "broker": ("controller.cli.services:broker", "Run a broker, list brokers."),
     "zookeeper": ("controller.cli.services:zookeeper", "Run a development ZooKeeper."),
+    "cluster": ("controller.cli.clusters:cluster", "Look at the cluster as a whole."),
     "topic": ("controller.cli.topics:topic", "Create, list, describe, enlarge and delete topics."),
     "reassignment": ("controller.cli.reassignments:reassignment", "Move replicas between brokers."),
     "leader": ("controller.cli.leaders:leader", "Elect leaders."),

@@ -111,6 +111,23 @@ async def test_a_topic_grows(klamm: Shell) -> None:
     assert said == "Error: topic orders has 4 partitions: ask for more than that, not for 4\n"
 
 
+@pytest.mark.requirement("D2", "D11")
+async def test_the_cluster_at_a_glance(klamm: Shell) -> None:
+    await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3,2:3:1")
+    found = json.loads(await klamm("cluster", "describe", "-o", "json"))
+    assert (found["controller"], found["controller_epoch"], found["topics"], found["partitions"]) == (1001, 1, 1, 2)
+    assert (found["offline"], found["being_reassigned"], found["quarantined"]) == (0, 0, [])
+    assert [(b["id"], b["leaders"], b["replicas"]) for b in found["brokers"][:4]] == [
+        (1, 1, 2),
+        (2, 1, 2),
+        (3, 0, 2),
+        (4, 0, 0),
+    ]
+    table = await klamm("cluster", "describe")
+    assert "without preferred leader" in table
+    assert "shutting down" not in table
+
+
 @pytest.mark.requirement("A2", "A3")
 async def test_what_cannot_be_moved_is_refused_with_the_reason(klamm: Shell, tmp_path: Path) -> None:
     await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3")

@@ -19,6 +19,7 @@ from transport.messages.admin import (
     ReassignablePartition,
 )
 from transport.messages.apis import APIS, Api, ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from transport.messages.cluster import DescribeClusterRequest, DescribeClusterResponse, DescribedBroker
 from transport.messages.common import BrokerEndpoint, PackedOnce, PartitionError, PartitionState, Request
 from transport.messages.configs import (
     AlterableConfig,
@@ -108,8 +109,11 @@ __all__ = [
     "CreateTopicsResponse",
     "DeleteTopicsRequest",
     "DeleteTopicsResponse",
+    "DescribeClusterRequest",
+    "DescribeClusterResponse",
     "DescribeConfigsRequest",
     "DescribeConfigsResponse",
+    "DescribedBroker",
     "ElectLeadersRequest",
     "ElectLeadersResponse",
     "ElectionType",

@@ -14,6 +14,7 @@ from transport.messages.admin import (
     MetadataRequest,
     MetadataResponse,
 )
+from transport.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
 from transport.messages.common import Request
 from transport.messages.configs import (
     DescribeConfigsRequest,
@@ -100,5 +101,6 @@ APIS: Final[tuple[Api, ...]] = (
     Api(45, "AlterPartitionReassignments", AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
     Api(46, "ListPartitionReassignments", ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse),
+    Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse),
     Api(1000, "CommitTrace", CommitTraceRequest, CommitTraceResponse, max_version=1),
 )

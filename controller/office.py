@@ -1,0 +1,45 @@
+"""The office of the active controller, and whether a controller does what it is there for."""
+
+from __future__ import annotations
+
+from attrs import define, frozen
+
+from controller.broker_channels import BrokerChannels
+from controller.context import ControllerContext
+from controller.controller_election import Won
+from controller.round_runner import RoundRunner
+from transport.store.protocol import SessionState
+
+
+@define
+class Office:
+    """What the active controller has and a standby has not."""
+
+    won: Won
+    context: ControllerContext
+    channels: BrokerChannels
+    runner: RoundRunner
+    is_loaded: bool = False
+
+
+@frozen
+class Readiness:
+    """Whether a controller leads or stands by, as it should, and in words what it does."""
+
+    is_ready: bool
+    reason: str
+
+
+def judge_readiness(session: SessionState, office: Office | None, leader: int | None) -> Readiness:
+    """Return whether a controller is ready: connected, and active with all loaded or standing by for `leader`."""
+    if session is not SessionState.CONNECTED:
+        return _not_ready(f"the session with the metadata store is {session.value}")
+    if office is not None:
+        return Readiness(is_ready=True, reason="active") if office.is_loaded else _not_ready("it loads the cluster")
+    if leader is None:
+        return _not_ready("it does not stand for election, see its log for failures")
+    return Readiness(is_ready=True, reason=f"standing by for controller {leader}")
+
+
+def _not_ready(why: str) -> Readiness:
+    return Readiness(is_ready=False, reason=f"not ready: {why}")
