@@ -17,6 +17,8 @@ Value = bool | int | float | str
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 _BOOLEANS: Final = {"true": True, "false": False}
+_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
 _THROTTLED_REPLICAS: Final = re.compile(r"\*|(\d+:\d+(,\d+:\d+)*)?")
 
 
@@ -29,6 +31,9 @@ class Kind(Enum):
     DOUBLE = "a number"
     STRING = "a text"
     REPLICAS = "* or PARTITION:BROKER,PARTITION:BROKER,..."
+
+
+_NUMBERS: Final = frozenset({Kind.INT, Kind.LONG, Kind.DOUBLE})
 
 
 class InvalidSetting(ValueError):
@@ -49,49 +54,42 @@ class Setting:
     def parse(self, text: str) -> Value:
         """Return the value that a text stands for, as a znode or a command has it. Raises InvalidSetting."""
         text = text.strip()
-        try:
-            match self.kind:
-                case Kind.BOOLEAN:
-                    return self.check(_BOOLEANS[text.lower()])
-                case Kind.INT | Kind.LONG:
-                    return self.check(int(text))
-                case Kind.DOUBLE:
-                    return self.check(float(text))
-                case Kind.STRING | Kind.REPLICAS:
-                    return self.check(text)
-        except (KeyError, InvalidSetting, ValueError):
-            raise InvalidSetting(self._fault(text)) from None
+        match self.kind:
+            case Kind.BOOLEAN:
+                return self.check(_BOOLEANS.get(text.lower(), text))
+            case Kind.INT | Kind.LONG:
+                return self.check(int(text) if _INTEGER.fullmatch(text) else text)
+            case Kind.DOUBLE:
+                return self.check(float(text) if _NUMBER.fullmatch(text) else text)
+            case Kind.STRING | Kind.REPLICAS:
+                return self.check(text)
 
     def check(self, value: object) -> Value:
         """Return a value of the setting's type and within its bounds. Raises InvalidSetting."""
-        match self.kind:
-            case Kind.BOOLEAN if isinstance(value, bool):
+        match value:
+            case bool() if self.kind is Kind.BOOLEAN:
                 return value
-            case Kind.INT | Kind.LONG if type(value) is int and self.at_least <= value <= self.at_most:
-                return value
-            case Kind.DOUBLE if type(value) in {int, float} and isinstance(value, int | float):
-                if self.at_least <= value <= self.at_most:
-                    return value
-            case Kind.STRING if isinstance(value, str) and value:
-                return value
-            case Kind.REPLICAS if isinstance(value, str) and _THROTTLED_REPLICAS.fullmatch(value):
-                return value
-            case _:
+            case bool():
                 pass
-        raise InvalidSetting(self._fault(value))
+            case int() if self.kind in _NUMBERS and self.at_least <= value <= self.at_most:
+                return value
+            case float() if self.kind is Kind.DOUBLE and self.at_least <= value <= self.at_most:
+                return value
+            case str() if self.kind is Kind.STRING and value:
+                return value
+            case str() if self.kind is Kind.REPLICAS and _THROTTLED_REPLICAS.fullmatch(value):
+                return value
+        raise InvalidSetting(f"{self.name} must be {self.range}, is {value!r}")
 
     @property
     def range(self) -> str:
         """What values are valid, in words."""
         kind = str(self.kind.value)
-        if self.kind not in {Kind.INT, Kind.LONG, Kind.DOUBLE}:
+        if self.kind not in _NUMBERS:
             return kind
         if self.at_most in {INT_MAX, LONG_MAX}:
             return f"{kind} from {self.at_least}"
         return f"{kind} from {self.at_least} to {self.at_most}"
-
-    def _fault(self, value: object) -> str:
-        return f"{self.name} must be {self.range}, is {value!r}"
 
 
 def render(value: Value) -> str:

@@ -105,7 +105,7 @@ def test_nothing_starts_with_a_file_that_is_not_valid(tmp_path: Path) -> None:
     [
         (("--id", "1", "--config", "nowhere.toml"), "nowhere.toml: No such file or directory"),
         ((), "name the controller with --id, or with controller.id in the file of --config"),
-        (("--id", "-1"), "controller.id must be an integer from 0, is '-1'"),
+        (("--id", "-1"), "controller.id must be an integer from 0, is -1"),
         (("--id", "1", "--request-timeout-ms", "soon"), "request.timeout.ms must be an integer from 1, is 'soon'"),
         (("--id", "1", "--request-timeout", "1"), "No such option '--request-timeout'"),
     ],

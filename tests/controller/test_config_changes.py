@@ -110,7 +110,7 @@ async def test_a_change_that_another_overtook_is_made_on_what_that_left(bench: B
     [
         (altered(ORDERS, min_insinc_replicas="2"), ErrorCode.INVALID_CONFIG, "did you mean min.insync.replicas?"),
         (altered(ORDERS, min_insync_replicas="two"), ErrorCode.INVALID_CONFIG, "an integer from 1, is 'two'"),
-        (altered(ORDERS, min_insync_replicas="0"), ErrorCode.INVALID_CONFIG, "an integer from 1, is '0'"),
+        (altered(ORDERS, min_insync_replicas="0"), ErrorCode.INVALID_CONFIG, "an integer from 1, is 0"),
         (altered(ORDERS, min_insync_replicas="1.5"), ErrorCode.INVALID_CONFIG, "an integer from 1"),
         (altered(ORDERS, max_message_bytes="99999999"), ErrorCode.INVALID_CONFIG, "from 0 to 16777216"),
         (altered(ORDERS, unclean_leader_election_enable="yes"), ErrorCode.INVALID_CONFIG, "true or false"),
