@@ -13,11 +13,11 @@ passed over while one of its partition waits that is to arrive before it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sized
+from collections.abc import Container, Iterable, Mapping, Sized
 from itertools import islice
 from typing import Final, TypeVar
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, frozen
 
 from controller.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from transport.messages import (
@@ -60,6 +60,28 @@ def _newer(waiting: PartitionState, state: PartitionState) -> PartitionState:
     return state if is_deletion or authority(waiting) <= authority(state) else waiting
 
 
+def _merge_state(waiting: dict[Key, PartitionState], key: Key, state: PartitionState) -> None:
+    before = waiting.get(key)
+    if before is not None and before.topic_id == state.topic_id:
+        state = _newer(before, state)
+    waiting[key] = state
+
+
+@frozen
+class Newest:
+    """States of partitions, merged once for all the brokers that are told them."""
+
+    states: Mapping[Key, PartitionState]
+
+    @classmethod
+    def of(cls, partitions: Iterable[PartitionState]) -> Newest:
+        """Merge states, later ones last."""
+        states: dict[Key, PartitionState] = {}
+        for state in partitions:
+            _merge_state(states, (state.topic, state.partition), state)
+        return cls(states)
+
+
 @define
 class BrokerBacklog:
     """The merged backlog of one incarnation of one broker, whose requests it puts into their envelopes."""
@@ -75,7 +97,7 @@ class BrokerBacklog:
     _topics: tuple[tuple[str, str], ...] | None = field(default=None, init=False)
     """All topics, to go with the next metadata, whichever these are: they were told later than the list, or fit it."""
 
-    _leader_and_isr: dict[Key, LeaderAndIsrPartition] = field(factory=dict, init=False)
+    _leader_and_isr: dict[Key, TellLeaderAndIsr] = field(factory=dict, init=False)
     _metadata: dict[Key, PartitionState] = field(factory=dict, init=False)
     _stops: dict[Key, dict[str, StopReplicaPartition]] = field(factory=dict, init=False)
     """Per partition and topic id: a deleted topic and its namesake may both have to be stopped."""
@@ -88,11 +110,13 @@ class BrokerBacklog:
         parts: tuple[Sized, ...] = (self._first_stops, self._leader_and_isr, self._metadata, self._stops)
         return sum(map(len, parts)) + (self._live_brokers is not None or self._topics is not None)
 
-    def add(self, publication: Publication) -> None:
+    def add(self, publication: Publication | Newest) -> None:
         """Merge a publication in."""
         match publication:
-            case TellLeaderAndIsr(state=state, is_new=is_new):
-                self._add_leader_and_isr(state, is_new=is_new)
+            case TellLeaderAndIsr():
+                self._add_leader_and_isr(publication)
+            case Newest(states=states):
+                self._add_states(states)
             case TellMetadata():
                 self._add_metadata(publication)
             case TellStopReplica(partition=partition):
@@ -128,10 +152,11 @@ class BrokerBacklog:
     def _take_leader_and_isr(self) -> Request[object] | None:
         if self._live_brokers is not None:
             return None
-        items = _take_out(self._leader_and_isr, self.max_partitions, {key for key, _ in self._first_stops})
-        if not items:
+        told = _take_out(self._leader_and_isr, self.max_partitions, {key for key, _ in self._first_stops})
+        if not told:
             return None
-        return LeaderAndIsrRequest(self.controller.id, self.controller_epoch, self.broker_epoch, tuple(items))
+        items = tuple([LeaderAndIsrPartition(item.state, item.is_new) for item in told])
+        return LeaderAndIsrRequest(self.controller.id, self.controller_epoch, self.broker_epoch, items)
 
     def _take_metadata(self) -> Request[object] | None:
         states = _take_out(self._metadata, self.max_partitions, self._leader_and_isr)
@@ -144,15 +169,17 @@ class BrokerBacklog:
 
     # --- merging ------------------------------------------------------------------------------------------------
 
-    def _add_leader_and_isr(self, state: PartitionState, *, is_new: bool) -> None:
+    def _add_leader_and_isr(self, told: TellLeaderAndIsr) -> None:
+        state = told.state
         key = state.topic, state.partition
-        by_id = self._stops.pop(key, {})
-        self._first_stops |= {(key, topic_id): stop for topic_id, stop in by_id.items() if stop.delete}
+        if self._stops:
+            by_id = self._stops.pop(key, {})
+            self._first_stops |= {(key, topic_id): stop for topic_id, stop in by_id.items() if stop.delete}
         waiting = self._leader_and_isr.get(key)
         if waiting is not None and waiting.state.topic_id == state.topic_id:
-            is_new = is_new or waiting.is_new
-            state = _newer(waiting.state, state)
-        self._leader_and_isr[key] = LeaderAndIsrPartition(state, is_new)
+            is_new = told.is_new or waiting.is_new
+            told = evolve(told, state=_newer(waiting.state, state), is_new=is_new)
+        self._leader_and_isr[key] = told
 
     def _add_metadata(self, told: TellMetadata) -> None:
         if told.live_brokers is not None:
@@ -161,13 +188,14 @@ class BrokerBacklog:
             self._topics = told.topics
             ids = dict(told.topics)
             self._metadata = {k: s for k, s in self._metadata.items() if ids.get(s.topic) in ("", s.topic_id)}
-        for state in told.partitions:
-            key = state.topic, state.partition
-            waiting = self._metadata.get(key)
-            if waiting is not None and waiting.topic_id == state.topic_id:
-                self._metadata[key] = _newer(waiting, state)
-            else:
-                self._metadata[key] = state
+        self._add_states(Newest.of(told.partitions).states)
+
+    def _add_states(self, states: Mapping[Key, PartitionState]) -> None:
+        if self._metadata.keys().isdisjoint(states):
+            self._metadata.update(states)
+        else:
+            for key, state in states.items():
+                _merge_state(self._metadata, key, state)
 
     def _add_stop(self, partition: StopReplicaPartition) -> None:
         by_id = self._stops.setdefault((partition.topic, partition.partition), {})

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 
 import structlog
 import trio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from actors import Backoff, Channel, supervise
-from controller.backlog import BrokerBacklog
+from controller.backlog import BrokerBacklog, Newest
 from controller.config import ControllerConfig
 from controller.facts import BrokerGone, BrokerRegistered
 from controller.histogram import Histogram
-from controller.rounds import Publication
+from controller.rounds import Publication, TellMetadata
 from transport.errors import ApiError
 from transport.host import Host
-from transport.messages import BrokerEndpoint, Request
+from transport.messages import BrokerEndpoint, PartitionState, Request
 from transport.metadata import BrokerRegistration
 from transport.network import Network
 from transport.wire import Connection, ConnectionBroken, RequestTimedOut, UnsupportedApi, open_connection
 
 log = structlog.get_logger(__name__)
 
-BrokerChannel = Channel[Publication, Request[object], object]
+Told = Publication | Newest
+BrokerChannel = Channel[Sequence[Told], Request[object], object]
 OnResponse = Callable[[int, Request[object], object], None]
 
 
@@ -43,9 +44,10 @@ class _TracedBacklog:
     def __len__(self) -> int:
         return len(self.backlog)
 
-    def add(self, publication: Publication) -> None:
-        """Merge a publication in."""
-        self.backlog.add(publication)
+    def add(self, told: Sequence[Told]) -> None:
+        """Merge in what is told at once."""
+        for item in told:
+            self.backlog.add(item)
 
     def caused_by(self, event_id: str | None) -> None:
         """Take notice of the event that what was merged in last comes from."""
@@ -96,6 +98,29 @@ class _Member:
             self._scope = trio.CancelScope()
 
 
+def _addressed(publications: Sequence[Publication]) -> Iterator[tuple[tuple[int, ...] | None, Told]]:
+    """Yield what is told with whom it is for, None being everyone.
+
+    States for the same brokers are joined and come after all else, which backlogs keep apart from them.
+    """
+    brokers: tuple[int, ...] | None = None
+    states: list[PartitionState] = []
+    for publication in publications:
+        if not isinstance(publication, TellMetadata):
+            yield publication.brokers, publication
+            continue
+        is_more = publication.live_brokers is not None or publication.topics is not None
+        if states and (publication.brokers != brokers or is_more):
+            yield brokers, Newest.of(states)
+            states = []
+        if is_more:
+            yield publication.brokers, evolve(publication, partitions=())
+        brokers = publication.brokers
+        states += publication.partitions
+    if states:
+        yield brokers, Newest.of(states)
+
+
 @define
 class BrokerChannels:
     """Starts, stops and feeds the channels. Called from the event-queue task; the channels run in `nursery`."""
@@ -124,16 +149,16 @@ class BrokerChannels:
 
     def publish(self, publications: Sequence[Publication]) -> None:
         """Hand publications to the channels of the brokers that they name; who has none is not alive."""
-        everyone = tuple(self._channels)
-        told = dict[int, None]()
-        for publication in publications:
-            for broker_id in everyone if publication.brokers is None else publication.brokers:
+        told: dict[int, list[Told]] = {}
+        for brokers, item in _addressed(publications):
+            for broker_id in self._channels if brokers is None else brokers:
                 if broker_id in self._channels:
-                    told[broker_id] = None
-                    self._channels[broker_id].channel.tell(publication)
+                    told.setdefault(broker_id, []).append(item)
         event_id = structlog.contextvars.get_contextvars().get("event_id")
-        for broker_id in told:
-            self._channels[broker_id].backlog.caused_by(event_id)
+        for broker_id, items in told.items():
+            member = self._channels[broker_id]
+            member.channel.tell(items)
+            member.backlog.caused_by(event_id)
 
     def queue_sizes(self) -> dict[int, int]:
         """Return how many entries wait for each broker."""

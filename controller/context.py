@@ -107,6 +107,10 @@ class ControllerContext:
         """Return the partitions with a replica on any of these brokers, but for those of topics being deleted."""
         return list(dict.fromkeys(tp for broker_id in broker_ids for tp in self._by_broker.get(broker_id, ())))
 
+    def brokers_assigned(self) -> list[int]:
+        """Return the ids of the brokers that replicas are assigned to, alive or not."""
+        return sorted(broker_id for broker_id, held in self._by_broker.items() if held)
+
     def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
         """Whether the replica of a partition on a broker can lead.
 
@@ -120,7 +124,8 @@ class ControllerContext:
 
     def online(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
         """Return those of a partition's `replicas` that are online, in order."""
-        return tuple(r for r in replicas if self.is_online(tp, r))
+        able = tuple([r for r in replicas if r in self.brokers and r not in self.shutting_down])
+        return tuple(r for r in able if (tp, r) not in self.on_offline_dirs) if self.on_offline_dirs else able
 
     def in_phase(self, *phases: PartitionPhase) -> list[TopicPartition]:
         """Return the partitions in one of these states."""
@@ -147,7 +152,8 @@ class ControllerContext:
         """
         assignment = assignment or self.assignment(tp)
         leadership = leadership or self.leadership[tp]
-        offline = tuple(r for r in assignment.replicas if not self.is_online(tp, r))
+        online = self.online(tp, assignment.replicas)
+        offline = tuple(r for r in assignment.replicas if r not in online) if online != assignment.replicas else ()
         return PartitionState.of(tp, self.topic_id(tp.topic), assignment, leadership, offline)
 
     def describe_deletions(self, names: Iterable[str] | None = None) -> tuple[PartitionState, ...]:
@@ -169,17 +175,19 @@ class ControllerContext:
 
     def apply(self, fact: Fact) -> None:
         """Take a fact that was committed or observed."""
-        match fact:
-            case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
-                self._broker_changed(fact)
-            case facts.TopicWritten() | facts.TopicGone() | facts.DeletionStarted():
-                self._topic_changed(fact)
+        match fact:  # what comes by the hundred thousand first
             case facts.LeadershipWritten():
                 self.leadership[fact.tp] = fact.leadership
             case facts.PartitionMoved():
                 self._partition_moved(fact)
             case facts.ReplicaMoved():
                 self._replica_moved(fact)
+            case facts.PartitionFound():
+                self._partition_found(fact)
+            case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
+                self._broker_changed(fact)
+            case facts.TopicWritten() | facts.TopicGone() | facts.DeletionStarted():
+                self._topic_changed(fact)
             case facts.LogDirOffline() | facts.LogDirOnline():
                 self._log_dir_changed(fact)
             case facts.StrayLeft() | facts.StrayGone():
@@ -268,6 +276,16 @@ class ControllerContext:
         if new is UNASSIGNED:
             self.leadership.pop(tp, None)
             self.partition_phases.pop(tp, None)
+
+    def _partition_found(self, fact: facts.PartitionFound) -> None:
+        tp = fact.tp
+        if fact.leadership is not None:
+            self.leadership[tp] = fact.leadership
+        self.partition_phases[tp] = fact.phase
+        for broker_id in fact.online:
+            self.replica_phases[tp, broker_id] = ReplicaPhase.ONLINE
+        for broker_id in fact.offline:
+            self.replica_phases[tp, broker_id] = ReplicaPhase.OFFLINE
 
     def _partition_moved(self, fact: facts.PartitionMoved) -> None:
         before = self.partition_phases.get(fact.tp, PartitionPhase.NON_EXISTENT)

@@ -24,7 +24,7 @@ from transport.metadata import LeaderAndIsr
 
 log = structlog.get_logger(__name__)
 
-_COUNTED_APART: Final = frozenset({facts.LeadershipWritten, facts.PartitionMoved})
+_COUNTED_APART: Final = frozenset({facts.LeadershipWritten, facts.PartitionMoved, facts.PartitionFound})
 _PHASES: Final = {
     PartitionPhase.NEW: "partitions_new",
     PartitionPhase.ONLINE: "partitions_online",
@@ -91,6 +91,18 @@ def _counts(context: ControllerContext, applied: list[Fact]) -> Counter[str]:
         last = {f.tp: f.phase for f in applied if isinstance(f, facts.PartitionMoved)}
         known = context.partition_phases
         counts.update(_PHASES[phase] for tp, phase in last.items() if known.get(tp) is not phase)
+    if facts.PartitionFound in kinds:
+        counts.update(_found_counts(f for f in applied if isinstance(f, facts.PartitionFound)))
+    return counts
+
+
+def _found_counts(found: Iterable[facts.PartitionFound]) -> Counter[str]:
+    counts = Counter[str]()
+    for fact in found:
+        counts[_PHASES[fact.phase]] += 1
+        counts["replicas"] += len(fact.online) + len(fact.offline)
+        counts["leaders"] += fact.leadership is not None
+        counts["isrs"] += fact.leadership is not None
     return counts
 
 

@@ -86,6 +86,20 @@ class ReplicaMoved:
 
 
 @frozen
+class PartitionFound:
+    """A new controller found a partition in this state, with this leadership if it has one, and its replicas in theirs.
+
+    `online` and `offline` are the replicas by the state that they begin with.
+    """
+
+    tp: TopicPartition
+    phase: PartitionPhase
+    leadership: LeaderAndIsr | None
+    online: tuple[int, ...]
+    offline: tuple[int, ...]
+
+
+@frozen
 class LogDirOffline:
     """A live broker cannot use the log of one of its replicas."""
 
@@ -124,6 +138,7 @@ Fact = (
     | LeadershipWritten
     | PartitionMoved
     | ReplicaMoved
+    | PartitionFound
     | LogDirOffline
     | LogDirOnline
     | StrayLeft

@@ -36,6 +36,7 @@ class Notable(Flag):
 
 
 KINDS: Final = (Notable.OFFLINE, Notable.UNDER_REPLICATED, Notable.UNDER_MIN_ISR, Notable.IMBALANCED)
+_ABOUT_ONE: Final = (facts.LeadershipWritten, facts.PartitionMoved, facts.PartitionFound)
 
 
 @define
@@ -54,7 +55,7 @@ class PartitionCounts:
     def note(self, applied: Iterable[Fact]) -> None:
         """Remember which partitions facts are about that the context is going to take."""
         for fact in applied:
-            if isinstance(fact, facts.LeadershipWritten | facts.PartitionMoved):
+            if isinstance(fact, _ABOUT_ONE):
                 self._changed[fact.tp] = None
             else:
                 self._changed.update(dict.fromkeys(self._named(fact)))

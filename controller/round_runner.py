@@ -12,6 +12,7 @@ from typing import Protocol, TypeVar, assert_never
 import trio
 from attrs import define, field
 
+from controller.collector import paused_collector
 from controller.context import ControllerContext
 from controller.facts import BrokerGone, BrokerRegistered
 from controller.instruments import Application, Instrument
@@ -56,7 +57,8 @@ class RoundRunner:
         reply: object = None
         while True:
             try:
-                effect = rounds.send(reply)
+                with paused_collector():
+                    effect = rounds.send(reply)
             except StopIteration as stop:
                 result: T = stop.value
                 return result
@@ -92,11 +94,16 @@ class RoundRunner:
         return tuple(refused)
 
     def _apply(self, name: str, steps: Sequence[Step], zxid: int | None = None) -> None:
+        with paused_collector():
+            self._apply_and_publish(name, steps, zxid)
+
+    def _apply_and_publish(self, name: str, steps: Sequence[Step], zxid: int | None) -> None:
         self.instrument.applying(self.context, Application(self._event_id, self._event, name, zxid, steps))
+        apply = self.context.apply
         for step in steps:
             for fact in step.facts:
-                self.context.apply(fact)
-                if isinstance(fact, BrokerRegistered | BrokerGone):
+                apply(fact)
+                if isinstance(fact, (BrokerRegistered, BrokerGone)):
                     self.channels.follow(fact)
         subjects = tuple(tp for step in steps for tp in step.subjects)
         if zxid is not None:

@@ -87,6 +87,8 @@ class _Changes:
                 yield from self._partition_moved(fact)
             case facts.ReplicaMoved():
                 yield from self._replica_moved(fact)
+            case facts.PartitionFound():
+                yield from self._partition_found(fact)
             case facts.TopicWritten():
                 yield from self._topic_written(fact)
             case facts.BrokerRegistered(registration=broker):
@@ -108,6 +110,19 @@ class _Changes:
             "partition_epoch": new.partition_epoch,
             "controller_epoch": new.controller_epoch,
         }
+
+    def _partition_found(self, fact: facts.PartitionFound) -> Iterator[Line]:
+        if fact.leadership is not None:
+            yield self._leadership_written(facts.LeadershipWritten(fact.tp, fact.leadership))
+        self._partitions[fact.tp] = fact.phase
+        way = {"before": PartitionPhase.NON_EXISTENT.value, "to": fact.phase.value}
+        yield {"change": _transition("partition", is_legal=True), "partition": str(fact.tp), **way}
+        for phase, brokers in ((ReplicaPhase.ONLINE, fact.online), (ReplicaPhase.OFFLINE, fact.offline)):
+            for broker_id in brokers:
+                self._replicas[fact.tp, broker_id] = phase
+                change = _transition("replica", is_legal=True)
+                way = {"before": ReplicaPhase.NON_EXISTENT.value, "to": phase.value}
+                yield {"change": change, "partition": str(fact.tp), "broker": broker_id, **way}
 
     def _partition_moved(self, fact: facts.PartitionMoved) -> Iterator[Line]:
         known = self.context.partition_phases.get(fact.tp, PartitionPhase.NON_EXISTENT)

@@ -13,6 +13,7 @@ from controller.handlers import deletion, leadership, reassignments, storage, st
 from controller.handlers.metadata import all_topics
 from controller.replica_states import ReplicaPhase
 from controller.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
+from transport.messages import PartitionState
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.store import formats, paths
 
@@ -91,8 +92,11 @@ def brokers_started(
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     # Whoever only lost its session may have missed that a topic was deleted.
     every_topic = yield from all_topics(context)
-    yield from change("metadata", [Step(publications=_introductions(context, ids, every_topic))])
-    yield from change("resend", [resend(context, tp, ids, empty) for tp in context.partitions_on(ids)])
+    states = {tp: context.describe(tp) for tp in context.leadership}
+    everything = (*states.values(), *context.describe_deletions())
+    yield from change("metadata", [Step(publications=_introductions(context, ids, everything, every_topic))])
+    told = [resend(context, tp, states.get(tp), ids, empty) for tp in context.partitions_on(ids)]
+    yield from change("resend", told)
     yield from strays.pursue(context, ids)
     yield from leadership.bring_online(context)
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
@@ -101,33 +105,45 @@ def brokers_started(
 
 
 def _introductions(
-    context: ControllerContext, ids: tuple[int, ...], every_topic: tuple[tuple[str, str], ...]
+    context: ControllerContext,
+    ids: tuple[int, ...],
+    everything: tuple[PartitionState, ...],
+    every_topic: tuple[tuple[str, str], ...],
 ) -> tuple[TellMetadata, TellMetadata]:
     live = context.live_brokers()
     others = tuple(id_ for id_ in sorted(context.brokers) if id_ not in ids)
-    everything = (*(context.describe(tp) for tp in context.leadership), *context.describe_deletions())
     return TellMetadata(others, (), live), TellMetadata(ids, everything, live, every_topic)
 
 
-def resend(context: ControllerContext, tp: TopicPartition, ids: Sequence[int], empty: Collection[int]) -> Step:
+def resend(
+    context: ControllerContext,
+    tp: TopicPartition,
+    state: PartitionState | None,
+    ids: Sequence[int],
+    empty: Collection[int],
+) -> Step:
     """Return the step that brings the replicas of a partition on `ids` Online: they are told what they hold.
 
-    Those on brokers that are `empty`, and those that a move adds and that have not caught up yet, are new.
+    `state` is how the context describes the partition, None if it has no leadership. Those on brokers that are `empty`,
+    and those that a move adds and that have not caught up yet, are new.
     """
     assignment = context.assignment(tp)
-    here = [r for r in assignment.replicas if r in ids]
-    facts = tuple(ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in here)
-    if tp not in context.leadership:
-        return Step(facts=facts)
-    state = context.describe(tp)
-    isr = context.leadership[tp].isr
-    new = tuple(r for r in here if (r in assignment.adding_replicas and r not in isr) or r in empty)
-    kept = tuple(r for r in here if r not in new)
-    return Step(
-        subjects=(tp,),
-        facts=facts,
-        publications=(TellLeaderAndIsr(kept, state), TellLeaderAndIsr(new, state, is_new=True)),
+    here = tuple([r for r in assignment.replicas if r in ids])
+    facts = tuple(
+        [
+            ReplicaMoved((tp, r), ReplicaPhase.ONLINE)
+            for r in here
+            if context.replica_phases.get((tp, r)) is not ReplicaPhase.ONLINE
+        ]
     )
+    if state is None:
+        return Step(facts=facts)
+    if not (assignment.adding_replicas or empty):
+        return Step((tp,), facts=facts, publications=(TellLeaderAndIsr(here, state),))
+    new = tuple(r for r in here if (r in assignment.adding_replicas and r not in state.isr) or r in empty)
+    kept = tuple(r for r in here if r not in new)
+    told = (TellLeaderAndIsr(kept, state), TellLeaderAndIsr(new, state, is_new=True))
+    return Step((tp,), facts=facts, publications=tuple(tell for tell in told if tell.brokers))
 
 
 def brokers_failed(context: ControllerContext, ids: Sequence[int]) -> Rounds[None]:

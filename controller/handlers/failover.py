@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from controller.context import ControllerContext
-from controller.facts import BrokerRegistered, Fact, LeadershipWritten, PartitionMoved, ReplicaMoved
+from controller.facts import BrokerRegistered, PartitionFound
 from controller.handlers import (
     config_changes,
     deletion,
@@ -22,9 +22,8 @@ from controller.handlers.brokers import read_brokers, resend
 from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics
 from controller.partition_states import PartitionPhase
-from controller.replica_states import ReplicaPhase
 from controller.rounds import Loaded, Rounds, Step, TellMetadata, change, children, read
-from transport.metadata import TopicPartition
+from transport.metadata import LeaderAndIsr, TopicPartition
 from transport.store import paths
 from transport.store.protocol import Znode
 
@@ -58,23 +57,20 @@ def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, Znod
     tps = context.partitions()
     znodes = yield from read(paths.partition_state(tp) for tp in tps)
     found = yield from leadership.decode_states(context, tps, znodes)
-    loaded = dict(found)
-    yield from change("observed", [Step((tp,), facts=(LeadershipWritten(tp, state),)) for tp, state in loaded.items()])
-    yield from change("observed", [Step((tp,), facts=_first_phases(context, tp)) for tp in tps])
+    states = dict(found)
+    yield from change("observed", [Step(tuple(tps), facts=tuple(_found(context, tp, states.get(tp)) for tp in tps))])
     return dict(zip(tps, znodes, strict=True))
 
 
-def _first_phases(context: ControllerContext, tp: TopicPartition) -> tuple[Fact, ...]:
+def _found(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr | None) -> PartitionFound:
     """Partitions without leadership are New, those with a live leader Online, the rest Offline; replicas as alive."""
-    known: list[Fact] = [PartitionMoved(tp, PartitionPhase.NEW)]
-    if tp in context.leadership:
-        alive = context.is_online(tp, context.leadership[tp].leader)
-        known.append(PartitionMoved(tp, PartitionPhase.ONLINE if alive else PartitionPhase.OFFLINE))
-    for replica in context.assignment(tp).replicas:
-        alive = context.is_online(tp, replica)
-        known.append(ReplicaMoved((tp, replica), ReplicaPhase.NEW))
-        known.append(ReplicaMoved((tp, replica), ReplicaPhase.ONLINE if alive else ReplicaPhase.OFFLINE))
-    return tuple(known)
+    replicas = context.assignment(tp).replicas
+    online = context.online(tp, replicas)
+    offline = tuple(r for r in replicas if r not in online) if len(online) < len(replicas) else ()
+    phase = PartitionPhase.NEW
+    if leadership is not None:
+        phase = PartitionPhase.ONLINE if context.is_online(tp, leadership.leader) else PartitionPhase.OFFLINE
+    return PartitionFound(tp, phase, leadership, online, offline)
 
 
 def _trace(context: ControllerContext, states: dict[TopicPartition, Znode | None]) -> Rounds[None]:
@@ -90,10 +86,12 @@ def _trace(context: ControllerContext, states: dict[TopicPartition, Znode | None
 def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Rounds[None]:
     """Tell every live broker what it holds, new to those that are `empty`; the dead leave the ISRs (KAFKA-3143)."""
     live = sorted(context.brokers)
-    everything = (*(context.describe(tp) for tp in context.leadership), *context.describe_deletions())
-    yield from change("resend", [resend(context, tp, live, empty) for tp in context.partitions_on(live)])
+    states = {tp: context.describe(tp) for tp in context.leadership}
+    told = [resend(context, tp, states.get(tp), live, empty) for tp in context.partitions_on(live)]
+    yield from change("resend", told)
     # What the last controller said of deleted topics may not have come everywhere.
     every_topic = yield from all_topics(context)
+    everything = (*states.values(), *context.describe_deletions())
     yield from change("metadata", [Step(publications=(TellMetadata(None, everything, topics=every_topic),))])
-    dead = sorted({r for tp in context.partitions() for r in context.assignment(tp).replicas} - set(live))
+    dead = [broker_id for broker_id in context.brokers_assigned() if broker_id not in context.brokers]
     yield from leadership.take_offline(context, context.partitions_on(dead), dead)

@@ -7,6 +7,7 @@ cannot be decoded raises `UndecodableZnode`, which names the path and the fault.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import orjson
@@ -17,6 +18,7 @@ from transport.metadata import BrokerRegistration, LeaderAndIsr, LeaderRecoveryS
 from transport.store import paths
 from transport.store.protocol import Delete, Set
 
+_INTEGERS: Final = frozenset({int})
 LISTENER: Final = "KLAMM"
 TOPIC_KEYS: Final = frozenset({"version", "topic_id", "partitions", "adding_replicas", "removing_replicas"})
 
@@ -63,9 +65,15 @@ def _object(path: str, value: object, name: str) -> dict[str, Any]:
 
 
 def _ints(path: str, value: object, name: str) -> tuple[int, ...]:
-    if not isinstance(value, list) or any(type(item) is not int for item in value):
+    if not isinstance(value, list) or not _INTEGERS.issuperset(map(type, value)):
         raise UndecodableZnode(path, f"{name} must be a list of integers, is {value!r}")
-    return tuple(value)
+    return _shared(tuple(value))
+
+
+@lru_cache(maxsize=10_000)
+def _shared(brokers: tuple[int, ...]) -> tuple[int, ...]:
+    """Return one and the same tuple for equal ones: a cluster has few different replica sets, each many times."""
+    return brokers
 
 
 # --- /controller, /controller_epoch, /klamm/controllers/ID ------------------------------------------------------
@@ -216,8 +224,8 @@ def decode_topic(name: str, data: bytes) -> TopicZnode:
             path,
             ReplicaAssignment(
                 _ints(path, replicas, "replicas"),
-                _ints(path, adding.get(key, []), "adding_replicas"),
-                _ints(path, removing.get(key, []), "removing_replicas"),
+                _ints(path, adding.get(key, []), "adding_replicas") if adding else (),
+                _ints(path, removing.get(key, []), "removing_replicas") if removing else (),
             ),
         )
         for key, replicas in partitions.items()
@@ -230,6 +238,8 @@ def decode_topic(name: str, data: bytes) -> TopicZnode:
 
 def _consistent(path: str, assignment: ReplicaAssignment) -> ReplicaAssignment:
     replicas, adding, removing = assignment.replicas, assignment.adding_replicas, assignment.removing_replicas
+    if not adding and not removing and len(set(replicas)) == len(replicas):
+        return assignment
     for name, brokers in (("replicas", replicas), ("adding_replicas", adding), ("removing_replicas", removing)):
         if len(set(brokers)) != len(brokers):
             raise UndecodableZnode(path, f"{name} {list(brokers)} names a broker twice")
@@ -256,10 +266,12 @@ def decode_partition_state(tp: TopicPartition, data: bytes, version: int) -> Lea
     """Return a partition's state; `version` is the znode's dataVersion."""
     path = paths.partition_state(tp)
     value = _load(path, data)
-    try:
-        recovery = LeaderRecoveryState(value.get("leader_recovery_state", 0))
-    except ValueError as error:
-        raise UndecodableZnode(path, str(error)) from error
+    recovery = LeaderRecoveryState.RECOVERED
+    if "leader_recovery_state" in value:
+        try:
+            recovery = LeaderRecoveryState(value["leader_recovery_state"])
+        except ValueError as error:
+            raise UndecodableZnode(path, str(error)) from error
     return LeaderAndIsr(
         _int(path, value.get("leader"), "leader"),
         _int(path, value.get("leader_epoch"), "leader_epoch"),
