@@ -29,7 +29,7 @@ from controller.simulation.steps import Moment, Step, Steps
 from controller.simulation.trace import Trace
 from controller.simulation.world import World
 from transport.errors import ApiError, ErrorCode
-from transport.messages import NewTopic, PartitionState, ReassignablePartition, Request
+from transport.messages import ElectionType, NewTopic, PartitionState, ReassignablePartition, Request
 from transport.metadata import TopicPartition
 from transport.store import paths
 from transport.store.protocol import Committed, Delete, Op
@@ -136,6 +136,14 @@ class SimulatedCluster:
     async def cancel(self, name: str) -> None:
         """Cancel a partition's reassignment. Raises ApiError."""
         await self.reassign({name: None})
+
+    async def elect_leaders(self, kind: ElectionType, names: Sequence[str] | None = None) -> None:
+        """Elect leaders of the partitions named, or of all that need it. Raises ApiError for the first failure."""
+        self.trace.add("admin", ADMIN, f"elect {kind.name} {names or 'all'}")
+        wanted = None if names is None else [partition_named(name) for name in names]
+        for item in await self.admin.elect_leaders(kind, wanted):
+            if item.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
+                raise ApiError(item.error, item.message)
 
     async def produce(self, name: str, values: Sequence[bytes]) -> int:
         """Append records with acks=all and return the offset of the first. Raises ApiError or GaveUp."""

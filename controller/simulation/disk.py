@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from math import inf
 from typing import Protocol
 
 from broker.fencing import check_topic_id
@@ -116,6 +117,8 @@ class Disk:
         self.storage_id = f"disk-of-{broker_id}"
         self.logs: dict[TopicPartition, MemoryLog] = {}
         self.has_failed = False
+        self.lost_at = -inf
+        """When the disk before this one was lost."""
 
     # --- for the broker -----------------------------------------------------------------------------------------
 

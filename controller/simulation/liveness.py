@@ -23,8 +23,8 @@ _Assignments = dict[TopicPartition, ReplicaAssignment]
 def faults(cluster: SimulatedCluster) -> list[str]:
     """Return what is not as it must be once nothing disturbs the cluster any more: nothing, if all is well.
 
-    A partition whose ISR is empty, because all its members lost their disks, has to wait for an unclean election:
-    nobody leads or follows it, and no reassignment of it gets on.
+    A partition whose ISR is empty, because all its members lost their disks, has to wait for an unclean election unless
+    the settings allow that: nobody leads or follows it, and no reassignment of it gets on.
     """
     assignments = dict(cluster.durable.partitions())
     leaderships = {tp: cluster.durable.leadership(tp) for tp in assignments}
@@ -54,20 +54,22 @@ def _processes(cluster: SimulatedCluster) -> Iterator[str]:
 
 def _partitions(cluster: SimulatedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
     live = _live(cluster)
+    is_unclean_allowed = cluster.world.settings.unclean_leader_election
     for tp, assignment in assignments.items():
         leadership = leaderships[tp]
         if leadership is None:
             if not live.isdisjoint(assignment.replicas):
                 yield f"{tp} has no state, though it has live replicas in {assignment.replicas}"
             continue
-        if not leadership.isr:
+        if not leadership.isr and not is_unclean_allowed:
             continue
         if assignment.is_being_reassigned and live.issuperset(assignment.target_replicas):
             adding, removing = assignment.adding_replicas, assignment.removing_replicas
             yield f"{tp} is still being reassigned: adding {adding}, removing {removing}, ISR {leadership.isr}"
         if leadership.leader not in live:
-            if not live.isdisjoint(leadership.isr):
-                yield f"{tp} is led by {leadership.leader}, though members of its ISR {leadership.isr} are alive"
+            able = assignment.replicas if is_unclean_allowed else leadership.isr
+            if not live.isdisjoint(able):
+                yield f"{tp} is led by {leadership.leader}, though some of {able} could lead"
             continue
         missing = tuple(r for r in assignment.replicas if r in live and r not in leadership.isr)
         if missing:

@@ -198,6 +198,7 @@ class BrokerProcess(Process):
     def lose_disk(self) -> None:
         """Have an empty disk from now on. Only what is dead may lose its disk."""
         self._world.trace.add("fault", self.host, "loses its disk")
+        self.disk.lost_at = trio.current_time()
         self.disk.wipe(f"disk-of-{self.id}-since-{self._world.trace.length}")
 
     def mend_disk(self) -> None:

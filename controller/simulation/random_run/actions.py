@@ -6,6 +6,7 @@ from attrs import frozen
 
 from controller.simulation.connection import Moment as Instant
 from controller.simulation.steps import Moment
+from transport.messages import ElectionType
 
 # --- whom it happens to -----------------------------------------------------------------------------------------
 
@@ -47,6 +48,22 @@ class Reassign:
     """Move partitions to new replicas; None cancels."""
 
     targets: tuple[tuple[str, tuple[int, ...] | None], ...]
+
+
+@frozen
+class Elect:
+    """Elect leaders of the partitions named, or of all that need it."""
+
+    kind: ElectionType
+    partitions: tuple[str, ...] | None
+
+
+@frozen
+class Stop:
+    """A broker ends in good order, and is started again after `lasts`."""
+
+    who: Node | LeaderOf
+    lasts: float
 
 
 # --- faults, which are over after `lasts` -----------------------------------------------------------------------
@@ -173,7 +190,7 @@ Fault = (
     | Lag
     | Skew
 )
-Action = CreateTopic | Reassign | Fault
+Action = CreateTopic | Reassign | Elect | Stop | Fault
 
 # --- when it happens --------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from controller.simulation.durable import Durable
 from controller.simulation.steps import Moment, Step
-from transport.metadata import TopicPartition
+from transport.metadata import LeaderRecoveryState, TopicPartition
 
 CRASH_POINTS: Final = ("U1", "A1", "A2", "ISR", "B1", "B3", "B4", "B5", "B6")
 """The rounds of a reassignment, in order. (What Kafka calls B2 is no step here.)"""
@@ -46,6 +46,8 @@ class Coverage:
             self._last_rounds[step.controller_id] = step.round, trio.current_time()
         if step.round == "U1":
             self._request_stored(step)
+        if step.round == "elect" and step.moment is Moment.COMMITTED:
+            self.counts["unclean elections"] += sum(map(self._is_recovering, step.subjects))
         if step.round == "B6" and step.moment is Moment.COMMITTED:
             self.counts["moves done"] += len(step.subjects)
         return False
@@ -79,3 +81,7 @@ class Coverage:
     def _is_moving(self, tp: TopicPartition) -> bool:
         assignment = self.durable.assignment(tp)
         return assignment is not None and assignment.is_being_reassigned
+
+    def _is_recovering(self, tp: TopicPartition) -> bool:
+        leadership = self.durable.leadership(tp)
+        return leadership is not None and leadership.leader_recovery_state is LeaderRecoveryState.RECOVERING

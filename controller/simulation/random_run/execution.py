@@ -20,6 +20,7 @@ from controller.simulation.random_run.actions import (
     CreateTopic,
     Depose,
     Disconnect,
+    Elect,
     Expire,
     ExpireInCommit,
     Happening,
@@ -32,6 +33,7 @@ from controller.simulation.random_run.actions import (
     Skew,
     SlowLink,
     SlowStore,
+    Stop,
     Who,
 )
 from controller.simulation.random_run.coverage import Coverage
@@ -82,6 +84,8 @@ class Execution:
                 self._ask(partial(self.cluster.create_topic, name, assignment))
             case Reassign(targets=targets):
                 self._ask(partial(self.cluster.reassign, dict(targets)))
+            case Elect(kind=kind, partitions=names):
+                self._ask(partial(self.cluster.elect_leaders, kind, names))
             case Depose(pause=pause):
                 self._depose(pause, step)
             case BreakConnections(a=a, b=b):
@@ -111,15 +115,14 @@ class Execution:
                 return None if state is None or state.leader == NO_LEADER else state.leader
 
     def _disturb(
-        self, node: int, action: Crash | Pause | Expire | ExpireInCommit | Disconnect | SlowStore | Skew
+        self, node: int, action: Stop | Crash | Pause | Expire | ExpireInCommit | Disconnect | SlowStore | Skew
     ) -> None:
         cluster = self.cluster
         if cluster.process(node).state is not ProcessState.RUNNING:
             return
         match action:
-            case Crash(lasts=lasts, wipe=wipe, noticed=noticed):
-                self._crash(node, noticed=noticed)
-                self.nursery.start_soon(self._restart, node, lasts, wipe)
+            case Stop() | Crash():
+                self._end(node, action)
             case Pause(lasts=lasts):
                 cluster.pause(node)
                 self._undo(lasts, partial(cluster.wake, node))
@@ -142,6 +145,13 @@ class Execution:
                 self._undo(lasts, partial(cluster.world.ensemble.set_latency, host_of(node), usual))
             case Skew(milliseconds=milliseconds):
                 cluster.skew(node, milliseconds)
+
+    def _end(self, node: int, action: Stop | Crash) -> None:
+        if isinstance(action, Stop):
+            self.nursery.start_soon(self._stop, node, action.lasts)
+        else:
+            self._crash(node, noticed=action.noticed)
+            self.nursery.start_soon(self._restart, node, action.lasts, action.wipe)
 
     def _depose(self, pause: float, step: Step | None) -> None:
         if pause:
@@ -174,6 +184,15 @@ class Execution:
         self.cluster.trace.add("fault", f"{source}>{destination}", f"slow: {action.bytes_per_second:g} bytes/s")
         network.set_link(source, destination, Link(action.latency, 0.0, action.bytes_per_second))
         self._undo(action.lasts, partial(network.set_link, source, destination, network.default_link))
+
+    async def _stop(self, node: int, lasts: float) -> None:
+        self.coverage.count("brokers stopped")
+        try:
+            await self.cluster.stop(node)
+        finally:
+            # A broker that has asked to be relieved goes, also when the faults end before it was answered.
+            self.cluster.crash(node)
+        await self._restart(node, lasts, wipe=False)
 
     async def _restart(self, node: int, after: float, wipe: bool) -> None:  # noqa: FBT001  as start_soon passes it
         await trio.sleep(after)

@@ -177,4 +177,6 @@ class Ledger:
         storage_id = self._storage(broker_id)
         if storage_id == self._first_storages[broker_id]:
             return False
+        if self.registrations.since(broker_id) <= self.disks[broker_id].lost_at:
+            return True  # What is registered is its former life, whose session has not ended yet.
         return not self.registrations.has_been_live(broker_id, since=trio.current_time() - STALE_SECONDS)

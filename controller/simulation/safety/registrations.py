@@ -39,6 +39,10 @@ class Registrations:
                 self._until[broker_id] = trio.current_time()
         return new
 
+    def since(self, broker_id: int) -> float:
+        """Return when a broker registered last."""
+        return self._since.get(broker_id, -inf)
+
     def was_live(self, broker_id: int, *, since: float) -> bool:
         """Whether a broker is registered, or was at some time since `since`."""
         return self._until.get(broker_id, -inf) >= since
