@@ -57,7 +57,7 @@ async def refuse_foreign(store: MetadataStore) -> None:
     [names] = await store.children([paths.BROKER_IDS])
     ids = [int(name) for name in names or [] if name.isdecimal()]
     for broker_id, znode in zip(ids, await store.read([paths.broker(id_) for id_ in ids]), strict=True):
-        if znode is not None and not formats.is_ours(broker_id, znode.data):
+        if znode is not None and formats.is_foreign(broker_id, znode.data):
             raise ForeignCluster(f"broker {broker_id} is not of this kind of cluster (Apache Kafka's, perhaps): {cure}")
     [holder] = await store.read([paths.CONTROLLER])
     if holder is not None and not await _is_ours(store, holder):
@@ -74,7 +74,10 @@ async def _is_ours(store: MetadataStore, holder: Znode) -> bool:
 
 
 async def elect(store: MetadataStore, controller_id: int, now_ms: int, held: Won | None = None) -> Won | Standby:
-    """Become the controller unless there is one, and watch `/controller` either way; `held` is what we are already."""
+    """Become the controller unless there is one, and watch `/controller` either way; `held` is what we are already.
+
+    Raises UndecodableZnode if what is there says neither who is the controller nor which epoch is to follow.
+    """
     while True:
         [holder] = await store.read([paths.CONTROLLER], watch=True)
         [epoch] = await store.read([paths.CONTROLLER_EPOCH])

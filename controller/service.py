@@ -64,6 +64,7 @@ from transport.messages import (
 from transport.network import Network
 from transport.store import paths
 from transport.store.commit import Fenced
+from transport.store.formats import UndecodableZnode
 from transport.store.protocol import (
     MetadataStore,
     SessionChanged,
@@ -314,7 +315,10 @@ class ControllerService:
         if self._office is None:
             await controller_election.refuse_foreign(self.store)
         held = None if self._office is None else self._office.won
-        outcome = await controller_election.elect(self.store, self.config.controller_id, self.host.now_ms(), held)
+        try:
+            outcome = await controller_election.elect(self.store, self.config.controller_id, self.host.now_ms(), held)
+        except UndecodableZnode as damage:
+            raise ForeignCluster(f"{damage}: nobody is elected until that znode is repaired or deleted") from damage
         match outcome:
             case Standby(controller_id=other):
                 self._leader = other

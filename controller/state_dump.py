@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from controller import damage
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore, Znode
@@ -11,7 +13,7 @@ from transport.store.protocol import MetadataStore, Znode
 
 async def dump(store: MetadataStore) -> dict[str, Any]:
     """Read everything into one JSON value: controller, brokers, partitions, requests, and what could not be decoded."""
-    faults: list[str] = []
+    faults = await damage.find(store)
     return {
         "controller": await _controller(store),
         "brokers": await _brokers(store, faults),
@@ -24,9 +26,16 @@ async def dump(store: MetadataStore) -> dict[str, Any]:
 async def _controller(store: MetadataStore) -> dict[str, Any]:
     holder, epoch = await store.read([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     return {
-        "id": None if holder is None else formats.decode_controller(holder.data),
-        "epoch": 0 if epoch is None else formats.decode_controller_epoch(epoch.data),
+        "id": _decoded(formats.decode_controller, holder, None),
+        "epoch": _decoded(formats.decode_controller_epoch, epoch, 0),
     }
+
+
+def _decoded(decode: Callable[[bytes], int], znode: Znode | None, otherwise: int | None) -> int | None:
+    try:
+        return otherwise if znode is None else decode(znode.data)
+    except formats.UndecodableZnode:
+        return otherwise
 
 
 async def _brokers(store: MetadataStore, faults: list[str]) -> list[dict[str, Any]]:

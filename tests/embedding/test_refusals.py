@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 
 import controller
 from controller import dispatch
@@ -17,7 +18,7 @@ from transport.host import Host
 from transport.messages import MetadataRequest
 from transport.store import formats, paths
 from transport.store.memory import MemoryZooKeeper
-from transport.store.protocol import Create, ensure_paths
+from transport.store.protocol import Create, Delete, ensure_paths
 
 KAFKA_BROKER = (
     b'{"version":5,"host":"h","port":9092,"endpoints":["PLAINTEXT://h:9092"],"jmx_port":-1,"timestamp":"0",'
@@ -83,4 +84,29 @@ async def test_a_request_that_brings_the_controller_down_is_set_aside(monkeypatc
             codes.append(caught.value.code)
         assert codes == [ErrorCode.REQUEST_TIMED_OUT] * 3 + [ErrorCode.INVALID_REQUEST]
         assert await service.answer(MetadataRequest()) is not None
+        nursery.cancel_scope.cancel()
+
+
+async def test_nobody_is_elected_on_a_damaged_epoch_until_it_is_gone() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with zookeeper.session() as store, trio.open_nursery() as nursery:
+        await store.multi([Create(paths.CONTROLLER_EPOCH, b"damage")])
+        with capture_logs() as logs:
+            service = await start(nursery, zookeeper, 1001)
+            await until(lambda: any(log["event"] == "not standing for election" for log in logs))
+        reason = f"{paths.CONTROLLER_EPOCH}: not a number: b'damage': nobody is elected until that znode is repaired"
+        assert logs[-1]["reason"].startswith(reason)
+        await store.multi([Delete(paths.CONTROLLER_EPOCH)])
+        await until(lambda: service.is_active)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_broker_whose_registration_is_damaged_makes_the_cluster_no_foreign_one() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with zookeeper.session() as store, trio.open_nursery() as nursery:
+        await ensure_paths(store, paths.PERSISTENT)
+        for broker_id, data in enumerate((b"", b"[]", b"{}", b'{"endpoints":["KLAMM://h:x"]}')):
+            await store.multi([Create(paths.broker(broker_id), data, ephemeral=True)])
+        service = await start(nursery, zookeeper, 1001)
+        await until(lambda: service.is_active)
         nursery.cancel_scope.cancel()

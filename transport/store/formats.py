@@ -161,13 +161,18 @@ def decode_broker(broker_id: int, data: bytes, czxid: int) -> BrokerRegistration
     raise UndecodableZnode(path, f"no listener named {LISTENER}: not a broker of this kind of cluster")
 
 
-def is_ours(broker_id: int, data: bytes) -> bool:
-    """Whether a registration has a listener named KLAMM, as those of our brokers have."""
+def is_foreign(broker_id: int, data: bytes) -> bool:
+    """Whether a registration is that of a broker of another kind: it says where that listens, and nowhere as KLAMM.
+
+    What says no such thing is damaged, whoever wrote it.
+    """
     try:
-        decode_broker(broker_id, data, 0)
+        value = _load(paths.broker(broker_id), data)
     except UndecodableZnode:
         return False
-    return True
+    endpoints = value.get("endpoints")
+    is_klamm = isinstance(endpoints, list) and any(str(each).startswith(f"{LISTENER}://") for each in endpoints)
+    return not is_klamm and ("endpoints" in value or "host" in value)
 
 
 # --- /klamm/storage_ids/N ---------------------------------------------------------------------------------------
