@@ -36,6 +36,15 @@ def is_caught_up(moving: ReplicaAssignment, isr: Collection[int]) -> bool:
     return all(replica in isr for replica in moving.target_replicas)
 
 
+def beginners(moving: ReplicaAssignment, isr: Collection[int]) -> tuple[int, ...]:
+    """Return the adding replicas that may begin with an empty log (KAFKA-10314).
+
+    One that has come into the ISR has a log. Were it told that it is new, a broker that lost a disk could make an empty
+    one elsewhere and be trusted to have all that is committed.
+    """
+    return tuple(replica for replica in moving.adding_replicas if replica not in isr)
+
+
 def target_fault(current: ReplicaAssignment, target: Sequence[int], live: Collection[int]) -> str | None:
     """Return why `target` must be refused, None if it is fine. Kept replicas may be dead, added ones not."""
     if not target:

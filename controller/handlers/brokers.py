@@ -11,6 +11,7 @@ from controller.context import ControllerContext
 from controller.facts import BrokerGone, BrokerRegistered, ReplicaMoved
 from controller.handlers import deletion, leadership, reassignments, storage, strays
 from controller.handlers.metadata import all_topics
+from controller.reassignment import beginners
 from controller.replica_states import ReplicaPhase
 from controller.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
 from transport.messages import PartitionState
@@ -140,7 +141,8 @@ def resend(
         return Step(facts=facts)
     if not (assignment.adding_replicas or empty):
         return Step((tp,), facts=facts, publications=(TellLeaderAndIsr(here, state),))
-    new = tuple(r for r in here if (r in assignment.adding_replicas and r not in state.isr) or r in empty)
+    begin = beginners(assignment, state.isr)
+    new = tuple(r for r in here if r in begin or r in empty)
     kept = tuple(r for r in here if r not in new)
     told = (TellLeaderAndIsr(kept, state), TellLeaderAndIsr(new, state, is_new=True))
     return Step((tp,), facts=facts, publications=tuple(tell for tell in told if tell.brokers))

@@ -14,6 +14,7 @@ import structlog
 from controller.context import ControllerContext
 from controller.facts import LogDirOffline, LogDirOnline, ReplicaMoved
 from controller.handlers import leadership, notifications, reassignments
+from controller.reassignment import beginners
 from controller.replica_states import ReplicaPhase
 from controller.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, change
 from transport.metadata import TopicPartition
@@ -35,9 +36,9 @@ def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:
 
 def _resent(context: ControllerContext, tp: TopicPartition, ids: Sequence[int]) -> tuple[Publication, ...]:
     """Return the present order for the replicas of a partition on `ids`; who has no data yet may begin elsewhere."""
-    assignment, isr = context.assignment(tp), context.leadership[tp].isr
+    assignment = context.assignment(tp)
     here = [r for r in assignment.replicas if r in ids]
-    new = tuple(r for r in here if r in assignment.adding_replicas and r not in isr)
+    new = tuple(r for r in beginners(assignment, context.leadership[tp].isr) if r in ids)
     state = context.describe(tp)
     known = tuple(r for r in here if r not in new)
     return TellLeaderAndIsr(known, state), TellLeaderAndIsr(new, state, is_new=True)

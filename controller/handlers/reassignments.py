@@ -39,7 +39,7 @@ from controller.handlers.leadership import (
 )
 from controller.handlers.topics import refresh_topics
 from controller.partition_states import PartitionPhase
-from controller.reassignment import completed, is_caught_up, reassign_to
+from controller.reassignment import beginners, completed, is_caught_up, reassign_to
 from controller.replica_states import ReplicaPhase
 from controller.rounds import (
     Rounds,
@@ -173,7 +173,7 @@ def _drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment
     isr = tuple(r for r in current.isr if r in new.replicas)
     leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
     stop = stop_replicas(context, tp, dropped, leadership, delete=True)
-    told = tell(context, tp, leadership, new.replicas, new=new.adding_replicas, assignment=new)
+    told = tell(context, tp, leadership, new.replicas, new=beginners(new, isr), assignment=new)
     return leadership_step(tp, leadership, (*told, stop))
 
 
@@ -218,7 +218,8 @@ def _bring_in(context: ControllerContext, tps: Sequence[TopicPartition]) -> Roun
         for tp in pending:
             assignment = context.assignment(tp)
             leadership = elections.next_epoch(context.leadership[tp], context.epoch)
-            told = tell(context, tp, leadership, assignment.replicas, new=assignment.adding_replicas)
+            new = beginners(assignment, leadership.isr)
+            told = tell(context, tp, leadership, assignment.replicas, new=new)
             steps.append(leadership_step(tp, leadership, told))
         return steps
 
@@ -227,12 +228,13 @@ def _bring_in(context: ControllerContext, tps: Sequence[TopicPartition]) -> Roun
 
 
 def _new_replicas(context: ControllerContext, tp: TopicPartition) -> Step:
-    adding = context.assignment(tp).adding_replicas
-    unknown = [r for r in adding if (tp, r) not in context.replica_phases]
+    assignment = context.assignment(tp)
+    unknown = [r for r in assignment.adding_replicas if (tp, r) not in context.replica_phases]
+    new = beginners(assignment, context.leadership[tp].isr)
     return Step(
         subjects=(tp,),
         facts=tuple(ReplicaMoved((tp, r), ReplicaPhase.NEW) for r in unknown),
-        publications=(TellLeaderAndIsr(adding, context.describe(tp), is_new=True),),
+        publications=(TellLeaderAndIsr(new, context.describe(tp), is_new=True),),
     )
 
 

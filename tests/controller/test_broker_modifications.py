@@ -65,11 +65,22 @@ async def test_what_does_not_concern_a_known_incarnation_changes_nothing(bench: 
     with capture_logs() as logs:
         await bench.handle(BrokerModifications(2))
     assert [log["event"] for log in logs] == ["broker set aside: its registration cannot be used"]
-    # A new incarnation is for BrokerChange to take in.
     await bench.unregister(2)
-    await bench.handle(BrokerModifications(2))
-    await bench.register(2)
     await bench.handle(BrokerModifications(2))
     assert bench.context.brokers == known
     assert bench.seen.published == []
-    assert bench.context.leadership[TP].isr == (1, 2)
+
+
+@pytest.mark.requirement("D5")
+async def test_a_new_incarnation_at_another_address_is_left_to_broker_change(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.unregister(2)
+    await bench.register(2)
+    await announce(bench, 7777)
+    known = bench.context.brokers[2]
+    await bench.handle(BrokerModifications(2))
+    assert bench.context.brokers[2] == known
+    await bench.handle(BrokerChange())
+    assert bench.context.brokers[2].port == 7777
+    assert bench.context.brokers[2].epoch > known.epoch
+    assert bench.context.leadership[TP].isr == (1,)

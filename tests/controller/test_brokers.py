@@ -164,3 +164,21 @@ async def test_a_broker_brings_online_what_could_not_have_a_leader(bench: Bench)
     state = await bench.read_state(TP)
     assert (state.leader, state.leader_epoch, state.isr) == (2, 0, (2,))
     assert [tell.brokers for tell in bench.seen.leader_and_isr() if tell.is_new] == [(2,)]
+
+
+async def test_a_replica_that_a_move_adds_is_new_to_its_broker_until_it_has_caught_up(bench: Bench) -> None:
+    """KAFKA-10314; but one that is in the ISR has a log, which must not be made anew where it cannot be read."""
+    await bench.start((1, 2))
+    await bench.move(TP, (4, 5))
+    assert told_as_new(bench) == {4, 5}
+    await bench.alter_isr(TP, 1, 2, 4)
+    bench.seen.clear()
+    await bench.fail_over()
+    assert told_as_new(bench) == {5}
+    bench.seen.clear()
+    await bench.move(TP, (4, 6))
+    assert told_as_new(bench) == {6}
+
+
+def told_as_new(bench: Bench) -> set[int]:
+    return {broker_id for tell in bench.seen.leader_and_isr() if tell.is_new for broker_id in tell.brokers}
