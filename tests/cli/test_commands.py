@@ -213,3 +213,21 @@ async def test_the_help_loads_neither_spark_nor_trio() -> None:
     done = await trio.run_process([sys.executable, "-c", script], capture_stdout=True, check=False)
     assert done.returncode == 0
     assert b"reassignment" in done.stdout
+
+
+@pytest.mark.requirement("C1")
+async def test_elections(klamm: Shell, tmp_path: Path) -> None:
+    preferred = ("leader", "elect", "--election-type", "preferred")
+    await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3")
+    file = tmp_path / "election.json"
+    file.write_text('{"partitions":[{"topic":"orders","partition":0}]}')
+    [outcome] = json.loads(await klamm(*preferred, "--path-to-json-file", str(file), "-o", "json"))
+    assert outcome == {
+        "topic": "orders",
+        "partition": 0,
+        "error": "ELECTION_NOT_NEEDED",
+        "message": "broker 1 leads orders-0 already",
+    }
+    assert await klamm(*preferred, "--all-topic-partitions") == "no partition needs an election\n"
+    refused = await klamm(*preferred, "--topic", "orders", "--partition", "7", fails=True)
+    assert refused == "Error: 1 of 1 elections failed: there is no partition orders-7\n"
