@@ -17,6 +17,14 @@ from controller.simulation.network import Link
 from controller.simulation.process import ProcessState
 from controller.simulation.scenario.model import Node, TopicPlan
 from controller.simulation.settings import host_of
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+)
 from transport.metadata import ReplicaAssignment
 from transport.store import formats, paths
 from transport.store.formats import TopicZnode
@@ -195,6 +203,22 @@ async def _cancel(scene: Scene, names: Iterable[str]) -> None:
     await scene.cluster.reassign(dict.fromkeys(names))
 
 
+async def _alter_topic(scene: Scene, topics: Mapping[str, Mapping[str, str | None]]) -> None:
+    asked = [
+        AlterConfigsResource(
+            ConfigResource(ConfigResourceType.TOPIC, name),
+            tuple(
+                AlterableConfig(setting, ConfigOperation.DELETE if value is None else ConfigOperation.SET, value or "")
+                for setting, value in settings.items()
+            ),
+        )
+        for name, settings in topics.items()
+    ]
+    for outcome in await scene.cluster.admin.incremental_alter_configs(asked):
+        if outcome.error is not ErrorCode.NONE:
+            raise ApiError(outcome.error, outcome.message)
+
+
 async def _produce(scene: Scene, counts: Mapping[str, int]) -> None:
     for name, count in counts.items():
         await scene.cluster.produce(name, [f"{name} {number}".encode() for number in range(count)])
@@ -206,6 +230,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         "Delete topics; what they have goes in its own time.",
         ask=lambda scene, names: scene.cluster.delete_topic(*names),
     ),
+    "alter_topic": Verb("Change settings of topics at run time; null inherits them again.", ask=_alter_topic),
     "reassign": Verb(
         "Begin or override reassignments through the admin api.",
         ask=lambda scene, targets: scene.cluster.reassign(targets),

@@ -30,6 +30,7 @@ from controller.simulation.scenario.nouns import (
     NodeId,
     NodeShape,
     PartitionName,
+    SettingValue,
     TopicName,
     WhenShape,
 )
@@ -53,6 +54,7 @@ from controller.simulation.scenario.shapes import (
     read_keys,
 )
 from controller.simulation.settings import Settings
+from transport.dynamic_configs import TOPIC_SETTINGS
 from transport.errors import ErrorCode
 
 BROKERS: Final = ListOf(NodeId())
@@ -156,6 +158,7 @@ ARGUMENTS: Final[Mapping[str, Shape[Any]]] = {
     **dict.fromkeys(("skew", "slow_store"), MapOf(NodeId(brokers_only=False), Duration(least=-86_400))),
     "cancel": PARTITIONS,
     "delete_topic": ListOf(TopicName(), or_one=True),
+    "alter_topic": MapOf(TopicName(), MapOf(Choice(tuple(TOPIC_SETTINGS)), SettingValue())),
     "produce": MapOf(PartitionName(), Int("how many records", 1)),
     "lag": MapOf(Int("the number of a server", 2), SECONDS),
     "isolate": Record(

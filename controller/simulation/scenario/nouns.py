@@ -13,7 +13,7 @@ from controller.simulation.scenario.actions import LEADER_OF
 from controller.simulation.scenario.faults import nearest, unreadable
 from controller.simulation.scenario.model import Node, Reach, When
 from controller.simulation.scenario.names import Names
-from controller.simulation.scenario.shapes import VARIABLE, Schema, Shape, found
+from controller.simulation.scenario.shapes import VARIABLE, Schema, Shape, found, is_null
 
 ROUNDS: Final = (
     *("U1", "A1", "A2", "B1", "B3", "B4", "B5", "B6", "B7", "B8"),
@@ -111,6 +111,22 @@ class TopicName(Shape[str]):
     def schema(self) -> Schema:
         """Return a string."""
         return {"anyOf": [{"type": "string"}, VARIABLE]}
+
+
+@frozen
+class SettingValue(Shape[str | None]):
+    """The value of a setting as text; null stands for none of its own."""
+
+    def read(self, node: YamlNode, names: Names) -> str | None:
+        """Return the text."""
+        del names
+        if not isinstance(node, ScalarNode):
+            raise unreadable(node, f"expected the value of a setting, found {found(node)}")
+        return None if is_null(node) else str(node.value)
+
+    def schema(self) -> Schema:
+        """Return any scalar."""
+        return {"type": ["string", "number", "boolean", "null"]}
 
 
 @frozen
