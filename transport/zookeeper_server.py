@@ -134,23 +134,27 @@ async def development_zookeeper(
     Raises:
         DevelopmentServerError: it cannot run, or does not answer.
     """
-    java, jars = find_java(), find_jars()
-    port = _free_port(port)
-    secure_port = None if tls is None else _free_port(0)
-    config = _write_config(data_dir, port, _tls_settings(tls, secure_port))
+    port = free_port(port)
+    secure_port = None if tls is None else free_port()
+    config = write_config(data_dir, port, _tls_settings(tls, secure_port))
     log = data_dir / LOG_NAME
-    classpath = os.pathsep.join(map(str, jars))
-    main = "org.apache.zookeeper.server.ZooKeeperServerMain"
-    process = spawn([java, *_JVM_OPTIONS, "-cp", classpath, main, str(config)], log)
+    process = spawn_server("org.apache.zookeeper.server.ZooKeeperServerMain", config, log)
     try:
-        await _wait_until_serving(process, port, log)
+        await wait_until_serving(process, port, log)
         yield DevelopmentServer(HOST, port, process.pid, secure_port)
     finally:
         with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(_stop, process)
+            await trio.to_thread.run_sync(stop_server, process)
 
 
-def _free_port(port: int) -> int:
+def spawn_server(main: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
+    """Start a main class of ZooKeeper's. Raises DevelopmentServerError if there is no Java or no ZooKeeper."""
+    java, classpath = find_java(), os.pathsep.join(map(str, find_jars()))
+    return spawn([java, *_JVM_OPTIONS, "-cp", classpath, main, str(config)], log)
+
+
+def free_port(port: int = 0) -> int:
+    """Return a port of 127.0.0.1 that is free; 0 chooses one. Raises DevelopmentServerError if `port` is not free."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -162,7 +166,8 @@ def _free_port(port: int) -> int:
         return int(probe.getsockname()[1])
 
 
-def _write_config(data_dir: Path, port: int, more: Mapping[str, object]) -> Path:
+def write_config(data_dir: Path, port: int, more: Mapping[str, object]) -> Path:
+    """Write a server's configuration, with `more` settings, and return its path. Raises DevelopmentServerError."""
     settings = {
         "dataDir": data_dir.absolute(),
         "clientPortAddress": HOST,
@@ -198,7 +203,8 @@ def _tls_settings(tls: ServerTls | None, port: int | None) -> dict[str, object]:
     }
 
 
-async def _wait_until_serving(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+async def wait_until_serving(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    """Wait until a server answers at its port. Raises DevelopmentServerError if it ends, or takes too long."""
     with trio.move_on_after(START_SECONDS):
         while process.poll() is None:
             if await _answers(port):
@@ -221,7 +227,8 @@ async def _answers(port: int) -> bool:
     return b"Mode: " in answer
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def stop_server(process: subprocess.Popen[bytes]) -> None:
+    """Stop a server, with SIGKILL if it takes too long; blocks."""
     process.terminate()
     try:
         process.wait(STOP_SECONDS)
