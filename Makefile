@@ -49,7 +49,7 @@ bench: java $(INSTALLED) ## the rates that docs and README quote, measured here
 wheel-check: $(INSTALLED) ## build the wheel, install it without PySpark in a clean environment, and run the demo from it
 	@$(BIN)/python -m tests.house.wheel
 
-requirements: $(INSTALLED) ## the requirements that no test claims
+requirements: $(INSTALLED) ## the requirements that no test claims, and finished ones that lack a test
 	@$(BIN)/python -m tests.house.requirements
 
 clean: ## remove .venv and whatever was built or cached

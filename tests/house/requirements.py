@@ -1,4 +1,7 @@
-"""The requirements of docs/requirements.md, and which of them no test claims: `python -m tests.house.requirements`."""
+"""The requirements of docs/requirements.md, and which tests claim them: `python -m tests.house.requirements`.
+
+A finished row is shown twice: over a real ZooKeeper with brokers as processes (tests/cluster), and in the small.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,9 @@ from attrs import define, field
 
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "requirements.md"
 MARKER: Final = "requirement"
+IN_PROCESSES: Final = "tests/cluster/"
+FINISHED: Final = frozenset({*(f"D{number}" for number in range(1, 13)), "C1", "C4", "C5", "E1"})
+"""The rows that may not lose a test of either kind any more."""
 
 _ROW: Final = re.compile(r"^\| (?P<id>[A-Z]\d+) \| (?P<text>.+?) \|$", re.MULTILINE)
 _WIDTH: Final = 110
@@ -49,6 +55,17 @@ def table(rows: Mapping[str, str], claimed: Collection[str]) -> str:
     return "\n".join([*lines, f"{len(open_rows)} of {len(rows)} requirements are claimed by no test"])
 
 
+def shown_once(finished: Collection[str], in_processes: Collection[str], in_the_small: Collection[str]) -> list[str]:
+    """Say which of the finished rows lack a test in processes, or one in the small."""
+    kinds = ((in_processes, f"in {IN_PROCESSES}"), (in_the_small, f"outside of {IN_PROCESSES}"))
+    return [
+        f"{row} is claimed by no test {where}"
+        for where_claimed, where in kinds
+        for row in sorted(finished)
+        if row not in where_claimed
+    ]
+
+
 def _shortened(text: str) -> str:
     return text if len(text) <= _WIDTH else text[: _WIDTH - 1].rstrip() + "…"
 
@@ -57,23 +74,28 @@ def _shortened(text: str) -> str:
 class _Claimed:
     """Keeps what the collected tests claim; a pytest plugin."""
 
-    ids: set[str] = field(factory=set)
+    in_processes: set[str] = field(factory=set)
+    in_the_small: set[str] = field(factory=set)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         for item in session.items:
-            self.ids.update(claims(item))
+            kind = self.in_processes if item.nodeid.startswith(IN_PROCESSES) else self.in_the_small
+            kind.update(claims(item))
 
 
 def main() -> int:
-    """Collect the tests, print the rows that none claims, and return the exit status."""
+    """Collect the tests, print the rows that none claims, and return the exit status: 1 if a finished row lacks one."""
     claimed = _Claimed()
     with contextlib.redirect_stdout(io.StringIO()) as output:
         status = pytest.main(["--collect-only", "-qq"], plugins=[claimed])
     if status not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
         print(output.getvalue())
         return int(status)
-    print(table(parse(DOCUMENT.read_text(encoding="utf-8")), claimed.ids))
-    return 0
+    print(table(parse(DOCUMENT.read_text(encoding="utf-8")), claimed.in_processes | claimed.in_the_small))
+    lacking = shown_once(FINISHED, claimed.in_processes, claimed.in_the_small)
+    for line in lacking:
+        print(line, file=sys.stderr)
+    return int(bool(lacking))
 
 
 if __name__ == "__main__":

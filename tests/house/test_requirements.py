@@ -50,6 +50,14 @@ def test_lists_what_nobody_claims() -> None:
     )
 
 
+def test_a_finished_row_is_shown_in_processes_and_in_the_small() -> None:
+    assert requirements.shown_once({"A1", "A2"}, {"A1", "A2"}, {"A2", "A1", "B1"}) == []
+    assert requirements.shown_once({"A1", "A2"}, {"A1"}, {"A2"}) == [
+        "A2 is claimed by no test in tests/cluster/",
+        "A1 is claimed by no test outside of tests/cluster/",
+    ]
+
+
 def test_shortens_long_rows() -> None:
     line = requirements.table({"A1": "word " * 100}, ()).splitlines()[0]
     assert len(line) <= 120
