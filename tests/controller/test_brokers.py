@@ -182,3 +182,15 @@ async def test_a_replica_that_a_move_adds_is_new_to_its_broker_until_it_has_caug
 
 def told_as_new(bench: Bench) -> set[int]:
     return {broker_id for tell in bench.seen.leader_and_isr() if tell.is_new for broker_id in tell.brokers}
+
+
+@pytest.mark.requirement("D5")
+async def test_brokers_that_return_hear_of_replicas_that_are_still_offline(bench: Bench) -> None:
+    await bench.start((1,), brokers=(1, 2, 3))
+    await bench.kill(1, 2, 3)
+    for returning in (2, 3):
+        bench.seen.clear()
+        await bench.revive(returning)
+        [told] = [tell for tell in bench.seen.metadata() if tell.brokers == (returning,)]
+        [state] = told.partitions
+        assert (state.leader, state.isr, state.replicas, state.offline_replicas) == (NO_LEADER, (1,), (1,), (1,))
