@@ -92,7 +92,7 @@ async def running(address: str, data_dir: Path, *settings: str) -> AsyncIterator
         yield cluster
 
 
-@pytest.mark.requirement("D4", "D6")
+@pytest.mark.requirement("D2", "D4", "D6")
 async def test_brokers_that_are_terminated_are_relieved_first_as_long_as_others_can_lead(
     zookeeper: str, tmp_path: Path
 ) -> None:
