@@ -6,7 +6,7 @@ they are is read when it is processed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -36,6 +36,8 @@ log = structlog.get_logger(__name__)
 EXPIRY_MS: Final = 15 * 60 * 1000
 """How long a notification stays for brokers that were away."""
 
+PURGED_AT_ONCE: Final = 500
+
 
 # --- as the controller sees them --------------------------------------------------------------------------------
 
@@ -57,8 +59,9 @@ def config_change(context: ControllerContext, now_ms: int) -> Rounds[None]:
     yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
 
 
-def _purge(names: Iterable[str], now_ms: int) -> Rounds[None]:
-    notifications = [f"{paths.CONFIG_CHANGES}/{name}" for name in names]
+def _purge(names: Sequence[str], now_ms: int) -> Rounds[None]:
+    # The oldest come first, and what is deleted calls for the next look.
+    notifications = [f"{paths.CONFIG_CHANGES}/{name}" for name in names[:PURGED_AT_ONCE]]
     znodes = yield from read(notifications)
     steps = [
         Step(writes=(Delete(path),))

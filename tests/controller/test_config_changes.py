@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.events import ConfigChange
-from controller.handlers.config_changes import EXPIRY_MS, config_change
+from controller.handlers.config_changes import EXPIRY_MS, PURGED_AT_ONCE, config_change
 from tests.controller.conftest import TP, Bench
 from tests.controller.meddler import Meddler
 from transport.errors import ErrorCode
@@ -213,6 +213,16 @@ async def test_notifications_are_purged_after_a_quarter_of_an_hour(bench: Bench)
     await alter(bench, altered(ORDERS, min_insync_replicas="2"))
     await bench.run(config_change(bench.context, EXPIRY_MS))
     assert await announced(bench) == ["topics/orders"]
+    await bench.run(config_change(bench.context, EXPIRY_MS + 1))
+    assert await announced(bench) == []
+
+
+async def test_many_notifications_are_purged_in_turns_oldest_first(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    path, data = f"{paths.CONFIG_CHANGES}/config_change_", formats.encode_config_change("topics/orders")
+    await bench.store.multi([Create(path, data, sequence=True) for _ in range(PURGED_AT_ONCE + 1)])
+    await bench.run(config_change(bench.context, EXPIRY_MS + 1))
+    assert (await bench.store.children([paths.CONFIG_CHANGES])) == [[f"config_change_{PURGED_AT_ONCE:010d}"]]
     await bench.run(config_change(bench.context, EXPIRY_MS + 1))
     assert await announced(bench) == []
 
