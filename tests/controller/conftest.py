@@ -7,11 +7,12 @@ keeps the invariants of a partition's leadership.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
 from typing import TypeVar
 
 import pytest
 from attrs import define, evolve, field
+from structlog.testing import capture_logs
 
 from controller import dispatch
 from controller.context import ControllerContext
@@ -336,3 +337,11 @@ async def bench() -> AsyncIterator[Bench]:
         seen = Recorder(zookeeper)
         yield Bench(store, context, RoundRunner(store, context, seen, _Observer(seen)), seen)
         seen.require_invariants()
+
+
+@pytest.fixture
+def all_transitions_are_legal() -> Iterator[None]:
+    """Fail a test in which a partition or a replica was to go into a state that may not follow."""
+    with capture_logs() as logs:
+        yield
+    assert [line for line in logs if line["event"].startswith("illegal")] == []

@@ -1,90 +1,51 @@
-"""Topics that are deleted: whom it waits for, what it keeps out, and what is left in the end."""
+"""Topics that are deleted: whom it waits for, and what is left in the end."""
 
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
 
+from controller import dispatch
 from controller.events import (
-    PartitionModifications,
+    LeaderAndIsrResponseReceived,
     ReplicasDeleted,
     ReplicasNotDeleted,
     TopicChange,
     TopicDeletion,
-    ZkPartitionReassignment,
 )
+from controller.facts import LogDirOffline
+from controller.handlers.deletion import RETRY_SECONDS
 from controller.partition_states import PartitionPhase
-from controller.replica_states import ReplicaPhase
-from controller.rounds import TellStopReplica
 from tests.controller.conftest import TP, Bench
-from tests.controller.meddler import Meddler, set_assignments
+from tests.controller.deletions import (
+    INELIGIBLE,
+    SECOND,
+    STARTED,
+    SUCCESSFUL,
+    deleted,
+    leaves_no_trace,
+    mark,
+    phases,
+    replica,
+    told_to_delete,
+    znodes,
+)
 from transport.errors import ErrorCode
 from transport.messages import (
-    AlterPartitionItem,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    ElectionType,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    MetadataRequest,
-    MetadataResponse,
-    NewTopic,
+    LeaderAndIsrPartition,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    PartitionError,
 )
 from transport.metadata import (
     EPOCH_DURING_DELETE,
     LEADER_DURING_DELETE,
-    ReplicaAssignment,
     Stray,
     TopicPartition,
 )
-from transport.store import formats, paths
-from transport.store.protocol import Create, Delete
+from transport.store import paths
+from transport.store.protocol import Create
 
-SECOND = TopicPartition("orders", 1)
-STARTED, SUCCESSFUL = ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL
-INELIGIBLE = ReplicaPhase.DELETION_INELIGIBLE
-
-
-async def mark(bench: Bench, *names: str) -> None:
-    await bench.store.multi([Create(paths.delete_topic(name)) for name in names])
-    await bench.handle(TopicDeletion())
-
-
-def replica(broker_id: int, partition: int = 0, topic: str = "orders") -> Stray:
-    return Stray(f"id-of-{topic}", topic, partition, broker_id)
-
-
-async def deleted(bench: Bench, *replicas: Stray) -> None:
-    await bench.handle(ReplicasDeleted(tuple((item, EPOCH_DURING_DELETE) for item in replicas)))
-
-
-def told_to_delete(bench: Bench) -> list[tuple[int, TopicPartition]]:
-    stops = [p for p in bench.seen.published if isinstance(p, TellStopReplica)]
-    assert {(stop.partition.delete, stop.partition.leader_epoch) for stop in stops} <= {(True, EPOCH_DURING_DELETE)}
-    return sorted((b, TopicPartition(s.partition.topic, s.partition.partition)) for s in stops for b in s.brokers)
-
-
-def phases(bench: Bench, tp: TopicPartition = TP) -> dict[int, ReplicaPhase]:
-    return {broker_id: phase for (of, broker_id), phase in sorted(bench.context.replica_phases.items()) if of == tp}
-
-
-async def znodes(bench: Bench, name: str = "orders") -> list[str]:
-    every = [paths.topic(name), paths.topic_partitions(name), paths.topic_config(name), paths.delete_topic(name)]
-    every += [paths.partition(TopicPartition(name, number)) for number in range(3)]
-    every += [paths.partition_state(TopicPartition(name, number)) for number in range(3)]
-    found = await bench.store.read(every)
-    return [path for path, znode in zip(every, found, strict=True) if znode is not None]
-
-
-def leaves_no_trace(bench: Bench, name: str = "orders") -> bool:
-    context = bench.context
-    replicas = [tp for tp, _ in (*context.replica_phases, *context.on_offline_dirs)]
-    tps = [*context.leadership, *context.partition_phases, *context.reassigning, *replicas]
-    return name not in {*context.topics, *context.deletions, *(tp.topic for tp in tps)}
+pytestmark = pytest.mark.usefixtures("all_transitions_are_legal")
 
 
 @pytest.mark.requirement("D8", "D3")
@@ -102,7 +63,9 @@ async def test_brokers_delete_the_replicas_and_then_the_znodes_go(bench: Bench) 
     told = [state for tell in bench.seen.metadata() for state in tell.partitions if tell.brokers is None]
     assert [(state.partition, state.leader) for state in told] == [(0, LEADER_DURING_DELETE), (1, LEADER_DURING_DELETE)]
     assert bench.seen.leader_and_isr() == []
+    assert bench.context.partitions_on([1, 2, 3]) == [TopicPartition("others", 0)]
 
+    await bench.handle(TopicDeletion())
     await deleted(bench, replica(1), replica(2))
     assert phases(bench) == {1: SUCCESSFUL, 2: SUCCESSFUL}
     assert paths.topic("orders") in await znodes(bench), "its other partition is left"
@@ -147,7 +110,7 @@ async def test_a_topic_without_partitions_is_deleted_at_once(bench: Bench) -> No
     assert leaves_no_trace(bench)
 
 
-# --- dead brokers and failures ----------------------------------------------------------------------------------
+# --- dead brokers and failures ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("D8", "D3")
@@ -189,6 +152,38 @@ async def test_a_broker_dies_after_it_was_told(bench: Bench) -> None:
     assert told_to_delete(bench) == [(1, TP)]
     await deleted(bench, replica(1))
     assert leaves_no_trace(bench)
+
+
+async def test_an_answer_that_comes_after_its_broker_died_says_nothing(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await mark(bench, "orders")
+    await bench.kill(2)
+    await deleted(bench, replica(2))
+    assert phases(bench) == {1: STARTED, 2: INELIGIBLE}
+
+
+async def test_a_failure_is_tried_again_after_a_while(bench: Bench) -> None:
+    await bench.start((1, 2))
+    failure = ReplicasNotDeleted((replica(2),))
+    assert dispatch.alarms(bench.context, failure) == [], "that was a replica which a reassignment removed"
+    await mark(bench, "orders")
+    assert dispatch.alarms(bench.context, failure) == [(RETRY_SECONDS, TopicDeletion())]
+    assert dispatch.alarms(bench.context, TopicDeletion()) == []
+
+
+async def test_a_log_that_can_be_used_again_changes_nothing(bench: Bench) -> None:
+    await bench.start((1, 2))
+    broker = bench.context.brokers[2]
+    event = LeaderAndIsrResponseReceived(2, broker.epoch, bench.context.epoch)
+    bench.context.apply(LogDirOffline((TP, 2)))
+    await mark(bench, "orders")
+    led = LeaderAndIsrRequest(
+        1001, 1, broker.epoch, (LeaderAndIsrPartition(bench.seen.latest_metadata(TP), is_new=False),)
+    )
+    for error in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NONE):
+        event.outcomes.gather(led, LeaderAndIsrResponse((PartitionError(*TP, error),)))
+        await bench.handle(event)
+        assert phases(bench) == {1: STARTED, 2: STARTED}
 
 
 async def test_a_broker_that_bounced_is_told_again(bench: Bench) -> None:
@@ -236,267 +231,3 @@ async def test_an_answer_to_something_else_says_nothing(
     await mark(bench, "orders")
     await bench.handle(answer)
     assert phases(bench) == {1: STARTED, 2: STARTED}
-
-
-# --- what it keeps out ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("D8")
-async def test_a_reassignment_ends_with_its_topic_and_no_other_begins(bench: Bench) -> None:
-    await bench.start((1, 2, 3), (1, 2))
-    await bench.request_moves({TP: (4, 5, 6)})
-    await bench.handle(ZkPartitionReassignment())
-    assert list(bench.context.reassigning) == [TP]
-    bench.seen.clear()
-    await mark(bench, "orders")
-    assert await bench.requested_moves() is None
-    assert list(bench.context.reassigning) == []
-    assert [b for b, tp in told_to_delete(bench) if tp == TP] == [1, 2, 3, 4, 5, 6]
-    refusal = await bench.move(SECOND, (3, 4))
-    assert (refusal.error, refusal.message) == (
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        "topic orders is being deleted",
-    )
-    await bench.request_moves({TP: (4, 5, 6), SECOND: (3, 4)})
-    await bench.handle(ZkPartitionReassignment())
-    assert await bench.requested_moves() is None
-    assert bench.seen.leader_and_isr() == []
-
-
-async def test_a_replica_that_was_about_to_be_added_is_deleted_too(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await bench.crash(bench.move(TP, (2, 3)), after="A1")
-    await mark(bench, "orders")
-    assert phases(bench) == {1: STARTED, 2: STARTED, 3: STARTED}
-    await deleted(bench, replica(1), replica(2), replica(3))
-    assert leaves_no_trace(bench)
-
-
-@pytest.mark.requirement("C5", "D8")
-async def test_partitions_that_somebody_adds_are_taken_out_again(bench: Bench) -> None:
-    """KAFKA-6612."""
-    await bench.start((1, 2))
-    await mark(bench, "orders")
-    before = await bench.read(paths.topic("orders"))
-    assert before is not None
-    await bench.change_topic("orders", 1, ReplicaAssignment((3, 4)))
-    await bench.handle(PartitionModifications("orders"))
-    after = await bench.read(paths.topic("orders"))
-    assert after is not None
-    assert formats.decode_topic("orders", after.data) == formats.decode_topic("orders", before.data)
-    assert bench.context.in_phase(PartitionPhase.NEW, PartitionPhase.ONLINE) == []
-    await deleted(bench, replica(1), replica(2))
-    assert await znodes(bench) == []
-
-
-async def test_partitions_that_somebody_adds_at_the_last_moment_go_with_the_topic(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
-    added = set_assignments("orders", await bench.read(paths.topic("orders")), {1: ReplicaAssignment((3, 4))})
-    bench.runner.store = Meddler(bench.store, paths.topic("orders"), [added])
-    await deleted(bench, replica(1), replica(2))
-    assert await znodes(bench) == []
-
-
-@pytest.mark.requirement("D8")
-async def test_its_leader_cannot_change_the_isr(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
-    item = AlterPartitionItem("orders", "id-of-orders", 0, 0, (1,), 0)
-    request = AlterPartitionRequest(1, bench.context.brokers[1].epoch, (item,))
-    [result] = (await bench.ask(request, AlterPartitionResponse)).partitions
-    assert result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-async def test_the_cluster_is_described_with_what_a_deletion_waits_for(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await bench.kill(2)
-    await mark(bench, "orders")
-    for names in (None, ("orders",)):
-        [state] = (await bench.ask(MetadataRequest(names), MetadataResponse)).partitions
-        assert (state.leader, state.replicas, state.offline_replicas) == (LEADER_DURING_DELETE, (1, 2), (2,))
-    assert (await bench.ask(MetadataRequest(("others",)), MetadataResponse)).partitions == ()
-
-
-# --- markers ----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("D8")
-async def test_a_marker_of_an_unknown_topic_is_removed(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "unknown")
-    assert await bench.store.children([paths.DELETE_TOPICS]) == [[]]
-    assert bench.seen.published == []
-
-
-async def test_a_marker_of_a_topic_that_is_not_known_yet_is_kept_for_later(bench: Bench) -> None:
-    await bench.start()
-    await bench.write_topic("orders", (1, 2))
-    await mark(bench, "orders")
-    assert bench.context.deletions == {}
-    await bench.handle(TopicChange())
-    await bench.handle(TopicDeletion())
-    assert told_to_delete(bench) == [(1, TP), (2, TP)]
-
-
-@pytest.mark.requirement("D8")
-async def test_nobody_is_elected(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
-    for election_type in ElectionType:
-        request = ElectLeadersRequest(election_type, ((TP.topic, TP.partition),))
-        [result] = (await bench.ask(request, ElectLeadersResponse)).partitions
-        assert result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        everything = await bench.ask(ElectLeadersRequest(election_type, None), ElectLeadersResponse)
-        assert everything.partitions == ()
-
-
-async def ask_to_delete(bench: Bench, *names: str) -> list[tuple[str, ErrorCode]]:
-    response = await bench.ask(DeleteTopicsRequest(names), DeleteTopicsResponse)
-    return [(topic.name, topic.error) for topic in response.topics]
-
-
-@pytest.mark.requirement("D8")
-async def test_an_administrator_asks_once_or_twice(bench: Bench) -> None:
-    await bench.start((1, 2))
-    unknown = ("unknown", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    assert await ask_to_delete(bench, "orders", "unknown") == [("orders", ErrorCode.NONE), unknown]
-    assert await bench.store.children([paths.DELETE_TOPICS]) == [["orders"]]
-    assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.NONE)], "the marker is there"
-    await bench.handle(TopicDeletion())
-    assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.NONE)], "the deletion is under way"
-    await deleted(bench, replica(1), replica(2))
-    assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
-
-
-@pytest.mark.requirement("D8")
-async def test_where_topics_must_not_be_deleted_markers_go(bench: Bench) -> None:
-    await bench.start((1, 2))
-    bench.context.config = evolve(bench.context.config, delete_topic_enable=False)
-    assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.TOPIC_DELETION_DISABLED)]
-    await mark(bench, "orders", "unknown")
-    assert await bench.store.children([paths.DELETE_TOPICS]) == [[]]
-    assert bench.context.deletions == {}
-    assert bench.seen.published == []
-
-
-async def test_a_topic_that_is_being_deleted_cannot_be_created(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
-    request = CreateTopicsRequest((NewTopic("orders", 1, 1),))
-    [result] = (await bench.ask(request, CreateTopicsResponse)).topics
-    text = "topic orders is being deleted: wait until it is gone"
-    assert (result.error, result.message) == (ErrorCode.TOPIC_ALREADY_EXISTS, text)
-
-
-# --- the next controller ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("D7", "D8")
-@pytest.mark.parametrize("moment", ["(delete)", "(stop)", "deleted", "remove", "second remove"])
-async def test_the_next_controller_goes_on_from_wherever_the_last_one_died(bench: Bench, moment: str) -> None:
-    await bench.start((1, 2), (2, 3))
-    everywhere = [replica(1), replica(2), replica(2, 1), replica(3, 1)]
-    if moment.startswith("("):
-        await bench.crash(mark(bench, "orders"), after=moment)
-    else:
-        await mark(bench, "orders")
-        if moment == "remove":
-            await bench.crash(deleted(bench, *everywhere), after="remove")
-        elif moment == "second remove":
-            path = paths.partition(SECOND)
-            bench.runner.store = Meddler(bench.store, path, [Delete(paths.partition_state(SECOND))])
-            await bench.crash(deleted(bench, *everywhere), after="remove")
-            bench.runner.store = bench.store
-        else:
-            await deleted(bench, replica(1))
-    bench.seen.clear()
-
-    await bench.fail_over()
-    assert bench.seen.leader_and_isr() == []
-    assert "elect" not in bench.seen.rounds
-    assert "create" not in bench.seen.rounds
-    assert told_to_delete(bench) == [(1, TP), (2, TP), (2, SECOND), (3, SECOND)]
-    told = [state for tell in bench.seen.metadata() for state in tell.partitions if tell.brokers is None]
-    assert {(state.partition, state.leader) for state in told} == {(0, -2), (1, -2)}
-    await deleted(bench, *everywhere)
-    assert await znodes(bench) == []
-    assert leaves_no_trace(bench)
-
-
-@pytest.mark.requirement("D7", "D8")
-async def test_the_next_controller_waits_for_the_dead_and_has_the_others_delete_at_once(bench: Bench) -> None:
-    await bench.start((1, 2, 3))
-    await bench.write_topic("others", (1, 2))
-    await bench.handle(TopicChange())
-    await bench.unregister(2)
-    await bench.store.multi([Create(paths.delete_topic("orders"))])
-    bench.seen.clear()
-    await bench.fail_over()
-    assert list(bench.context.deletions) == ["orders"]
-    assert phases(bench) == {1: STARTED, 2: INELIGIBLE, 3: STARTED}
-    assert told_to_delete(bench) == [(1, TP), (3, TP)]
-    assert {tell.state.topic for tell in bench.seen.leader_and_isr()} == {"others"}
-
-
-async def test_a_topic_that_was_never_led_is_deleted(bench: Bench) -> None:
-    """KAFKA-6650."""
-    await bench.start((1, 2), brokers=())
-    await mark(bench, "orders")
-    await bench.revive(1, 2)
-    assert told_to_delete(bench) == [(1, TP), (2, TP)]
-    assert bench.seen.leader_and_isr() == []
-    await deleted(bench, replica(1), replica(2))
-    assert await znodes(bench) == []
-
-
-# --- namesakes --------------------------------------------------------------------------------------------------
-
-
-async def create(bench: Bench, topic_id: str, *replicas: int) -> None:
-    data = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment(replicas)}, topic_id))
-    await bench.store.multi([Create(paths.topic("orders"), data)])
-
-
-@pytest.mark.requirement("D8")
-async def test_who_creates_the_topic_again_has_a_new_one(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
-    await deleted(bench, replica(1), replica(2))
-    await create(bench, "another-id", 2, 3)
-    await bench.handle(PartitionModifications("orders"))
-    await bench.handle(TopicChange())
-    await bench.handle(TopicDeletion())
-    await deleted(bench, replica(2))
-    assert (await bench.read_state(TP)).isr == (2, 3)
-    assert bench.context.topic_id("orders") == "another-id"
-    bench.seen.clear()
-    await bench.fail_over()
-    assert told_to_delete(bench) == []
-
-
-@pytest.mark.requirement("D8")
-@pytest.mark.parametrize("is_seen", [True, False])
-async def test_a_namesake_that_somebody_put_in_its_place_is_not_harmed(bench: Bench, is_seen: bool) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
-    await bench.delete_topic("orders", 1)
-    await create(bench, "another-id", 2, 3)
-    if is_seen:
-        await bench.handle(PartitionModifications("orders"))
-    await deleted(bench, replica(1), replica(2))
-    await bench.handle(TopicChange())
-    await bench.handle(TopicDeletion())
-    assert (await bench.read_state(TP)).isr == (2, 3)
-    assert bench.context.deletions == {}
-    assert paths.delete_topic("orders") not in await znodes(bench)
-
-
-@pytest.mark.requirement("D8")
-async def test_a_topic_whose_znodes_somebody_removes_meanwhile_leaves_no_marker(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
-    await bench.delete_topic("orders", 1)
-    await bench.handle(TopicChange())
-    assert await znodes(bench) == []
-    assert leaves_no_trace(bench)

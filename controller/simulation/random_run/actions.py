@@ -44,6 +44,13 @@ class CreateTopic:
 
 
 @frozen
+class DeleteTopic:
+    """Delete a topic."""
+
+    name: str
+
+
+@frozen
 class Reassign:
     """Move partitions to new replicas; None cancels."""
 
@@ -190,7 +197,7 @@ Fault = (
     | Lag
     | Skew
 )
-Action = CreateTopic | Reassign | Elect | Stop | Fault
+Action = CreateTopic | DeleteTopic | Reassign | Elect | Stop | Fault
 
 # --- when it happens --------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ NEEDED: Final = {
     "session expiries with a commit in flight": 100,
     "cancels and overrides": 100,
     "broker crashes of a leader": 100,
+    "topics deleted": 100,
 }
 """What must come about in so many as SEEDS random runs."""
 
@@ -50,6 +51,8 @@ class Coverage:
             self.counts["unclean elections"] += sum(map(self._is_recovering, step.subjects))
         if step.round == "B6" and step.moment is Moment.COMMITTED:
             self.counts["moves done"] += len(step.subjects)
+        if step.round == "delete" and step.moment is Moment.PUBLISHED:
+            self.counts["topics deleted"] += 1
         return False
 
     def controller_crashes(self, controller_id: int) -> None:

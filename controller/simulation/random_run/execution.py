@@ -18,6 +18,7 @@ from controller.simulation.random_run.actions import (
     BreakConnections,
     Crash,
     CreateTopic,
+    DeleteTopic,
     Depose,
     Disconnect,
     Elect,
@@ -80,12 +81,8 @@ class Execution:
     def _do(self, action: Action, step: Step | None) -> None:
         """Do an action now, within a controller's step if there is one."""
         match action:
-            case CreateTopic(name=name, assignment=assignment):
-                self._ask(partial(self.cluster.create_topic, name, assignment))
-            case Reassign(targets=targets):
-                self._ask(partial(self.cluster.reassign, dict(targets)))
-            case Elect(kind=kind, partitions=names):
-                self._ask(partial(self.cluster.elect_leaders, kind, names))
+            case CreateTopic() | DeleteTopic() | Reassign() | Elect():
+                self._administer(action)
             case Depose(pause=pause):
                 self._depose(pause, step)
             case BreakConnections(a=a, b=b):
@@ -103,6 +100,17 @@ class Execution:
                 node = self._find(action.who, step)
                 if node is not None:
                     self._disturb(node, action)
+
+    def _administer(self, action: CreateTopic | DeleteTopic | Reassign | Elect) -> None:
+        match action:
+            case CreateTopic(name=name, assignment=assignment):
+                self._ask(partial(self.cluster.create_topic, name, assignment))
+            case DeleteTopic(name=name):
+                self._ask(partial(self.cluster.delete_topic, name))
+            case Reassign(targets=targets):
+                self._ask(partial(self.cluster.reassign, dict(targets)))
+            case Elect(kind=kind, partitions=names):
+                self._ask(partial(self.cluster.elect_leaders, kind, names))
 
     def _find(self, who: Who, step: Step | None) -> int | None:
         match who:

@@ -1,0 +1,67 @@
+"""What tests of deletions ask of the bench."""
+
+from __future__ import annotations
+
+from controller.events import (
+    ReplicasDeleted,
+    TopicDeletion,
+)
+from controller.replica_states import ReplicaPhase
+from controller.rounds import TellStopReplica
+from tests.controller.conftest import TP, Bench
+from transport.metadata import (
+    EPOCH_DURING_DELETE,
+    Stray,
+    TopicPartition,
+)
+from transport.store import paths
+from transport.store.protocol import Create
+
+SECOND = TopicPartition("orders", 1)
+STARTED, SUCCESSFUL = ReplicaPhase.DELETION_STARTED, ReplicaPhase.DELETION_SUCCESSFUL
+INELIGIBLE = ReplicaPhase.DELETION_INELIGIBLE
+
+
+async def mark(bench: Bench, *names: str) -> None:
+    """Mark topics for deletion, and let the controller see it."""
+    await bench.store.multi([Create(paths.delete_topic(name)) for name in names])
+    await bench.handle(TopicDeletion())
+
+
+def replica(broker_id: int, partition: int = 0, topic: str = "orders") -> Stray:
+    """Name a replica as answers do."""
+    return Stray(f"id-of-{topic}", topic, partition, broker_id)
+
+
+async def deleted(bench: Bench, *replicas: Stray) -> None:
+    """Let brokers answer that they have deleted replicas."""
+    await bench.handle(ReplicasDeleted(tuple((item, EPOCH_DURING_DELETE) for item in replicas)))
+
+
+def told_to_delete(bench: Bench) -> list[tuple[int, TopicPartition]]:
+    """List who was told to delete what; nobody may have been told to stop anything else."""
+    stops = [p for p in bench.seen.published if isinstance(p, TellStopReplica)]
+    assert {(stop.partition.delete, stop.partition.leader_epoch) for stop in stops} <= {(True, EPOCH_DURING_DELETE)}
+    return sorted((b, TopicPartition(s.partition.topic, s.partition.partition)) for s in stops for b in s.brokers)
+
+
+def phases(bench: Bench, tp: TopicPartition = TP) -> dict[int, ReplicaPhase]:
+    """Return the states of a partition's replicas by broker."""
+    return {broker_id: phase for (of, broker_id), phase in sorted(bench.context.replica_phases.items()) if of == tp}
+
+
+async def znodes(bench: Bench, name: str = "orders") -> list[str]:
+    """List what is left of a topic in the store."""
+    every = [paths.topic(name), paths.topic_partitions(name), paths.topic_config(name), paths.delete_topic(name)]
+    every += [paths.partition(TopicPartition(name, number)) for number in range(3)]
+    every += [paths.partition_state(TopicPartition(name, number)) for number in range(3)]
+    found = await bench.store.read(every)
+    return [path for path, znode in zip(every, found, strict=True) if znode is not None]
+
+
+def leaves_no_trace(bench: Bench, name: str = "orders") -> bool:
+    """Whether the context knows nothing of a topic."""
+    context = bench.context
+    replicas = [tp for tp, _ in (*context.replica_phases, *context.on_offline_dirs)]
+    tps = [*context.leadership, *context.partition_phases, *context.reassigning, *replicas]
+    return name not in {*context.topics, *context.deletions, *(tp.topic for tp in tps)}

@@ -1,0 +1,211 @@
+"""What a topic that is being deleted keeps out, and who may ask for its deletion."""
+
+from __future__ import annotations
+
+import pytest
+from attrs import evolve
+
+from controller.events import (
+    PartitionModifications,
+    TopicChange,
+    TopicDeletion,
+    ZkPartitionReassignment,
+)
+from controller.partition_states import PartitionPhase
+from tests.controller.conftest import TP, Bench
+from tests.controller.deletions import (
+    SECOND,
+    STARTED,
+    deleted,
+    leaves_no_trace,
+    mark,
+    phases,
+    replica,
+    told_to_delete,
+    znodes,
+)
+from tests.controller.meddler import Meddler, set_assignments
+from transport.errors import ErrorCode
+from transport.messages import (
+    AlterPartitionItem,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    ElectionType,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    MetadataRequest,
+    MetadataResponse,
+    NewPartitions,
+    NewTopic,
+)
+from transport.metadata import (
+    LEADER_DURING_DELETE,
+    ReplicaAssignment,
+)
+from transport.store import formats, paths
+from transport.store.protocol import Delete
+
+pytestmark = pytest.mark.usefixtures("all_transitions_are_legal")
+
+
+@pytest.mark.requirement("D8")
+async def test_a_reassignment_ends_with_its_topic_and_no_other_begins(bench: Bench) -> None:
+    await bench.start((1, 2, 3), (1, 2))
+    await bench.request_moves({TP: (4, 5, 6)})
+    await bench.handle(ZkPartitionReassignment())
+    assert list(bench.context.reassigning) == [TP]
+    bench.seen.clear()
+    await mark(bench, "orders")
+    assert await bench.requested_moves() is None
+    assert list(bench.context.reassigning) == []
+    assert [b for b, tp in told_to_delete(bench) if tp == TP] == [1, 2, 3, 4, 5, 6]
+    refusal = await bench.move(SECOND, (3, 4))
+    assert (refusal.error, refusal.message) == (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "topic orders is being deleted",
+    )
+    await bench.request_moves({TP: (4, 5, 6), SECOND: (3, 4)})
+    await bench.handle(ZkPartitionReassignment())
+    assert await bench.requested_moves() is None
+    assert bench.seen.leader_and_isr() == []
+
+
+async def test_a_replica_that_was_about_to_be_added_is_deleted_too(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.crash(bench.move(TP, (2, 3)), after="A1")
+    await mark(bench, "orders")
+    assert phases(bench) == {1: STARTED, 2: STARTED, 3: STARTED}
+    await deleted(bench, replica(1), replica(2), replica(3))
+    assert leaves_no_trace(bench)
+
+
+@pytest.mark.requirement("C5", "D8")
+async def test_partitions_that_somebody_adds_are_taken_out_again(bench: Bench) -> None:
+    """KAFKA-6612."""
+    await bench.start((1, 2))
+    await mark(bench, "orders")
+    before = await bench.read(paths.topic("orders"))
+    assert before is not None
+    await bench.change_topic("orders", 1, ReplicaAssignment((3, 4)))
+    await bench.handle(PartitionModifications("orders"))
+    after = await bench.read(paths.topic("orders"))
+    assert after is not None
+    assert formats.decode_topic("orders", after.data) == formats.decode_topic("orders", before.data)
+    assert bench.context.in_phase(PartitionPhase.NEW, PartitionPhase.ONLINE) == []
+    await deleted(bench, replica(1), replica(2))
+    assert await znodes(bench) == []
+
+
+async def test_no_partitions_are_added_whoever_removes_the_marker(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await mark(bench, "orders")
+    await bench.store.multi([Delete(paths.delete_topic("orders"))])
+    request = CreatePartitionsRequest((NewPartitions("orders", 2),))
+    [result] = (await bench.ask(request, CreatePartitionsResponse)).topics
+    assert (result.error, result.message) == (ErrorCode.INVALID_TOPIC_EXCEPTION, "topic orders is being deleted")
+
+
+async def test_partitions_that_somebody_adds_at_the_last_moment_go_with_the_topic(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await mark(bench, "orders")
+    added = set_assignments("orders", await bench.read(paths.topic("orders")), {1: ReplicaAssignment((3, 4))})
+    bench.runner.store = Meddler(bench.store, paths.topic("orders"), [added])
+    await deleted(bench, replica(1), replica(2))
+    assert await znodes(bench) == []
+
+
+@pytest.mark.requirement("D8")
+async def test_its_leader_cannot_change_the_isr(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await mark(bench, "orders")
+    item = AlterPartitionItem("orders", "id-of-orders", 0, 0, (1,), 0)
+    request = AlterPartitionRequest(1, bench.context.brokers[1].epoch, (item,))
+    [result] = (await bench.ask(request, AlterPartitionResponse)).partitions
+    assert result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_the_cluster_is_described_with_what_a_deletion_waits_for(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await bench.kill(2)
+    await mark(bench, "orders")
+    for names in (None, ("orders",)):
+        [state] = (await bench.ask(MetadataRequest(names), MetadataResponse)).partitions
+        assert (state.leader, state.replicas, state.offline_replicas) == (LEADER_DURING_DELETE, (1, 2), (2,))
+    assert (await bench.ask(MetadataRequest(("others",)), MetadataResponse)).partitions == ()
+
+
+# --- markers ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("D8")
+async def test_a_marker_of_an_unknown_topic_is_removed(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await mark(bench, "unknown")
+    assert await bench.store.children([paths.DELETE_TOPICS]) == [[]]
+    assert bench.seen.published == []
+
+
+async def test_a_marker_of_a_topic_that_is_not_known_yet_is_kept_for_later(bench: Bench) -> None:
+    await bench.start()
+    await bench.write_topic("orders", (1, 2))
+    await mark(bench, "orders")
+    assert bench.context.deletions == {}
+    await bench.handle(TopicChange())
+    await bench.handle(TopicDeletion())
+    assert told_to_delete(bench) == [(1, TP), (2, TP)]
+
+
+@pytest.mark.requirement("D8")
+async def test_nobody_is_elected(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await mark(bench, "orders")
+    for election_type in ElectionType:
+        request = ElectLeadersRequest(election_type, ((TP.topic, TP.partition),))
+        [result] = (await bench.ask(request, ElectLeadersResponse)).partitions
+        assert result.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        everything = await bench.ask(ElectLeadersRequest(election_type, None), ElectLeadersResponse)
+        assert everything.partitions == ()
+
+
+async def ask_to_delete(bench: Bench, *names: str) -> list[tuple[str, ErrorCode]]:
+    response = await bench.ask(DeleteTopicsRequest(names), DeleteTopicsResponse)
+    return [(topic.name, topic.error) for topic in response.topics]
+
+
+@pytest.mark.requirement("D8")
+async def test_an_administrator_asks_once_or_twice(bench: Bench) -> None:
+    await bench.start((1, 2))
+    unknown = ("unknown", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert await ask_to_delete(bench, "orders", "unknown") == [("orders", ErrorCode.NONE), unknown]
+    assert await bench.store.children([paths.DELETE_TOPICS]) == [["orders"]]
+    assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.NONE)], "the marker is there"
+    await bench.handle(TopicDeletion())
+    assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.NONE)], "the deletion is under way"
+    await deleted(bench, replica(1), replica(2))
+    assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+
+
+@pytest.mark.requirement("D8")
+async def test_where_topics_must_not_be_deleted_markers_go(bench: Bench) -> None:
+    await bench.start((1, 2))
+    bench.context.config = evolve(bench.context.config, delete_topic_enable=False)
+    assert await ask_to_delete(bench, "orders") == [("orders", ErrorCode.TOPIC_DELETION_DISABLED)]
+    await mark(bench, "orders", "unknown")
+    assert await bench.store.children([paths.DELETE_TOPICS]) == [[]]
+    assert bench.context.deletions == {}
+    assert bench.seen.published == []
+
+
+async def test_a_topic_that_is_being_deleted_cannot_be_created(bench: Bench) -> None:
+    await bench.start((1, 2))
+    await mark(bench, "orders")
+    request = CreateTopicsRequest((NewTopic("orders", 1, 1),))
+    [result] = (await bench.ask(request, CreateTopicsResponse)).topics
+    text = "topic orders is being deleted: wait until it is gone"
+    assert (result.error, result.message) == (ErrorCode.TOPIC_ALREADY_EXISTS, text)
