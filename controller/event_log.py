@@ -7,7 +7,7 @@ controllership 7. A process that was never in office counts at epoch 0.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import structlog
@@ -17,14 +17,15 @@ from controller import facts
 from controller.broker_channels import BrokerChannels
 from controller.context import ControllerContext
 from controller.events import ControllerEvent
-from controller.facts import Fact
+from controller.facts import Fact, words
 from controller.instruments import Application, Instrument
 from controller.partition_states import PartitionPhase
 from transport.metadata import LeaderAndIsr
 
 log = structlog.get_logger(__name__)
 
-_COUNTED_APART: Final = frozenset({facts.LeadershipWritten, facts.PartitionMoved, facts.PartitionFound})
+_BROKERS: Final = frozenset({facts.BrokerGone, facts.BrokerRegistered})
+_TOLD_APART: Final = _BROKERS | {facts.LeadershipWritten, facts.PartitionMoved, facts.PartitionFound}
 _PHASES: Final = {
     PartitionPhase.NEW: "partitions_new",
     PartitionPhase.ONLINE: "partitions_online",
@@ -32,8 +33,6 @@ _PHASES: Final = {
     PartitionPhase.NON_EXISTENT: "partitions_gone",
 }
 _FACTS: Final = {
-    facts.BrokerRegistered: "brokers_registered",
-    facts.BrokerGone: "brokers_gone",
     facts.TopicWritten: "topics",
     facts.TopicGone: "topics_gone",
     facts.ReplicaMoved: "replicas",
@@ -51,12 +50,13 @@ class EventLog(Instrument):
     _sequence: int = field(default=0, init=False)
     _queued_seconds: float = field(default=0.0, init=False)
     _changes: Counter[str] = field(factory=Counter, init=False)
+    _brokers: dict[str, list[int]] = field(factory=dict, init=False)
 
     def started(self, event: ControllerEvent, queued_seconds: float) -> None:
         """Give the event its id."""
         self._sequence += 1
         self._queued_seconds = queued_seconds
-        self._changes = Counter()
+        self._changes, self._brokers = Counter(), {}
         self._bind(event.name)
 
     def took_office(self, context: ControllerContext, channels: BrokerChannels) -> None:  # noqa: ARG002
@@ -66,14 +66,17 @@ class EventLog(Instrument):
 
     def finished(self, event: ControllerEvent, seconds: float) -> None:  # noqa: ARG002
         """Say what was changed, if anything was."""
-        if self._changes:
+        if self._changes or self._brokers:
             times = {"seconds": round(seconds, 6), "queued_seconds": round(self._queued_seconds, 6)}
-            log.info("changed", **dict(sorted(self._changes.items())), **times)
+            log.info("changed", **self._brokers, **dict(sorted(self._changes.items())), **times)
         structlog.contextvars.unbind_contextvars("event_id", "during")
 
     def applying(self, context: ControllerContext, application: Application) -> None:
         """Count what the event changes."""
-        self._changes.update(_counts(context, list(application.facts())))
+        applied = list(application.facts())
+        self._changes.update(_counts(context, applied))
+        for name, broker_id in _brokers(applied):
+            self._brokers.setdefault(name, []).append(broker_id)
         if application.zxid is not None:
             self._changes["commits"] += 1
 
@@ -82,9 +85,24 @@ class EventLog(Instrument):
         structlog.contextvars.bind_contextvars(event_id=self.event_id, during=name)
 
 
+def _brokers(applied: list[Fact]) -> Iterator[tuple[str, int]]:
+    if _BROKERS.isdisjoint(map(type, applied)):
+        return
+    for fact in applied:
+        match fact:
+            case facts.BrokerRegistered(registration=broker):
+                yield "brokers_registered", broker.id
+            case facts.BrokerGone(broker_id=broker_id):
+                yield "brokers_gone", broker_id
+            case _:
+                pass
+
+
 def _counts(context: ControllerContext, applied: list[Fact]) -> Counter[str]:
     kinds = Counter(map(type, applied))
-    counts = Counter({_FACTS.get(kind, kind.__name__): n for kind, n in kinds.items() if kind not in _COUNTED_APART})
+    counts = Counter(
+        {_FACTS.get(kind) or words(kind).replace(" ", "_"): n for kind, n in kinds.items() if kind not in _TOLD_APART}
+    )
     if facts.LeadershipWritten in kinds:
         counts.update(_leadership_counts(context, (f for f in applied if isinstance(f, facts.LeadershipWritten))))
     if facts.PartitionMoved in kinds:

@@ -6,6 +6,8 @@ what was committed, and never runs ahead of it.
 
 from __future__ import annotations
 
+import re
+
 from attrs import frozen
 
 from controller.partition_states import PartitionPhase
@@ -144,3 +146,8 @@ Fact = (
     | StrayLeft
     | StrayGone
 )
+
+
+def words(kind: type[Fact]) -> str:
+    """Return what logs call a kind of fact: "deletion started" for DeletionStarted."""
+    return re.sub("(?<!^)([A-Z])", r" \1", kind.__name__).lower()

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from itertools import islice
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +19,7 @@ from attrs import define, field
 
 from controller import facts
 from controller.context import UNASSIGNED, ControllerContext
-from controller.facts import Fact, Replica
+from controller.facts import Fact, Replica, words
 from controller.instruments import Application, Instrument
 from controller.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
 from controller.partition_states import PartitionPhase
@@ -31,6 +32,9 @@ MAX_BYTES: Final = 100 * 1024 * 1024
 
 BACKUPS: Final = 4
 """How many renamed files are kept."""
+
+LINES_AT_ONCE: Final = 1000
+"""How many lines are written together, for a write costs more than a line."""
 
 Line = dict[str, Any]
 
@@ -52,9 +56,9 @@ class StateChangeLog(Instrument):
             "zxid": application.zxid,
         }
         changes = _Changes(context)
-        for fact in application.facts():
-            for line in changes.of(fact):
-                self.write(orjson.dumps({"time": time, **line, **cause}).decode())
+        lines = ({"time": time, **line, **cause} for fact in application.facts() for line in changes.of(fact))
+        while block := [orjson.dumps(line).decode() for line in islice(lines, LINES_AT_ONCE)]:
+            self.write("\n".join(block))
 
 
 @contextmanager
@@ -93,8 +97,10 @@ class _Changes:
                 yield from self._topic_written(fact)
             case facts.BrokerRegistered(registration=broker):
                 yield {"change": "broker registered", "broker": broker.id, "broker_epoch": broker.epoch}
+            case facts.BrokerGone(broker_id=broker_id):
+                yield {"change": "broker gone", "broker": broker_id}
             case _:
-                yield {"change": type(fact).__name__, **_subject(fact)}
+                yield {"change": words(type(fact)), **_subject(fact)}
 
     def _leadership_written(self, fact: facts.LeadershipWritten) -> Line:
         before = self._leadership.get(fact.tp) or self.context.leadership.get(fact.tp)

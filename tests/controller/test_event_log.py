@@ -43,7 +43,7 @@ class Lines:
     text: list[str] = field(factory=list)
 
     def of(self, change: str) -> list[dict[str, Any]]:
-        return [line for line in map(json.loads, self.text) if line["change"] == change]
+        return [line for line in map(json.loads, "\n".join(self.text).splitlines()) if line["change"] == change]
 
 
 @contextmanager
@@ -75,7 +75,7 @@ async def test_a_line_sums_up_what_an_event_changed(bench: Bench) -> None:
     [summary] = [line for line in logs if line["event"] == "changed"]
     assert kept(summary, "event_id", "during", "log_level") == ("0-1", "BrokerChange", "info")
     assert kept(summary, "seconds", "queued_seconds") == (0.25, 0.5)
-    assert kept(summary, "brokers_gone", "leaders", "isrs", "partitions_offline") == (1, 1, 2, 1)
+    assert kept(summary, "brokers_gone", "leaders", "isrs", "partitions_offline") == ([1], 1, 2, 1)
     assert summary["partitions_online"] == 1
     assert summary["commits"] == 2
 
@@ -114,7 +114,7 @@ async def test_each_change_is_written_down_with_its_cause(bench: Bench) -> None:
     moves = [kept(line, "before", "to") for line in lines.of("partition state")]
     assert moves == [("OnlinePartition", "OfflinePartition"), ("OfflinePartition", "OnlinePartition")]
     assert [kept(line, "broker", "to") for line in lines.of("replica state")] == [(1, "OfflineReplica")]
-    assert [line["broker_id"] for line in lines.of("BrokerGone")] == ["1"]
+    assert [line["broker"] for line in lines.of("broker gone")] == [1]
 
 
 async def test_a_load_is_written_down_as_a_way_through_the_states(bench: Bench) -> None:
@@ -202,7 +202,7 @@ async def test_one_id_leads_from_the_trace_over_the_state_changes_to_the_log(tmp
     [change_] = [line for line in lines if line["change"] == "leadership" and line["event_id"] == commit.event_id]
     assert (change_["leader_before"], change_["leader"], change_["zxid"]) == (1, 2, commit.zxid)
     [cause] = [line for line in logs if line["event"] == "changed" and line["event_id"] == commit.event_id]
-    assert kept(cause, "during", "brokers_gone", "leaders") == ("BrokerChange", 1, 1)
+    assert kept(cause, "during", "brokers_gone", "leaders") == ("BrokerChange", [1], 1)
     [elected, *_] = [line for line in logs if line["event"] == "elected"]
     assert elected["event_id"] == "1-0"
     # What a channel does later is not the doing of the event that started it.
