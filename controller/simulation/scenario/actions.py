@@ -6,7 +6,7 @@ api, or take their time otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from transport.messages import (
     ConfigOperation,
     ConfigResource,
     ConfigResourceType,
+    ElectionType,
 )
 from transport.metadata import ReplicaAssignment
 from transport.store import formats, paths
@@ -219,6 +220,13 @@ async def _alter_topic(scene: Scene, topics: Mapping[str, Mapping[str, str | Non
             raise ApiError(outcome.error, outcome.message)
 
 
+def _elect(kind: ElectionType) -> Callable[[Scene, Sequence[str]], Awaitable[None]]:
+    async def elect(scene: Scene, names: Sequence[str]) -> None:
+        await scene.cluster.elect_leaders(kind, names)
+
+    return elect
+
+
 async def _produce(scene: Scene, counts: Mapping[str, int]) -> None:
     for name, count in counts.items():
         await scene.cluster.produce(name, [f"{name} {number}".encode() for number in range(count)])
@@ -236,6 +244,8 @@ VERBS: Final[Mapping[str, Verb]] = {
         ask=lambda scene, targets: scene.cluster.reassign(targets),
     ),
     "cancel": Verb("Cancel reassignments through the admin api.", ask=_cancel),
+    "elect_preferred": Verb("Elect the preferred leaders of partitions.", ask=_elect(ElectionType.PREFERRED)),
+    "elect_unclean": Verb("Elect leaders of partitions, from outside the ISR too.", ask=_elect(ElectionType.UNCLEAN)),
     "write_requests": Verb("Write /admin/reassign_partitions, as Kafka's old tools do.", strike=_write_requests),
     "rewrite_topic": Verb(
         "Write the assignment of topics by hand, without their ids and reassignments, as old tools do.",

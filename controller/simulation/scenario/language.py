@@ -156,7 +156,7 @@ ARGUMENTS: Final[Mapping[str, Shape[Any]]] = {
     "write_requests": MapOf(Text("a partition", PARTITION), ListOf(Int("a broker's id"))),
     **dict.fromkeys(("create_topic", "rewrite_topic"), TOPICS),
     **dict.fromkeys(("skew", "slow_store"), MapOf(NodeId(brokers_only=False), Duration(least=-86_400))),
-    "cancel": PARTITIONS,
+    **dict.fromkeys(("cancel", "elect_preferred", "elect_unclean"), PARTITIONS),
     "delete_topic": ListOf(TopicName(), or_one=True),
     "alter_topic": MapOf(TopicName(), MapOf(Choice(tuple(TOPIC_SETTINGS)), SettingValue())),
     "produce": MapOf(PartitionName(), Int("how many records", 1)),
