@@ -19,6 +19,7 @@ async def dump(store: MetadataStore) -> dict[str, Any]:
         "brokers": await _brokers(store, faults),
         "partitions": await _partitions(store, faults),
         "reassign_partitions": await _requests(store, faults),
+        "delete_topics": (await store.children([paths.DELETE_TOPICS]))[0] or [],
         "undecodable": faults,
     }
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from transport.messages import PartitionState
-from transport.metadata import NO_EPOCH
+from transport.metadata import LEADER_DURING_DELETE, NO_EPOCH
 
 
 def partition_json(state: PartitionState) -> dict[str, Any]:
@@ -34,6 +34,8 @@ def partition_json(state: PartitionState) -> dict[str, Any]:
 def _phase(state: PartitionState) -> str:
     if state.leader >= 0:
         return "OnlinePartition"
+    if state.leader == LEADER_DURING_DELETE:
+        return "NonExistentPartition"
     return "NewPartition" if state.leader_epoch == NO_EPOCH else "OfflinePartition"
 
 

@@ -12,6 +12,7 @@ from controller.cli.running import run
 from controller.cli.topic_deletion import delete
 from transport.errors import ErrorCode
 from transport.messages import MetadataResponse, NewPartitions, NewTopic, PartitionState, TopicError
+from transport.metadata import LEADER_DURING_DELETE
 
 
 @click.group()
@@ -136,7 +137,7 @@ def _print_partitions(states: Sequence[PartitionState]) -> None:
     moving = any(s.adding_replicas or s.removing_replicas for s in states)
     rows = []
     for s in states:
-        leader = s.leader if s.leader >= 0 else None
+        leader = "deleting" if s.leader == LEADER_DURING_DELETE else s.leader if s.leader >= 0 else None
         row = (s.topic, s.partition, leader, s.leader_epoch, s.replicas, s.isr, s.offline_replicas)
         rows.append((*row, s.adding_replicas, s.removing_replicas) if moving else row)
     print_table([*columns, "adding", "removing"] if moving else columns, rows)

@@ -203,6 +203,7 @@ async def test_the_state_dump_reads_zookeeper(zookeeper: str) -> None:
         "brokers": [],
         "partitions": [],
         "reassign_partitions": [],
+        "delete_topics": [],
         "undecodable": [],
     }
 

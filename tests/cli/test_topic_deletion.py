@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from controller.cli.output import partition_json
 from controller.cli.topic_deletion import waits_for
 from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE
@@ -21,3 +22,7 @@ def test_dead_brokers_before_those_that_fail() -> None:
     failing = waits_for([deleting("orders"), deleting("payments", 2)], [1, 2, 3])
     text = "payments waits for broker 2 to delete replicas, which failed and is tried again: see the log there"
     assert failing == text
+
+
+def test_a_topic_that_is_being_deleted_shows_as_that() -> None:
+    assert partition_json(deleting("orders"))["partition_state"] == "NonExistentPartition"

@@ -15,6 +15,7 @@ from controller.cli.demo.clusters import CONTROLLERS, log_dir
 from controller.cli.demo.load import Load
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS
+from controller.state_dump import dump
 from tests.cluster.waiting import until, until_controller
 from tests.controller.meddler import set_assignments
 from transport.child_process import spawn
@@ -71,6 +72,7 @@ async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookee
         await until(only_the_dead_have_it)
         assert cluster.processes[FIRST].poll() == -signal.SIGKILL
         await until_controller(store, SECOND)
+        assert (await dump(store))["delete_topics"] == ["orders"]
         [refused] = (await admin.create_topics([NewTopic(ORDERS.topic, 1, 1)])).topics
         assert refused.error is ErrorCode.TOPIC_ALREADY_EXISTS
         [znode] = await store.read([paths.topic("orders")])
