@@ -53,7 +53,7 @@ def load_storage_id(log_dirs: Sequence[Path], broker_id: int, new_id: Callable[[
     missing = listed.keys() - {directory.own_id for directory in known}
     storage_ids = {directory.storage_id for directory in known}
     is_whole = len(storage_ids) == 1 and len(missing) <= len(faults)
-    storage_id = storage_ids.pop() if is_whole else new_id()
+    storage_id = min(storage_ids) if is_whole else new_id()
     ids = {path: new_id() if directory is None else directory.own_id for path, directory in found.items()}
     all_ids = tuple(dict.fromkeys((*(listed if is_whole else ()), *ids.values())))
     for path, own_id in ids.items():
