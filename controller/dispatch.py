@@ -21,6 +21,7 @@ from controller.events import (
     ReplicasDeleted,
     ReplicasNotDeleted,
     RequestEvent,
+    StrayDeletion,
     TopicChange,
     TopicDeletion,
     ZkPartitionReassignment,
@@ -88,6 +89,7 @@ _LOOKS: Final[dict[type[ControllerEvent], Callable[[ControllerContext], Rounds[o
     IsrChangeNotification: isr_changes.isr_change_notification,
     LogDirEventNotification: log_dirs.log_dir_event_notification,
     PreferredReplicaElection: leader_elections.requested_in_store,
+    StrayDeletion: strays.pursue_all,
     TopicDeletion: deletion.topic_deletion,
     ZkPartitionReassignment: reassignment_requests.requested_in_store,
 }
@@ -204,8 +206,11 @@ def follow_ups(context: ControllerContext, event: ControllerEvent) -> list[Contr
 def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:
     """Return the events that one which was processed calls for later, and after how many seconds."""
     match event:
-        case ReplicasNotDeleted() if context.deletions:
-            return [(deletion.RETRY_SECONDS, TopicDeletion())]
+        case ReplicasNotDeleted(replicas=replicas):
+            seconds = deletion.RETRY_SECONDS
+            strays_left: list[ControllerEvent] = [StrayDeletion()] if any(r in context.strays for r in replicas) else []
+            topics_left: list[ControllerEvent] = [TopicDeletion()] if context.deletions else []
+            return [(seconds, again) for again in (*strays_left, *topics_left)]
         case AutoPreferredReplicaLeaderElection(controller_epoch=epoch) if epoch == context.epoch:
             return [(context.config.leader_imbalance_check_interval_seconds, event)]
         case _:

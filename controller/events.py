@@ -206,6 +206,11 @@ class PartitionReassignmentIsrChange(ControllerEvent):
 
 
 @frozen
+class StrayDeletion(ControllerEvent):
+    """It is time to tell brokers again to delete the strays that they have."""
+
+
+@frozen
 class ReplicasDeleted(ControllerEvent):
     """A broker has deleted replicas that it was told to delete, each by an order of the leader epoch beside it."""
 

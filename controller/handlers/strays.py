@@ -2,8 +2,9 @@
 
 A reassignment that ends, and an override that abandons replicas, forget them in the topic's znode; a topic that is
 removed takes that with it. Whoever must still be told to delete one is written below `/klamm/strays` (in the same multi
-where there is one), told again by every new controller and whenever its broker starts, and removed when the broker has
-answered. So a broker that was dead, or a controller that died, at the wrong moment leaves no log behind.
+where there is one), told again by every new controller, whenever its broker starts, and a while after it failed, and
+removed when the broker has answered. So a broker that was dead, or a controller that died, at the wrong moment leaves
+no log behind.
 """
 
 from __future__ import annotations
@@ -74,6 +75,11 @@ def pursue(context: ControllerContext, brokers: Iterable[int]) -> Rounds[None]:
     wanted = frozenset(brokers)
     told = [TellStopReplica((s.broker_id,), _stop(context, s)) for s in context.strays if s.broker_id in wanted]
     yield from change("strays", [Step(publications=tuple(told))] if told else [])
+
+
+def pursue_all(context: ControllerContext) -> Rounds[None]:
+    """Tell all live brokers again to delete their strays."""
+    yield from pursue(context, context.brokers)
 
 
 def _stop(context: ControllerContext, stray: Stray) -> StopReplicaPartition:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from controller import dispatch
+from controller.events import ReplicasNotDeleted, StrayDeletion
 from controller.handlers import reassignments, strays
 from controller.handlers.brokers import broker_change
+from controller.handlers.deletion import RETRY_SECONDS
 from controller.handlers.failover import failover
 from controller.rounds import TellStopReplica
 from tests.controller.conftest import Bench
@@ -99,3 +102,16 @@ def test_names_of_strays_go_both_ways_and_others_are_none() -> None:
     assert paths.parse_stray(paths.stray(stray(2)).rpartition("/")[2]) == stray(2)
     assert paths.parse_stray("x:y:z") is None
     assert paths.parse_stray("id:topic:zero:1") is None
+
+
+async def test_a_live_broker_that_failed_is_told_again_after_a_while(bench: Bench) -> None:
+    await shrink(bench)
+    failure = ReplicasNotDeleted((stray(2),))
+    await bench.handle(failure)
+    assert await stored(bench) == [stray(2), stray(3)]
+    assert dispatch.alarms(bench.context, failure) == [(RETRY_SECONDS, StrayDeletion())]
+    bench.seen.published.clear()
+    await bench.handle(StrayDeletion())
+    assert told_to_delete(bench) == {2, 3}
+    await bench.run(strays.deleted(bench.context, [(stray(2), EPOCH_DURING_DELETE)]))
+    assert dispatch.alarms(bench.context, failure) == []
