@@ -46,11 +46,13 @@ def place_replicas(
         cure = "give every broker a rack, or name the replicas"
         raise Unplaceable(f"brokers {without} have no rack though others have one: {cure}")
     ring, racks = _ring(brokers), _racks(brokers)
-    stride = len(set(racks.values())) if len(set(racks.values())) < len(ring) else 1
+    rack_count = len(set(racks.values()))
+    stride = rack_count if rack_count < len(ring) else 1
     placed = {}
     for number in partitions:
         shift = (start.shift + number // len(ring)) * stride
-        placed[number] = _replicas(ring, racks, (number + start.index) % len(ring), shift, replication_factor)
+        first = (number + start.index) % len(ring)
+        placed[number] = _replicas(ring, racks, rack_count, first, shift, replication_factor)
     return placed
 
 
@@ -80,17 +82,16 @@ def _ring(brokers: Mapping[int, str | None]) -> list[int]:
 
 
 def _replicas(
-    ring: Sequence[int], racks: Mapping[int, str], first: int, shift: int, replication_factor: int
+    ring: Sequence[int], racks: Mapping[int, str], rack_count: int, first: int, shift: int, replication_factor: int
 ) -> tuple[int, ...]:
     """Return a leader at place `first` of the ring and followers after it; no rack twice before all have one."""
     others = len(ring) - 1
-    all_racks = len(set(racks.values()))
     chosen, used = {ring[first]: None}, {racks[ring[first]]}
     for step in count(shift):
         if len(chosen) == replication_factor:
             break
         id_ = ring[(first + 1 + step % others) % len(ring)]
-        if id_ not in chosen and (racks[id_] not in used or len(used) == all_racks):
+        if id_ not in chosen and (racks[id_] not in used or len(used) == rack_count):
             chosen[id_] = None
             used.add(racks[id_])
     return tuple(chosen)

@@ -202,7 +202,7 @@ def create_partitions(context: ControllerContext, topics: Sequence[NewPartitions
                 steps[topic.name] = _growth(context, topic, marked)
             except Refused as refusal:
                 results[topic.name] = TopicError(topic.name, refusal.error, refusal.text)
-        refused = yield from change("topics", list(steps.values()))
+        refused = yield from change("grow", list(steps.values()))
         grown = [tp for step in steps.values() if step not in refused for tp in step.subjects]
         yield from start_partitions(context, grown)
         left = [topic for topic in pending if steps.get(topic.name) in refused]
@@ -213,7 +213,7 @@ def create_partitions(context: ControllerContext, topics: Sequence[NewPartitions
                 results[topic.name] = TopicError(topic.name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
         return [topic for topic in left if topic.name in there]
 
-    yield from until_none_is_left("topics", topics, grow)
+    yield from until_none_is_left("grow", topics, grow)
     return CreatePartitionsResponse(tuple(results.get(topic.name, TopicError(topic.name)) for topic in topics))
 
 

@@ -23,13 +23,14 @@ from controller.simulation.invariants import Safety
 from controller.simulation.load import Load
 from controller.simulation.network import Link, SimulatedNetwork
 from controller.simulation.process import BrokerProcess, ControllerProcess, Process, ProcessState
+from controller.simulation.refusals import require_done
 from controller.simulation.scheduling import generator, wall_clock_ms
 from controller.simulation.settings import PORT, Settings, host_of
 from controller.simulation.steps import Moment, Step, Steps
 from controller.simulation.trace import Trace
 from controller.simulation.world import World
 from transport.errors import ApiError, ErrorCode
-from transport.messages import ElectionType, NewTopic, PartitionState, ReassignablePartition, Request
+from transport.messages import ElectionType, NewPartitions, NewTopic, PartitionState, ReassignablePartition, Request
 from transport.metadata import TopicPartition
 from transport.store import paths
 from transport.store.protocol import Committed, Delete, Op
@@ -108,16 +109,17 @@ class SimulatedCluster:
         rows = tuple(tuple(row) for row in assignment)
         topic = NewTopic(name, len(rows) or partitions, len(rows[0]) if rows else replication_factor, rows)
         self.trace.add("admin", ADMIN, f"create {topic}")
-        [result] = (await self.admin.create_topics([topic])).topics
-        if result.error is not ErrorCode.NONE:
-            raise ApiError(result.error, result.message)
+        require_done((await self.admin.create_topics([topic])).topics)
+
+    async def add_partitions(self, name: str, count: int) -> None:
+        """Let a topic have `count` partitions in all. Returns when they have leaders. Raises ApiError."""
+        self.trace.add("admin", ADMIN, f"give {name} {count} partitions")
+        require_done((await self.admin.create_partitions([NewPartitions(name, count)])).topics)
 
     async def delete_topic(self, *names: str) -> None:
         """Delete topics. Returns when that is sure to come about. Raises ApiError for the first refusal."""
         self.trace.add("admin", ADMIN, f"delete {', '.join(names)}")
-        for topic in (await self.admin.delete_topics(names)).topics:
-            if topic.error is not ErrorCode.NONE:
-                raise ApiError(topic.error, topic.message)
+        require_done((await self.admin.delete_topics(names)).topics)
 
     async def reassign(self, targets: Mapping[str, Sequence[int] | None]) -> None:
         """Begin or override reassignments, or cancel those whose target is None. Raises ApiError for the first refusal.
@@ -129,9 +131,7 @@ class SimulatedCluster:
             ReassignablePartition(*partition_named(name), None if target is None else tuple(target))
             for name, target in targets.items()
         ]
-        for item in (await self.admin.alter_partition_reassignments(wanted)).partitions:
-            if item.error is not ErrorCode.NONE:
-                raise ApiError(item.error, item.message)
+        require_done((await self.admin.alter_partition_reassignments(wanted)).partitions)
 
     async def cancel(self, name: str) -> None:
         """Cancel a partition's reassignment. Raises ApiError."""

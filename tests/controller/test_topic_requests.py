@@ -249,7 +249,7 @@ async def test_a_topic_that_is_damaged_or_gone_does_not_grow(bench: Bench) -> No
 
 async def test_a_next_controller_starts_what_its_predecessor_added(bench: Bench) -> None:
     await bench.start((1, 2))
-    await bench.crash(grow(bench, NewPartitions("orders", 2, ((4, 5),))), after="topics")
+    await bench.crash(grow(bench, NewPartitions("orders", 2, ((4, 5),))), after="grow")
     await bench.fail_over()
     assert (await bench.read_state(SECOND)).leader == 4
     assert bench.context.partition_phases[SECOND] is PartitionPhase.ONLINE

@@ -51,6 +51,14 @@ class DeleteTopic:
 
 
 @frozen
+class Grow:
+    """Let a topic have so many partitions in all."""
+
+    topic: str
+    partitions: int
+
+
+@frozen
 class Reassign:
     """Move partitions to new replicas; None cancels."""
 
@@ -197,7 +205,7 @@ Fault = (
     | Lag
     | Skew
 )
-Action = CreateTopic | DeleteTopic | Reassign | Elect | Stop | Fault
+Action = CreateTopic | DeleteTopic | Grow | Reassign | Elect | Stop | Fault
 
 # --- when it happens --------------------------------------------------------------------------------------------
 

@@ -49,6 +49,8 @@ class Coverage:
             self._request_stored(step)
         if step.round == "elect" and step.moment is Moment.COMMITTED:
             self.counts["unclean elections"] += sum(map(self._is_recovering, step.subjects))
+        if step.round == "grow" and step.moment is Moment.COMMITTED:
+            self.counts["topics grown"] += 1
         if step.round == "B6" and step.moment is Moment.COMMITTED:
             self.counts["moves done"] += len(step.subjects)
         if step.round == "delete" and step.moment is Moment.PUBLISHED:

@@ -24,6 +24,7 @@ from controller.simulation.random_run.actions import (
     Elect,
     Expire,
     ExpireInCommit,
+    Grow,
     Happening,
     Isolate,
     Lag,
@@ -81,7 +82,7 @@ class Execution:
     def _do(self, action: Action, step: Step | None) -> None:
         """Do an action now, within a controller's step if there is one."""
         match action:
-            case CreateTopic() | DeleteTopic() | Reassign() | Elect():
+            case CreateTopic() | DeleteTopic() | Grow() | Reassign() | Elect():
                 self._administer(action)
             case Depose(pause=pause):
                 self._depose(pause, step)
@@ -101,12 +102,14 @@ class Execution:
                 if node is not None:
                     self._disturb(node, action)
 
-    def _administer(self, action: CreateTopic | DeleteTopic | Reassign | Elect) -> None:
+    def _administer(self, action: CreateTopic | DeleteTopic | Grow | Reassign | Elect) -> None:
         match action:
             case CreateTopic(name=name, assignment=assignment):
                 self._ask(partial(self.cluster.create_topic, name, assignment))
             case DeleteTopic(name=name):
                 self._ask(partial(self.cluster.delete_topic, name))
+            case Grow(topic=name, partitions=count):
+                self._ask(partial(self.cluster.add_partitions, name, count))
             case Reassign(targets=targets):
                 self._ask(partial(self.cluster.reassign, dict(targets)))
             case Elect(kind=kind, partitions=names):
