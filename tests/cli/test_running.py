@@ -1,0 +1,43 @@
+"""Services that end on signals, and what they do before."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from controller.cli.running import until_signal
+
+
+async def ended_by(*signals: signal.Signals, leaving: trio.Event) -> list[str]:
+    """Send signals to a service that leaves when `leaving` is set; return what was done until it ended."""
+    done = []
+
+    async def leave() -> None:
+        done.append("leaves")
+        await leaving.wait()
+        done.append("has left")
+
+    with trio.fail_after(20):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(until_signal, nursery.cancel_scope, leave)
+            for signal_ in signals:
+                await wait_all_tasks_blocked(0.01)
+                os.kill(os.getpid(), signal_)
+            await trio.sleep_forever()
+    return done
+
+
+@pytest.mark.requirement("D6")
+@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
+async def test_a_service_leaves_in_good_order_at_the_first_signal(first: signal.Signals) -> None:
+    leaving = trio.Event()
+    leaving.set()
+    assert await ended_by(first, leaving=leaving) == ["leaves", "has left"]
+
+
+async def test_a_second_signal_ends_it_at_once() -> None:
+    assert await ended_by(signal.SIGTERM, signal.SIGTERM, leaving=trio.Event()) == ["leaves"]
