@@ -27,7 +27,7 @@ async def ended_by(*signals: signal.Signals, leaving: trio.Event) -> list[str]:
             for signal_ in signals:
                 await wait_all_tasks_blocked(0.01)
                 os.kill(os.getpid(), signal_)
-            await trio.sleep_forever()
+            await trio.Event().wait()
     return done
 
 
