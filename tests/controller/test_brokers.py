@@ -175,6 +175,8 @@ async def test_a_replica_that_a_move_adds_is_new_to_its_broker_until_it_has_caug
     bench.seen.clear()
     await bench.fail_over()
     assert told_as_new(bench) == {5}
+    told = [tell for tell in bench.seen.leader_and_isr() if 5 in tell.brokers]
+    assert all(tell.is_new for tell in told), "a broker that lost a directory would refuse it"
     bench.seen.clear()
     await bench.move(TP, (4, 6))
     assert told_as_new(bench) == {6}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.partition_states import PartitionPhase
+from controller.rounds import TellStopReplica
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.metadata import ReplicaAssignment
@@ -24,9 +25,12 @@ async def test_an_override_abandons_what_was_being_added(bench: Bench) -> None:
     await bench.start(ORIGIN, brokers=NINE)
     await bench.move(TP, TARGET)
     await bench.alter_isr(TP, 1, 2, 3, 4)
+    known = (await bench.read_state(TP)).leader_epoch
     bench.seen.clear()
 
     assert (await bench.move(TP, OTHER)).error is ErrorCode.NONE
+    [stop] = [told.partition for told in bench.seen.published if isinstance(told, TellStopReplica)]
+    assert stop.leader_epoch > known, "brokers of some versions obey newer epochs only (KAFKA-13972)"
     assert await bench.read_assignment(TP) == ReplicaAssignment((*OTHER, *ORIGIN), OTHER, ORIGIN)
     assert (await bench.read_state(TP)).isr == ORIGIN
     assert bench.seen.stopped(delete=True) == set(TARGET)

@@ -10,14 +10,16 @@ import trio
 
 import controller
 from controller.admin_client import open_admin
-from controller.events import BrokerChange
+from controller.events import BrokerChange, PartitionModifications
 from controller.service import ControllerService
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import ListPartitionReassignmentsRequest, MetadataRequest
+from transport.metadata import ReplicaAssignment
 from transport.network import TcpNetwork
-from transport.store import paths
+from transport.store import formats, paths
 from transport.store.memory import MemoryZooKeeper
+from transport.store.protocol import Create, Delete
 from transport.wire import open_connection
 
 
@@ -63,6 +65,50 @@ async def test_a_lost_session_costs_the_office_and_a_standby_takes_it() -> None:
             [epoch] = await store.read([paths.CONTROLLER_EPOCH])
         assert epoch is not None
         assert epoch.data == b"2"
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("D2")
+async def test_nothing_of_an_earlier_office_is_remembered_in_the_next() -> None:
+    """KAFKA-5310."""
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with zookeeper.session() as tool, trio.open_nursery() as nursery:
+        service = await start(nursery, zookeeper, 1001)
+        await until(lambda: service.is_active)
+        topic = formats.TopicZnode({0: ReplicaAssignment((1,))}, "id")
+        await tool.multi([Create(paths.topic("orders"), formats.encode_topic(topic))])
+        async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
+            await until(lambda: "TopicChange" in service.statistics())
+            assert [state.topic for state in (await admin.describe_cluster()).partitions] == ["orders"]
+            zookeeper.disconnect(service.store.session_id)
+            await tool.multi([Delete(paths.topic("orders"))])
+            zookeeper.reconnect(service.store.session_id)
+            again = await admin.describe_cluster()
+        assert (again.controller_epoch, again.partitions) == (2, ())
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("E1")
+async def test_the_end_of_a_session_does_not_wait_for_an_event_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """KAFKA-6879, KAFKA-8532."""
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with trio.open_nursery() as nursery:
+        service = await start(nursery, zookeeper, 1001)
+        await until(lambda: service.is_active)
+        is_stuck = trio.Event()
+
+        async def read(*_: object, **__: object) -> None:
+            is_stuck.set()
+            await trio.sleep_forever()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(service.store, "read", read)
+            service.tell(PartitionModifications("orders"))
+            await is_stuck.wait()
+        zookeeper.expire(service.store.session_id)
+        async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
+            with trio.fail_after(10):
+                assert (await admin.describe_cluster()).controller_epoch == 2
         nursery.cancel_scope.cancel()
 
 
