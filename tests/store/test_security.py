@@ -151,7 +151,7 @@ async def test_credentials_that_are_refused_at_a_reconnection_end_the_session_an
             # Kazoo says that it is connected before it says who we are.
             await events.until(EXPIRED)
             await events.expect(CONNECTED)
-    assert [log["event"] for log in logs] == ["refused our credentials: check zookeeper.credentials.file"]
+    assert [log["reason"] for log in logs] == ["refused our credentials: check zookeeper.credentials.file"]
     assert server.connections == 4
 
 

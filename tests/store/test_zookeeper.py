@@ -13,6 +13,7 @@ import pytest
 import trio
 import trio.testing
 from kazoo.client import KazooClient
+from structlog.testing import capture_logs
 
 from tests.store.events import (
     CLOSED,
@@ -286,3 +287,24 @@ def test_kazoo_still_has_what_we_use_of_its_inside() -> None:
     call, take_watch = client._call, client._connection._read_watch_event  # noqa: SLF001 - as the name says
     assert list(inspect.signature(call).parameters) == ["request", "async_object"]
     assert list(inspect.signature(take_watch).parameters) == ["buffer", "offset"]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_a_client_whose_thread_dies_of_a_fault_is_started_again(chroot: str) -> None:
+    async with interrupted(chroot) as (session, store):
+        before, events = store.session_id, Events(store)
+        client = kazoo_client(session)
+        read_header = client._connection._read_header  # noqa: SLF001 - what a server's nonsense makes fail
+
+        def fail(timeout: float) -> None:
+            client._connection._read_header = read_header  # noqa: SLF001
+            raise ZeroDivisionError(timeout)
+
+        client._connection._read_header = fail  # noqa: SLF001
+        with capture_logs() as logs, pytest.raises(SessionExpired):
+            await store.read(["/"])
+        await events.expect(EXPIRED, CONNECTED)
+        assert [log["reason"] for log in logs] == ["the client met a fault"]
+        assert store.session_id != before
+        assert await store.read(["/missing"]) == [None]
+        assert store.state is SessionState.CONNECTED

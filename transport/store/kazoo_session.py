@@ -22,7 +22,13 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 import structlog
 import trio
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError, UnimplementedError
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    SessionExpiredError,
+    UnimplementedError,
+    WriterNotClosedException,
+)
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KazooState, KeeperState
@@ -191,7 +197,6 @@ class KazooSession:
     def _restart(self) -> None:
         """Let kazoo, which has given up, try again (in a thread of its own, because it blocks)."""
         with self._restarting:
-            self._client.stop()
             if self.state is not SessionState.CLOSED:
                 self._client.start_async()
 
@@ -217,10 +222,9 @@ class KazooSession:
             self._cross(self._change, SessionState.SUSPENDED, self.session_id)
         elif self._client.client_state == KeeperState.EXPIRED_SESSION:
             self._cross(self._change, SessionState.EXPIRED, self.session_id)
-        elif self._client.client_state == KeeperState.AUTH_FAILED:
-            self._cross(self._be_refused)
         else:
-            self._cross(self._change, SessionState.CLOSED, self.session_id)
+            is_refused = self._client.client_state == KeeperState.AUTH_FAILED
+            self._cross(self._be_abandoned, is_refused)
 
     # --- in trio's thread ---------------------------------------------------------------------------------------
 
@@ -261,20 +265,28 @@ class KazooSession:
         for reply in list(self._under_way):
             self._settle(reply, error)
 
-    def _be_refused(self) -> None:
-        """Go on when ZooKeeper refuses our credentials as we reconnect, which ends kazoo's thread.
+    def _be_abandoned(self, is_refused: bool) -> None:  # noqa: FBT001 - it crosses threads by position
+        """Go on when kazoo's thread has ended, unless we closed it: our credentials were refused, or it met a fault.
 
         Kazoo has forgotten the session, so it is over for us, and not before (KAFKA-13461).
         """
-        _log.error(_REFUSED_CREDENTIALS, servers=_joined(self._servers))
-        if self.state is not SessionState.CLOSED:
-            self._is_refused = True
-            self._change(SessionState.EXPIRED, self.session_id)
-            trio.lowlevel.spawn_system_task(self._try_again)
+        if self.state is SessionState.CLOSED:
+            return
+        self._is_refused = is_refused
+        reason = _REFUSED_CREDENTIALS if is_refused else "the client met a fault"
+        _log.error("ZooKeeper session lost: a new one is tried", servers=_joined(self._servers), reason=reason)
+        self._change(SessionState.EXPIRED, self.session_id)
+        trio.lowlevel.spawn_system_task(self._try_again)
 
     async def _try_again(self) -> None:
-        await trio.sleep(RECONNECT_SECONDS)
-        await trio.to_thread.run_sync(self._restart)
+        while self.state is not SessionState.CLOSED:
+            await trio.sleep(RECONNECT_SECONDS)
+            try:
+                await trio.to_thread.run_sync(self._restart)
+            except WriterNotClosedException as error:
+                _log.warning("the ZooKeeper client is not ready to start again", reason=str(error))
+            else:
+                return
 
     async def _expire_unheard(self, suspended: trio.CancelScope) -> None:
         """Take the session for expired once it has been suspended for its timeout, as Curator does.
@@ -283,6 +295,11 @@ class KazooSession:
         """
         with suspended:
             await trio.sleep(self._session_timeout)
+            _log.warning(
+                "ZooKeeper was out of reach for the session's time-out: the session is over for this process",
+                servers=_joined(self._servers),
+                cure="it goes on when a server is back; where servers lost their data, restart this process",
+            )
             self._change(SessionState.EXPIRED, self.session_id)
 
 
