@@ -91,7 +91,7 @@ class _Member:
     async def run(self, backoff: Callable[[], Backoff]) -> None:
         """Run the channel until it is stopped. A fault costs the other channels nothing, and this one no backlog."""
         # The event that made it start is not the cause of what it will do.
-        structlog.contextvars.unbind_contextvars("event_id", "during")
+        structlog.contextvars.unbind_contextvars("event_id", "during", "caused_by")
         while not self.is_stopped:
             with self._scope:
                 await supervise(self.channel.run, name=f"broker-{self.broker.id}", backoff=backoff())

@@ -72,6 +72,9 @@ class ControllerContext:
 
     shutting_down: dict[int, None] = field(factory=dict)
     topics: dict[str, KnownTopic] = field(factory=dict)
+    min_isrs: dict[str, int] = field(factory=dict)
+    """What topics demand of their ISRs, where that is not what the controller was started with."""
+
     leadership: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
     partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
     replica_phases: dict[Replica, ReplicaPhase] = field(factory=dict)
@@ -98,6 +101,10 @@ class ControllerContext:
     def topic_id(self, name: str) -> str:
         """Return the id of a known topic, as messages carry it."""
         return self.topics[name].znode.topic_id or ""
+
+    def min_isr(self, topic: str) -> int:
+        """Return how many members the ISRs of a topic need for acks=all."""
+        return self.min_isrs.get(topic, self.config.min_insync_replicas)
 
     def partitions(self) -> list[TopicPartition]:
         """Return all partitions."""
@@ -186,7 +193,7 @@ class ControllerContext:
                 self._partition_found(fact)
             case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
                 self._broker_changed(fact)
-            case facts.TopicWritten() | facts.TopicGone() | facts.DeletionStarted():
+            case facts.TopicWritten() | facts.TopicGone() | facts.DeletionStarted() | facts.MinIsrRead():
                 self._topic_changed(fact)
             case facts.LogDirOffline() | facts.LogDirOnline():
                 self._log_dir_changed(fact)
@@ -205,7 +212,9 @@ class ControllerContext:
             self.brokers.pop(fact.broker_id, None)
             self.shutting_down.pop(fact.broker_id, None)
 
-    def _topic_changed(self, fact: facts.TopicWritten | facts.TopicGone | facts.DeletionStarted) -> None:
+    def _topic_changed(
+        self, fact: facts.TopicWritten | facts.TopicGone | facts.DeletionStarted | facts.MinIsrRead
+    ) -> None:
         match fact:
             case facts.TopicWritten():
                 self._topic_written(fact)
@@ -213,6 +222,8 @@ class ControllerContext:
                 self._topic_gone(fact)
             case facts.DeletionStarted():
                 self._deletion_started(fact.topic)
+            case facts.MinIsrRead():
+                self.min_isrs[fact.topic] = fact.min_isr
 
     def _log_dir_changed(self, fact: facts.LogDirOffline | facts.LogDirOnline) -> None:
         if isinstance(fact, facts.LogDirOffline):
@@ -238,6 +249,7 @@ class ControllerContext:
 
     def _topic_gone(self, fact: facts.TopicGone) -> None:
         known = self.topics.pop(fact.name, None)
+        self.min_isrs.pop(fact.name, None)
         if known is not None:
             self._reindex(fact.name, known.znode.partitions, {})
         self.deletions.pop(fact.name, None)

@@ -47,6 +47,7 @@ _STATES: Final[Mapping[ControllerState, tuple[str, ...]]] = {
     ControllerState.ALTER_PARTITION_REASSIGNMENT: (
         "AlterPartitionReassignments",
         "PartitionReassignmentIsrChange",
+        "StrayDeletion",
         "ZkPartitionReassignment",
     ),
     ControllerState.AUTO_LEADER_BALANCE: ("AutoPreferredReplicaLeaderElection",),

@@ -51,6 +51,8 @@ class EventLog(Instrument):
     _queued_seconds: float = field(default=0.0, init=False)
     _changes: Counter[str] = field(factory=Counter, init=False)
     _brokers: dict[str, list[int]] = field(factory=dict, init=False)
+    _causes: dict[ControllerEvent, str] = field(factory=dict, init=False)
+    """The ids of the events that called for those that wait, which end with the office."""
 
     def started(self, event: ControllerEvent, queued_seconds: float) -> None:
         """Give the event its id."""
@@ -58,6 +60,17 @@ class EventLog(Instrument):
         self._queued_seconds = queued_seconds
         self._changes, self._brokers = Counter(), {}
         self._bind(event.name)
+        cause = self._causes.pop(event, None)
+        if cause is not None:
+            structlog.contextvars.bind_contextvars(caused_by=cause)
+
+    def calls_for(self, event: ControllerEvent) -> None:
+        """Remember that the event which is processed calls for another one."""
+        self._causes[event] = self.event_id
+
+    def left_office(self) -> None:
+        """Forget what waited."""
+        self._causes.clear()
 
     def took_office(self, context: ControllerContext, channels: BrokerChannels) -> None:  # noqa: ARG002
         """Begin to count anew: what loads the cluster is number 0."""
@@ -69,7 +82,7 @@ class EventLog(Instrument):
         if self._changes or self._brokers:
             times = {"seconds": round(seconds, 6), "queued_seconds": round(self._queued_seconds, 6)}
             log.info("changed", **self._brokers, **dict(sorted(self._changes.items())), **times)
-        structlog.contextvars.unbind_contextvars("event_id", "during")
+        structlog.contextvars.unbind_contextvars("event_id", "during", "caused_by")
 
     def applying(self, context: ControllerContext, application: Application) -> None:
         """Count what the event changes."""

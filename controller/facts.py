@@ -57,6 +57,14 @@ class TopicGone:
 
 
 @frozen
+class MinIsrRead:
+    """A topic's settings demand this number of in-sync replicas for acks=all."""
+
+    topic: str
+    min_isr: int
+
+
+@frozen
 class DeletionStarted:
     """A known topic is being deleted: from now on it takes part in nothing else."""
 
@@ -136,6 +144,7 @@ Fact = (
     | BrokerShuttingDown
     | TopicWritten
     | TopicGone
+    | MinIsrRead
     | DeletionStarted
     | LeadershipWritten
     | PartitionMoved

@@ -82,7 +82,7 @@ class PartitionCounts:
                 for number in {**before, **znode.partitions}:
                     if before.get(number, UNASSIGNED) != znode.partitions.get(number, UNASSIGNED):
                         yield TopicPartition(name, number)
-            case facts.TopicGone(name=name) | facts.DeletionStarted(topic=name):
+            case facts.TopicGone(name=name) | facts.DeletionStarted(topic=name) | facts.MinIsrRead(topic=name):
                 known = self.context.topics.get(name)
                 if known is not None:
                     yield from (TopicPartition(name, number) for number in known.znode.partitions)
@@ -103,7 +103,7 @@ def judge(context: ControllerContext, tp: TopicPartition) -> Notable:
         return found
     if len(state.isr) < len(assignment.replicas) - len(assignment.adding_replicas):
         found |= Notable.UNDER_REPLICATED
-    if state.leader != NO_LEADER and len(state.isr) < context.config.min_insync_replicas:
+    if state.leader != NO_LEADER and len(state.isr) < context.min_isr(tp.topic):
         found |= Notable.UNDER_MIN_ISR
     if state.leader != assignment.replicas[0]:
         found |= Notable.IMBALANCED

@@ -296,6 +296,7 @@ class ControllerService:
         if reply is not None:
             reply.set(result)
         for follow_up in dispatch.follow_ups(office.context, event):
+            self._event_log.calls_for(follow_up)
             self._queue.tell(follow_up)
         self._set_alarms(dispatch.alarms(office.context, event))
 

@@ -98,7 +98,7 @@ def log_level_option(command: click.decorators.FC) -> click.decorators.FC:
 
 def _put_cause_first(_logger: object, _method: str, line: EventDict) -> EventDict:
     """Let the id and the name of the event that a line is about stand at its beginning."""
-    return {name: line[name] for name in ("event_id", "during") if name in line} | dict(line)
+    return {name: line[name] for name in ("event_id", "during", "caused_by") if name in line} | dict(line)
 
 
 def configure_logs(level: int = logging.INFO) -> None:

@@ -13,7 +13,7 @@ import structlog
 
 from controller.context import ControllerContext
 from controller.handlers import leadership, reassignments
-from controller.handlers.configs import config_path, resource_fault, unclean_allowed
+from controller.handlers.configs import config_path, read_min_isrs, resource_fault, unclean_allowed
 from controller.partition_states import PartitionPhase
 from controller.rounds import Rounds, Step, change, children, read, until_none_is_left
 from transport.dynamic_configs import BROKER_SETTINGS, DEFAULT_ONLY, TOPIC_SETTINGS
@@ -48,9 +48,13 @@ def watch_changes() -> Rounds[list[str]]:
 
 
 def config_change(context: ControllerContext, now_ms: int) -> Rounds[None]:
-    """Try again to elect for Offline partitions whose topics now allow an unclean election; purge what is old."""
+    """Elect for Offline partitions whose topics now allow an unclean election, after taking over min ISRs.
+
+    What is old is purged.
+    """
     names = yield from watch_changes()
     yield from _purge(names, now_ms)
+    yield from read_min_isrs(context, list(context.topics))
     offline = context.in_phase(PartitionPhase.OFFLINE)
     allowed = yield from unclean_allowed(context, [tp.topic for tp in offline])
     tps = [tp for tp in offline if tp.topic in allowed]

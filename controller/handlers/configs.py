@@ -12,10 +12,12 @@ import structlog
 
 from controller.config import ControllerConfig
 from controller.context import ControllerContext
-from controller.rounds import Rounds, read
+from controller.facts import MinIsrRead
+from controller.rounds import Rounds, Step, change, read
 from transport.dynamic_configs import (
     BROKER_SETTINGS,
     DEFAULT_ONLY,
+    MIN_INSYNC_REPLICAS,
     TOPIC_SETTINGS,
     UNCLEAN_LEADER_ELECTION_ENABLE,
     Layer,
@@ -47,17 +49,36 @@ def unclean_allowed(context: ControllerContext, topics: Sequence[str]) -> Rounds
 
     Settings that cannot be decoded, and values that are not valid, allow nothing.
     """
+    default, settings = yield from _read_layers(topics)
+    inherited = () if default is None else (as_topic_layer(default), static_layer(context.config))
+    return frozenset(
+        name for name, own in settings.items() if own is not None and _allows_unclean(name, (own, *inherited))
+    )
+
+
+def read_min_isrs(context: ControllerContext, topics: Sequence[str]) -> Rounds[None]:
+    """Take over what the settings of `topics` demand of their ISRs; what cannot be decoded demands nothing."""
+    known = [name for name in topics if name in context.topics]
+    if not known:
+        return
+    default, settings = yield from _read_layers(known)
+    setting = TOPIC_SETTINGS[MIN_INSYNC_REPLICAS]
+    inherited = [layer for layer in (default, static_layer(context.config)) if layer is not None]
+    found = {
+        name: in_force(setting, [own or Layer(TOPIC, {}), *map(as_topic_layer, inherited)]).value
+        for name, own in settings.items()
+    }
+    news = [MinIsrRead(name, int(value)) for name, value in found.items() if value != context.min_isr(name)]
+    yield from change("settings", [Step(facts=tuple(news))] if news else [])
+
+
+def _read_layers(topics: Sequence[str]) -> Rounds[tuple[Layer | None, dict[str, Layer | None]]]:
+    """Return the default settings of all brokers, and those of each topic; None for what cannot be decoded."""
     wanted = list(dict.fromkeys(topics))
     default_path = paths.broker_config(None)
     default_znode, *znodes = yield from read([default_path, *map(paths.topic_config, wanted)])
-    default = _decode(DEFAULT_BROKER, default_path, default_znode)
-    inherited = () if default is None else (as_topic_layer(default), static_layer(context.config))
-    allowed = set[str]()
-    for name, znode in zip(wanted, znodes, strict=True):
-        own = _decode(TOPIC, paths.topic_config(name), znode)
-        if own is not None and _allows_unclean(name, (own, *inherited)):
-            allowed.add(name)
-    return frozenset(allowed)
+    own = {name: _decode(TOPIC, paths.topic_config(name), znode) for name, znode in zip(wanted, znodes, strict=True)}
+    return _decode(DEFAULT_BROKER, default_path, default_znode), own
 
 
 def _allows_unclean(topic: str, layers: Sequence[Layer]) -> bool:

@@ -19,6 +19,7 @@ from controller.handlers import (
     strays,
 )
 from controller.handlers.brokers import read_brokers, resend
+from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics
 from controller.partition_states import PartitionPhase
@@ -37,6 +38,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     names = yield from children(paths.TOPICS, watch=True)
     yield from load_topics(names, new_ids)
+    yield from read_min_isrs(context, names)
     states = yield from _load_states(context)
     yield from strays.load(context)
     yield from _trace(context, states)

@@ -12,6 +12,7 @@ from attrs import evolve
 from controller.context import ControllerContext
 from controller.facts import PartitionMoved, ReplicaMoved, TopicGone, TopicWritten
 from controller.handlers import deletion_markers, leadership, strays
+from controller.handlers.configs import read_min_isrs
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
 from controller.rounds import Rounds, Step, TellMetadata, change, children, read, until_none_is_left
@@ -33,6 +34,7 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
     yield from forget(context, [name for name in context.topics if name not in set(listed)])
     new = [name for name in listed if name not in context.topics]
     yield from load_topics(new, new_ids)
+    yield from read_min_isrs(context, new)
     yield from start_partitions(context, [tp for tp in context.partitions() if tp.topic in set(new)])
 
 
@@ -45,6 +47,7 @@ def partition_modifications(context: ControllerContext, name: str, new_ids: Iter
         yield from refresh_topics(context, [name])
     elif (yield from read([paths.topic(name)]))[0] is not None:
         yield from load_topics([name], new_ids)
+        yield from read_min_isrs(context, [name])
     added = [tp for tp in context.partitions() if tp.topic == name and tp not in context.partition_phases]
     yield from start_partitions(context, added)
 

@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 import controller
 from controller import dispatch
 from controller.event_log import EventLog
-from controller.events import BrokerChange
+from controller.events import BrokerChange, TopicChange
 from controller.facts import LeadershipWritten, PartitionMoved
 from controller.instruments import Instruments
 from controller.partition_states import PartitionPhase
@@ -100,6 +100,18 @@ async def test_ids_grow_and_begin_anew_with_each_controllership(bench: Bench) ->
     events.started(BrokerChange(), 0)
     assert [*seen, events.event_id] == ["0-1", "0-2", "7-0", "7-1"]
     events.finished(BrokerChange(), 0)
+
+
+async def test_an_event_that_another_one_calls_for_tells_which(bench: Bench) -> None:
+    await bench.start((1, 2), brokers=(1, 2))
+    with watched(bench) as (events, _, logs):
+        events.started(TopicChange(), 0)
+        events.calls_for(BrokerChange())
+        events.finished(TopicChange(), 0)
+        await process(bench, events, 1)
+        await process(bench, events, 2)
+    told = [line.get("caused_by") for line in logs if line["event"] == "changed"]
+    assert told == ["0-1", None]
 
 
 @pytest.mark.requirement("D3", "D11")

@@ -15,6 +15,7 @@ from controller.facts import (
     DeletionStarted,
     Fact,
     LeadershipWritten,
+    MinIsrRead,
     PartitionFound,
     PartitionMoved,
     TopicGone,
@@ -54,6 +55,7 @@ changes: st.SearchStrategy[Fact | None] = st.one_of(
     ),
     st.builds(TopicGone, st.sampled_from(TOPICS)),
     st.builds(DeletionStarted, st.sampled_from(TOPICS)),
+    st.builds(MinIsrRead, st.sampled_from(TOPICS), st.integers(1, 3)),
     st.builds(LeadershipWritten, tps, leaderships()),
     st.builds(PartitionMoved, tps, st.sampled_from(PartitionPhase)),
     st.builds(
@@ -71,7 +73,7 @@ def is_about_what_exists(context: ControllerContext, fact: Fact) -> bool:
     match fact:
         case LeadershipWritten(tp=tp) | PartitionFound(tp=tp) | PartitionMoved(tp=tp):
             return bool(context.assignment(tp).replicas)
-        case DeletionStarted(topic=topic):
+        case DeletionStarted(topic=topic) | MinIsrRead(topic=topic):
             return topic in context.topics
         case _:
             return True

@@ -12,12 +12,23 @@ from controller import events as events_module
 from controller.broker_channels import BrokerChannels
 from controller.config import ControllerConfig
 from controller.controller_states import STATE_OF, ControllerState
-from controller.events import BrokerChange, ControllerEvent, RequestEvent
+from controller.events import BrokerChange, ConfigChange, ControllerEvent, RequestEvent
 from controller.measurements import Measurements, measured
 from controller.metrics import CONTROLLER, MAX_PARTITION_SERIES, STATS, ControllerMetrics
 from tests.controller.conftest import ENDPOINT, HOST, TP, Bench, bench
 from tests.kit.scrape import Samples, samples
-from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse
+from transport.messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    ElectionType,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 from transport.network import TcpNetwork
 from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import SessionState
@@ -135,6 +146,36 @@ async def test_a_leader_with_too_small_an_isr_is_unavailable(bench: Bench, nurse
     page = page_of(seen)
     assert page["klamm_under_min_isr_partitions"] == 1
     assert page['klamm_partition_available{partition="0",reason="under_min_isr",topic="orders"}'] == 0
+
+
+async def test_what_a_topic_demands_of_its_isr_counts_and_follows_its_settings(
+    bench: Bench, nursery: trio.Nursery
+) -> None:
+    seen = await take_office(bench, nursery)
+
+    async def unavailable() -> float:
+        seen.finished(BrokerChange(), 0)
+        return page_of(seen)["klamm_under_min_isr_partitions"]
+
+    async def demand(value: int) -> None:
+        change = AlterableConfig("min.insync.replicas", ConfigOperation.SET, str(value))
+        resource = ConfigResource(ConfigResourceType.TOPIC, TP.topic)
+        request = IncrementalAlterConfigsRequest((AlterConfigsResource(resource, (change,)),))
+        await bench.ask(request, IncrementalAlterConfigsResponse)
+        await bench.handle(ConfigChange())
+
+    await bench.start((1, 2), (2, 1), brokers=(1, 2))
+    await bench.alter_isr(TP, 1)
+    assert await unavailable() == 0
+    await demand(2)
+    assert await unavailable() == 1
+    await demand(3)
+    assert await unavailable() == 2
+    await bench.fail_over()
+    seen.took_office(bench.context, None)  # type: ignore[arg-type]
+    assert bench.context.min_isr(TP.topic) == 3
+    await demand(1)
+    assert await unavailable() == 0
 
 
 async def test_requests_to_the_store_and_what_becomes_of_the_session_are_counted() -> None:
