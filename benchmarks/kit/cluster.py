@@ -1,0 +1,103 @@
+"""A cluster as the controller finds it in the metadata store: brokers, topics, and the states of their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final
+
+from attrs import frozen
+
+from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Create, MetadataStore, Op, ensure_paths
+
+OPS_PER_MULTI: Final = 500
+CONTROLLER_EPOCH: Final = 1
+"""Who wrote the states."""
+
+
+@frozen
+class Shape:
+    """How large a cluster is, and how many of its partitions broker 0 leads; the others share the rest evenly."""
+
+    topics: int
+    partitions_per_topic: int
+    brokers: int = 10
+    replication_factor: int = 3
+    led_by_first: int | None = None
+    prefix: str = "topic"
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions there are."""
+        return self.topics * self.partitions_per_topic
+
+    def names(self) -> list[str]:
+        """List the topics."""
+        return [f"{self.prefix}-{number:05}" for number in range(self.topics)]
+
+    def replicas(self, number: int) -> tuple[int, ...]:
+        """Return the replicas of one of all partitions, leader first."""
+        first = number % self.brokers
+        if self.led_by_first is not None:
+            # Every n-th is led by broker 0, the others by the others in turn.
+            every = self.partitions // self.led_by_first
+            first = 0 if number % every == 0 else 1 + number % (self.brokers - 1)
+        step = 1 + number // self.brokers % (self.brokers // self.replication_factor)
+        return tuple((first + step * place) % self.brokers for place in range(self.replication_factor))
+
+
+def topic_znodes(shape: Shape) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the data of each topic's znode."""
+    size = shape.partitions_per_topic
+    for number, name in enumerate(shape.names()):
+        partitions = {p: ReplicaAssignment(shape.replicas(number * size + p)) for p in range(size)}
+        topic_id = f"AAAAAAAAAAAAAAAAA{number:05}"
+        yield paths.topic(name), formats.encode_topic(formats.TopicZnode(partitions, topic_id))
+
+
+def state_znodes(shape: Shape) -> Iterator[tuple[str, bytes]]:
+    """Yield the path and the data of each partition's state: all replicas are in the ISR, the first one leads."""
+    size = shape.partitions_per_topic
+    for number, name in enumerate(shape.names()):
+        for p in range(size):
+            replicas = shape.replicas(number * size + p)
+            state = LeaderAndIsr(replicas[0], 0, replicas, 0, CONTROLLER_EPOCH)
+            yield paths.partition_state(TopicPartition(name, p)), formats.encode_partition_state(state)
+
+
+def creation(shape: Shape) -> Iterator[Op]:
+    """Yield what creates the topics with all that is below them, parents first."""
+    yield from (Create(path, data) for path, data in topic_znodes(shape))
+    yield from (Create(paths.topic_partitions(name)) for name in shape.names())
+    for path, data in state_znodes(shape):
+        yield Create(path.removesuffix("/state"))
+        yield Create(path, data)
+
+
+async def create_topics(store: MetadataStore, shape: Shape) -> None:
+    """Create the topics with all that is below them."""
+    await commit_all(store, list(creation(shape)))
+
+
+async def commit_all(store: MetadataStore, ops: Sequence[Op], chunk: int = OPS_PER_MULTI) -> None:
+    """Write in multis of so many operations."""
+    rest = iter(ops)
+    while part := list(islice(rest, chunk)):
+        await store.multi(part)
+
+
+async def register(store: MetadataStore, broker_id: int) -> None:
+    """Register a broker."""
+    registration = BrokerRegistration(broker_id, "127.0.0.1", 9092, 0)
+    await store.multi([Create(paths.broker(broker_id), formats.encode_broker(registration, 0), ephemeral=True)])
+
+
+async def create_cluster(store: MetadataStore, shape: Shape) -> None:
+    """Create the layout, the brokers' registrations and the topics."""
+    await ensure_paths(store, paths.PERSISTENT)
+    await store.multi([Create(paths.CONTROLLER_EPOCH, formats.encode_controller_epoch(CONTROLLER_EPOCH))])
+    for broker_id in range(shape.brokers):
+        await register(store, broker_id)
+    await create_topics(store, shape)

@@ -1,0 +1,79 @@
+"""Brokers that take whatever they are told, and do nothing with it."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import trio
+
+from benchmarks.kit.controllership import Unreachable
+from transport.messages import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    StopReplicaRequest,
+    StopReplicaResponse,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+from transport.wire import encode
+from transport.wire.apis import OURS
+from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
+from transport.wire.frames import FrameDecoder, frame
+
+
+def _answers() -> dict[int, bytes]:
+    offers = tuple(ApiVersion(api.key, api.min_version, api.max_version) for api in OURS.by_key.values())
+    responses = {
+        ApiVersionsRequest: ApiVersionsResponse(offers),
+        LeaderAndIsrRequest: LeaderAndIsrResponse(()),
+        StopReplicaRequest: StopReplicaResponse(()),
+        UpdateMetadataRequest: UpdateMetadataResponse(),
+    }
+    return {OURS.by_request[request].key: encode(response) for request, response in responses.items()}
+
+
+class SinkStream(trio.abc.Stream):
+    """The near end of a connection to a broker that answers each request at once, without looking into it."""
+
+    def __init__(self) -> None:
+        self._frames = FrameDecoder()
+        self._answers = _answers()
+        self._replies: deque[bytes] = deque()
+        self._has_replied = trio.Event()
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Answer a request."""
+        await trio.lowlevel.checkpoint()
+        self._frames.feed(bytes(data))
+        while (payload := self._frames.next_frame()) is not None:
+            request = RequestEnvelope.unpack(payload)
+            body = self._answers[request.api_key]
+            self._replies.append(frame(ResponseEnvelope(request.correlation_id, 0, body).pack()))
+            self._has_replied.set()
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Return at once."""
+        await trio.lowlevel.checkpoint()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:  # noqa: ARG002
+        """Return an answer."""
+        while not self._replies:
+            self._has_replied = trio.Event()
+            await self._has_replied.wait()
+        return self._replies.popleft()
+
+    async def aclose(self) -> None:
+        """End."""
+        await trio.lowlevel.checkpoint()
+
+
+class Sinks(Unreachable):
+    """A network in which everybody is such a broker."""
+
+    async def connect(self, host: str, port: int) -> trio.abc.Stream:  # noqa: ARG002
+        """Connect at once; see `Network.connect`."""
+        await trio.lowlevel.checkpoint()
+        return SinkStream()
