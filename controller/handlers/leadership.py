@@ -233,10 +233,16 @@ def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> 
 
     Where no member is alive the settings say whether another replica may lead; they are read for those alone.
     """
-    among = candidates(context, [tp for tp in tps if tp in context.leadership])
-    hopeless = [c.tp.topic for c in among if c.online and elections.offline(c) is None]
+    led = [tp for tp in tps if tp in context.leadership]
+    hopeless = [tp.topic for tp in led if _is_hopeless(context, tp)]
     unclean = (yield from configs.unclean_allowed(context, hopeless)) if hopeless else ()
-    yield from elect(context, [c.tp for c in among], elections.offline, unclean=unclean)
+    yield from elect(context, led, elections.offline, unclean=unclean)
+
+
+def _is_hopeless(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Whether no member of the ISR can lead, but another replica could."""
+    has_member = any(context.is_online(tp, r) for r in context.leadership[tp].isr)
+    return not has_member and any(context.is_online(tp, r) for r in context.assignment(tp).replicas)
 
 
 def elect(
