@@ -2,14 +2,17 @@
 
 2,000 topics of 50 partitions with 3 replicas on 10 brokers, on a ZooKeeper of our own. The floor is measured in the
 same run, next to the event, through the same store. An event ends when all that is for brokers is with their channels;
-they cannot be reached, so that nothing is sent meanwhile.
+until then brokers answer nothing.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -20,6 +23,7 @@ from attrs import define, field
 from benchmarks.kit.cluster import Shape, commit_all, create_cluster, creation, register, state_znodes
 from benchmarks.kit.controllership import Stopwatch, controllership
 from benchmarks.kit.floor import CHUNKS, read_floor, write_floor
+from benchmarks.kit.sink import Sinks
 from benchmarks.kit.times import Times
 from controller.events import ReplicasDeleted
 from controller.service import ControllerService
@@ -76,11 +80,23 @@ class Bench:
 
     # --- failover, loss and shutdown --------------------------------------------------------------------------------
 
-    async def lose(self) -> None:
-        """Fail over to a new controller, then lose a broker."""
+    @asynccontextmanager
+    async def in_office(self) -> AsyncIterator[tuple[ControllerService, Stopwatch]]:
+        """Fail over to a new controller, whose brokers then take what they are told and answer no more."""
         self.failover.floors.append(await read_floor(self.controllers, self.shape))
-        async with controllership(self.controllers) as (_, stopwatch):
+        brokers = Sinks()
+        brokers.answering.close()
+        async with controllership(self.controllers, brokers) as (service, stopwatch):
             self.failover.events.append(await stopwatch.take("Elect"))
+            brokers.answering.open()
+            await stopwatch.all_told()
+            brokers.answering.close()
+            gc.collect()
+            yield service, stopwatch
+
+    async def lose(self) -> None:
+        """Lose a broker."""
+        async with self.in_office() as (_, stopwatch):
             await self.store.multi([Delete(paths.broker(BROKER))])
             self.loss.events.append(await stopwatch.take("BrokerChange"))
         self.loss.floors.append(await self._rewrite())
@@ -88,10 +104,8 @@ class Bench:
         await register(self.store, BROKER)
 
     async def shut_down(self) -> None:
-        """Fail over to a new controller, which then relieves a broker."""
-        self.failover.floors.append(await read_floor(self.controllers, self.shape))
-        async with controllership(self.controllers) as (service, stopwatch):
-            self.failover.events.append(await stopwatch.take("Elect"))
+        """Relieve a broker that is about to stop."""
+        async with self.in_office() as (service, stopwatch):
             [znode] = await self.store.read([paths.broker(BROKER)])
             assert znode is not None
             await service.answer(ControlledShutdownRequest(BROKER, znode.stat.czxid))
@@ -121,8 +135,7 @@ class Bench:
     async def create_and_delete(self, more: Shape) -> None:
         """Create topics and delete them, first as the floor does and then as the controller does."""
         await self._floors_of_topics(more)
-        async with controllership(self.controllers) as (service, stopwatch):
-            await stopwatch.take("Elect")
+        async with self.in_office() as (service, stopwatch):
             size, factor = more.partitions_per_topic, more.replication_factor
             topics = tuple(NewTopic(name, size, factor) for name in more.names())
             await service.answer(CreateTopicsRequest(topics))

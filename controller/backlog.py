@@ -177,8 +177,7 @@ class BrokerBacklog:
             self._first_stops |= {(key, topic_id): stop for topic_id, stop in by_id.items() if stop.delete}
         waiting = self._leader_and_isr.get(key)
         if waiting is not None and waiting.state.topic_id == state.topic_id:
-            is_new = told.is_new or waiting.is_new
-            told = evolve(told, state=_newer(waiting.state, state), is_new=is_new)
+            told = TellLeaderAndIsr(told.brokers, _newer(waiting.state, state), told.is_new or waiting.is_new)
         self._leader_and_isr[key] = told
 
     def _add_metadata(self, told: TellMetadata) -> None:

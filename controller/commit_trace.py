@@ -12,6 +12,8 @@ from controller.observer import CommittedRound, Observer
 from transport.messages import CommitTraceRequest, CommitTraceResponse, TracedCommit
 
 CAPACITY: Final = 10_000
+MAX_PARTITIONS: Final = 20_000
+"""The states of how many partitions the commits that are kept may have together: some have hundreds."""
 
 
 @define
@@ -19,7 +21,8 @@ class CommitTrace(Observer):
     """An observer that keeps the last commits and lets readers wait for the next one."""
 
     controller_id: int
-    _commits: deque[TracedCommit] = field(factory=lambda: deque(maxlen=CAPACITY), init=False)
+    _commits: deque[TracedCommit] = field(factory=deque, init=False)
+    _partitions: int = field(default=0, init=False)
     _next: int = field(default=0, init=False)
     _grown: trio.Event = field(factory=trio.Event, init=False)
 
@@ -38,6 +41,9 @@ class CommitTrace(Observer):
                 commit.event_id,
             )
         )
+        self._partitions += len(commit.partitions)
+        while len(self._commits) > CAPACITY or (self._partitions > MAX_PARTITIONS and len(self._commits) > 1):
+            self._partitions -= len(self._commits.popleft().partitions)
         self._next += 1
         self._grown.set()
         self._grown = trio.Event()

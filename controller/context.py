@@ -106,9 +106,10 @@ class ControllerContext:
         """Return how many members the ISRs of a topic need for acks=all."""
         return self.min_isrs.get(topic, self.config.min_insync_replicas)
 
-    def partitions(self) -> list[TopicPartition]:
-        """Return all partitions."""
-        return [TopicPartition(name, p) for name, topic in self.topics.items() for p in topic.znode.partitions]
+    def partitions(self, names: Iterable[str] | None = None) -> list[TopicPartition]:
+        """Return all partitions, or those of the topics named that are known."""
+        known = [name for name in (self.topics if names is None else names) if name in self.topics]
+        return [TopicPartition(name, p) for name in known for p in self.topics[name].znode.partitions]
 
     def partitions_on(self, broker_ids: Iterable[int]) -> list[TopicPartition]:
         """Return the partitions with a replica on any of these brokers, but for those of topics being deleted."""
@@ -187,8 +188,8 @@ class ControllerContext:
                 self.leadership[fact.tp] = fact.leadership
             case facts.PartitionMoved():
                 self._partition_moved(fact)
-            case facts.ReplicaMoved():
-                self._replica_moved(fact)
+            case facts.ReplicaMoved() | facts.ReplicasMoved():
+                self._replicas_moved(fact)
             case facts.PartitionFound():
                 self._partition_found(fact)
             case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
@@ -306,31 +307,38 @@ class ControllerContext:
             return
         self.partition_phases[fact.tp] = fact.phase
 
-    def _replica_moved(self, fact: facts.ReplicaMoved) -> None:
-        before = self.replica_phases.get(fact.replica, ReplicaPhase.NON_EXISTENT)
-        if fact.phase not in REPLICA_TRANSITIONS[before]:
-            tp, broker_id = fact.replica
+    def _replicas_moved(self, fact: facts.ReplicaMoved | facts.ReplicasMoved) -> None:
+        if isinstance(fact, facts.ReplicaMoved):
+            self._replica_moved(fact.replica, fact.phase)
+        else:
+            for broker_id in fact.brokers:
+                self._replica_moved((fact.tp, broker_id), fact.phase)
+
+    def _replica_moved(self, replica: Replica, phase: ReplicaPhase) -> None:
+        before = self.replica_phases.get(replica, ReplicaPhase.NON_EXISTENT)
+        if phase not in REPLICA_TRANSITIONS[before]:
+            tp, broker_id = replica
             log.error(
                 "illegal replica transition",
                 partition=str(tp),
                 broker=broker_id,
                 before=before.value,
-                to=fact.phase.value,
+                to=phase.value,
             )
             return
-        if fact.phase is ReplicaPhase.NON_EXISTENT:
-            self.replica_phases.pop(fact.replica, None)
+        if phase is ReplicaPhase.NON_EXISTENT:
+            self.replica_phases.pop(replica, None)
         else:
-            self.replica_phases[fact.replica] = fact.phase
-        deletion = self.deletions.get(fact.replica[0].topic)
+            self.replica_phases[replica] = phase
+        deletion = self.deletions.get(replica[0].topic)
         if deletion is not None:
-            _note_deletion(deletion, fact)
+            _note_deletion(deletion, replica, phase)
 
 
-def _note_deletion(deletion: Deletion, fact: facts.ReplicaMoved) -> None:
-    if fact.phase is ReplicaPhase.DELETION_SUCCESSFUL:
-        deletion.left.pop(fact.replica, None)
-    if fact.phase is ReplicaPhase.DELETION_INELIGIBLE:
-        deletion.ineligible[fact.replica] = None
+def _note_deletion(deletion: Deletion, replica: Replica, phase: ReplicaPhase) -> None:
+    if phase is ReplicaPhase.DELETION_SUCCESSFUL:
+        deletion.left.pop(replica, None)
+    if phase is ReplicaPhase.DELETION_INELIGIBLE:
+        deletion.ineligible[replica] = None
     else:
-        deletion.ineligible.pop(fact.replica, None)
+        deletion.ineligible.pop(replica, None)

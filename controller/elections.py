@@ -144,13 +144,13 @@ def next_epoch(
     isr: tuple[int, ...] | None = None,
 ) -> LeaderAndIsr:
     """Return `current` one leader epoch on, as it will be once written over the version that `current` has."""
-    return evolve(
-        current,
-        leader=current.leader if leader is None else leader,
-        isr=current.isr if isr is None else isr,
-        leader_epoch=current.leader_epoch + 1,
-        partition_epoch=current.partition_epoch + 1,
-        controller_epoch=controller_epoch,
+    return LeaderAndIsr(
+        current.leader if leader is None else leader,
+        current.leader_epoch + 1,
+        current.isr if isr is None else isr,
+        current.partition_epoch + 1,
+        controller_epoch,
+        current.leader_recovery_state,
     )
 
 

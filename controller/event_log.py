@@ -7,7 +7,7 @@ controllership 7. A process that was never in office counts at epoch 0.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import structlog
@@ -25,7 +25,12 @@ from transport.metadata import LeaderAndIsr
 log = structlog.get_logger(__name__)
 
 _BROKERS: Final = frozenset({facts.BrokerGone, facts.BrokerRegistered})
-_TOLD_APART: Final = _BROKERS | {facts.LeadershipWritten, facts.PartitionMoved, facts.PartitionFound}
+_TOLD_APART: Final = _BROKERS | {
+    facts.LeadershipWritten,
+    facts.PartitionMoved,
+    facts.PartitionFound,
+    facts.ReplicasMoved,
+}
 _PHASES: Final = {
     PartitionPhase.NEW: "partitions_new",
     PartitionPhase.ONLINE: "partitions_online",
@@ -123,17 +128,16 @@ def _counts(context: ControllerContext, applied: list[Fact]) -> Counter[str]:
         known = context.partition_phases
         counts.update(_PHASES[phase] for tp, phase in last.items() if known.get(tp) is not phase)
     if facts.PartitionFound in kinds:
-        counts.update(_found_counts(f for f in applied if isinstance(f, facts.PartitionFound)))
+        counts.update(_found_counts([f for f in applied if isinstance(f, facts.PartitionFound)]))
+    if facts.ReplicasMoved in kinds:
+        counts["replicas"] += sum(len(f.brokers) for f in applied if isinstance(f, facts.ReplicasMoved))
     return counts
 
 
-def _found_counts(found: Iterable[facts.PartitionFound]) -> Counter[str]:
-    counts = Counter[str]()
-    for fact in found:
-        counts[_PHASES[fact.phase]] += 1
-        counts["replicas"] += len(fact.online) + len(fact.offline)
-        counts["leaders"] += fact.leadership is not None
-        counts["isrs"] += fact.leadership is not None
+def _found_counts(found: Sequence[facts.PartitionFound]) -> Counter[str]:
+    counts = Counter({_PHASES[phase]: n for phase, n in Counter(fact.phase for fact in found).items()})
+    counts["replicas"] = sum(len(fact.online) + len(fact.offline) for fact in found)
+    counts["leaders"] = counts["isrs"] = sum(fact.leadership is not None for fact in found)
     return counts
 
 

@@ -96,6 +96,15 @@ class ReplicaMoved:
 
 
 @frozen
+class ReplicasMoved:
+    """Several replicas of a partition go into a state of their state machine."""
+
+    tp: TopicPartition
+    brokers: tuple[int, ...]
+    phase: ReplicaPhase
+
+
+@frozen
 class PartitionFound:
     """A new controller found a partition in this state, with this leadership if it has one, and its replicas in theirs.
 
@@ -149,6 +158,7 @@ Fact = (
     | LeadershipWritten
     | PartitionMoved
     | ReplicaMoved
+    | ReplicasMoved
     | PartitionFound
     | LogDirOffline
     | LogDirOnline

@@ -91,6 +91,9 @@ class _Changes:
                 yield from self._partition_moved(fact)
             case facts.ReplicaMoved():
                 yield from self._replica_moved(fact)
+            case facts.ReplicasMoved(tp=tp, brokers=brokers, phase=phase):
+                for broker_id in brokers:
+                    yield from self._replica_moved(facts.ReplicaMoved((tp, broker_id), phase))
             case facts.PartitionFound():
                 yield from self._partition_found(fact)
             case facts.TopicWritten():

@@ -6,20 +6,25 @@ import logging
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Final
 
 import structlog
 import trio
 from attrs import define, field
 
 from benchmarks.kit.times import NO_TIME, Times
+from controller.broker_channels import BrokerChannels
 from controller.commit_trace import CommitTrace
 from controller.config import ControllerConfig
+from controller.context import ControllerContext
 from controller.events import ControllerEvent
 from controller.instruments import Instrument
 from controller.service import ControllerService
 from transport.host import Host
 from transport.network import Network, StreamHandler
 from transport.store.protocol import MetadataStore
+
+POLL_SECONDS: Final = 0.05
 
 
 class Unreachable:
@@ -47,6 +52,7 @@ class Stopwatch(Instrument):
     """Lets others wait for events to be processed, and tells what that took."""
 
     _times: dict[str, list[Times]] = field(factory=dict, init=False)
+    _channels: BrokerChannels | None = field(default=None, init=False)
     _began: float = field(default=0.0, init=False)
     _changed: trio.Event = field(factory=trio.Event, init=False)
 
@@ -59,6 +65,15 @@ class Stopwatch(Instrument):
         self._times.setdefault(event.name, []).append(Times(seconds, time.process_time() - self._began))
         self._changed.set()
         self._changed = trio.Event()
+
+    def took_office(self, context: ControllerContext, channels: BrokerChannels) -> None:  # noqa: ARG002
+        """Remember the channels."""
+        self._channels = channels
+
+    async def all_told(self) -> None:
+        """Wait until the brokers have been told everything."""
+        while self._channels is None or any(self._channels.queue_sizes().values()):  # noqa: ASYNC110
+            await trio.sleep(POLL_SECONDS)
 
     async def take(self, name: str, count: int = 1) -> Times:
         """Wait until so many events of that name were processed since the last time, and return what they took."""

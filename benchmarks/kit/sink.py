@@ -35,10 +35,27 @@ def _answers() -> dict[int, bytes]:
     return {OURS.by_request[request].key: encode(response) for request, response in responses.items()}
 
 
-class SinkStream(trio.abc.Stream):
-    """The near end of a connection to a broker that answers each request at once, without looking into it."""
+class Gate:
+    """Open at first."""
 
     def __init__(self) -> None:
+        self.opened = trio.Event()
+        self.open()
+
+    def open(self) -> None:
+        """Let answers through."""
+        self.opened.set()
+
+    def close(self) -> None:
+        """Hold answers back."""
+        self.opened = trio.Event()
+
+
+class SinkStream(trio.abc.Stream):
+    """The near end of a connection to a broker that answers each request without looking into it."""
+
+    def __init__(self, answering: Gate) -> None:
+        self._answering = answering
         self._frames = FrameDecoder()
         self._answers = _answers()
         self._replies: deque[bytes] = deque()
@@ -63,6 +80,7 @@ class SinkStream(trio.abc.Stream):
         while not self._replies:
             self._has_replied = trio.Event()
             await self._has_replied.wait()
+        await self._answering.opened.wait()
         return self._replies.popleft()
 
     async def aclose(self) -> None:
@@ -71,9 +89,12 @@ class SinkStream(trio.abc.Stream):
 
 
 class Sinks(Unreachable):
-    """A network in which everybody is such a broker."""
+    """A network in which everybody is such a broker. They answer only while the gate is open."""
+
+    def __init__(self) -> None:
+        self.answering = Gate()
 
     async def connect(self, host: str, port: int) -> trio.abc.Stream:  # noqa: ARG002
         """Connect at once; see `Network.connect`."""
         await trio.lowlevel.checkpoint()
-        return SinkStream()
+        return SinkStream(self.answering)

@@ -8,7 +8,7 @@ import structlog
 from attrs import evolve
 
 from controller.context import ControllerContext
-from controller.facts import BrokerGone, BrokerRegistered, ReplicaMoved
+from controller.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.handlers import deletion, leadership, reassignments, storage, strays
 from controller.handlers.metadata import all_topics
 from controller.reassignment import beginners
@@ -120,7 +120,7 @@ def resend(
     context: ControllerContext,
     tp: TopicPartition,
     state: PartitionState | None,
-    ids: Sequence[int],
+    ids: Collection[int],
     empty: Collection[int],
 ) -> Step:
     """Return the step that brings the replicas of a partition on `ids` Online: they are told what they hold.
@@ -130,13 +130,7 @@ def resend(
     """
     assignment = context.assignment(tp)
     here = tuple([r for r in assignment.replicas if r in ids])
-    facts = tuple(
-        [
-            ReplicaMoved((tp, r), ReplicaPhase.ONLINE)
-            for r in here
-            if context.replica_phases.get((tp, r)) is not ReplicaPhase.ONLINE
-        ]
-    )
+    facts = (ReplicasMoved(tp, here, ReplicaPhase.ONLINE),)
     if state is None:
         return Step(facts=facts)
     if not (assignment.adding_replicas or empty):

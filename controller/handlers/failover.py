@@ -87,9 +87,9 @@ def _trace(context: ControllerContext, states: dict[TopicPartition, Znode | None
 
 def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Rounds[None]:
     """Tell every live broker what it holds, new to those that are `empty`; the dead leave the ISRs (KAFKA-3143)."""
-    live = sorted(context.brokers)
     states = {tp: context.describe(tp) for tp in context.leadership}
-    told = [resend(context, tp, states.get(tp), live, empty) for tp in context.partitions_on(live)]
+    here = context.partitions_on(sorted(context.brokers))
+    told = [resend(context, tp, states.get(tp), context.brokers, empty) for tp in here]
     yield from change("resend", told)
     # What the last controller said of deleted topics may not have come everywhere.
     every_topic = yield from all_topics(context)

@@ -13,7 +13,7 @@ from attrs import evolve
 
 from controller import elections
 from controller.context import ControllerContext
-from controller.facts import Fact, LeadershipWritten, PartitionMoved, ReplicaMoved
+from controller.facts import Fact, LeadershipWritten, PartitionMoved, ReplicasMoved
 from controller.handlers import configs
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
@@ -138,12 +138,13 @@ def tell(
 ) -> tuple[Publication, ...]:
     """Return LeaderAndIsr for `recipients`, with isNew for those in `new`, and the metadata for every broker."""
     state = context.describe(tp, leadership=leadership, assignment=assignment)
-    known = tuple(r for r in recipients if r not in new)
-    return (
-        TellLeaderAndIsr(known, state),
-        TellLeaderAndIsr(tuple(new), state, is_new=True),
-        TellMetadata(None, (state,)),
-    )
+    known = tuple([r for r in recipients if r not in new])
+    told: list[Publication] = [TellMetadata(None, (state,))]
+    if new:
+        told.insert(0, TellLeaderAndIsr(tuple(new), state, is_new=True))
+    if known:
+        told.insert(0, TellLeaderAndIsr(known, state))
+    return tuple(told)
 
 
 def stop_replicas(
@@ -172,14 +173,17 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
     """
 
     def create(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
-        yield from _create_parents(list(dict.fromkeys(tp.topic for tp in pending)))
-        parents = yield from read(paths.partition(tp) for tp in pending)
-        states = yield from read(paths.partition_state(tp) for tp in pending)
-        yield from _adopt(context, pending, states)
+        # Below a parent that was created just now there is nothing to look for.
+        empty = yield from _create_parents(list(dict.fromkeys(tp.topic for tp in pending)))
+        others = [tp for tp in pending if tp.topic not in empty]
+        parents = yield from read(paths.partition(tp) for tp in others)
+        states = yield from read(paths.partition_state(tp) for tp in others)
+        yield from _adopt(context, others, states)
+        missing = {tp: parent is None for tp, parent, state in zip(others, parents, states, strict=True) if not state}
         steps = [
-            _creation(context, tp, without_parent=parent is None)
-            for tp, parent, state in zip(pending, parents, states, strict=True)
-            if state is None
+            _creation(context, tp, without_parent=missing.get(tp, True))
+            for tp in pending
+            if tp in missing or tp.topic in empty
         ]
         refused = yield from change("create", steps)
         return (yield from _of_topics_that_exist([tp for step in refused for tp in step.subjects]))
@@ -194,10 +198,13 @@ def _of_topics_that_exist(tps: Sequence[TopicPartition]) -> Rounds[list[TopicPar
     return [tp for tp, topic in zip(tps, topics, strict=True) if topic is not None]
 
 
-def _create_parents(topics: Sequence[str]) -> Rounds[None]:
+def _create_parents(topics: Sequence[str]) -> Rounds[frozenset[str]]:
+    """Create the parent of the partitions of topics that have none; return those where that was done."""
     found = yield from read(paths.topic_partitions(name) for name in topics)
     missing = [name for name, znode in zip(topics, found, strict=True) if znode is None]
-    yield from change("parents", [Step(writes=(Create(paths.topic_partitions(name)),)) for name in missing])
+    steps = {name: Step(writes=(Create(paths.topic_partitions(name)),)) for name in missing}
+    refused = yield from change("parents", list(steps.values()))
+    return frozenset(name for name, step in steps.items() if step not in refused)
 
 
 def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]) -> Rounds[None]:
@@ -318,11 +325,12 @@ def take_offline(context: ControllerContext, tps: Iterable[TopicPartition], gone
 
 def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int]) -> Step:
     replicas = context.assignment(tp).replicas
-    moved = [ReplicaMoved((tp, r), ReplicaPhase.OFFLINE) for r in replicas if r in gone]
-    alive = [r for r in replicas if r in gone and r in context.brokers]
+    leaving = tuple([r for r in replicas if r in gone])
+    moved = ReplicasMoved(tp, leaving, ReplicaPhase.OFFLINE)
+    alive = [r for r in leaving if r in context.brokers]
     shrunk = elections.without_replicas(context.leadership[tp], gone, context.epoch)
     stops = (stop_replicas(context, tp, alive, shrunk or context.leadership[tp], delete=False),) if alive else ()
     if shrunk is None:
-        return Step((tp,), facts=tuple(moved), publications=(TellMetadata(None, (context.describe(tp),)), *stops))
+        return Step((tp,), facts=(moved,), publications=(TellMetadata(None, (context.describe(tp),)), *stops))
     others = [r for r in replicas if r not in gone]
-    return leadership_step(tp, shrunk, (*tell(context, tp, shrunk, others), *stops), *moved)
+    return leadership_step(tp, shrunk, (*tell(context, tp, shrunk, others), *stops), moved)

@@ -10,7 +10,7 @@ import structlog
 from attrs import evolve
 
 from controller.context import ControllerContext
-from controller.facts import PartitionMoved, ReplicaMoved, TopicGone, TopicWritten
+from controller.facts import Fact, PartitionMoved, ReplicasMoved, TopicGone, TopicWritten
 from controller.handlers import deletion_markers, leadership, strays
 from controller.handlers.configs import read_min_isrs
 from controller.partition_states import PartitionPhase
@@ -31,11 +31,12 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
     `new_ids` is where topic ids come from, for topics written by tools that know none.
     """
     listed = yield from children(paths.TOPICS, watch=True)
-    yield from forget(context, [name for name in context.topics if name not in set(listed)])
+    there = set(listed)
+    yield from forget(context, [name for name in context.topics if name not in there])
     new = [name for name in listed if name not in context.topics]
     yield from load_topics(new, new_ids)
     yield from read_min_isrs(context, new)
-    yield from start_partitions(context, [tp for tp in context.partitions() if tp.topic in set(new)])
+    yield from start_partitions(context, context.partitions(new))
 
 
 def partition_modifications(context: ControllerContext, name: str, new_ids: Iterable[str]) -> Rounds[None]:
@@ -48,7 +49,7 @@ def partition_modifications(context: ControllerContext, name: str, new_ids: Iter
     elif (yield from read([paths.topic(name)]))[0] is not None:
         yield from load_topics([name], new_ids)
         yield from read_min_isrs(context, [name])
-    added = [tp for tp in context.partitions() if tp.topic == name and tp not in context.partition_phases]
+    added = [tp for tp in context.partitions([name]) if tp not in context.partition_phases]
     yield from start_partitions(context, added)
 
 
@@ -157,19 +158,15 @@ def _decode(name: str, data: bytes) -> formats.TopicZnode | None:
 def start_partitions(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
     """Take partitions from NonExistent to Online, and their replicas with them."""
     yield from strays.take_back_assigned(context)
-    yield from change("new", [_new_partition(context, tp) for tp in tps])
+    yield from change("new", [Step(tuple(tps), facts=tuple(f for tp in tps for f in _new_partition(context, tp)))])
     yield from leadership.initialise(context, tps)
     yield from leadership.elect_leaders(
         context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]
     )
-    online = [
-        Step((tp,), facts=tuple(ReplicaMoved((tp, r), ReplicaPhase.ONLINE) for r in context.assignment(tp).replicas))
-        for tp in tps
-    ]
-    yield from change("replicas", online)
+    online = tuple(ReplicasMoved(tp, context.assignment(tp).replicas, ReplicaPhase.ONLINE) for tp in tps)
+    yield from change("replicas", [Step(tuple(tps), facts=online)])
 
 
-def _new_partition(context: ControllerContext, tp: TopicPartition) -> Step:
+def _new_partition(context: ControllerContext, tp: TopicPartition) -> tuple[Fact, ...]:
     replicas = context.assignment(tp).replicas
-    moved = tuple(ReplicaMoved((tp, r), ReplicaPhase.NEW) for r in replicas)
-    return Step((tp,), facts=(PartitionMoved(tp, PartitionPhase.NEW), *moved))
+    return PartitionMoved(tp, PartitionPhase.NEW), ReplicasMoved(tp, replicas, ReplicaPhase.NEW)
