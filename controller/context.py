@@ -89,6 +89,9 @@ class ControllerContext:
     config: ControllerConfig = Factory(lambda self: ControllerConfig(self.controller.id), takes_self=True)
     """What the controller was started with."""
 
+    _partitions: dict[str, tuple[TopicPartition, ...]] = field(factory=dict)
+    """By topic; in all that is kept by partition these same objects are the keys."""
+
     _by_broker: defaultdict[int, dict[TopicPartition, None]] = field(factory=lambda: defaultdict(dict))
 
     # --- questions ----------------------------------------------------------------------------------------------
@@ -108,8 +111,8 @@ class ControllerContext:
 
     def partitions(self, names: Iterable[str] | None = None) -> list[TopicPartition]:
         """Return all partitions, or those of the topics named that are known."""
-        known = [name for name in (self.topics if names is None else names) if name in self.topics]
-        return [TopicPartition(name, p) for name in known for p in self.topics[name].znode.partitions]
+        wanted = self._partitions if names is None else names
+        return [tp for name in wanted for tp in self._partitions.get(name, ())]
 
     def partitions_on(self, broker_ids: Iterable[int]) -> list[TopicPartition]:
         """Return the partitions with a replica on any of these brokers, but for those of topics being deleted."""
@@ -269,10 +272,15 @@ class ControllerContext:
     def _reindex(
         self, name: str, before: Mapping[int, ReplicaAssignment], after: Mapping[int, ReplicaAssignment]
     ) -> None:
-        for number in {**before, **after}:
+        known = {tp.partition: tp for tp in self._partitions.get(name, ())}
+        tps = {number: known.get(number) or TopicPartition(name, number) for number in {**before, **after}}
+        for number, tp in tps.items():
             old, new = before.get(number, UNASSIGNED), after.get(number, UNASSIGNED)
             if old != new:
-                self._reindex_partition(TopicPartition(name, number), old, new)
+                self._reindex_partition(tp, old, new)
+        self._partitions[name] = tuple([tps[number] for number in after])
+        if not after:
+            del self._partitions[name]
 
     def _reindex_partition(self, tp: TopicPartition, old: ReplicaAssignment, new: ReplicaAssignment) -> None:
         for broker_id in old.replicas:

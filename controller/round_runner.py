@@ -54,11 +54,14 @@ class RoundRunner:
         Raises what the handler raises, Fenced if another controller was elected, or another StoreError.
         """
         self._event, self._event_id = event, event_id
+        with paused_collector():
+            return await self._run(rounds)
+
+    async def _run(self, rounds: Rounds[T]) -> T:
         reply: object = None
         while True:
             try:
-                with paused_collector():
-                    effect = rounds.send(reply)
+                effect = rounds.send(reply)
             except StopIteration as stop:
                 result: T = stop.value
                 return result
@@ -94,10 +97,6 @@ class RoundRunner:
         return tuple(refused)
 
     def _apply(self, name: str, steps: Sequence[Step], zxid: int | None = None) -> None:
-        with paused_collector():
-            self._apply_and_publish(name, steps, zxid)
-
-    def _apply_and_publish(self, name: str, steps: Sequence[Step], zxid: int | None) -> None:
         self.instrument.applying(self.context, Application(self._event_id, self._event, name, zxid, steps))
         apply = self.context.apply
         for step in steps:

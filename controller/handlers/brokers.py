@@ -125,21 +125,28 @@ def resend(
 ) -> Step:
     """Return the step that brings the replicas of a partition on `ids` Online: they are told what they hold.
 
-    `state` is how the context describes the partition, None if it has no leadership. Those on brokers that are `empty`,
-    and those that a move adds and that have not caught up yet, are new.
+    `state` is how the context describes the partition, None if it has no leadership; see `orders`.
     """
-    assignment = context.assignment(tp)
-    here = tuple([r for r in assignment.replicas if r in ids])
-    facts = (ReplicasMoved(tp, here, ReplicaPhase.ONLINE),)
-    if state is None:
-        return Step(facts=facts)
-    if not (assignment.adding_replicas or empty):
-        return Step((tp,), facts=facts, publications=(TellLeaderAndIsr(here, state),))
-    begin = beginners(assignment, state.isr)
+    here = tuple(r for r in context.assignment(tp).replicas if r in ids)
+    moved = (ReplicasMoved(tp, here, ReplicaPhase.ONLINE),)
+    return Step(facts=moved) if state is None else Step((tp,), (), moved, orders(context, tp, state, ids, empty))
+
+
+def orders(
+    context: ControllerContext, tp: TopicPartition, state: PartitionState, ids: Collection[int], empty: Collection[int]
+) -> tuple[TellLeaderAndIsr, ...]:
+    """Return what tells the replicas of a partition on `ids` to lead or follow.
+
+    Those on brokers that are `empty`, and those that a move adds and that have not caught up yet, are new.
+    """
+    here = tuple([r for r in state.replicas if r in ids])
+    if not (state.adding_replicas or empty):
+        return (TellLeaderAndIsr(here, state),)
+    begin = beginners(context.assignment(tp), state.isr)
     new = tuple(r for r in here if r in begin or r in empty)
     kept = tuple(r for r in here if r not in new)
     told = (TellLeaderAndIsr(kept, state), TellLeaderAndIsr(new, state, is_new=True))
-    return Step((tp,), facts=facts, publications=tuple(tell for tell in told if tell.brokers))
+    return tuple(order for order in told if order.brokers)
 
 
 def brokers_failed(context: ControllerContext, ids: Sequence[int]) -> Rounds[None]:

@@ -18,7 +18,7 @@ from controller.handlers import (
     storage,
     strays,
 )
-from controller.handlers.brokers import read_brokers, resend
+from controller.handlers.brokers import orders, read_brokers
 from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics
@@ -88,9 +88,8 @@ def _trace(context: ControllerContext, states: dict[TopicPartition, Znode | None
 def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Rounds[None]:
     """Tell every live broker what it holds, new to those that are `empty`; the dead leave the ISRs (KAFKA-3143)."""
     states = {tp: context.describe(tp) for tp in context.leadership}
-    here = context.partitions_on(sorted(context.brokers))
-    told = [resend(context, tp, states.get(tp), context.brokers, empty) for tp in here]
-    yield from change("resend", told)
+    told = [order for tp, state in states.items() for order in orders(context, tp, state, context.brokers, empty)]
+    yield from change("resend", [Step(tuple(states), publications=tuple(told))])
     # What the last controller said of deleted topics may not have come everywhere.
     every_topic = yield from all_topics(context)
     everything = (*states.values(), *context.describe_deletions())

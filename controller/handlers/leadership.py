@@ -310,20 +310,31 @@ def replace_offline(context: ControllerContext, tps: Sequence[TopicPartition], g
     yield from change(
         "offline", [Step((tp,), facts=(PartitionMoved(tp, PartitionPhase.OFFLINE),)) for tp in leaderless]
     )
+    before = {tp: context.leadership[tp] for tp in leaderless}
     yield from bring_online(context)
-    yield from take_offline(context, tps, gone)
+    # Whose election was told knows of the dead as well.
+    told = frozenset(tp for tp, state in before.items() if context.leadership.get(tp) is not state)
+    yield from take_offline(context, tps, gone, told)
 
 
-def take_offline(context: ControllerContext, tps: Iterable[TopicPartition], gone: Sequence[int]) -> Rounds[None]:
-    """Take the replicas on `gone` offline and out of the ISRs; the last member of an ISR stays in it."""
+def take_offline(
+    context: ControllerContext,
+    tps: Iterable[TopicPartition],
+    gone: Sequence[int],
+    told: Collection[TopicPartition] = (),
+) -> Rounds[None]:
+    """Take the replicas on `gone` offline and out of the ISRs; the last member of an ISR stays in it.
+
+    Brokers need not hear of what is `told`, unless it changes.
+    """
 
     def decide(pending: Sequence[TopicPartition]) -> list[Step]:
-        return [_shrink(context, tp, gone) for tp in pending]
+        return [_shrink(context, tp, gone, is_told=tp in told) for tp in pending]
 
     yield from write_leadership(context, "shrink", [tp for tp in tps if tp in context.leadership], decide)
 
 
-def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int]) -> Step:
+def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int], *, is_told: bool) -> Step:
     replicas = context.assignment(tp).replicas
     leaving = tuple([r for r in replicas if r in gone])
     moved = ReplicasMoved(tp, leaving, ReplicaPhase.OFFLINE)
@@ -331,6 +342,7 @@ def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int])
     shrunk = elections.without_replicas(context.leadership[tp], gone, context.epoch)
     stops = (stop_replicas(context, tp, alive, shrunk or context.leadership[tp], delete=False),) if alive else ()
     if shrunk is None:
-        return Step((tp,), facts=(moved,), publications=(TellMetadata(None, (context.describe(tp),)), *stops))
+        news = () if is_told else (TellMetadata(None, (context.describe(tp),)),)
+        return Step((tp,), facts=(moved,), publications=(*news, *stops))
     others = [r for r in replicas if r not in gone]
     return leadership_step(tp, shrunk, (*tell(context, tp, shrunk, others), *stops), moved)
