@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -244,3 +244,19 @@ async def test_a_server_that_stands_still_for_longer_than_the_session_is_lived_t
             while other.state is not SessionState.CONNECTED:
                 await trio.sleep(0.01)
             await assert_works(store, other, "/a")
+
+
+async def test_a_server_that_lost_its_data_is_not_refused_for_ever(zookeeper: str, tmp_path: Path) -> None:
+    """A server closes the connection of whoever has seen more than it has; kazoo's issue 42."""
+    assert zookeeper, "this test runs ZooKeepers of its own: the fixture tells that there is a Java to run them"
+    async with AsyncExitStack() as stack:
+        async with development_zookeeper(tmp_path / "first") as server:
+            store = await stack.enter_async_context(open_zookeeper(server.address, session_timeout_ms=SHORT_MS))
+            for number in range(10):
+                await store.multi([Create(f"/{number}")])
+            old, events = store.session_id, Events(store)
+        await events.expect(SUSPENDED, EXPIRED)
+        async with development_zookeeper(tmp_path / "second", server.port):
+            await events.until(CONNECTED)
+            assert store.session_id != old
+            assert await store.children(["/"]) == [["zookeeper"]]

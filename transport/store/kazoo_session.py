@@ -298,8 +298,10 @@ class KazooSession:
             _log.warning(
                 "ZooKeeper was out of reach for the session's time-out: the session is over for this process",
                 servers=_joined(self._servers),
-                cure="it goes on when a server is back; where servers lost their data, restart this process",
+                cure="it goes on when a server is back",
             )
+            # A server that is behind what we have seen, because it lost its data say, would refuse us for ever.
+            self._client.last_zxid = 0
             self._change(SessionState.EXPIRED, self.session_id)
 
 
