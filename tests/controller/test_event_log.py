@@ -143,7 +143,8 @@ async def test_a_load_is_written_down_as_a_way_through_the_states(bench: Bench) 
 @pytest.mark.requirement("D3")
 async def test_a_refused_transition_shows_both_states_and_the_id(bench: Bench) -> None:
     await bench.start((1, 2), brokers=(1, 2))
-    illegal = Step((TP,), facts=(PartitionMoved(TP, PartitionPhase.NEW),))
+    moves = (PartitionMoved(TP, PartitionPhase.NEW), PartitionMoved(TP, PartitionPhase.OFFLINE))
+    illegal = Step((TP,), facts=moves)
     with watched(bench) as (events, lines, logs):
         events.started(BrokerChange(), 0)
         await bench.run(change("wrong", [illegal]))
@@ -152,7 +153,9 @@ async def test_a_refused_transition_shows_both_states_and_the_id(bench: Bench) -
     assert kept(refusal, "before", "to", "event_id") == ("OnlinePartition", "NewPartition", "0-1")
     [written] = lines.of("illegal partition transition refused")
     assert kept(written, "before", "to") == ("OnlinePartition", "NewPartition")
-    assert bench.context.partition_phases[TP] is PartitionPhase.ONLINE
+    [legal] = lines.of("partition state")
+    assert kept(legal, "before", "to") == ("OnlinePartition", "OfflinePartition")
+    assert bench.context.partition_phases[TP] is PartitionPhase.OFFLINE
 
 
 async def test_nothing_is_formatted_while_no_file_is_named(bench: Bench) -> None:
