@@ -218,4 +218,7 @@ class BrokerBacklog:
 def _take_out(waiting: dict[K, V], limit: int, behind: Container[K] = ()) -> list[V]:
     """Take out the entries that have waited longest, but for those that are to arrive after something else."""
     keys = list(islice((key for key in waiting if key not in behind), limit))
-    return [waiting.pop(key) for key in keys]
+    taken = [waiting.pop(key) for key in keys]
+    if not waiting:
+        waiting.clear()  # or else it keeps the room for as many as there have been
+    return taken

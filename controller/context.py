@@ -19,6 +19,7 @@ from controller.config import ControllerConfig
 from controller.facts import Fact, Replica
 from controller.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
 from controller.partition_states import PartitionPhase
+from controller.replica_phases import ReplicaPhases
 from controller.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
 from controller.replica_states import ReplicaPhase
 from transport.messages import BrokerEndpoint, PartitionState
@@ -77,7 +78,7 @@ class ControllerContext:
 
     leadership: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
     partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
-    replica_phases: dict[Replica, ReplicaPhase] = field(factory=dict)
+    replica_phases: ReplicaPhases = field(factory=ReplicaPhases)
     reassigning: dict[TopicPartition, None] = field(factory=dict)
     deletions: dict[str, Deletion] = field(factory=dict)
     """The topics that are being deleted. Nobody leads their partitions, and no reassignment of them goes on."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
 from controller.context import ControllerContext
 from controller.facts import BrokerRegistered, PartitionFound
@@ -26,7 +27,9 @@ from controller.partition_states import PartitionPhase
 from controller.rounds import Loaded, Rounds, Step, TellMetadata, change, children, read
 from transport.metadata import LeaderAndIsr, TopicPartition
 from transport.store import paths
-from transport.store.protocol import Znode
+
+READ_AT_ONCE: Final = 10_000
+"""How many states are read before they are taken over."""
 
 
 def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
@@ -39,9 +42,8 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     names = yield from children(paths.TOPICS, watch=True)
     yield from load_topics(names, new_ids)
     yield from read_min_isrs(context, names)
-    states = yield from _load_states(context)
     yield from strays.load(context)
-    yield from _trace(context, states)
+    yield from _trace(context, (yield from _load_states(context)))
     # Who is alive goes out before any LeaderAndIsr that names a leader (KAFKA-4443).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     yield from deletion.begin(context, (yield from deletion_markers.read_marked(context)))
@@ -55,13 +57,18 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from deletion.resume(context, context.brokers)
 
 
-def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, Znode | None]]:
+def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, int]]:
+    """Take over the states; return the zxid of the last change of each. What was read is soon dropped, part by part."""
     tps = context.partitions()
-    znodes = yield from read(paths.partition_state(tp) for tp in tps)
-    found = yield from leadership.decode_states(context, tps, znodes)
-    states = dict(found)
-    yield from change("observed", [Step(tuple(tps), facts=tuple(_found(context, tp, states.get(tp)) for tp in tps))])
-    return dict(zip(tps, znodes, strict=True))
+    zxids: dict[TopicPartition, int] = {}
+    for start in range(0, len(tps), READ_AT_ONCE):
+        part = tps[start : start + READ_AT_ONCE]
+        znodes = yield from read(paths.partition_state(tp) for tp in part)
+        states = dict((yield from leadership.decode_states(context, part, znodes)))
+        found = tuple(_found(context, tp, states.get(tp)) for tp in part)
+        yield from change("observed", [Step(tuple(part), facts=found)])
+        zxids.update((tp, znode.stat.mzxid) for tp, znode in zip(part, znodes, strict=True) if znode is not None)
+    return zxids
 
 
 def _found(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr | None) -> PartitionFound:
@@ -75,14 +82,13 @@ def _found(context: ControllerContext, tp: TopicPartition, leadership: LeaderAnd
     return PartitionFound(tp, phase, leadership, online, offline)
 
 
-def _trace(context: ControllerContext, states: dict[TopicPartition, Znode | None]) -> Rounds[None]:
+def _trace(context: ControllerContext, zxids: Mapping[TopicPartition, int]) -> Rounds[None]:
     """Put what moves or has just moved into the commit trace: who follows it across a failover misses nothing."""
     moved = (TopicPartition(stray.topic, stray.partition) for stray in context.strays)
     moving = [tp for tp in dict.fromkeys((*context.reassigning, *moved)) if tp in context.leadership]
     topics = yield from read(paths.topic(tp.topic) for tp in moving)
     for tp, topic in zip(moving, topics, strict=True):
-        state = states[tp]
-        yield Loaded(tp, max(znode.stat.mzxid for znode in (topic, state) if znode is not None))
+        yield Loaded(tp, max(zxids[tp], 0 if topic is None else topic.stat.mzxid))
 
 
 def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Rounds[None]:

@@ -1,0 +1,38 @@
+"""The states of all replicas, which are the most numerous thing that a controller remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping
+
+from controller.facts import Replica
+from controller.replica_states import ReplicaPhase
+from transport.metadata import TopicPartition
+
+
+class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
+    """A state for each replica, kept by broker: a dictionary of pairs would take twice the memory."""
+
+    def __init__(self) -> None:
+        self._by_broker: dict[int, dict[TopicPartition, ReplicaPhase]] = {}
+
+    def __getitem__(self, replica: Replica) -> ReplicaPhase:
+        tp, broker_id = replica
+        return self._by_broker[broker_id][tp]
+
+    def __setitem__(self, replica: Replica, phase: ReplicaPhase) -> None:
+        tp, broker_id = replica
+        if broker_id in self._by_broker:
+            self._by_broker[broker_id][tp] = phase
+        else:
+            self._by_broker[broker_id] = {tp: phase}
+
+    def __delitem__(self, replica: Replica) -> None:
+        tp, broker_id = replica
+        del self._by_broker[broker_id][tp]
+
+    def __iter__(self) -> Iterator[Replica]:
+        for broker_id, phases in self._by_broker.items():
+            yield from ((tp, broker_id) for tp in phases)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_broker.values()))
