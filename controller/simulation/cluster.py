@@ -18,7 +18,7 @@ from controller.simulation import liveness
 from controller.simulation.disk import Disk
 from controller.simulation.durable import Durable
 from controller.simulation.ensemble import SimulatedEnsemble
-from controller.simulation.frames import control_request, leadership_request
+from controller.simulation.hooks import Hooks
 from controller.simulation.invariants import Safety
 from controller.simulation.load import Load
 from controller.simulation.network import Link, SimulatedNetwork
@@ -33,7 +33,7 @@ from transport.errors import ApiError, ErrorCode
 from transport.messages import ElectionType, NewPartitions, NewTopic, PartitionState, ReassignablePartition, Request
 from transport.metadata import TopicPartition
 from transport.store import paths
-from transport.store.protocol import Committed, Delete, Op
+from transport.store.protocol import Delete
 from transport.wire import open_connection
 
 R = TypeVar("R")
@@ -119,7 +119,10 @@ class SimulatedCluster:
     async def delete_topic(self, *names: str) -> None:
         """Delete topics. Returns when that is sure to come about. Raises ApiError for the first refusal."""
         self.trace.add("admin", ADMIN, f"delete {', '.join(names)}")
+        before = self.world.safety.before()
         require_done((await self.admin.delete_topics(names)).topics)
+        for name in names:
+            self.world.safety.deletion_answered(before, name)
 
     async def reassign(self, targets: Mapping[str, Sequence[int] | None]) -> None:
         """Begin or override reassignments, or cancel those whose target is None. Raises ApiError for the first refusal.
@@ -141,7 +144,13 @@ class SimulatedCluster:
         """Elect leaders of the partitions named, or of all that need it. Raises ApiError for the first failure."""
         self.trace.add("admin", ADMIN, f"elect {kind.name} {names or 'all'}")
         wanted = None if names is None else [partition_named(name) for name in names]
-        for item in await self.admin.elect_leaders(kind, wanted):
+        safety = self.world.safety
+        before = safety.before()
+        results = await self.admin.elect_leaders(kind, wanted)
+        for item in results:
+            if item.error is ErrorCode.NONE:
+                safety.election_answered(before, kind, TopicPartition(item.topic, item.partition))
+        for item in results:
             if item.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
                 raise ApiError(item.error, item.message)
 
@@ -157,7 +166,12 @@ class SimulatedCluster:
         """
         network, own_apis = self.world.network.at(CLIENT), self.world.settings.own_apis
         async with open_connection(
-            network, host_of(broker_id), PORT, client_id=CLIENT, connect_timeout=within, own_apis=own_apis
+            network,
+            host_of(broker_id),
+            self.brokers[broker_id].port,
+            client_id=CLIENT,
+            connect_timeout=within,
+            own_apis=own_apis,
         ) as connection:
             return await connection.call(request, timeout=within)
 
@@ -322,32 +336,6 @@ class SimulatedCluster:
         return self.active_controller is not None and known == [everyone] * len(everyone)
 
 
-@define
-class _Hooks:
-    """Sees the store's commits and the network's frames."""
-
-    trace: Trace
-    safety: Safety
-
-    def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
-        """See a commit of the store."""
-        self.trace.add("commit", host or "zookeeper", f"{committed.zxid} {session_id} {list(ops)}")
-        self.safety.committed(host, ops, committed)
-
-    def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
-        """See a frame that is taken from the network."""
-        self.trace.add("frame", f"{source}>{destination}", chunk)
-        self.safety.delivered(source, destination, connection_id, chunk)
-        if source.startswith("controller-") and destination.startswith("broker-"):
-            request = control_request(chunk)
-            if request is not None:
-                self.safety.ordered(source, int(destination.removeprefix("broker-")), request)
-        elif destination.startswith("controller-"):
-            asked = leadership_request(chunk)
-            if asked is not None:
-                self.safety.asked(asked)
-
-
 @asynccontextmanager
 async def simulated_cluster(
     settings: Settings, *, seed: int = 0, trace: Trace | None = None
@@ -361,7 +349,7 @@ async def simulated_cluster(
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
         safety = Safety(trace, nursery.cancel_scope.cancel, settings.unclean_leader_election)
-        hooks = _Hooks(trace, safety)
+        hooks = Hooks(trace, safety)
         network = SimulatedNetwork(generator(seed, "network"), hooks.delivered)
         network.default_link = Link(settings.latency, settings.latency / 2, settings.bytes_per_second)
         ensemble = SimulatedEnsemble(generator(seed, "ensemble"), wall_clock_ms, servers=settings.servers, hooks=hooks)

@@ -6,13 +6,15 @@ import errno
 import os
 from collections.abc import Sequence
 from math import inf
-from typing import Protocol
+from typing import Final, Protocol
 
 from broker.fencing import check_topic_id
 from broker.reference.epochs import LeaderEpochs
 from broker.reference.logs import RECORD_OVERHEAD_BYTES, check_topic_name
 from transport.messages import Record
 from transport.metadata import TopicPartition
+
+DIRECTORIES: Final = 2
 
 
 class DiskObserver(Protocol):
@@ -102,13 +104,14 @@ class MemoryLog:
     def _check(self) -> None:
         if not self._is_open:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(self.tp))
-        self._disk.check()
+        self._disk.check(self.tp)
 
 
 class Disk:
     """One broker's storage; implements `broker.reference.logs.Logs`.
 
-    `logs` is what is on it: for who looks on, not for the broker.
+    `logs` is what is on it: for who looks on, not for the broker. They are in so many as DIRECTORIES log directories,
+    each of which can fail alone.
     """
 
     def __init__(self, observer: DiskObserver, broker_id: int) -> None:
@@ -116,16 +119,22 @@ class Disk:
         self.broker_id = broker_id
         self.storage_id = f"disk-of-{broker_id}"
         self.logs: dict[TopicPartition, MemoryLog] = {}
-        self.has_failed = False
         self.lost_at = -inf
         """When the disk before this one was lost."""
+
+        self._failed: dict[int, None] = {}
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a log directory has failed."""
+        return bool(self._failed)
 
     # --- for the broker -----------------------------------------------------------------------------------------
 
     def open(self, tp: TopicPartition, topic_id: str, *, is_new: bool = True) -> MemoryLog:  # noqa: ARG002  one disk
         """Open the log of a partition, or make an empty one; see `Logs.open`."""
         check_topic_name(tp.topic)
-        self.check()
+        self.check(tp)
         earlier = self.logs.get(tp)
         if earlier is not None:
             check_topic_id(earlier.topic_id, topic_id)
@@ -136,7 +145,7 @@ class Disk:
     def topic_id(self, tp: TopicPartition) -> str | None:
         """Return the id of the topic whose log is here; None if there is none."""
         check_topic_name(tp.topic)
-        self.check()
+        self.check(tp)
         held = self.logs.get(tp)
         return None if held is None else held.topic_id
 
@@ -147,9 +156,9 @@ class Disk:
         self.logs.pop(tp).close()
         self.observer.deleted(self.broker_id, tp, topic_id)
 
-    def check(self) -> None:
-        """Raise OSError if the disk has failed."""
-        if self.has_failed:
+    def check(self, tp: TopicPartition) -> None:
+        """Raise OSError if the log directory of a partition has failed."""
+        if tp.partition % DIRECTORIES in self._failed:
             raise OSError(errno.EIO, os.strerror(errno.EIO), self.storage_id)
 
     # --- from outside -------------------------------------------------------------------------------------------
@@ -164,12 +173,15 @@ class Disk:
         self.cut()
         self.logs.clear()
         self.storage_id = storage_id
-        self.has_failed = False
+        self.mend()
 
-    def fail(self) -> None:
-        """Let every operation raise OSError from now on; what is stored stays as it is."""
-        self.has_failed = True
+    def fail(self, directory: int | None = None) -> None:
+        """Let every operation in a log directory, in all with None, raise OSError from now on.
+
+        What is stored stays as it is.
+        """
+        self._failed.update(dict.fromkeys(range(DIRECTORIES) if directory is None else [directory]))
 
     def mend(self) -> None:
         """Let the disk work again after `fail`."""
-        self.has_failed = False
+        self._failed.clear()

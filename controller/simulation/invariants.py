@@ -16,10 +16,11 @@ from controller.simulation.safety.leadership import Leaderships
 from controller.simulation.safety.ledger import Ledger
 from controller.simulation.safety.orders import Orders
 from controller.simulation.safety.partitions import Partitions
+from controller.simulation.safety.promises import Before, Promises
 from controller.simulation.safety.registrations import Registrations
 from controller.simulation.safety.unclean import UncleanElections
 from controller.simulation.trace import Trace
-from transport.messages import AlterPartitionRequest, ElectLeadersRequest, Record, StopReplicaRequest
+from transport.messages import AlterPartitionRequest, ElectionType, ElectLeadersRequest, Record, StopReplicaRequest
 from transport.metadata import TopicPartition
 from transport.store.protocol import Committed, Op
 
@@ -28,6 +29,7 @@ LEADERSHIP = "epochs never go down, a leader is in its ISR, an ISR within the re
 DURABLE = "brokers are told only what is durable, and of one leader per leader epoch"
 ACKNOWLEDGED = "a record acknowledged with acks=all is never lost"
 ANSWERS = "every request gets exactly one answer"
+PROMISED = "what an answer says has come about, or does"
 DELETION = "a replica's data are deleted only once the cluster can do without them"
 
 
@@ -67,12 +69,14 @@ class Safety:
     _orders: Orders = field(factory=Orders, init=False)
     _answers: Answers = field(factory=Answers, init=False)
     _deletions: Deletions = field(init=False)
+    _promises: Promises = field(init=False)
     _ledger: Ledger = field(init=False)
     _unclean: UncleanElections = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._unclean = UncleanElections(self.unclean_by_default)
         self._deletions = Deletions(self._partitions, self._registrations)
+        self._promises = Promises(self._partitions, self._controllership)
         self._ledger = Ledger(self.disks, self._partitions, self._registrations)
 
     def report(self, invariant: str, text: str) -> None:
@@ -87,15 +91,17 @@ class Safety:
         """Look at a commit of a host's session, or with `host` "" of the store itself, right after it took effect."""
         del committed
         self._judge(ONE_CONTROLLER, self._controllership.committed(host, ops, self.durable))
-        self._unclean.committed(ops)
+        self._unclean.committed(ops, self.durable)
+        self._promises.committed(ops, self.durable)
         for broker_id in self._registrations.committed(ops):
             self._deletions.registered(broker_id)
         for change in self._partitions.take(host, ops, self.durable):
             self._judge(ONE_CONTROLLER, self._controllership.changed(change))
             self._judge(LEADERSHIP, self._leaderships.changed(change))
-            self._judge(ACKNOWLEDGED, self._unclean.changed(change, self.durable))
+            self._judge(ACKNOWLEDGED, self._unclean.changed(change))
             self._orders.changed(change)
             self._deletions.changed(change)
+            self._promises.changed(change)
             self._judge(ACKNOWLEDGED, self._ledger.changed(change))
 
     def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
@@ -116,6 +122,7 @@ class Safety:
         self._judge(ONE_CONTROLLER, self._controllership.ordered(controller_host, request))
         if isinstance(request, StopReplicaRequest):
             self._deletions.ordered(broker_id, request)
+            self._orders.stopped(broker_id, request)
         else:
             self._judge(DURABLE, self._orders.ordered(broker_id, request))
 
@@ -134,6 +141,40 @@ class Safety:
     def deleted(self, broker_id: int, tp: TopicPartition, topic_id: str) -> None:
         """Look at a replica whose data a broker just deleted, as it was ordered to."""
         self._judge(DELETION, self._deletions.deleted(broker_id, tp, topic_id))
+
+    # --- what answers promise -----------------------------------------------------------------------------------
+
+    def before(self) -> Before:
+        """Return how it is before something is asked for, to judge the answer by."""
+        return self._promises.before()
+
+    def deletion_answered(self, before: Before, name: str) -> None:
+        """Look at the answer that a topic is deleted for sure."""
+        self._judge(PROMISED, self._promises.deletion_answered(before, name))
+
+    def election_answered(self, before: Before, kind: ElectionType, tp: TopicPartition) -> None:
+        """Look at the answer that a leader was elected."""
+        self._judge(PROMISED, self._promises.election_answered(before, kind, tp))
+
+    def relieved(self, before: Before, broker_id: int) -> None:
+        """Look at the answer that a broker which shuts down leads nothing that others could lead."""
+        self._judge(PROMISED, self._promises.relieved(before, broker_id))
+
+    # --- when nothing disturbs any more -------------------------------------------------------------------------
+
+    def losses(self) -> tuple[int, int]:
+        """Return how many unclean elections there were, and how many acknowledged records they lost."""
+        return self._ledger.unclean_elections, self._ledger.written_off
+
+    def is_unclean_allowed(self, topic: str) -> bool:
+        """Whether settings allow a replica outside the ISR to lead partitions of a topic."""
+        return self._unclean.is_allowed(topic)
+
+    def undead(self) -> list[str]:
+        """Return which topics are still there that were marked for deletion."""
+        topics = {name: self.durable.topic(name) for name, _ in self._promises.doomed}
+        doomed = [(name, topic) for name, topic in topics.items() if topic is not None]
+        return [name for name, topic in doomed if (name, topic.topic_id or "") in self._promises.doomed]
 
     def lost(self) -> list[str]:
         """Return which acknowledged records are lost, or not yet where they must be, when nothing disturbs any more."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from attrs import evolve
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 _Leaderships = dict[TopicPartition, LeaderAndIsr | None]
 _Assignments = dict[TopicPartition, ReplicaAssignment]
 
+_IMBALANCE: Final = 0.1
+"""What share of the partitions that a broker should lead others may lead: the controllers' default, and Kafka's."""
+
 
 def faults(cluster: SimulatedCluster) -> list[str]:
     """Return what is not as it must be once nothing disturbs the cluster any more: nothing, if all is well.
@@ -31,7 +35,9 @@ def faults(cluster: SimulatedCluster) -> list[str]:
     found = [
         *_processes(cluster),
         *_partitions(cluster, assignments, leaderships),
+        *_preferred(cluster, assignments, leaderships),
         *_requests(cluster.durable, leaderships),
+        *_deletions(cluster),
         *_strays(cluster, assignments),
         *_metadata(cluster, assignments, leaderships),
     ]
@@ -54,8 +60,8 @@ def _processes(cluster: SimulatedCluster) -> Iterator[str]:
 
 def _partitions(cluster: SimulatedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
     live = _live(cluster)
-    is_unclean_allowed = cluster.world.settings.unclean_leader_election
     for tp, assignment in assignments.items():
+        is_unclean_allowed = cluster.world.safety.is_unclean_allowed(tp.topic)
         leadership = leaderships[tp]
         if leadership is None:
             if not live.isdisjoint(assignment.replicas):
@@ -76,17 +82,46 @@ def _partitions(cluster: SimulatedCluster, assignments: _Assignments, leadership
             yield f"{tp}: live replicas {missing} are not in the ISR {leadership.isr}"
 
 
+def _preferred(cluster: SimulatedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+    if cluster.world.settings.leader_rebalance_interval is None:
+        return
+    led: defaultdict[int, list[tuple[TopicPartition, LeaderAndIsr]]] = defaultdict(list)
+    for tp, leadership in leaderships.items():
+        if leadership is not None and leadership.isr:
+            led[assignments[tp].replicas[0]].append((tp, leadership))
+    for preferred, partitions in led.items():
+        elsewhere = [(tp, leadership.leader) for tp, leadership in partitions if leadership.leader != preferred]
+        if len(elsewhere) > _IMBALANCE * len(partitions):
+            tp, leader = elsewhere[0]
+            yield f"{tp} is led by {leader}, not by its preferred {preferred} (nor are {len(elsewhere) - 1} more)"
+
+
 def _requests(durable: Durable, leaderships: _Leaderships) -> Iterator[str]:
     znode = durable.tree.read(paths.REASSIGN_PARTITIONS)
     for tp in formats.decode_reassign_partitions(znode.data) if znode is not None else ():
         leadership = leaderships.get(tp)
         if leadership is None or leadership.isr:
             yield f"{tp} is still in {paths.REASSIGN_PARTITIONS}"
+    if durable.tree.read(paths.PREFERRED_REPLICA_ELECTION) is not None:
+        yield f"{paths.PREFERRED_REPLICA_ELECTION} is still there"
+    for path in (paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION):
+        for name in durable.tree.children(path) or ():
+            yield f"{path}/{name} is still there"
+
+
+def _deletions(cluster: SimulatedCluster) -> Iterator[str]:
+    durable = cluster.durable
+    for name in durable.tree.children(paths.DELETE_TOPICS) or ():
+        yield f"topic {name} is marked for deletion, and still there"
+    for name in cluster.world.safety.undead():
+        yield f"topic {name} was marked for deletion, and is still there"
+    topics = set(durable.topics())
+    for name in durable.tree.children(paths.TOPIC_CONFIGS) or ():
+        if name not in topics:
+            yield f"{paths.topic_config(name)} is still there, though the topic is not"
 
 
 def _strays(cluster: SimulatedCluster, assignments: _Assignments) -> Iterator[str]:
-    for name in cluster.durable.tree.children(paths.DELETE_TOPICS) or ():
-        yield f"topic {name} is marked for deletion, and still there"
     for name in cluster.durable.tree.children(paths.STRAYS) or ():
         yield f"{paths.STRAYS}/{name} is still there"
     topics = {name: cluster.durable.topic(name) for name in cluster.durable.topics()}

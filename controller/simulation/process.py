@@ -183,6 +183,7 @@ class BrokerProcess(Process):
     def __init__(self, world: World, node_id: int, disk: Disk) -> None:
         super().__init__(world, node_id)
         self.disk = disk
+        self.port = PORT
         self.handle: BrokerHandle | None = None
 
     def crash(self) -> None:
@@ -193,7 +194,21 @@ class BrokerProcess(Process):
     async def _leave(self) -> None:
         """Have leadership moved away first."""
         if self.handle is not None and self.started.is_set() and self.state is ProcessState.RUNNING:
-            await self.handle.shut_down()
+            safety = self._world.safety
+            before = safety.before()
+            outcome = await self.handle.shut_down()
+            if outcome.is_relieved:
+                safety.relieved(before, self.id)
+
+    def move(self) -> None:
+        """Listen elsewhere from the next start on."""
+        self.port += 1
+        self._world.trace.add("fault", self.host, f"is to listen on port {self.port}")
+
+    def fail_log_dir(self, directory: int | None) -> None:
+        """Be unable to use a log directory, or any."""
+        self._world.trace.add("fault", self.host, f"log directory {'any' if directory is None else directory} fails")
+        self.disk.fail(directory)
 
     def lose_disk(self) -> None:
         """Have an empty disk from now on. Only what is dead may lose its disk."""
@@ -212,7 +227,7 @@ class BrokerProcess(Process):
             self.id,
             Path("/nowhere"),  # the disk is in memory
             host=self.host,
-            port=PORT,
+            port=self.port,
             rack=settings.rack(self.id),
             zookeeper_session_timeout_ms=round(settings.session_timeout * 1000),
             min_insync_replicas=settings.min_insync_replicas,

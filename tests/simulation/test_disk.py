@@ -11,7 +11,7 @@ import trio
 from broker.config import BrokerConfig
 from broker.kit import BrokerHandle
 from broker.reference.run import run_reference_broker
-from controller.simulation.disk import Disk
+from controller.simulation.disk import DIRECTORIES, Disk
 from tests.broker.cluster import new_host
 from tests.simulation.disks import Notes
 from transport.messages import Record
@@ -89,6 +89,15 @@ def test_a_wiped_disk_is_empty_and_another(disk: Disk, notes: Notes) -> None:
         lost.append([Record(3, b"d")])
     assert notes.lines == []
     assert disk.open(TP, "id-2").end_offset == 0
+
+
+def test_a_log_directory_fails_alone(disk: Disk) -> None:
+    other = TopicPartition(TP.topic, TP.partition + 1)
+    disk.fail(TP.partition % DIRECTORIES)
+    assert disk.has_failed
+    with pytest.raises(OSError, match="Input/output error"):
+        disk.open(TP, "id-1")
+    assert disk.open(other, "id-1").end_offset == 0
 
 
 def test_on_a_failed_disk_nothing_works_until_it_is_mended(disk: Disk, notes: Notes) -> None:

@@ -47,6 +47,10 @@ class Ledger:
     disks: Mapping[int, Disk]
     partitions: Partitions
     registrations: Registrations
+    unclean_elections: int = field(default=0, init=False)
+    written_off: int = field(default=0, init=False)
+    """How many acknowledged records these lost."""
+
     _accounts: dict[_Key, _Account] = field(factory=dict, init=False)
     _first_storages: dict[int, str] = field(factory=dict, init=False)
 
@@ -142,6 +146,8 @@ class Ledger:
         leader = partition.leadership.leader if partition.leadership is not None else NO_LEADER
         records = self._records(tp, partition.topic_id, leader)
         kept = {o: v for o, v in account.values.items() if o < len(records) and records[o].value == v}
+        self.unclean_elections += 1
+        self.written_off += len(account.values) - len(kept)
         account.values, account.end = kept, max(kept, default=-1) + 1
         account.unclean_until = trio.current_time() + _LATE_SECONDS
         account.joined = {}

@@ -8,8 +8,8 @@ from typing import Final
 from attrs import define, field
 
 from controller.simulation.safety.partitions import Change
-from transport.messages import LeaderAndIsrRequest, PartitionState, UpdateMetadataRequest
-from transport.metadata import LEADER_DURING_DELETE, NO_LEADER, TopicPartition
+from transport.messages import LeaderAndIsrRequest, PartitionState, StopReplicaRequest, UpdateMetadataRequest
+from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_LEADER, TopicPartition
 
 _REMEMBERED: Final = 64
 """How many states of a partition are remembered; what an order says of older ones cannot be judged."""
@@ -27,6 +27,8 @@ class Orders:
 
     _states: dict[_Key, dict[int, _State]] = field(factory=dict, init=False)
     _leaders: dict[_Key, dict[int, int]] = field(factory=dict, init=False)
+    _deleting: dict[tuple[int, TopicPartition, str], int] = field(factory=dict, init=False)
+    """The controller epoch at which a broker was last told to delete a replica with its topic."""
 
     def changed(self, change: Change) -> None:
         """Take note of a state that was committed."""
@@ -39,19 +41,36 @@ class Orders:
         states[new.partition_epoch] = (new.leader_epoch, new.leader, new.isr)
         _forget_oldest(states)
 
+    def stopped(self, broker_id: int, request: StopReplicaRequest) -> None:
+        """Take note of what a broker is told to delete with its topic."""
+        for item in request.partitions:
+            if item.delete and item.leader_epoch == EPOCH_DURING_DELETE:
+                self._deleting[broker_id, TopicPartition(item.topic, item.partition), item.topic_id] = (
+                    request.controller_epoch
+                )
+
     def ordered(self, broker_id: int, request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Iterator[str]:
         """Judge the states that a broker is told."""
+        if isinstance(request, LeaderAndIsrRequest):
+            yield from self._judge_revivals(broker_id, request)
         for state in _states_in(request):
             if state.leader != LEADER_DURING_DELETE:
                 yield from self._judge(broker_id, state)
                 yield from self._judge_leader(broker_id, state)
+
+    def _judge_revivals(self, broker_id: int, request: LeaderAndIsrRequest) -> Iterator[str]:
+        """Judge that nobody is told to hold what the same controller told it to delete with its topic."""
+        for state in _states_in(request):
+            tp = TopicPartition(state.topic, state.partition)
+            if self._deleting.get((broker_id, tp, state.topic_id)) == request.controller_epoch:
+                yield f"broker {broker_id} was told {_text(_of(state))} of {tp}, which it was told to delete"
 
     def _judge(self, broker_id: int, told: PartitionState) -> Iterator[str]:
         tp = TopicPartition(told.topic, told.partition)
         states = self._states.get((tp, told.topic_id), {})
         if states and told.partition_epoch < min(states):
             return
-        state = (told.leader_epoch, told.leader, told.isr)
+        state = _of(told)
         durable = states.get(told.partition_epoch)
         if durable != state:
             where = f"partition epoch {told.partition_epoch}"
@@ -66,6 +85,10 @@ class Orders:
         _forget_oldest(leaders)
         if other != told.leader:
             yield f"broker {broker_id} was told that {told.leader} leads {tp}, as {other} does in {told.leader_epoch}"
+
+
+def _of(told: PartitionState) -> _State:
+    return told.leader_epoch, told.leader, told.isr
 
 
 def _states_in(request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Iterable[PartitionState]:

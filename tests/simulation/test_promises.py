@@ -1,0 +1,127 @@
+"""What administrators and brokers are told is held against what is durable."""
+
+# ruff: noqa: ARG001  autojump_clock is for trio, which takes the clock that a test asks for
+
+from __future__ import annotations
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from controller.simulation.safety.registrations import STALE_SECONDS
+from tests.simulation.histories import FIRST, SECOND, TP, History, topic_of_the_same_name
+from transport.messages import ElectionType
+from transport.metadata import EPOCH_DURING_DELETE
+from transport.store import formats, paths
+from transport.store.protocol import ANY_VERSION, Create, Delete, Op, Set
+
+
+async def test_a_deletion_that_is_said_to_be_sure_was_marked() -> None:
+    h = History()
+    before = h.safety.before()
+    h.commit(FIRST, Create(paths.delete_topic(TP.topic)))
+    h.safety.deletion_answered(before, TP.topic)
+    h.safety.deletion_answered(h.safety.before(), TP.topic)  # again, while it lasts
+    assert h.found is None
+
+
+async def test_a_deletion_that_nobody_will_carry_out_is_seen() -> None:
+    h = History()
+    h.safety.deletion_answered(h.safety.before(), TP.topic)
+    assert h.found == "topic orders is said to be deleted for sure, but was not marked"
+
+
+async def test_a_topic_whose_marker_went_without_it_is_undead_and_a_namesake_is_not() -> None:
+    h = History()
+    h.commit(FIRST, Create(paths.delete_topic(TP.topic)))
+    h.commit(FIRST, Delete(paths.delete_topic(TP.topic)))
+    assert h.safety.undead() == ["orders"]
+    topic_of_the_same_name(h)
+    assert h.safety.undead() == []
+
+
+@pytest.mark.parametrize("leader", [1, 3])
+async def test_a_preferred_election_that_took_place_elected_the_preferred_leader(leader: int) -> None:
+    h = History()
+    h.bump(leader=2)
+    before = h.safety.before()
+    h.bump(leader=leader)
+    h.safety.election_answered(before, ElectionType.PREFERRED, TP)
+    assert ("orders-0 is said to have a new leader (PREFERRED)" in (h.found or "")) == (leader != 1)
+
+
+async def test_an_unclean_election_that_took_place_elected_somebody() -> None:
+    h = History()
+    h.bump(leader=-1, isr=(1,))
+    before = h.safety.before()
+    h.safety.election_answered(before, ElectionType.UNCLEAN, TP)
+    assert "orders-0 is said to have a new leader (UNCLEAN)" in (h.found or "")
+
+
+@pytest.mark.parametrize("leader", [1, 2])
+async def test_a_broker_that_was_relieved_leads_nothing(leader: int) -> None:
+    h = History()
+    before = h.safety.before()
+    h.bump(leader=leader)
+    h.safety.relieved(before, 1)
+    assert ("broker 1 is said to be relieved, but leads orders-0" in (h.found or "")) == (leader == 1)
+
+
+async def test_the_next_controller_knows_nothing_of_a_broker_that_shuts_down() -> None:
+    h = History()
+    before = h.safety.before()
+    h.elect(SECOND)
+    h.safety.relieved(before, 1)
+    assert h.found is None
+
+
+async def test_nobody_is_told_to_hold_what_it_was_told_to_delete_with_its_topic() -> None:
+    h = History()
+    h.order_deletion(2, EPOCH_DURING_DELETE)
+    found = []
+    for broker_id in (3, 2):
+        h.tell(broker_id, h.told())
+        found.append(h.found or "")
+    assert found[0] == ""
+    assert "of orders-0, which it was told to delete" in found[1]
+
+
+def set_unclean(h: History, path: str, value: str | None) -> None:
+    data = formats.encode_config({} if value is None else {"unclean.leader.election.enable": value})
+    op: Op = Create(path, data) if h.tree.read(path) is None else Set(path, data, ANY_VERSION)
+    h.commit(FIRST, op)
+
+
+@pytest.mark.parametrize(
+    ("default", "own", "is_allowed"),
+    [
+        ("true", None, True),
+        ("true", "false", False),
+        ("false", "true", True),
+        (None, None, False),
+    ],
+)
+async def test_a_topics_own_setting_outranks_the_default(
+    default: str | None, own: str | None, *, is_allowed: bool, autojump_clock: MockClock
+) -> None:
+    h = History()
+    h.commit("admin", Create("/config"), Create(paths.TOPIC_CONFIGS), Create(paths.BROKER_CONFIGS))
+    set_unclean(h, paths.topic_config(TP.topic), own)
+    set_unclean(h, paths.broker_config(None), default)
+    await trio.sleep(STALE_SECONDS + 1)
+    assert h.safety.is_unclean_allowed(TP.topic) == is_allowed
+    h.bump(leader=-1, isr=(1,))
+    h.elect_as_nobody_asked(2)
+    assert ("as nobody allowed" in (h.found or "")) != is_allowed
+
+
+@pytest.mark.parametrize("seconds", [1, STALE_SECONDS + 1])
+async def test_what_was_allowed_stays_so_for_a_while(seconds: float, autojump_clock: MockClock) -> None:
+    h = History()
+    h.commit("admin", Create("/config"), Create(paths.TOPIC_CONFIGS))
+    set_unclean(h, paths.topic_config(TP.topic), "true")
+    set_unclean(h, paths.topic_config(TP.topic), "false")
+    await trio.sleep(seconds)
+    h.bump(leader=-1, isr=(1,))
+    h.elect_as_nobody_asked(2)
+    assert ("as nobody allowed" in (h.found or "")) == (seconds > STALE_SECONDS)
