@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,9 +12,9 @@ from attrs import evolve
 
 from controller import elections, round_runner, service
 from controller.context import ControllerContext
-from controller.handlers import reassignments
+from controller.handlers import controlled_shutdown, deletion, leadership, reassignments
 from controller.reassignment import completed
-from controller.rounds import Change, Rounds, Step, change
+from controller.rounds import Change, Rounds, Step, TellLeaderAndIsr, change
 from transport.metadata import LeaderAndIsr, TopicPartition
 from transport.store import paths
 from transport.store.commit import commit_chunk, plan_chunks
@@ -98,6 +98,58 @@ def watches_are_not_armed_again_after_a_reconnect(patch: pytest.MonkeyPatch) -> 
     patch.setattr(service.ControllerService, "_store_changed", deaf)
 
 
+def leader_and_isr_for_a_topic_that_is_being_deleted(patch: pytest.MonkeyPatch) -> None:
+    """Let a topic that is being deleted keep its leaders, and tell brokers of them beside what they are to delete."""
+    started, orders = ControllerContext._deletion_started, deletion._orders  # noqa: SLF001
+
+    def kept(self: ControllerContext, topic: str) -> None:
+        led = {tp: state for tp, state in self.leadership.items() if tp.topic == topic}
+        started(self, topic)
+        self.leadership.update(led)
+
+    def and_leaders(context: ControllerContext, name: str, brokers: Collection[int]) -> Step:
+        step = orders(context, name, brokers)
+        led = [tp for tp in step.subjects if tp in context.leadership]
+        told = [TellLeaderAndIsr(context.assignment(tp).replicas, context.describe(tp)) for tp in led]
+        return evolve(step, publications=(*step.publications, *told))
+
+    patch.setattr(ControllerContext, "_deletion_started", kept)
+    patch.setattr(deletion, "_orders", and_leaders)
+
+
+def a_topic_is_gone_before_the_data_of_dead_brokers(patch: pytest.MonkeyPatch) -> None:
+    """Wait for no broker that is not alive when a topic is deleted."""
+
+    def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
+        del names
+        alive = [
+            name
+            for name in context.deletions
+            if all(broker_id not in context.brokers for _, broker_id in context.deletions[name].left)
+        ]
+        yield from completed_deletions(context, alive)
+
+    completed_deletions = deletion.complete
+    patch.setattr(deletion, "complete", complete)
+
+
+def unclean_elections_without_permission(patch: pytest.MonkeyPatch) -> None:
+    """Let anybody lead where no member of the ISR can, and report it."""
+    candidate = leadership.candidate
+
+    def allowed(
+        context: ControllerContext, tp: TopicPartition, replicas: tuple[int, ...], _: Collection[str] = ()
+    ) -> elections.Candidate:
+        return candidate(context, tp, replicas, {tp.topic})
+
+    patch.setattr(leadership, "candidate", allowed)
+
+
+def brokers_are_relieved_of_nothing(patch: pytest.MonkeyPatch) -> None:
+    """Answer a controlled shutdown without an election."""
+    patch.setattr(controlled_shutdown, "_led_by", lambda *_: [])
+
+
 BUGS: dict[str, Plant] = {
     plant.__name__: plant
     for plant in (
@@ -107,6 +159,10 @@ BUGS: dict[str, Plant] = {
         retire_without_a_live_leader_in_the_target,
         replicas_become_the_target_before_b4,
         watches_are_not_armed_again_after_a_reconnect,
+        leader_and_isr_for_a_topic_that_is_being_deleted,
+        a_topic_is_gone_before_the_data_of_dead_brokers,
+        unclean_elections_without_permission,
+        brokers_are_relieved_of_nothing,
     )
 }
 

@@ -44,10 +44,22 @@ class CreateTopic:
 
 
 @frozen
+class Reassign:
+    """Move partitions to new replicas; None cancels."""
+
+    targets: tuple[tuple[str, tuple[int, ...] | None], ...]
+
+
+@frozen
 class DeleteTopic:
-    """Delete a topic."""
+    """Delete a topic, through the api or by a marker in the store; with `again`, create it anew as soon as that goes.
+
+    `again` are the replicas of each partition of its namesake, which is asked for until the old one is gone.
+    """
 
     name: str
+    by_hand: bool = False
+    again: tuple[tuple[int, ...], ...] = ()
 
 
 @frozen
@@ -59,26 +71,44 @@ class Grow:
 
 
 @frozen
-class Reassign:
-    """Move partitions to new replicas; None cancels."""
-
-    targets: tuple[tuple[str, tuple[int, ...] | None], ...]
-
-
-@frozen
 class Elect:
-    """Elect leaders of the partitions named, or of all that need it."""
+    """Elect leaders of the partitions named, or of all; `by_hand` by the znode of Kafka's old tool, preferred ones."""
 
     kind: ElectionType
     partitions: tuple[str, ...] | None
+    by_hand: bool = False
 
 
 @frozen
-class Stop:
-    """A broker ends in good order, and is started again after `lasts`."""
+class Alter:
+    """Give a topic a setting, all brokers by default without a name; None takes it away again."""
 
-    who: Node | LeaderOf
-    lasts: float
+    topic: str
+    setting: str
+    value: str | None
+
+
+Request = CreateTopic | Reassign | DeleteTopic | Grow | Elect | Alter
+
+
+# --- what brokers write in the store ----------------------------------------------------------------------------
+
+
+@frozen
+class NotifyIsrChange:
+    """A notification says that the ISRs of partitions changed, be it so or not."""
+
+    partitions: tuple[str, ...]
+
+
+@frozen
+class NotifyLogDir:
+    """A notification says that a broker lost a log directory, be it so or not."""
+
+    broker: int
+
+
+Notification = NotifyIsrChange | NotifyLogDir
 
 
 # --- faults, which are over after `lasts` -----------------------------------------------------------------------
@@ -86,7 +116,7 @@ class Stop:
 
 @frozen
 class Crash:
-    """A process dies, and is started again; with `wipe`, on an empty disk.
+    """A process dies, and is started again; with `wipe`, on an empty disk, a broker with `moves` on another port.
 
     The store notices when the session times out, or with `noticed` at once.
     """
@@ -95,6 +125,25 @@ class Crash:
     lasts: float
     wipe: bool = False
     noticed: bool = False
+    moves: bool = False
+
+
+@frozen
+class Stop:
+    """A process ends in good order, a broker by a controlled shutdown, and is started again so long after that."""
+
+    who: Who
+    lasts: float
+    moves: bool = False
+
+
+@frozen
+class FailLogDir:
+    """A broker cannot use a log directory any more, all of them with None. It is started anew when that is mended."""
+
+    who: Who
+    directory: int | None
+    lasts: float
 
 
 @frozen
@@ -193,6 +242,8 @@ class Skew:
 
 Fault = (
     Crash
+    | Stop
+    | FailLogDir
     | Pause
     | Expire
     | ExpireInCommit
@@ -205,7 +256,7 @@ Fault = (
     | Lag
     | Skew
 )
-Action = CreateTopic | DeleteTopic | Grow | Reassign | Elect | Stop | Fault
+Action = Request | Notification | Fault
 
 # --- when it happens --------------------------------------------------------------------------------------------
 

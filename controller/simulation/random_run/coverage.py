@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 import trio
 from attrs import define, field
 
 from controller.simulation.durable import Durable
+from controller.simulation.random_run.actions import Alter, Elect, Request
 from controller.simulation.steps import Moment, Step
-from transport.metadata import LeaderRecoveryState, TopicPartition
+from transport.metadata import TopicPartition
 
 CRASH_POINTS: Final = ("U1", "A1", "A2", "ISR", "B1", "B3", "B4", "B5", "B6")
 """The rounds of a reassignment, in order. (What Kafka calls B2 is no step here.)"""
+
+DELETION_POINTS: Final = ("mark", "delete", "stop", "remove")
+"""The rounds of a topic's deletion, in order."""
 
 RIGHT_AFTER_SECONDS: Final = 0.02
 
@@ -21,12 +26,23 @@ SEEDS: Final = 1000
 
 NEEDED: Final = {
     **{f"controller crashes right after {name}": 20 for name in CRASH_POINTS},
+    **{f"controller crashes right after {name}": 4 for name in DELETION_POINTS},
     "session expiries with a commit in flight": 100,
     "cancels and overrides": 100,
     "broker crashes of a leader": 100,
     "topics deleted": 100,
+    "topics created again as soon as they were gone": 30,
+    "unclean elections": 30,
+    "changes of settings accepted": 100,
+    "topics grown": 100,
+    "log directories failed": 30,
 }
 """What must come about in so many as SEEDS random runs."""
+
+_ACCEPTED: Final[Mapping[type[Request], str]] = {
+    Elect: "elections asked for and accepted",
+    Alter: "changes of settings accepted",
+}
 
 _TELLS_NOBODY: Final = "B1"
 """The round that neither commits nor publishes: that it was decided is all that can be seen of it."""
@@ -47,8 +63,6 @@ class Coverage:
             self._last_rounds[step.controller_id] = step.round, trio.current_time()
         if step.round == "U1":
             self._request_stored(step)
-        if step.round == "elect" and step.moment is Moment.COMMITTED:
-            self.counts["unclean elections"] += sum(map(self._is_recovering, step.subjects))
         if step.round == "grow" and step.moment is Moment.COMMITTED:
             self.counts["topics grown"] += 1
         if step.round == "B6" and step.moment is Moment.COMMITTED:
@@ -61,7 +75,7 @@ class Coverage:
         """Take note that a controller is about to die."""
         self.counts["controller crashes"] += 1
         name, at = self._last_rounds.pop(controller_id, ("", 0.0))
-        if name in CRASH_POINTS and trio.current_time() - at <= RIGHT_AFTER_SECONDS:
+        if name in (*CRASH_POINTS, *DELETION_POINTS) and trio.current_time() - at <= RIGHT_AFTER_SECONDS:
             self.counts[f"controller crashes right after {name}"] += 1
 
     def broker_crashes(self, broker_id: int) -> None:
@@ -70,6 +84,13 @@ class Coverage:
         states = (self.durable.leadership(tp) for tp, _ in self.durable.partitions())
         if any(state is not None and state.leader == broker_id for state in states):
             self.counts["broker crashes of a leader"] += 1
+
+    def accepted(self, request: Request) -> None:
+        """Take note that an administrator was told that something was done, or is to be."""
+        self.counts["requests accepted"] += 1
+        what = _ACCEPTED.get(type(request))
+        if what is not None:
+            self.counts[what] += 1
 
     def count(self, what: str) -> None:
         """Take note of anything else."""
@@ -86,7 +107,3 @@ class Coverage:
     def _is_moving(self, tp: TopicPartition) -> bool:
         assignment = self.durable.assignment(tp)
         return assignment is not None and assignment.is_being_reassigned
-
-    def _is_recovering(self, tp: TopicPartition) -> bool:
-        leadership = self.durable.leadership(tp)
-        return leadership is not None and leadership.leader_recovery_state is LeaderRecoveryState.RECOVERING

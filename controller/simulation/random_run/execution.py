@@ -2,51 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 
 import trio
 from attrs import frozen
 
-from controller.admin_client import ClusterUnreachable
+from controller.simulation import administration
 from controller.simulation.cluster import SimulatedCluster
 from controller.simulation.network import Link
-from controller.simulation.process import ProcessState
+from controller.simulation.process import BrokerProcess, ProcessState
 from controller.simulation.random_run.actions import (
     Action,
     Active,
     BreakConnections,
     Crash,
-    CreateTopic,
-    DeleteTopic,
     Depose,
     Disconnect,
-    Elect,
     Expire,
     ExpireInCommit,
-    Grow,
+    FailLogDir,
     Happening,
     Isolate,
     Lag,
     LeaderOf,
     Node,
+    NotifyIsrChange,
+    NotifyLogDir,
     Pause,
-    Reassign,
+    Request,
     Skew,
     SlowLink,
     SlowStore,
     Stop,
     Who,
 )
+from controller.simulation.random_run.administrator import Administrator
 from controller.simulation.random_run.coverage import Coverage
 from controller.simulation.settings import host_of
 from controller.simulation.steps import Step
-from transport.errors import ApiError
 from transport.metadata import NO_LEADER
-from transport.wire import WireError
-
-_MAY_BE_TOLD: tuple[type[Exception], ...] = (ApiError, ClusterUnreachable, WireError)
-"""What an administrator may get for an answer."""
 
 
 @frozen
@@ -81,9 +76,16 @@ class Execution:
 
     def _do(self, action: Action, step: Step | None) -> None:
         """Do an action now, within a controller's step if there is one."""
+        if isinstance(action, Request):
+            self.nursery.start_soon(Administrator(self.cluster, self.coverage).do, action)
+            return
         match action:
-            case CreateTopic() | DeleteTopic() | Grow() | Reassign() | Elect():
-                self._administer(action)
+            case NotifyIsrChange(partitions=names):
+                self.coverage.count("notifications by hand")
+                administration.notify_isr_change(self.cluster, names)
+            case NotifyLogDir(broker=broker_id):
+                self.coverage.count("notifications by hand")
+                administration.notify_log_dir(self.cluster, broker_id)
             case Depose(pause=pause):
                 self._depose(pause, step)
             case BreakConnections(a=a, b=b):
@@ -102,19 +104,6 @@ class Execution:
                 if node is not None:
                     self._disturb(node, action)
 
-    def _administer(self, action: CreateTopic | DeleteTopic | Grow | Reassign | Elect) -> None:
-        match action:
-            case CreateTopic(name=name, assignment=assignment):
-                self._ask(partial(self.cluster.create_topic, name, assignment))
-            case DeleteTopic(name=name):
-                self._ask(partial(self.cluster.delete_topic, name))
-            case Grow(topic=name, partitions=count):
-                self._ask(partial(self.cluster.add_partitions, name, count))
-            case Reassign(targets=targets):
-                self._ask(partial(self.cluster.reassign, dict(targets)))
-            case Elect(kind=kind, partitions=names):
-                self._ask(partial(self.cluster.elect_leaders, kind, names))
-
     def _find(self, who: Who, step: Step | None) -> int | None:
         match who:
             case Node(id=node_id):
@@ -126,17 +115,32 @@ class Execution:
                 return None if state is None or state.leader == NO_LEADER else state.leader
 
     def _disturb(
-        self, node: int, action: Stop | Crash | Pause | Expire | ExpireInCommit | Disconnect | SlowStore | Skew
+        self,
+        node: int,
+        action: Crash | Stop | FailLogDir | Pause | Expire | ExpireInCommit | Disconnect | SlowStore | Skew,
     ) -> None:
         cluster = self.cluster
         if cluster.process(node).state is not ProcessState.RUNNING:
             return
         match action:
-            case Stop() | Crash():
-                self._end(node, action)
+            case Crash(lasts=lasts, wipe=wipe, noticed=noticed, moves=moves):
+                self._crash(node, noticed=noticed)
+                self.nursery.start_soon(self._restart, node, lasts, wipe, moves)
+            case Stop(lasts=lasts, moves=moves):
+                self.nursery.start_soon(self._stop, node, lasts, moves)
+            case FailLogDir(directory=directory, lasts=lasts):
+                self._fail_log_dir(node, directory, lasts)
             case Pause(lasts=lasts):
                 cluster.pause(node)
                 self._undo(lasts, partial(cluster.wake, node))
+            case Skew(milliseconds=milliseconds):
+                cluster.skew(node, milliseconds)
+            case _:
+                self._disturb_session(node, action)
+
+    def _disturb_session(self, node: int, action: Expire | ExpireInCommit | Disconnect | SlowStore) -> None:
+        cluster = self.cluster
+        match action:
             case Expire():
                 cluster.expire(node)
             case ExpireInCommit(instant=instant):
@@ -154,15 +158,6 @@ class Execution:
                 cluster.world.ensemble.set_latency(host_of(node), latency)
                 usual = cluster.world.settings.store_latency
                 self._undo(lasts, partial(cluster.world.ensemble.set_latency, host_of(node), usual))
-            case Skew(milliseconds=milliseconds):
-                cluster.skew(node, milliseconds)
-
-    def _end(self, node: int, action: Stop | Crash) -> None:
-        if isinstance(action, Stop):
-            self.nursery.start_soon(self._stop, node, action.lasts)
-        else:
-            self._crash(node, noticed=action.noticed)
-            self.nursery.start_soon(self._restart, node, action.lasts, action.wipe)
 
     def _depose(self, pause: float, step: Step | None) -> None:
         if pause:
@@ -196,31 +191,35 @@ class Execution:
         network.set_link(source, destination, Link(action.latency, 0.0, action.bytes_per_second))
         self._undo(action.lasts, partial(network.set_link, source, destination, network.default_link))
 
-    async def _stop(self, node: int, lasts: float) -> None:
-        self.coverage.count("brokers stopped")
+    async def _restart(self, node: int, after: float, wipe: bool, moves: bool) -> None:  # noqa: FBT001  as start_soon passes them
+        await trio.sleep(after)
+        if self.cluster.process(node).state is not ProcessState.DEAD:
+            return
+        broker = self.cluster.brokers.get(node)
+        if moves and broker is not None:
+            self.coverage.count("brokers that moved to another port")
+            broker.move()
+        self.cluster.restart(node, wipe=wipe)
+
+    async def _stop(self, node: int, lasts: float, moves: bool) -> None:  # noqa: FBT001
+        self.coverage.count("processes stopped")
         try:
             await self.cluster.stop(node)
         finally:
             # A broker that has asked to be relieved goes, also when the faults end before it was answered.
             self.cluster.crash(node)
-        await self._restart(node, lasts, wipe=False)
+        await self._restart(node, lasts, wipe=False, moves=moves)
 
-    async def _restart(self, node: int, after: float, wipe: bool) -> None:  # noqa: FBT001  as start_soon passes it
-        await trio.sleep(after)
-        if self.cluster.process(node).state is ProcessState.DEAD:
-            self.cluster.restart(node, wipe=wipe)
+    def _fail_log_dir(self, node: int, directory: int | None, lasts: float) -> None:
+        broker = self.cluster.brokers.get(node)
+        if broker is not None and not broker.disk.has_failed:
+            self.coverage.count("log directories failed")
+            broker.fail_log_dir(directory)
+            self._undo(lasts, partial(self._mend_log_dirs, broker))
 
-    def _ask(self, request: Callable[[], Awaitable[None]]) -> None:
-        self.nursery.start_soon(self._ask_and_see, request)
-
-    async def _ask_and_see(self, request: Callable[[], Awaitable[None]]) -> None:
-        try:
-            await request()
-        except _MAY_BE_TOLD as refusal:
-            self.coverage.count("requests refused")
-            self.cluster.trace.add("admin", "admin", f"was told {type(refusal).__name__}: {refusal}")
-        else:
-            self.coverage.count("requests accepted")
+    def _mend_log_dirs(self, broker: BrokerProcess) -> None:
+        broker.mend_disk()
+        self.cluster.restart(broker.id)
 
     def _undo(self, after: float, undo: Callable[[], object]) -> None:
         self.nursery.start_soon(self._later, after, undo)

@@ -11,13 +11,16 @@ from attrs import define
 from controller.simulation.connection import Moment as Instant
 from controller.simulation.random_run.actions import (
     Active,
+    Alter,
     AtStep,
     BreakConnections,
     Crash,
     Depose,
     Disconnect,
+    Elect,
     Expire,
     ExpireInCommit,
+    FailLogDir,
     Fault,
     Happening,
     Isolate,
@@ -26,14 +29,18 @@ from controller.simulation.random_run.actions import (
     Node,
     Pause,
     Reassign,
+    Request,
     Skew,
     SlowLink,
     SlowStore,
+    Stop,
     Who,
 )
 from controller.simulation.random_run.topology import Replicas
 from controller.simulation.settings import Settings
 from controller.simulation.steps import Moment
+from transport.dynamic_configs import UNCLEAN_LEADER_ELECTION_ENABLE
+from transport.messages import ElectionType
 
 _ENDS: Final = {
     "U1": Moment.COMMITTED,
@@ -57,8 +64,18 @@ _OTHER_ENDS: Final = {
     "metadata": Moment.PUBLISHED,
     "strays": Moment.PUBLISHED,
     "deleted": Moment.COMMITTED,
+    "configs": Moment.COMMITTED,
+    "shutting down": Moment.DECIDED,
     "B8": Moment.PUBLISHED,
 }
+
+_ENDS_OF_DELETION: Final = {
+    "mark": Moment.COMMITTED,
+    "delete": Moment.PUBLISHED,
+    "stop": Moment.PUBLISHED,
+    "remove": Moment.COMMITTED,
+}
+"""The rounds of a topic's deletion."""
 
 _INSTANTS: Final[tuple[Instant, ...]] = ("before", "after")
 
@@ -85,7 +102,12 @@ def calamity(rng: random.Random, partitions: Mapping[str, Replicas], at: float) 
         happenings.append(Happening(at, None, Crash(LeaderOf(name), rng.uniform(3.0, 15.0), noticed=True)))
         at += rng.uniform(0.2, 2.0)
     survivor = rng.choice(partitions[name])
-    return [*happenings, Happening(at, None, Reassign(((name, (survivor,)),)))]
+    asked: list[Request] = [Reassign(((name, (survivor,)),)), Elect(ElectionType.UNCLEAN, (name,))]
+    asked.append(Alter(name.rpartition("-")[0], UNCLEAN_LEADER_ELECTION_ENABLE, "true"))
+    for request in rng.sample(asked, rng.randint(1, 3)):
+        happenings.append(Happening(at, None, request))
+        at += rng.uniform(0.0, 6.0)
+    return happenings
 
 
 @define
@@ -108,7 +130,7 @@ class _Maker:
         return Happening(at, None, self._any())
 
     def _step(self) -> AtStep:
-        ends = _ENDS if self.rng.random() < 0.85 else _OTHER_ENDS  # noqa: PLR2004
+        ends = self.rng.choices((_ENDS, _OTHER_ENDS, _ENDS_OF_DELETION), (80, 10, 10))[0]
         name = self.rng.choice(list(ends))
         moment = self.rng.choice((Moment.DECIDED, *[ends[name]] * 4))
         return AtStep(name, moment, self.rng.choice((0.0, 0.0, self.rng.uniform(0.0, 0.01))))
@@ -116,6 +138,8 @@ class _Maker:
     def _any(self) -> Fault:
         draws = (
             (4, self._crash),
+            (1, self._stop),
+            (1, self._fail_log_dir),
             (2, self._pause),
             (3, self._session),
             (4, self._in_commit),
@@ -132,7 +156,15 @@ class _Maker:
     def _crash(self) -> Crash:
         wipe = self.rng.random() < 0.1  # noqa: PLR2004  rare
         who = self._leader() if self.rng.random() < 0.6 else self._anyone()  # noqa: PLR2004  often
-        return Crash(who, self._time(), wipe, self.rng.random() < 0.3)  # noqa: PLR2004
+        noticed, moves = self.rng.random() < 0.3, self.rng.random() < 0.2  # noqa: PLR2004
+        return Crash(who, self._time(), wipe, noticed, moves)
+
+    def _stop(self) -> Stop:
+        who = self._leader() if self.rng.random() < 0.6 else self._anyone()  # noqa: PLR2004  often
+        return Stop(who, self._time(), self.rng.random() < 0.2)  # noqa: PLR2004
+
+    def _fail_log_dir(self) -> FailLogDir:
+        return FailLogDir(self._leader(), self.rng.choice((None, 0, 1)), self._time())
 
     def _pause(self) -> Pause:
         return Pause(self._anyone(), self._time())

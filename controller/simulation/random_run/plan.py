@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from controller.simulation.random_run import deletions, faults, growth, requests, topology, upkeep
+from controller.simulation.random_run import chores, deletions, faults, growth, requests, topology, upkeep
 from controller.simulation.random_run.actions import CreateTopic, Happening
 from controller.simulation.scheduling import generator
 from controller.simulation.settings import Settings
@@ -58,6 +58,8 @@ def draw(seed: int) -> Plan:
     led = upkeep.draw(later, settings, partitions, seconds)
     deleted = deletions.draw(generator(seed, "deletions"), settings, topics, seconds)
     grown = growth.draw(generator(seed, "growth"), topics, seconds)
+    done = chores.draw(generator(seed, "chores"), settings, partitions, seconds)
+    happenings = (*asked, *disturbed, *led, *deleted, *grown, *done)
     return Plan(
         seed,
         settings,
@@ -65,6 +67,6 @@ def draw(seed: int) -> Plan:
         records=rng.choice((0, 5, 40)),
         load=tuple(name for name in partitions if rng.random() < 0.7),  # noqa: PLR2004  most, and often not all
         records_per_second=rng.uniform(2.0, 8.0),
-        happenings=tuple(sorted((*asked, *disturbed, *led, *deleted, *grown), key=lambda happening: happening.at)),
+        happenings=tuple(sorted(happenings, key=lambda happening: happening.at)),
         seconds=seconds,
     )

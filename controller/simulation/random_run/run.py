@@ -63,6 +63,9 @@ async def _execute(plan: Plan, trace: Trace, counts: Counter[str]) -> None:
                 safety.report("a run ends without an exception", _text(error))
                 await trio.sleep_forever()
         counts["records acknowledged"] += cluster.load.acknowledged
+        unclean, lost = safety.losses()
+        counts["unclean elections"] += unclean
+        counts["acknowledged records lost by unclean elections"] += lost
 
 
 async def _do_all(plan: Plan, cluster: SimulatedCluster, coverage: Coverage) -> None:

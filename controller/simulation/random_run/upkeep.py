@@ -14,7 +14,7 @@ from controller.simulation.settings import Settings
 from controller.simulation.steps import Moment
 from transport.messages import ElectionType
 
-_CHANCE_OF_UNCLEAN: Final = 0.15
+_CHANCE_OF_UNCLEAN: Final = 0.05
 _CHANCE_AT_STEP: Final = 0.3
 _CHANCE_OF_ALL: Final = 0.4
 
