@@ -11,7 +11,7 @@ import click
 from attrs import frozen
 
 from controller.admin_client import AdminClient, open_admin
-from controller.cli.running import parse_addresses
+from controller.cli.running import parse_addresses, patience_option
 from transport.store.security import OPEN, security_of_environment
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
@@ -44,7 +44,7 @@ _OPTIONS: Final = (
         help="Brokers or controllers to ask first.",
     ),
     click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="Find the controller through ZooKeeper instead."),
-    click.option("--timeout", default=30.0, show_default=True, metavar="SECONDS", help="How long to try."),
+    patience_option(30.0, "How long to try."),
 )
 
 

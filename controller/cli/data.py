@@ -11,7 +11,7 @@ import trio
 
 from broker.client import Consumer, GaveUp, Producer
 from controller.cli.cluster import DEFAULT_BOOTSTRAP
-from controller.cli.running import parse_addresses, run
+from controller.cli.running import parse_addresses, patience_option, run
 from transport.host import Host
 from transport.network import TcpNetwork
 
@@ -31,20 +31,12 @@ def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
     )(command)
 
 
-def timeout_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Give a command a limit to its patience."""
-    return click.option(
-        "--timeout",
-        default=10.0,
-        show_default=True,
-        metavar="SECONDS",
-        help="How long to try while there is no leader.",
-    )(command)
+timeout_option = patience_option(10.0, "How long to try while there is no leader.")
 
 
 @click.command()
 @click.argument("topic")
-@click.option("--partition", default=0, show_default=True)
+@click.option("--partition", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--acks",
     type=click.Choice(["all", "1"]),
@@ -89,8 +81,8 @@ def _read_lines() -> list[bytes]:
 
 @click.command()
 @click.argument("topic")
-@click.option("--partition", default=0, show_default=True)
-@click.option("--from-offset", default=0, show_default=True)
+@click.option("--partition", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--from-offset", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--follow", is_flag=True, help="Wait for more at the end.")
 @bootstrap_option
 @timeout_option

@@ -58,4 +58,4 @@ def show(cell: object) -> str:
     """Return a cell's text: a list of brokers as 1,2,3, nothing as a dash."""
     if isinstance(cell, tuple | list):
         return ",".join(map(str, cell)) or "-"
-    return "-" if cell is None else str(cell)
+    return "-" if cell is None else str(cell) or "-"

@@ -34,6 +34,7 @@ _CAUSED_BY_USERS: Final[tuple[type[Exception], ...]] = (
     WireError,
 )
 INTERRUPTED = 130
+MAX_PORT: Final = 65535
 
 
 def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
@@ -118,12 +119,25 @@ def configure_logs(level: int = logging.INFO) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
 
 
+def patience_option(default: float, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """Give a command `--timeout`, a number of seconds that is more than none."""
+
+    def positive(_context: click.Context, _option: click.Parameter, seconds: float) -> float:
+        if not seconds > 0:
+            raise click.BadParameter(f"{seconds:g} is no number of seconds above 0")
+        return seconds
+
+    return click.option(
+        "--timeout", default=default, show_default=True, metavar="SECONDS", callback=positive, help=text
+    )
+
+
 def parse_addresses(value: str) -> list[Address]:
     """Parse "host:port,host:port". Raises click.BadParameter."""
     addresses = []
     for item in value.split(","):
         host, _, port = item.strip().rpartition(":")
-        if not host or not port.isdecimal():
-            raise click.BadParameter(f"{item!r} is not HOST:PORT")
+        if not host or not port.isdecimal() or int(port) > MAX_PORT:
+            raise click.BadParameter(f"{item!r} is not HOST:PORT", param_hint="--bootstrap-server")
         addresses.append((host, int(port)))
     return addresses

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import click
+from click.core import ParameterSource
 
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import partition_json, print_json, print_table
@@ -43,6 +44,7 @@ def create(
     configs: tuple[str, ...],
 ) -> None:
     """Create the topic NAME."""
+    _require_one_way_to_place(replica_assignment)
     assignment = _parse_assignment(replica_assignment)
     new = NewTopic(name, partitions, replication_factor, assignment, tuple(map(_parse_config, configs)))
 
@@ -52,6 +54,14 @@ def create(
 
     run(work)
     click.echo(f"created topic {name}")
+
+
+def _require_one_way_to_place(replica_assignment: str | None) -> None:
+    """Raise click.UsageError if there are counts beside an assignment: they would go unheard."""
+    given = click.get_current_context().get_parameter_source
+    counts = [name for name in ("partitions", "replication_factor") if given(name) is ParameterSource.COMMANDLINE]
+    if replica_assignment is not None and counts:
+        raise click.UsageError("name either --replica-assignment, or --partitions and --replication-factor")
 
 
 def _parse_config(value: str) -> tuple[str, str]:

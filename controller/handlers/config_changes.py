@@ -117,7 +117,8 @@ def _forget_topics_that_are_gone(
 
 
 def _unknown(resource: ConfigResource) -> ResourceError:
-    return ResourceError(resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource.name}")
+    text = f"there is no topic {resource.name}: see `klamm topic list`"
+    return ResourceError(resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
 
 
 def _fault(

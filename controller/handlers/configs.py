@@ -121,7 +121,7 @@ def resource_fault(context: ControllerContext, resource: ConfigResource) -> tupl
     """Return why there are no settings of a resource, None if there are."""
     if resource.type is ConfigResourceType.TOPIC:
         if resource.name not in context.topics:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource.name}"
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource.name}: see `klamm topic list`"
     elif resource.name and not (resource.name.isascii() and resource.name.isdecimal()):
         return ErrorCode.INVALID_REQUEST, f"{resource.name!r} is no broker's id"
     return None

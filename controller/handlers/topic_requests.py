@@ -134,8 +134,9 @@ def _placed(context: ControllerContext, topic: NewTopic, start: Start) -> Assign
         text = "no broker is alive: start one with `klamm broker run --id 1`"
         raise Refused(ErrorCode.BROKER_NOT_AVAILABLE, text)
     if topic.assignments:
-        _check_assignments(context, topic.assignments, len(topic.assignments[0]))
-        return {number: ReplicaAssignment(replicas) for number, replicas in enumerate(topic.assignments)}
+        assignments = dict(enumerate(topic.assignments))
+        _check_assignments(context, assignments, len(topic.assignments[0]))
+        return {number: ReplicaAssignment(replicas) for number, replicas in assignments.items()}
     if topic.partitions < 1:
         raise Refused(ErrorCode.INVALID_PARTITIONS, "a topic needs at least 1 partition")
     factor = topic.replication_factor
@@ -145,12 +146,12 @@ def _placed(context: ControllerContext, topic: NewTopic, start: Start) -> Assign
     return _dealt(context, range(topic.partitions), factor, start)
 
 
-def _check_assignments(context: ControllerContext, assignments: Sequence[Sequence[int]], factor: int) -> None:
+def _check_assignments(context: ControllerContext, assignments: Mapping[int, Sequence[int]], factor: int) -> None:
     live = context.able_brokers()
-    for number, replicas in enumerate(assignments):
+    for number, replicas in assignments.items():
         dead = [r for r in replicas if r not in live]
         if not replicas or len(set(replicas)) != len(replicas) or len(replicas) != factor:
-            text = f"replicas {list(replicas)} of partition {number}: distinct brokers, equally many for each partition"
+            text = f"replicas {list(replicas)} of partition {number}: name distinct brokers, {factor} as for the others"
             raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
         if dead:
             text = f"replicas {list(replicas)} of partition {number}: brokers {dead} are not alive"
@@ -252,7 +253,8 @@ def _added(context: ControllerContext, topic: NewPartitions, partitions: Assignm
         start = next_start(_racks(context), replicas)
         return _dealt(context, range(first, topic.count), len(replicas), start)
     if len(topic.assignments) != more:
-        text = f"{more} partitions are to be added, but replicas are given for {len(topic.assignments)}"
+        text = f"give replicas for each partition that is to be added: for {more}, not for {len(topic.assignments)}"
         raise Refused(ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
-    _check_assignments(context, topic.assignments, len(replicas))
-    return {first + number: ReplicaAssignment(replicas) for number, replicas in enumerate(topic.assignments)}
+    assignments = dict(enumerate(topic.assignments, first))
+    _check_assignments(context, assignments, len(replicas))
+    return {number: ReplicaAssignment(replicas) for number, replicas in assignments.items()}

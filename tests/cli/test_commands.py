@@ -155,6 +155,10 @@ async def test_mistakes_with_topics_are_told_in_one_line(klamm: Shell) -> None:
          "Error: replication factor 7 is not between 1 and the 6 live brokers"),
         (("create", "x", "--replica-assignment", "1:9"),
          "Error: replicas [1, 9] of partition 0: brokers [9] are not alive"),
+        (("add-partitions", "orders", "--partitions", "2", "--replica-assignment", "1:2"),
+         "Error: replicas [1, 2] of partition 1: name distinct brokers, 1 as for the others"),
+        (("add-partitions", "orders", "--partitions", "3", "--replica-assignment", "1"),
+         "Error: give replicas for each partition that is to be added: for 2, not for 1"),
         (("describe", "orders", "nowhere"), "Error: there is no topic nowhere: see `klamm topic list`"),
     ):  # fmt: skip
         assert await klamm("topic", *arguments, fails=True) == line + "\n"

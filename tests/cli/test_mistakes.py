@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 import trio
+from click.testing import CliRunner
 
+from controller.cli import main
 from transport.network import TcpNetwork
 from transport.wire import serve
 
@@ -91,13 +93,13 @@ def no_spark(tmp_path: Path) -> dict[str, str]:
 
 def test_no_java(no_java: dict[str, str], tmp_path: Path) -> None:
     missing = "Error: Java 17 or later is not installed: apt-get install openjdk-17-jre-headless"
-    assert complaint("zookeeper", "run", "--data-dir", str(tmp_path), env=no_java) == missing
+    assert complaint("zookeeper", "run", "--port", "0", "--data-dir", str(tmp_path), env=no_java) == missing
     assert complaint("demo", env=no_java) == f"{missing}, or run it without: klamm demo --store memory"
 
 
 def test_no_spark(no_spark: dict[str, str], tmp_path: Path) -> None:
     missing = "Error: the development ZooKeeper comes in PySpark's jars: pip install 'klamm[spark]'"
-    assert complaint("zookeeper", "run", "--data-dir", str(tmp_path), env=no_spark) == missing
+    assert complaint("zookeeper", "run", "--port", "0", "--data-dir", str(tmp_path), env=no_spark) == missing
     assert complaint("demo", env=no_spark) == f"{missing}, or run it without: klamm demo --store memory"
 
 
@@ -158,6 +160,31 @@ async def test_ports_and_hosts_that_cannot_be_had(zookeeper: str, tmp_path: Path
     assert said.startswith(f"Error: port {taken} of 127.0.0.1 is not free")
     said = await refused("controller", "run", "--id", "1001", "--host", "192.0.2.1", *store)
     assert said == "Error: 192.0.2.1 is no address of this machine: name one with --host"
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("topic list --timeout -1", "-1 is no number of seconds above 0"),
+        ("consume t --timeout nan", "nan is no number of seconds above 0"),
+        ("produce t --timeout 0", "0 is no number of seconds above 0"),
+        ("produce t --partition -1", "-1 is not in the range x>=0."),
+        ("consume t --from-offset -1", "-1 is not in the range x>=0."),
+        ("topic list --bootstrap-server a:65536", "Invalid value for --bootstrap-server: 'a:65536' is not HOST:PORT"),
+        ("topic create t --replica-assignment 1:2 --partitions 2",
+         "Error: name either --replica-assignment, or --partitions and --replication-factor"),
+    ],
+)  # fmt: skip
+def test_options_that_cannot_be_meant(command: str, said: str) -> None:
+    done = CliRunner().invoke(main, command.split())
+    assert (done.exit_code, done.output.splitlines()[-1].endswith(said)) == (2, True), done.output
+
+
+async def test_what_listens_is_not_zookeeper(nursery: trio.Nursery) -> None:
+    port = await nursery.start(serve, TcpNetwork(), {}, "127.0.0.1", 0)
+    assert await refused("topic", "list", "--zookeeper", f"127.0.0.1:{port}", "--timeout", "1") == (
+        f"Error: 127.0.0.1:{port} opened no session within 1 s: is it ZooKeeper that listens there?"
+    )
 
 
 # --- ids, topics, and what is not there -------------------------------------------------------------------------

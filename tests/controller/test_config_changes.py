@@ -127,7 +127,7 @@ async def test_a_change_that_another_overtook_is_made_on_what_that_left(bench: B
         (
             altered(ConfigResource(ConfigResourceType.TOPIC, "carts"), min_insync_replicas="2"),
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            "there is no topic carts",
+            "there is no topic carts: see `klamm topic list`",
         ),
         (
             altered(ConfigResource(ConfigResourceType.BROKER, "x"), min_insync_replicas="2"),

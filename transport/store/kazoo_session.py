@@ -180,8 +180,10 @@ class KazooSession:
             if self._is_refused:
                 raise self._refusal()
             return
-        hint = "" if self._tls is None else ": does it trust the certificate in zookeeper.ssl.keystore.location?"
-        raise StoreUnavailable(f"ZooKeeper at {_joined(self._servers)} opened no session within {timeout} s{hint}")
+        doubt = "is it ZooKeeper that listens there?"
+        if self._tls is not None:
+            doubt = "does it trust the certificate in zookeeper.ssl.keystore.location?"
+        raise StoreUnavailable(f"{_joined(self._servers)} opened no session within {timeout:g} s: {doubt}")
 
     async def close(self) -> None:
         """End the session, and its ephemerals; also when cancelled, then within `CLOSE_SECONDS`."""
