@@ -96,9 +96,10 @@ def brokers_started(
     states = {tp: context.describe(tp) for tp in context.leadership}
     everything = (*states.values(), *context.describe_deletions())
     yield from change("metadata", [Step(publications=_introductions(context, ids, everything, every_topic))])
+    # A replica of an earlier topic goes before its namesake is told of: a broker refuses two of one name.
+    yield from strays.pursue(context, ids)
     told = [resend(context, tp, states.get(tp), ids, empty) for tp in context.partitions_on(ids)]
     yield from change("resend", told)
-    yield from strays.pursue(context, ids)
     yield from leadership.bring_online(context)
     moving = [tp for tp in context.reassigning if not set(ids).isdisjoint(context.assignment(tp).target_replicas)]
     yield from reassignments.advance(context, moving)

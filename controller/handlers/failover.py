@@ -48,9 +48,10 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     yield from deletion.begin(context, (yield from deletion_markers.read_marked(context)))
     empty = yield from storage.admit(context, brokers)
+    # A replica of an earlier topic goes before its namesake is told of: a broker refuses two of one name.
+    yield from strays.pursue(context, context.brokers)
     yield from _start_replicas(context, empty)
     yield from leadership.bring_online(context)
-    yield from strays.pursue(context, context.brokers)
     begun = yield from reassignment_requests.requested_in_store(context)
     yield from reassignments.advance(context, [tp for tp in context.reassigning if tp not in begun])
     yield from leader_elections.requested_in_store(context)

@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from controller.backlog import BrokerBacklog
-from controller.events import ControllerEvent, PartitionModifications, ReplicasDeleted, TopicChange
-from controller.rounds import TellStopReplica
+from controller.events import BrokerChange, ControllerEvent, PartitionModifications, ReplicasDeleted, TopicChange
+from controller.rounds import TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from tests.controller.meddler import Meddler, set_assignments
 from transport.errors import ErrorCode
@@ -159,3 +159,24 @@ async def test_many_partitions_go_in_commits_that_a_store_accepts(bench: Bench) 
     await bench.handle(TopicChange())
     assert bench.seen.rounds == [*["gone", "(gone)"] * 3, "(gone)"]
     assert len(await stored(bench)) == len(told_to_delete(bench)) == 1200
+
+
+@pytest.mark.requirement("D8")
+@pytest.mark.parametrize("fails_over", [False, True])
+async def test_a_broker_that_returns_deletes_the_log_before_it_hears_of_a_namesake(
+    bench: Bench, *, fails_over: bool
+) -> None:
+    await bench.start((1, 2))
+    await bench.kill(2)
+    await bench.delete_topic("orders", 1)
+    await bench.handle(TopicChange())
+    await create(bench, "another-id", 1, 2)
+    await bench.handle(TopicChange())
+    bench.seen.clear()
+    await bench.register(2)
+    await (bench.fail_over() if fails_over else bench.handle(BrokerChange()))
+    told = [p for p in bench.seen.published if not isinstance(p, TellMetadata) and 2 in p.brokers]
+    first = told[0]
+    assert isinstance(first, TellStopReplica)
+    assert (first.partition.topic_id, first.partition.delete) == (ID, True)
+    assert [p.state.topic_id for p in told if isinstance(p, TellLeaderAndIsr)][:1] == ["another-id"]
