@@ -99,6 +99,10 @@ class BrokerBacklog:
 
     _leader_and_isr: dict[Key, TellLeaderAndIsr] = field(factory=dict, init=False)
     _metadata: dict[Key, PartitionState] = field(factory=dict, init=False)
+    _gone: dict[Key, PartitionState] = field(factory=dict, init=False)
+    """The first deletion, where a namesake came after it: the broker may know that topic. If the namesake is deleted
+    before it is told, nothing else would tell that neither is there."""
+
     _stops: dict[Key, dict[str, StopReplicaPartition]] = field(factory=dict, init=False)
     """Per partition and topic id: a deleted topic and its namesake may both have to be stopped."""
 
@@ -107,7 +111,13 @@ class BrokerBacklog:
 
     def __len__(self) -> int:
         """Count the entries that wait."""
-        parts: tuple[Sized, ...] = (self._first_stops, self._leader_and_isr, self._metadata, self._stops)
+        parts: tuple[Sized, ...] = (
+            self._first_stops,
+            self._leader_and_isr,
+            self._metadata,
+            self._gone,
+            self._stops,
+        )
         return sum(map(len, parts)) + (self._live_brokers is not None or self._topics is not None)
 
     def add(self, publication: Publication | Newest) -> None:
@@ -159,7 +169,9 @@ class BrokerBacklog:
         return LeaderAndIsrRequest(self.controller.id, self.controller_epoch, self.broker_epoch, items)
 
     def _take_metadata(self) -> Request[object] | None:
-        states = _take_out(self._metadata, self.max_partitions, self._leader_and_isr)
+        states = _take_out(self._gone, self.max_partitions)
+        later = self._leader_and_isr.keys() | self._gone.keys() if self._gone else self._leader_and_isr
+        states += _take_out(self._metadata, self.max_partitions - len(states), later)
         is_due = bool(states) or self._live_brokers is not None or self._topics is not None
         return self._metadata_request(states) if is_due else None
 
@@ -185,6 +197,7 @@ class BrokerBacklog:
             self._live_brokers = told.live_brokers
         if told.topics is not None:
             self._topics = told.topics
+            self._gone.clear()
             ids = dict(told.topics)
             self._metadata = {k: s for k, s in self._metadata.items() if ids.get(s.topic) in ("", s.topic_id)}
         self._add_states(Newest.of(told.partitions).states)
@@ -194,6 +207,9 @@ class BrokerBacklog:
             self._metadata.update(states)
         else:
             for key, state in states.items():
+                before = self._metadata.get(key)
+                if before is not None and before.leader == LEADER_DURING_DELETE and before.topic_id != state.topic_id:
+                    self._gone.setdefault(key, before)
                 _merge_state(self._metadata, key, state)
 
     def _add_stop(self, partition: StopReplicaPartition) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from attrs import define, evolve, field
-from hypothesis import event, given
+from hypothesis import event, example, given
 from hypothesis import strategies as st
 
 from controller.backlog import MAX_PARTITIONS, BrokerBacklog
@@ -153,6 +153,13 @@ times = st.integers(1, 3)
 """How often a request arrives: one whose answer is lost is sent again before any other."""
 
 
+DELETE = "delete topic", TPS[1], False
+ELECT = "elect", TPS[1], False
+
+
+# The broker knows a topic; that is deleted, and so is a namesake, before it is told of either.
+@example([ELECT, 1, 1, DELETE, ELECT, DELETE], 1, 1)
+@example([ELECT, 1, 1, DELETE, ELECT, DELETE, ELECT, DELETE], 1, MAX_PARTITIONS)
 @given(st.lists(st.one_of(happenings, times), max_size=40), times, st.sampled_from([1, MAX_PARTITIONS]))
 def test_merged_delivery_ends_where_unmerged_delivery_does(
     script: list[tuple[str, TopicPartition, bool] | int], last_times: int, max_partitions: int
