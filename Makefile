@@ -7,6 +7,8 @@
 STORE ?= zookeeper
 # Which random runs simulate makes.
 SEEDS ?= 1..200
+# How many processes test uses: most of what tests do is wait for other processes.
+WORKERS ?= 3
 # More options for what demo, test and bench run: make test ARGS="-k wire".
 ARGS ?=
 
@@ -30,7 +32,7 @@ demo: $(if $(filter memory,$(STORE)),,java) $(INSTALLED) ## a cluster that moves
 
 test: $(INSTALLED) ## all tests; those on ZooKeeper are skipped where there is no Java
 	@$(HAVE_JAVA) || echo "$(JAVA_IS_MISSING); the tests on ZooKeeper are skipped"
-	@$(BIN)/python -m pytest -q -rfEs $(ARGS)
+	@$(BIN)/python -m pytest -q -rfEs -n $(WORKERS) --dist worksteal $(ARGS)
 
 lint: $(INSTALLED) ## style, types, imports, and what would break replay
 	@failed=; for check in "ruff check --quiet" "ruff format --check --quiet" mypy "lint-imports --no-logo" \
