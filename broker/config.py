@@ -7,6 +7,7 @@ from pathlib import Path
 from attrs import frozen
 
 from transport.dynamic_configs import LARGEST_MESSAGE
+from transport.security_settings import SecuritySettings
 from transport.settings import setting
 
 # Some defaults are not Kafka's: 200 ms instead of 1000 ms for replica.fetch.backoff.ms, because a new partition's
@@ -15,7 +16,7 @@ from transport.settings import setting
 
 
 @frozen
-class BrokerConfig:
+class BrokerConfig(SecuritySettings):
     """What a broker is told when it starts. Times are in milliseconds."""
 
     broker_id: int = setting(doc="The id of the broker, unlike every other's.")
@@ -46,23 +47,6 @@ class BrokerConfig:
     )
     controlled_shutdown_retry_backoff_ms: int = setting(5_000, "How long it waits before it asks again.")
     log_dirs: str | None = setting(None, "Where the logs are kept if on several disks, separated by commas.")
-
-    zookeeper_set_acl: bool = setting(
-        default=False, doc="Whether only our identity may change what we create in ZooKeeper."
-    )
-    zookeeper_credentials_file: str | None = setting(
-        None, "A file with USER:PASSWORD for ZooKeeper; else KLAMM_ZOOKEEPER_CREDENTIALS in the environment."
-    )
-    zookeeper_ssl_client_enable: bool = setting(default=False, doc="Whether to connect to ZooKeeper with TLS.")
-    zookeeper_ssl_keystore_location: str | None = setting(
-        None, "A PEM file with the key and certificate to show to ZooKeeper."
-    )
-    zookeeper_ssl_truststore_location: str | None = setting(
-        None, "A PEM file with the authorities to trust; without it the system's."
-    )
-    zookeeper_ssl_endpoint_identification_algorithm: str = setting(
-        "HTTPS", "How the name in ZooKeeper's certificate is checked; NONE: not at all."
-    )
 
     @property
     def directories(self) -> tuple[Path, ...]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from transport.security_settings import SecuritySettings
 from transport.settings import setting
 
 
 @frozen
-class ControllerConfig:
+class ControllerConfig(SecuritySettings):
     """What one controller needs to know. Times are in milliseconds; names are Kafka's where Kafka has the setting."""
 
     controller_id: int = setting(doc="The id of the controller, unlike every broker's.")
@@ -42,20 +43,4 @@ class ControllerConfig:
     metrics_host: str = setting("127.0.0.1", "Where /metrics, /healthz and /readyz are served.")
     metrics_port: int | None = setting(
         None, "The port that they are served on, 0 for any free one. Without it there are none.", at_most=65_535
-    )
-    zookeeper_set_acl: bool = setting(
-        default=False, doc="Whether only our identity may change what we create in ZooKeeper."
-    )
-    zookeeper_credentials_file: str | None = setting(
-        None, "A file with USER:PASSWORD for ZooKeeper; else KLAMM_ZOOKEEPER_CREDENTIALS in the environment."
-    )
-    zookeeper_ssl_client_enable: bool = setting(default=False, doc="Whether to connect to ZooKeeper with TLS.")
-    zookeeper_ssl_keystore_location: str | None = setting(
-        None, "A PEM file with the key and certificate to show to ZooKeeper."
-    )
-    zookeeper_ssl_truststore_location: str | None = setting(
-        None, "A PEM file with the authorities to trust; without it the system's."
-    )
-    zookeeper_ssl_endpoint_identification_algorithm: str = setting(
-        "HTTPS", "How the name in ZooKeeper's certificate is checked; NONE: not at all."
     )

@@ -149,9 +149,10 @@ def setting(
 
 
 def settings_of(config: type[AttrsInstance]) -> dict[str, Setting]:
-    """Return the settings that the fields of a config class are, by the name of the field."""
+    """Return the settings that the fields of a config class are, by the name of the field, its own ones first."""
     types = get_type_hints(config)
-    return {field.name: _declared(field, types[field.name]) for field in attrs.fields(config)}
+    fields = sorted(attrs.fields(config), key=lambda field: field.inherited)
+    return {field.name: _declared(field, types[field.name]) for field in fields}
 
 
 def _declared(field: attrs.Attribute[Any], type_: object) -> Setting:

@@ -118,7 +118,7 @@ def test_flags_that_are_not_valid_are_refused(arguments: tuple[str, ...], cure: 
 
 @pytest.mark.parametrize("config", SECTIONS.values())
 def test_every_setting_says_what_it_is_and_has_a_valid_default(config: type[AttrsInstance]) -> None:
-    assert [field.name for field in attrs.fields(config)] == list(settings_of(config))
+    assert {field.name for field in attrs.fields(config)} == settings_of(config).keys()
     for setting in settings_of(config).values():
         assert setting.doc.endswith(".")
         assert setting.default is None or setting.check(setting.default) == setting.default

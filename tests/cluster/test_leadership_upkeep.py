@@ -63,6 +63,17 @@ class Cluster:
 
         await until(are_live)
 
+    async def lose_the_isr(self, *, survivor: int) -> None:
+        """Let all brokers die, 1 as the last member of the ISR, and only the `survivor` come back."""
+        await self.processes.kill(2)
+        await self.processes.kill(3)
+        await self.until_led(1, (1,))
+        await self.processes.kill(1)
+        await self.until_led(NO_LEADER, (1,))
+        self.processes.start_brokers([survivor])
+        await self.until_live([survivor])
+        assert (await self.state()).leader == NO_LEADER
+
     async def has_no_request(self) -> bool:
         return await self.store.read([paths.PREFERRED_REPLICA_ELECTION]) == [None]
 
@@ -130,14 +141,7 @@ async def test_elections_that_administrators_ask_for(zookeeper: str, tmp_path: P
         assert elected.error is ErrorCode.NONE
         await cluster.until_led(1, BROKERS)
 
-        await cluster.processes.kill(2)
-        await cluster.processes.kill(3)
-        await cluster.until_led(1, (1,))
-        await cluster.processes.kill(1)
-        await cluster.until_led(NO_LEADER, (1,))
-        cluster.processes.start_brokers([3])
-        await cluster.until_live([3])
-        assert (await cluster.state()).leader == NO_LEADER
+        await cluster.lose_the_isr(survivor=3)
         [elected] = await cluster.admin.elect_leaders(ElectionType.UNCLEAN, [ORDERS])
         assert elected.error is ErrorCode.NONE
         state = await cluster.until_led(3, (3,))
@@ -157,14 +161,7 @@ async def test_what_settings_say_of_leadership(zookeeper: str, tmp_path: Path) -
         # Nobody asks: the preferred leader leads again by itself.
         await cluster.until_led(1, BROKERS)
 
-        await cluster.processes.kill(2)
-        await cluster.processes.kill(3)
-        await cluster.until_led(1, (1,))
-        await cluster.processes.kill(1)
-        await cluster.until_led(NO_LEADER, (1,))
-        cluster.processes.start_brokers([2])
-        await cluster.until_live([2])
-        assert (await cluster.state()).leader == NO_LEADER
+        await cluster.lose_the_isr(survivor=2)
         setting = AlterableConfig("unclean.leader.election.enable", ConfigOperation.SET, "true")
         topic = ConfigResource(ConfigResourceType.TOPIC, ORDERS.topic)
         [altered] = await cluster.admin.incremental_alter_configs([AlterConfigsResource(topic, (setting,))])

@@ -14,10 +14,11 @@ import os
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Any, Final
 
-from attrs import field, frozen
+from attrs import field, fields, frozen
 
+from transport.security_settings import SecuritySettings
 from transport.store.protocol import StoreUnavailable
 
 CREDENTIALS: Final = "KLAMM_ZOOKEEPER_CREDENTIALS"
@@ -77,68 +78,6 @@ OPEN: Final = ZooKeeperSecurity()
 """No identity, no ACLs, no TLS."""
 
 
-class SecuritySettings(Protocol):
-    """The settings of a service that are about ZooKeeper's security, under Kafka's names where Kafka has them."""
-
-    @property
-    def zookeeper_set_acl(self) -> bool:
-        """Whether only we may change what we create."""
-
-    @property
-    def zookeeper_credentials_file(self) -> str | None:
-        """The file with USER:PASSWORD."""
-
-    @property
-    def zookeeper_ssl_client_enable(self) -> bool:
-        """Whether to connect with TLS."""
-
-    @property
-    def zookeeper_ssl_keystore_location(self) -> str | None:
-        """The PEM file with our key and certificate."""
-
-    @property
-    def zookeeper_ssl_truststore_location(self) -> str | None:
-        """The PEM file with the authorities to trust."""
-
-    @property
-    def zookeeper_ssl_endpoint_identification_algorithm(self) -> str:
-        """How the name in the server's certificate is checked."""
-
-
-@frozen
-class _FromEnvironment:
-    """The settings of a command, which has no file: KLAMM_ and the name in capitals."""
-
-    environment: Mapping[str, str]
-
-    def _text(self, name: str) -> str | None:
-        return self.environment.get(f"KLAMM_ZOOKEEPER_{name}") or None
-
-    @property
-    def zookeeper_set_acl(self) -> bool:
-        return self._text("SET_ACL") == _TRUE
-
-    @property
-    def zookeeper_credentials_file(self) -> str | None:
-        return self._text("CREDENTIALS_FILE")
-
-    @property
-    def zookeeper_ssl_client_enable(self) -> bool:
-        return self._text("SSL_CLIENT_ENABLE") == _TRUE
-
-    @property
-    def zookeeper_ssl_keystore_location(self) -> str | None:
-        return self._text("SSL_KEYSTORE_LOCATION")
-
-    @property
-    def zookeeper_ssl_truststore_location(self) -> str | None:
-        return self._text("SSL_TRUSTSTORE_LOCATION")
-
-    @property
-    def zookeeper_ssl_endpoint_identification_algorithm(self) -> str:
-        return self._text("SSL_ENDPOINT_IDENTIFICATION_ALGORITHM") or HTTPS
-
-
 def security_of(settings: SecuritySettings, environment: Mapping[str, str] = os.environ) -> ZooKeeperSecurity:
     """Return what a service's settings ask for, with the secrets that they do not hold.
 
@@ -162,7 +101,11 @@ def security_of(settings: SecuritySettings, environment: Mapping[str, str] = os.
 
 def security_of_environment(environment: Mapping[str, str] = os.environ) -> ZooKeeperSecurity:
     """Return what the environment asks for, `KLAMM_ZOOKEEPER_SSL_CLIENT_ENABLE=true` say; see `security_of`."""
-    return security_of(_FromEnvironment(environment), environment)
+    texts = {field.name: environment.get(f"KLAMM_{field.name.upper()}") for field in fields(SecuritySettings)}
+    given: dict[str, Any] = {name: text for name, text in texts.items() if text}
+    for name in given.keys() & {"zookeeper_set_acl", "zookeeper_ssl_client_enable"}:
+        given[name] = given[name] == _TRUE
+    return security_of(SecuritySettings(**given), environment)
 
 
 def _credentials(path: str | None, environment: Mapping[str, str]) -> str | None:
