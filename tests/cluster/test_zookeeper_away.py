@@ -16,7 +16,16 @@ from tests.cluster.waiting import until
 from transport.errors import ApiError, ErrorCode
 from transport.messages import MetadataRequest, MetadataResponse
 from transport.metadata import BrokerRegistration, ReplicaAssignment, TopicPartition
-from transport.store import ConnectionLost, Create, MetadataStore, SessionExpired, commit_chunk, formats, paths
+from transport.store import (
+    ConnectionLost,
+    Create,
+    MetadataStore,
+    SessionExpired,
+    SessionState,
+    commit_chunk,
+    formats,
+    paths,
+)
 from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import DevelopmentServer, development_zookeeper
 
@@ -41,6 +50,10 @@ async def is_led(store: MetadataStore, name: str) -> bool:
         return await store.read([paths.partition_state(TopicPartition(name, 0))]) != [None]
     except (ConnectionLost, SessionExpired):
         return False
+
+
+async def is_connected(store: MetadataStore) -> bool:
+    return store.state is SessionState.CONNECTED
 
 
 async def epoch_of(service: ControllerService) -> int:
@@ -73,6 +86,7 @@ async def test_zookeeper_is_slow_and_then_gone(zookeeper: str, tmp_path: Path) -
         async with development_zookeeper(tmp_path, server.port):
             await until_active(service)
             assert await epoch_of(service) >= 2
+            await until(partial(is_connected, store))
             await write_topic(store, "after")
             await until(partial(is_led, store, "after"))
         nursery.cancel_scope.cancel()

@@ -105,6 +105,21 @@ async def test_what_kazoo_takes_when_it_has_just_lost_the_connection_is_lost_too
         assert store.state is SessionState.SUSPENDED
 
 
+async def test_a_server_that_does_not_answer_who_connects_is_asked_again_long_before_the_session_is_over(
+    relay: TcpRelay, chroot: str
+) -> None:
+    async with behind(relay, chroot, session_timeout_ms=60_000) as store:
+        events = Events(store)
+        relay.serves = 0
+        relay.cut()
+        await events.expect(SUSPENDED)
+        with trio.fail_after(PATIENCE):
+            while relay.serves == 0:
+                await trio.sleep(0.01)
+        relay.serves = math.inf
+        await events.expect(CONNECTED)
+
+
 async def test_a_cut_connection_comes_back_with_its_session_and_without_its_watches(
     relay: TcpRelay, chroot: str
 ) -> None:

@@ -4,15 +4,15 @@ Kazoo connects, keeps the session alive and reconnects in a thread of its own. R
 are taken in that thread, in the order in which the connection delivers them, and cross into trio by
 `TrioToken.run_sync_soon`, which keeps the order; what crosses after trio's end is dropped.
 
-What is private to kazoo and used here, all of it: `KazooClient._call` (send any request) and
+What is private to kazoo and used here, all of it: `KazooClient._call` (send any request),
 `ConnectionHandler._read_watch_event` (take watch events without kazoo's table of watchers, which costs an entry for
-each path, is not safe to fill from another thread, and is what kazoo empties on every disconnect).
+each path, is not safe to fill from another thread, and is what kazoo empties on every disconnect), and
+`ConnectionHandler._invoke` (what is asked of a server before requests: for the session, and to know us).
 """
 
 from __future__ import annotations
 
 import logging
-import socket
 import ssl
 import threading
 from collections.abc import Callable, Sequence
@@ -29,11 +29,11 @@ from kazoo.exceptions import (
     UnimplementedError,
     WriterNotClosedException,
 )
-from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
+from transport.store.kazoo_connections import Handler, impatient
 from transport.store.listeners import Listeners
 from transport.store.protocol import (
     ConnectionLost,
@@ -141,12 +141,14 @@ class KazooSession:
             connection_retry=KazooRetry(max_tries=-1, max_delay=RECONNECT_SECONDS),
             logger=_LOGGER,
             auth_data=[] if security.credentials is None else [("digest", security.credentials)],
-            handler=None if self._tls is None else _TlsHandler(self._tls),
+            handler=Handler(self._tls),
         )
         self._restarting = threading.Lock()
         self._is_refused = False
         self._client.add_listener(self._on_state)
-        self._client._connection._read_watch_event = self._on_watch  # noqa: SLF001
+        connection = self._client._connection  # noqa: SLF001
+        connection._read_watch_event = self._on_watch  # noqa: SLF001
+        connection._invoke = impatient(connection._invoke)  # noqa: SLF001
 
     async def send(self, request: Request[T]) -> Reply[T]:
         """Send a request, behind those sent before, and return without waiting for its reply.
@@ -305,26 +307,6 @@ class KazooSession:
             # A server that is behind what we have seen, because it lost its data say, would refuse us for ever.
             self._client.last_zxid = 0
             self._change(SessionState.EXPIRED, self.session_id)
-
-
-class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no annotations
-    """Kazoo's threads, with connections secured by our context: kazoo's own trusts the system's authorities as well."""
-
-    def __init__(self, context: ssl.SSLContext) -> None:
-        super().__init__()
-        self._context = context
-
-    def create_connection(
-        self,
-        address: tuple[str, int],
-        hostname: str,
-        timeout: float,
-        **_kazoo_tls: object,
-    ) -> ssl.SSLSocket:
-        """Connect, and shake hands."""
-        connection = socket.create_connection(address, timeout)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return self._context.wrap_socket(connection, server_hostname=hostname)
 
 
 async def _require_reachable(servers: Sequence[Server], context: ssl.SSLContext | None) -> None:
