@@ -39,6 +39,13 @@ from transport.messages.elections import (
     ElectLeadersRequest,
     ElectLeadersResponse,
 )
+from transport.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from transport.messages.reassignments import (
+    DescribeReassignmentsRequest,
+    DescribeReassignmentsResponse,
+    ListReassignmentsRequest,
+    ListReassignmentsResponse,
+)
 from transport.messages.topics import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -95,12 +102,15 @@ APIS: Final[tuple[Api, ...]] = (
     Api(19, "CreateTopics", CreateTopicsRequest, CreateTopicsResponse, max_version=1),
     Api(20, "DeleteTopics", DeleteTopicsRequest, DeleteTopicsResponse),
     Api(32, "DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse),
+    Api(35, "DescribeLogDirs", DescribeLogDirsRequest, DescribeLogDirsResponse),
     Api(37, "CreatePartitions", CreatePartitionsRequest, CreatePartitionsResponse),
-    Api(43, "ElectLeaders", ElectLeadersRequest, ElectLeadersResponse),
+    Api(43, "ElectLeaders", ElectLeadersRequest, ElectLeadersResponse, max_version=1),
     Api(44, "IncrementalAlterConfigs", IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
     Api(45, "AlterPartitionReassignments", AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse),
     Api(46, "ListPartitionReassignments", ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse),
     Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse),
     Api(1000, "CommitTrace", CommitTraceRequest, CommitTraceResponse, max_version=1),
+    Api(1001, "ListReassignments", ListReassignmentsRequest, ListReassignmentsResponse),
+    Api(1002, "DescribeReassignments", DescribeReassignmentsRequest, DescribeReassignmentsResponse),
 )

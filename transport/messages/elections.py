@@ -17,6 +17,15 @@ class ElectionType(IntEnum):
 
 
 @frozen
+class LeaderOrder:
+    """A partition and the order that its replicas are to have, the leader first: a permutation of what it has."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+
+
+@frozen
 class ElectLeadersResponse:
     """An outcome for each partition; those that needed no election are left out if none were named."""
 
@@ -25,10 +34,15 @@ class ElectLeadersResponse:
 
 @frozen
 class ElectLeadersRequest(Request[ElectLeadersResponse]):
-    """Elect leaders for the partitions named as (topic, partition), or for all (KIP-183, KIP-460)."""
+    """Elect leaders for the partitions named as (topic, partition), or for all (KIP-183, KIP-460).
+
+    With `orders`, since version 1, the named replicas are put into a new order first, and the preferred leader of that
+    is elected; of a partition for which that cannot be done nothing changes.
+    """
 
     election_type: ElectionType
     partitions: tuple[tuple[str, int], ...] | None = None
+    orders: tuple[LeaderOrder, ...] = ()
 
 
 @frozen

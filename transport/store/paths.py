@@ -11,6 +11,7 @@ CONTROLLER_EPOCH: Final = "/controller_epoch"
 BROKER_IDS: Final = "/brokers/ids"
 TOPICS: Final = "/brokers/topics"
 REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+REASSIGNMENTS: Final = "/admin/reassignments"
 PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
 DELETE_TOPICS: Final = "/admin/delete_topics"
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
@@ -73,6 +74,16 @@ def partition_state(tp: TopicPartition) -> str:
 def delete_topic(name: str) -> str:
     """Return the path that says that a topic is to be deleted."""
     return f"{DELETE_TOPICS}/{name}"
+
+
+def topic_reassignments(name: str) -> str:
+    """Return the path of the parent of the reassignments of a topic's partitions."""
+    return f"{REASSIGNMENTS}/{name}"
+
+
+def reassignment(tp: TopicPartition) -> str:
+    """Return the path whose czxid is the identity of a partition's reassignment, and its ctime the start (KIP-240)."""
+    return f"{REASSIGNMENTS}/{tp.topic}/{tp.partition}"
 
 
 def topic_config(name: str) -> str:
