@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -11,6 +12,9 @@ from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignme
 from transport.store import formats, paths
 from transport.store.formats import TopicZnode
 from transport.store.tree import Tree
+
+decode_topic = lru_cache(maxsize=1024)(formats.decode_topic)
+"""Producers and rules ask for the same topics again and again, which seldom change."""
 
 
 @frozen
@@ -26,7 +30,7 @@ class Durable:
     def topic(self, name: str) -> TopicZnode | None:
         """Return a topic's znode."""
         znode = self.tree.read(paths.topic(name))
-        return None if znode is None else formats.decode_topic(name, znode.data)
+        return None if znode is None else decode_topic(name, znode.data)
 
     def partitions(self) -> Iterator[tuple[TopicPartition, ReplicaAssignment]]:
         """Yield every partition and its assignment, in order."""
