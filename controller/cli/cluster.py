@@ -73,7 +73,12 @@ def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
 
 
 def output_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `-o table|json`."""
+    """Give a command `-o table|json|yaml`."""
     return click.option(
-        "-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True, help="How to print."
+        "-o",
+        "--output",
+        type=click.Choice(["table", "json", "yaml"]),
+        default="table",
+        show_default=True,
+        help="How to print.",
     )(command)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from controller.cli.cluster import Cluster, cluster_options, output_option
-from controller.cli.output import print_json, print_table
+from controller.cli.output import print_document, print_table
 from controller.cli.running import run
 from transport.messages import DescribeClusterResponse, DescribedBroker
 
@@ -31,8 +31,8 @@ def describe(cluster: Cluster, output: str) -> None:
 
     found = run(work)
     brokers = [_broker(broker) for broker in found.brokers]
-    if output == "json":
-        print_json({**_summary(found), "brokers": brokers})
+    if output != "table":
+        print_document({**_summary(found), "brokers": brokers}, output)
         return
     print_table(("cluster", ""), [(name.replace("_", " "), value) for name, value in _summary(found).items()])
     click.echo()

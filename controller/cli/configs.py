@@ -9,7 +9,7 @@ from typing import Final
 import click
 
 from controller.cli.cluster import Cluster, cluster_options, output_option
-from controller.cli.output import print_json, print_table
+from controller.cli.output import print_document, print_table
 from controller.cli.running import run
 from transport.errors import ErrorCode
 from transport.messages import (
@@ -68,8 +68,8 @@ def describe(cluster: Cluster, entity_type: str, entity_name: str | None, *, ent
     answer = run(work)
     _require_success(answer.error, answer.message)
     rows = [{"name": entry.name, "value": entry.value, "source": entry.source} for entry in answer.entries]
-    if output == "json":
-        print_json(rows)
+    if output != "table":
+        print_document(rows, output)
     else:
         print_table(["name", "value", "source"], [tuple(row.values()) for row in rows])
 

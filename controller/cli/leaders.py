@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from controller.cli.cluster import Cluster, cluster_options, output_option
-from controller.cli.output import print_json, print_table
+from controller.cli.output import print_document, print_table
 from controller.cli.running import run
 from transport.errors import ErrorCode
 from transport.messages import ElectionType, PartitionError
@@ -88,8 +88,8 @@ def _print(results: tuple[PartitionError, ...], output: str) -> None:
         {"topic": item.topic, "partition": item.partition, "error": item.error.name, "message": item.message}
         for item in sorted(results, key=lambda item: (item.topic, item.partition))
     ]
-    if output == "json":
-        print_json(rows)
+    if output != "table":
+        print_document(rows, output)
     elif rows:
         outcomes = {"NONE": "elected", "ELECTION_NOT_NEEDED": "not needed"}
         named = [

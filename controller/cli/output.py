@@ -1,4 +1,4 @@
-"""How commands print: tables that fit 80 columns, and JSON in one form everywhere."""
+"""How commands print: tables that fit 80 columns, JSON and YAML in one form everywhere."""
 
 from __future__ import annotations
 
@@ -42,6 +42,19 @@ def _phase(state: PartitionState) -> str:
 def print_json(value: object) -> None:
     """Print JSON, indented."""
     click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
+
+
+def print_yaml(value: object) -> None:
+    """Print YAML, with the same keys in the same order as JSON."""
+    import yaml
+
+    plain = orjson.loads(orjson.dumps(value))
+    click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def print_document(value: object, output: str) -> None:
+    """Print a value as `output` says: json or yaml."""
+    {"json": print_json, "yaml": print_yaml}[output](value)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, narrow: bool = False) -> None:

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from controller import moves
 from controller.admin_client import AdminClient
 from controller.cli.cluster import Cluster, cluster_options, output_option
-from controller.cli.output import print_json, print_table
+from controller.cli.output import print_document, print_table
 from controller.cli.running import INTERRUPTED, run, until_signal
 from transport.errors import ErrorCode
 from transport.messages import OngoingReassignment, PartitionError, ReassignablePartition
@@ -126,9 +126,9 @@ def list_(cluster: Cluster, output: str) -> None:
             return await admin.list_partition_reassignments()
 
     ongoing = run(work)
-    if output == "json":
+    if output != "table":
         fields = ("topic", "partition", "replicas", "adding_replicas", "removing_replicas", "leader", "isr")
-        print_json([{name: getattr(move, name) for name in fields} for move in ongoing])
+        print_document([{name: getattr(move, name) for name in fields} for move in ongoing], output)
     elif not ongoing:
         click.echo("no reassignment is under way")
     else:

@@ -20,7 +20,7 @@ from broker.reference.log_dirs import AllLogDirsFailed
 from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
 from controller.cli.cluster import Cluster, cluster_options, output_option
-from controller.cli.output import print_json, print_table
+from controller.cli.output import print_document, print_table
 from controller.cli.running import configure_logs, log_level_option, run, until_signal
 from controller.cli.settings import given, setting_options
 from controller.config import ControllerConfig
@@ -185,8 +185,8 @@ def list_brokers(cluster: Cluster, output: str) -> None:
         }
         for b in metadata.brokers
     ]
-    if output == "json":
-        print_json(rows)
+    if output != "table":
+        print_document(rows, output)
     else:
         print_table(["id", "address", "rack", "leaders", "replicas"], [tuple(row.values()) for row in rows])
 

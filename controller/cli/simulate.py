@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from controller.cli.output import partition_json, print_json
+from controller.cli.output import partition_json, print_json, print_yaml
 
 if TYPE_CHECKING:
     from controller.simulation.scenario.model import Scenario
@@ -69,7 +69,7 @@ def _run(scenario: Path | None, seeds: range, output: str) -> int:
         else:
             from controller.simulation.random_run.command import run_seeds
 
-            code = run_seeds(seeds, {"json": print_json, "yaml": _print_yaml}.get(output))
+            code = run_seeds(seeds, {"json": print_json, "yaml": print_yaml}.get(output))
     except* KeyboardInterrupt:
         click.echo("interrupted", err=True)
     return code
@@ -147,7 +147,7 @@ def _json_runs(_: bool) -> Iterator[Show]:
 @contextmanager
 def _yaml_runs(_: bool) -> Iterator[Show]:
     click.echo("runs:")
-    yield lambda outcome: _print_yaml([_json(outcome)])
+    yield lambda outcome: print_yaml([_json(outcome)])
 
 
 _PRINTING: Final = {"table": _tables, "json": _json_runs, "yaml": _yaml_runs}
@@ -162,14 +162,6 @@ def _print_misses(outcome: Outcome) -> None:
         click.echo(f"{outcome.path}:{miss.line}: with {_title(outcome)}: {miss.text}", err=True)
     if outcome.violation is not None:
         click.echo(f"{outcome.path}: with {_title(outcome)}: {outcome.violation}", err=True)
-
-
-def _print_yaml(value: object) -> None:
-    import orjson
-    import yaml
-
-    plain = orjson.loads(orjson.dumps(value))
-    click.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
 
 
 def _json(outcome: Outcome) -> dict[str, Any]:

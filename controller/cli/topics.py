@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from controller.cli.cluster import Cluster, cluster_options, output_option
-from controller.cli.output import partition_json, print_json, print_table
+from controller.cli.output import partition_json, print_document, print_table
 from controller.cli.running import run
 from controller.cli.topic_deletion import delete
 from transport.errors import ErrorCode
@@ -118,8 +118,8 @@ def list_(cluster: Cluster, output: str) -> None:
     metadata = _metadata(cluster, None)
     topics = sorted({state.topic for state in metadata.partitions})
     counts = {name: [state for state in metadata.partitions if state.topic == name] for name in topics}
-    if output == "json":
-        print_json([{"topic": name, "partitions": len(states)} for name, states in counts.items()])
+    if output != "table":
+        print_document([{"topic": name, "partitions": len(states)} for name, states in counts.items()], output)
     else:
         rows = [(name, len(states), len(states[0].replicas)) for name, states in counts.items()]
         print_table(["topic", "partitions", "replicas"], rows)
@@ -135,8 +135,8 @@ def describe(cluster: Cluster, names: tuple[str, ...], output: str) -> None:
     unknown = sorted(set(names) - {state.topic for state in states})
     if unknown:
         raise click.ClickException(f"there is no topic {', '.join(unknown)}: see `klamm topic list`")
-    if output == "json":
-        print_json([partition_json(state) for state in states])
+    if output != "table":
+        print_document([partition_json(state) for state in states], output)
         return
     _print_partitions(sorted(states, key=lambda s: (s.topic, s.partition)))
 

@@ -81,6 +81,7 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
     assert await klamm("consume", "orders") == "first\nsecond\n"
     assert await klamm("reassignment", "list") == "no reassignment is under way\n"
     assert json.loads(await klamm("topic", "list", "-o", "json")) == [{"topic": "orders", "partitions": 1}]
+    assert await klamm("topic", "list", "-o", "yaml") == "- topic: orders\n  partitions: 1\n"
     brokers = json.loads(await klamm("broker", "list", "-o", "json"))
     assert [(broker["id"], broker["leaders"], broker["replicas"]) for broker in brokers] == [
         (1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 1, 1), (5, 0, 1), (6, 0, 1),
