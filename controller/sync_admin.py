@@ -1,0 +1,97 @@
+"""The admin client for programs without an event loop: scripts, notebooks, management commands.
+
+    with open_sync_admin(bootstrap=[("127.0.0.1", 9090)]) as admin:
+        admin.alter_partition_reassignments([ReassignablePartition("orders", 0, (4, 5, 6))])
+
+A trio run in a thread of its own holds the client; each method waits there for what `AdminClient`'s does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractAsyncContextManager, contextmanager
+from functools import partial, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import trio
+from attrs import frozen
+
+from controller.admin_client import Address, AdminClient, open_admin
+from transport.network import Network
+from transport.store.security import OPEN, ZooKeeperSecurity
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _blocking(
+    method: Callable[Concatenate[AdminClient, P], Awaitable[R]],
+) -> Callable[Concatenate[SyncAdminClient, P], R]:
+    @wraps(method)
+    def call(client: SyncAdminClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        # It raises what the method raises; a KeyboardInterrupt ends the waiting, and the block ends the rest.
+        return trio.from_thread.run(partial(method, client.admin, *args, **kwargs), trio_token=client.token)
+
+    return call
+
+
+@frozen
+class SyncAdminClient:
+    """Asks a cluster about itself and asks it to change, from any thread. Open one with `open_sync_admin`."""
+
+    admin: AdminClient
+    token: trio.lowlevel.TrioToken
+
+    describe_cluster = _blocking(AdminClient.describe_cluster)
+    summarize_cluster = _blocking(AdminClient.summarize_cluster)
+    create_topics = _blocking(AdminClient.create_topics)
+    create_partitions = _blocking(AdminClient.create_partitions)
+    delete_topics = _blocking(AdminClient.delete_topics)
+    alter_partition_reassignments = _blocking(AdminClient.alter_partition_reassignments)
+    list_partition_reassignments = _blocking(AdminClient.list_partition_reassignments)
+    elect_leaders = _blocking(AdminClient.elect_leaders)
+    describe_configs = _blocking(AdminClient.describe_configs)
+    incremental_alter_configs = _blocking(AdminClient.incremental_alter_configs)
+    find_controller = _blocking(AdminClient.find_controller)
+    read_trace = _blocking(AdminClient.read_trace)
+
+
+@contextmanager
+def open_sync_admin(
+    *,
+    bootstrap: Sequence[Address] = (),
+    zookeeper_connect: str | None = None,
+    zookeeper_security: ZooKeeperSecurity = OPEN,
+    network: Network | None = None,
+    timeout: float = 30.0,
+) -> Iterator[SyncAdminClient]:
+    """Open an admin client until the block ends. See `open_admin` for what is given, and raised."""
+    opening = open_admin(
+        bootstrap=bootstrap,
+        zookeeper_connect=zookeeper_connect,
+        zookeeper_security=zookeeper_security,
+        network=network,
+        timeout=timeout,
+    )
+    opened: Future[tuple[SyncAdminClient, trio.Event]] = Future()
+    with ThreadPoolExecutor(1, "klamm-admin") as pool:
+        held = pool.submit(trio.run, _hold, opening, opened)
+        futures: list[Future[Any]] = [opened, held]
+        wait(futures, return_when=FIRST_COMPLETED)
+        if held.done():
+            held.result()
+        client, closing = opened.result()
+        try:
+            yield client
+        finally:
+            client.token.run_sync_soon(closing.set)
+
+
+async def _hold(
+    opening: AbstractAsyncContextManager[AdminClient], opened: Future[tuple[SyncAdminClient, trio.Event]]
+) -> None:
+    async with opening as admin:
+        closing = trio.Event()
+        opened.set_result((SyncAdminClient(admin, trio.lowlevel.current_trio_token()), closing))
+        await closing.wait()

@@ -1,0 +1,66 @@
+"""The admin client in a program without an event loop."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+from functools import partial
+
+import pytest
+import trio
+
+import controller
+from controller.admin_client import AdminClient, ClusterUnreachable
+from controller.service import ControllerService
+from controller.sync_admin import SyncAdminClient, open_sync_admin
+from transport.errors import ErrorCode
+from transport.host import Host
+from transport.messages import NewTopic
+from transport.store.memory import MemoryZooKeeper
+from transport.store.protocol import StoreUnavailable
+
+
+def script(port: int) -> tuple[int, ErrorCode]:
+    """Do what a script would: no await anywhere."""
+    with open_sync_admin(bootstrap=[("127.0.0.1", port)]) as admin:
+        [outcome] = admin.create_topics([NewTopic("orders", 1, 1)]).topics
+        return admin.describe_cluster().controller_epoch, outcome.error
+
+
+async def test_a_script_asks_and_leaves_no_thread_behind() -> None:
+    config = controller.ControllerConfig(1001)
+    async with trio.open_nursery() as nursery:
+        run = partial(controller.run, config, open_store=MemoryZooKeeper(Host().now_ms).session)
+        service: ControllerService = await nursery.start(run)
+        outcome = await trio.to_thread.run_sync(script, service.endpoint.port)
+        nursery.cancel_scope.cancel()
+    assert outcome == (1, ErrorCode.BROKER_NOT_AVAILABLE)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("klamm-admin")]
+
+
+def test_what_a_call_raises_is_raised_in_the_script() -> None:
+    with (
+        open_sync_admin(bootstrap=[("127.0.0.1", 1)], timeout=0.01) as admin,
+        pytest.raises(ClusterUnreachable, match=r"through 127\.0\.0\.1:1: is a broker running there\?"),
+    ):
+        admin.describe_cluster()
+
+
+def test_what_opening_raises_is_raised_in_the_script() -> None:
+    with (
+        pytest.raises(StoreUnavailable, match="nothing listens at 127"),
+        open_sync_admin(zookeeper_connect="127.0.0.1:1"),
+    ):
+        pass
+
+
+def test_there_is_a_method_for_each_of_the_client_with_its_documentation() -> None:
+    methods = {
+        name: method
+        for name, method in inspect.getmembers(AdminClient, inspect.iscoroutinefunction)
+        if not name.startswith("_")
+    }
+    blocking = {name: getattr(SyncAdminClient, name, None) for name in methods}
+    assert {name: method and method.__doc__ for name, method in blocking.items()} == {
+        name: method.__doc__ for name, method in methods.items()
+    }
