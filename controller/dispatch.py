@@ -169,8 +169,8 @@ def _rounds_for_request(context: ControllerContext, request: Request[object], ho
             return deletion_markers.delete_topics(context, names)
         case DescribeConfigsRequest(resources=resources):
             return configs.describe_configs(context, resources)
-        case ElectLeadersRequest(election_type=election_type, partitions=partitions):
-            return leader_elections.requested_by_api(context, election_type, partitions)
+        case ElectLeadersRequest():
+            return leader_elections.requested_by_api(context, request)
         case IncrementalAlterConfigsRequest(resources=altered):
             return config_changes.alter_configs(context, altered)
         case DescribeClusterRequest() | ListPartitionReassignmentsRequest() | MetadataRequest():

@@ -1,11 +1,12 @@
 """Elections that somebody asks for: preferred or unclean, through ElectLeaders or `/admin/preferred_replica_election`.
 
-KIP-183 and KIP-460. An election that fails is not tried again: whoever asked is told why.
+KIP-183 and KIP-460. An election that fails is not tried again: whoever asked is told why. With an order, ElectLeaders
+puts a partition's replicas into it and has the first of them elected, both in one multi: nobody sees half of that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 
 import structlog
 
@@ -13,26 +14,45 @@ from controller import elections
 from controller.context import ControllerContext
 from controller.handlers import leadership, reassignments
 from controller.rounds import Rounds, Step, change, read
-from transport.errors import ErrorCode
-from transport.messages import ElectionType, ElectLeadersResponse, PartitionError
-from transport.metadata import NO_LEADER, TopicPartition
+from transport.errors import ApiError, ErrorCode
+from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse, PartitionError
+from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Delete
 
 log = structlog.get_logger(__name__)
 
 
-def requested_by_api(
-    context: ControllerContext, election_type: ElectionType, partitions: Sequence[tuple[str, int]] | None
-) -> Rounds[ElectLeadersResponse]:
-    """Elect leaders for the partitions named, or for all; then those that need no election are left out."""
-    tps = [TopicPartition(*item) for item in partitions or ()]
-    if partitions is None:
+Orders = Mapping[TopicPartition, tuple[int, ...]]
+
+Fault = tuple[ErrorCode, str]
+
+
+def requested_by_api(context: ControllerContext, request: ElectLeadersRequest) -> Rounds[ElectLeadersResponse]:
+    """Elect leaders for the partitions named, or for all; then those that need no election are left out.
+
+    Raises ApiError(INVALID_REQUEST) for orders that cannot be meant.
+    """
+    orders = _orders(request)
+    is_for_all = request.partitions is None and not orders
+    tps = [TopicPartition(*item) for item in request.partitions or ()]
+    if is_for_all:
         tps = [tp for tp in context.partitions() if tp.topic not in context.deletions]
-    results = yield from elect(context, election_type, tps)
-    if partitions is None:
-        results = [result for result in results if result.error is not ErrorCode.ELECTION_NOT_NEEDED]
-    return ElectLeadersResponse(tuple(results))
+    results = yield from put_in_order(context, orders)
+    plain = [tp for tp in (*tps, *orders) if tp not in results]
+    elected = yield from elect(context, request.election_type, plain)
+    if is_for_all:
+        elected = [result for result in elected if result.error is not ErrorCode.ELECTION_NOT_NEEDED]
+    return ElectLeadersResponse((*results.values(), *elected))
+
+
+def _orders(request: ElectLeadersRequest) -> Orders:
+    orders = {TopicPartition(order.topic, order.partition): order.replicas for order in request.orders}
+    if orders and request.election_type is not ElectionType.PREFERRED:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "an order names a preferred leader: ask for a preferred election")
+    if len(orders) < len(request.orders):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "two orders name the same partition: name each once")
+    return orders
 
 
 def requested_in_store(context: ControllerContext) -> Rounds[None]:
@@ -77,13 +97,20 @@ def elect(
 
 
 def _refusal(context: ControllerContext, election_type: ElectionType, tp: TopicPartition) -> PartitionError | None:
-    if not context.assignment(tp).replicas:
-        return PartitionError(*tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}")
-    if tp.topic in context.deletions:
-        return PartitionError(*tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {tp.topic} is being deleted")
+    fault = _not_there(context, tp)
+    if fault is not None:
+        return PartitionError(*tp, *fault)
     if _is_led(context, election_type, tp):
         leader = context.leadership[tp].leader
         return PartitionError(*tp, ErrorCode.ELECTION_NOT_NEEDED, f"broker {leader} leads {tp} already")
+    return None
+
+
+def _not_there(context: ControllerContext, tp: TopicPartition) -> Fault | None:
+    if not context.assignment(tp).replicas:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}"
+    if tp.topic in context.deletions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {tp.topic} is being deleted"
     return None
 
 
@@ -102,22 +129,82 @@ def _outcome(context: ControllerContext, election_type: ElectionType, tp: TopicP
         return PartitionError(*tp)
     if election_type is ElectionType.UNCLEAN:
         return PartitionError(*tp, ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, _why_nobody(context, tp))
-    return PartitionError(*tp, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, _why_not_preferred(context, tp))
+    text = _why_not_preferred(context, tp, context.assignment(tp).replicas[0]) or _unusable(tp)
+    return PartitionError(*tp, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, text)
 
 
 def _why_nobody(context: ControllerContext, tp: TopicPartition) -> str:
     replicas = context.assignment(tp).replicas
     if context.online(tp, replicas):
-        return f"the state of {tp} cannot be read or written: see the controller's log"
+        return _unusable(tp)
     return f"no replica of {tp} is alive: start one of the brokers {list(replicas)}"
 
 
-def _why_not_preferred(context: ControllerContext, tp: TopicPartition) -> str:
-    preferred, current = context.assignment(tp).replicas[0], context.leadership.get(tp)
+def _why_not_preferred(context: ControllerContext, tp: TopicPartition, preferred: int) -> str | None:
+    """Say why a replica cannot be elected as the preferred leader, None if it can."""
+    current = context.leadership.get(tp)
     if current is None or not context.is_online(tp, preferred):
         return f"the preferred leader {preferred} of {tp} is not alive, shuts down or cannot use its log: start it"
     if preferred not in current.isr:
-        return (
-            f"the preferred leader {preferred} of {tp} is not in the ISR {list(current.isr)}: wait for it to catch up"
-        )
+        isr = list(current.isr)
+        return f"the preferred leader {preferred} of {tp} is not in the ISR {isr}: wait for it to catch up"
+    return None
+
+
+def _unusable(tp: TopicPartition) -> str:
     return f"the state of {tp} cannot be read or written: see the controller's log"
+
+
+# --- a named order ----------------------------------------------------------------------------------------------
+
+
+def put_in_order(context: ControllerContext, orders: Orders) -> Rounds[dict[TopicPartition, PartitionError]]:
+    """Put replicas into a new order and elect the first of them, one write per topic and chunk.
+
+    Return the outcome of each partition whose order had to change, or that is refused, of which nothing changes. Those
+    that have their order are left for a plain election.
+    """
+    faults = {tp: fault for tp, order in orders.items() if (fault := _order_fault(context, tp, order)) is not None}
+    new = {tp: order for tp, order in orders.items() if tp not in faults and context.assignment(tp).replicas != order}
+
+    def wanted(tp: TopicPartition) -> ReplicaAssignment:
+        is_refused = _order_fault(context, tp, orders[tp]) is not None
+        return context.assignment(tp) if is_refused else ReplicaAssignment(orders[tp])
+
+    yield from reassignments.write_assignments(context, "order", list(new), wanted, _first_leads)
+    # What others wrote in between may have come in the way.
+    left = {tp: order for tp, order in new.items() if context.assignment(tp).replicas != order}
+    faults |= {tp: _order_fault(context, tp, order) or _lost(tp) for tp, order in left.items()}
+    return {tp: PartitionError(*tp, *faults.get(tp, ())) for tp in orders if tp in faults or tp in new}
+
+
+def _first_leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
+    """Return the election that goes into the multi with a new order; who leads already does so in a new epoch.
+
+    Brokers take a new order only with a new leader epoch.
+    """
+    among = leadership.candidate(context, tp, new.replicas)
+    [won] = elections.elect([among], elections.preferred, context.epoch).elected
+    told = leadership.tell(context, tp, won.leadership, won.recipients, assignment=new)
+    return [leadership.leadership_step(tp, won.leadership, told)]
+
+
+def _order_fault(context: ControllerContext, tp: TopicPartition, order: tuple[int, ...]) -> Fault | None:
+    """Return why a partition's replicas cannot be put into an order with the first of it as the leader."""
+    fault, current = _not_there(context, tp), context.assignment(tp)
+    if fault is not None:
+        return fault
+    if current.is_being_reassigned:
+        target = list(current.target_replicas)
+        text = f"{tp} is being moved to {target}: wait until it is, or move it to the order that you want"
+        return ErrorCode.REASSIGNMENT_IN_PROGRESS, text
+    if sorted(order) != sorted(current.replicas):
+        text = f"{list(order)} is no order of {tp}'s replicas {list(current.replicas)}: name each of them once"
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, text
+    why = _why_not_preferred(context, tp, order[0])
+    return None if why is None else (ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, why)
+
+
+def _lost(tp: TopicPartition) -> Fault:
+    text = f"{tp} was deleted meanwhile, or its znodes cannot be decoded any more: see the controller's log"
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text

@@ -73,7 +73,7 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
         new = reassign_to(current, targets[tp])
         return new if leaves_a_leader(context, tp, new) else current
 
-    yield from _write_assignments(context, "U1", list(targets), wanted, _settle_strays)
+    yield from write_assignments(context, "U1", list(targets), wanted, _settle_strays)
     yield from advance(context, list(targets))
 
 
@@ -102,7 +102,7 @@ def may_finish(context: ControllerContext, tp: TopicPartition) -> bool:
 # --- topic znodes: U1 and B6 ------------------------------------------------------------------------------------
 
 
-def _write_assignments(
+def write_assignments(
     context: ControllerContext,
     name: str,
     tps: Sequence[TopicPartition],
@@ -253,7 +253,7 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
     )
     ready = _ready_to_retire(context, retired)
     yield from change("B5", [_delete(context, tp) for tp in ready])
-    yield from _write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
+    yield from write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
     yield from remove_requests(context, ready)
     done = [tp for tp in ready if tp in context.leadership]
     metadata = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in done]

@@ -74,7 +74,7 @@ def retire_without_a_live_leader_in_the_target(patch: pytest.MonkeyPatch) -> Non
 
 def replicas_become_the_target_before_b4(patch: pytest.MonkeyPatch) -> None:
     """RS = TRS is written first, while the removing replicas are in the ISR."""
-    finish, write = reassignments.finish, reassignments._write_assignments  # noqa: SLF001
+    finish, write = reassignments.finish, reassignments.write_assignments
 
     def backwards(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
         yield from write(context, "B6", tps, lambda tp: completed(context.assignment(tp)), lambda *_: [])

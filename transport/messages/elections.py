@@ -36,8 +36,9 @@ class ElectLeadersResponse:
 class ElectLeadersRequest(Request[ElectLeadersResponse]):
     """Elect leaders for the partitions named as (topic, partition), or for all (KIP-183, KIP-460).
 
-    With `orders`, since version 1, the named replicas are put into a new order first, and the preferred leader of that
-    is elected; of a partition for which that cannot be done nothing changes.
+    With `orders`, since version 1, the replicas of the partitions that these name are put into a new order, and the
+    first of it is elected, in one commit; of a partition for which that cannot be done nothing changes. Orders are for
+    preferred elections only, and with them no `partitions` are none, not all.
     """
 
     election_type: ElectionType

@@ -17,7 +17,7 @@ from controller.simulation.scenario.shapes import VARIABLE, Schema, Shape, found
 
 ROUNDS: Final = (
     *("U1", "A1", "A2", "B1", "B3", "B4", "B5", "B6", "B7", "B8"),
-    *("ISR", "elect", "shrink", "expel", "create", "adopt", "new", "resend", "metadata", "strays", "deleted"),
+    *("ISR", "elect", "order", "shrink", "expel", "create", "adopt", "new", "resend", "metadata", "strays", "deleted"),
     *("brokers", "gone", "observed", "parents", "refused", "replicas", "storage", "topics", "loaded"),
     *("mark", "delete", "stop", "remove"),
 )
