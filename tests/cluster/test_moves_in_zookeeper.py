@@ -1,0 +1,183 @@
+"""What a move leaves in ZooKeeper and on disk: refused, begun, waiting, overridden, cancelled."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+from broker.client import Producer
+from broker.reference.log_dir import records_on_disk
+from controller.admin_client import AdminClient
+from controller.cli.demo.clusters import BROKERS, CONTROLLERS, log_dir
+from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from controller.cli.demo.scenario import ORDERS
+from tests.cluster.waiting import until, until_controller
+from transport.errors import ErrorCode
+from transport.host import Host
+from transport.messages import NewTopic, PartitionError, ReassignablePartition
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.network import TcpNetwork
+from transport.store import formats, paths
+from transport.store.protocol import Create, MetadataStore
+from transport.store.zookeeper import open_zookeeper
+
+ORIGIN, TARGET = (1, 2, 3), (4, 5, 6)
+SILENT = 5
+"""The broker of the target that does not come along."""
+
+
+@frozen
+class Cluster:
+    """Six brokers with one partition."""
+
+    processes: ProcessCluster
+    admin: AdminClient
+    store: MetadataStore
+
+    async def assignment(self) -> ReplicaAssignment:
+        [znode] = await self.store.read([paths.topic(ORDERS.topic)])
+        assert znode is not None
+        return formats.decode_topic(ORDERS.topic, znode.data).partitions[ORDERS.partition]
+
+    async def state(self) -> LeaderAndIsr:
+        [znode] = await self.store.read([paths.partition_state(ORDERS)])
+        assert znode is not None
+        return formats.decode_partition_state(ORDERS, znode.data, znode.stat.version)
+
+    async def is_led(self) -> bool:
+        return await self.store.read([paths.partition_state(ORDERS)]) != [None]
+
+    async def until_replicas(self, *replicas: int) -> None:
+        async def are_there() -> bool:
+            return await self.assignment() == ReplicaAssignment(replicas)
+
+        await until(are_there)
+
+    async def until_in_sync(self, *brokers: int) -> None:
+        async def are_in_sync() -> bool:
+            return await self.is_led() and sorted((await self.state()).isr) == sorted(brokers)
+
+        await until(are_in_sync)
+
+    async def until_live(self, brokers: Sequence[int]) -> None:
+        async def are_live() -> bool:
+            return [broker.id for broker in (await self.admin.describe_cluster()).brokers] == list(brokers)
+
+        await until(are_live)
+
+    async def reassign(self, replicas: tuple[int, ...] | None, tp: TopicPartition = ORDERS) -> PartitionError:
+        [outcome] = (await self.admin.alter_partition_reassignments([ReassignablePartition(*tp, replicas)])).partitions
+        return outcome
+
+    async def begin_without_the_silent_one(self, replicas: tuple[int, ...]) -> None:
+        """Begin a move to a broker that is alive as far as anybody knows, and does not hear of it."""
+        self.processes.processes[SILENT].send_signal(signal.SIGSTOP)
+        assert (await self.reassign(replicas)).error is ErrorCode.NONE
+        await self.processes.kill(SILENT)
+
+    async def bring_back_the_silent_one(self) -> None:
+        """Start it again, and let it delete what moves have left there."""
+        self.processes.start_brokers([SILENT])
+
+        async def has_deleted() -> bool:
+            return await self.store.children([paths.STRAYS]) == [[]]
+
+        await until(has_deleted)
+
+    def logs(self) -> list[int]:
+        return [id_ for id_ in BROKERS if (log_dir(self.processes.data_dir, id_) / str(ORDERS)).exists()]
+
+
+@asynccontextmanager
+async def running(address: str, data_dir: Path) -> AsyncIterator[Cluster]:
+    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, data_dir, address)) as processes:
+        processes.start(CONTROLLERS[0], "controller.cli", "controller", "run")
+        await until_controller(store, CONTROLLERS[0])
+        processes.start_brokers()
+        cluster = Cluster(processes, AdminClient(TcpNetwork(), [], store, 60), store)
+        await cluster.until_live(BROKERS)
+        [created] = (await cluster.admin.create_topics([NewTopic(ORDERS.topic, 1, 3, (ORIGIN,))])).topics
+        assert created.error is ErrorCode.NONE
+        await cluster.until_in_sync(*ORIGIN)
+        yield cluster
+
+
+async def produce(cluster: Cluster, values: Sequence[bytes]) -> None:
+    brokers = [(broker.host, broker.port) for broker in (await cluster.admin.describe_cluster()).brokers]
+    async with Producer(TcpNetwork(), brokers, host=Host()) as producer:
+        await producer.send(*ORDERS, values)
+
+
+@pytest.mark.requirement("A3")
+async def test_what_cannot_be_done_is_refused_with_its_reason_and_leaves_no_request(
+    zookeeper: str, tmp_path: Path
+) -> None:
+    async with running(f"{zookeeper}/refused-moves", tmp_path) as cluster:
+        before = await cluster.store.read([paths.topic(ORDERS.topic), paths.partition_state(ORDERS)])
+        for replicas, why in [
+            ((), "the list of replicas is empty"),
+            ((1, 1), "the list of replicas [1, 1] names a broker twice"),
+            ((1, -2), "the list of replicas [1, -2] has a negative broker id"),
+            ((1, 7), "replicas cannot be added on brokers [7], which are not alive"),
+        ]:
+            refusal = PartitionError(*ORDERS, ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
+            assert await cluster.reassign(replicas) == refusal
+        nowhere = TopicPartition("nowhere", 0)
+        why = "there is no partition nowhere-0"
+        assert await cluster.reassign((4,), nowhere) == PartitionError(
+            *nowhere, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, why
+        )
+        assert (await cluster.reassign(ORIGIN)).error is ErrorCode.NONE  # it is there
+
+        requests = {ORDERS: (1, 7), nowhere: (4,)}
+        await cluster.store.multi([Create(paths.REASSIGN_PARTITIONS, formats.encode_reassign_partitions(requests))])
+
+        async def is_gone() -> bool:
+            return await cluster.store.read([paths.REASSIGN_PARTITIONS]) == [None]
+
+        await until(is_gone)
+        told = (tmp_path / f"{CONTROLLERS[0]}.log").read_text()
+        assert "replicas cannot be added on brokers [7], which are not alive" in told
+        assert why in told
+        assert await cluster.store.read([paths.topic(ORDERS.topic), paths.partition_state(ORDERS)]) == before
+
+
+@pytest.mark.requirement("A4", "A5", "A9", "A11")
+async def test_a_move_that_waits_is_overridden_and_the_next_one_cancelled(zookeeper: str, tmp_path: Path) -> None:
+    async with running(f"{zookeeper}/overridden-moves", tmp_path) as cluster:
+        values = [f"record {number}".encode() for number in range(100)]
+        await produce(cluster, values)
+        before = await cluster.state()
+
+        await cluster.begin_without_the_silent_one(TARGET)
+        assert await cluster.assignment() == ReplicaAssignment((*TARGET, *ORIGIN), TARGET, ORIGIN)
+        await cluster.until_in_sync(1, 2, 3, 4, 6)
+        waiting = await cluster.state()
+        assert (waiting.leader, waiting.leader_epoch) == (before.leader, before.leader_epoch + 1)
+        assert await cluster.assignment() == ReplicaAssignment((*TARGET, *ORIGIN), TARGET, ORIGIN)
+        assert set(cluster.logs()) - {SILENT} == {1, 2, 3, 4, 6}
+
+        assert (await cluster.reassign((4, 6, 2))).error is ErrorCode.NONE
+        await cluster.until_replicas(4, 6, 2)
+        await cluster.until_in_sync(2, 4, 6)
+        assert (await cluster.state()).leader in {2, 4, 6}
+        await cluster.bring_back_the_silent_one()
+        assert cluster.logs() == [2, 4, 6]
+
+        await cluster.begin_without_the_silent_one((SILENT, 1, 3))
+        await cluster.until_in_sync(1, 2, 3, 4, 6)
+        assert (await cluster.reassign(None)).error is ErrorCode.NONE
+        await cluster.until_replicas(4, 6, 2)
+        await cluster.until_in_sync(2, 4, 6)
+        assert (await cluster.reassign(None)).error is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        await cluster.bring_back_the_silent_one()
+        assert cluster.logs() == [2, 4, 6]
+
+        await cluster.processes.stop_brokers()
+        logs = [records_on_disk(log_dir(tmp_path, id_), ORDERS) for id_ in (2, 4, 6)]
+        assert [[record.value for record in log] for log in logs] == [values] * 3
