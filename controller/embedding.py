@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import trio
 
@@ -21,13 +22,19 @@ from controller.state_change_log import open_state_change_log
 from transport.host import Host
 from transport.network import Network, TcpNetwork
 from transport.store import paths
+from transport.store.controllers import find_endpoint
+from transport.store.formats import UndecodableZnode
 from transport.store.protocol import MetadataStore, ensure_paths
 from transport.store.security import security_of
 from transport.store.zookeeper import open_zookeeper
+from transport.wire import WireError, open_connection
+
+TWIN_TIMEOUT_SECONDS: Final = 1.0
+"""How long a controller of the same id has to answer."""
 
 
 class ControllerIdInUse(Exception):
-    """A live broker has the id that a controller was given; the message is one line with the cure."""
+    """A live broker or controller has the id that a controller was given; the message is one line with the cure."""
 
 
 OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
@@ -50,8 +57,8 @@ async def run(
     ZooKeeper at `config.zookeeper_connect`, or what `open_store` opens (`MemoryZooKeeper(...).session`, say).
 
     Raises StoreUnavailable if ZooKeeper cannot be reached or trusted, ForeignCluster if another kind of cluster lives
-    there, ControllerIdInUse if a live broker has the id, OSError if the state-change log cannot be written; in an
-    exception group OSError if the address is in use, and CannotServeMetrics.
+    there, ControllerIdInUse if a live broker or controller has the id, OSError if the state-change log cannot be
+    written; in an exception group OSError if the address is in use, and CannotServeMetrics.
     """
     trace = CommitTrace(config.controller_id)
     observers = Observers((trace,) if observer is None else (trace, observer))
@@ -61,7 +68,7 @@ async def run(
     measurements = Measurements()
     with _open_instruments(config, host, measurements) as instruments:
         async with open_store() as session:
-            await _check(session, config)
+            await _check(session, config, network)
             store = session if config.metrics_port is None else measured(session, measurements)
             service = ControllerService(config, store, network, host, observers, trace, instruments)
             async with monitored(service, measurements, network):
@@ -84,10 +91,32 @@ def _open_instruments(config: ControllerConfig, host: Host, measurements: Measur
         yield Instruments(tuple(instruments))
 
 
-async def _check(store: MetadataStore, config: ControllerConfig) -> None:
+async def _check(store: MetadataStore, config: ControllerConfig, network: Network) -> None:
     await refuse_foreign(store)
     await ensure_paths(store, paths.PERSISTENT)
     [broker] = await store.read([paths.broker(config.controller_id)])
     if broker is not None:
         id_ = config.controller_id
         raise ControllerIdInUse(f"id {id_} is that of a live broker: a controller needs one that no broker has")
+    await _refuse_twin(store, config.controller_id, network)
+
+
+async def _refuse_twin(store: MetadataStore, controller_id: int, network: Network) -> None:
+    """Raise ControllerIdInUse if a controller of this id answers where it said that it listens.
+
+    A twin would take over that endpoint, and with its end nobody would find the first one. One that was killed does not
+    answer, so its successor need not wait until its session expires.
+    """
+    try:
+        endpoint = await find_endpoint(store, controller_id)
+    except UndecodableZnode:  # it is replaced like that of one that died
+        return
+    if endpoint is None:
+        return
+    host, port = endpoint.host, endpoint.port
+    try:
+        async with open_connection(network, host, port, client_id="twin", connect_timeout=TWIN_TIMEOUT_SECONDS):
+            text = f"controller id {controller_id} is already live at {host}:{port}: stop that one or choose another id"
+            raise ControllerIdInUse(text)
+    except WireError:
+        return

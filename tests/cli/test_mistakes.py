@@ -194,7 +194,10 @@ async def test_ids_and_topics_in_a_young_cluster(zookeeper: str, tmp_path: Path)
     store = ("--zookeeper", f"{zookeeper}/young")
     plan = tmp_path / "move.json"
     plan.write_text('{"version":1,"partitions":[{"topic":"nowhere","partition":0,"replicas":[1]}]}')
-    async with running("controller", "run", "--id", "1001", *store):
+    async with running("controller", "run", "--id", "1001", *store) as (_, told):
+        live = f"controller id 1001 is already live at 127.0.0.1:{port_of(told)}"
+        said = await refused("controller", "run", "--id", "1001", *store)
+        assert said == f"Error: {live}: stop that one or choose another id"
         nobody = "Error: no broker is alive: start one with `klamm broker run --id 1`"
         assert await refused("topic", "create", "t", *store) == nobody
         assert await refused("topic", "create", "t", "--replica-assignment", "1:2", *store) == nobody

@@ -17,6 +17,7 @@ from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import MetadataRequest
 from transport.store import formats, paths
+from transport.store.controllers import find_controller
 from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import Create, Delete, ensure_paths
 
@@ -51,6 +52,31 @@ async def test_our_own_cluster_is_not_foreign() -> None:
         await until(lambda: service.is_active)
         async with zookeeper.session() as store:
             await refuse_foreign(store)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_twin_of_a_live_controller_does_not_start() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with trio.open_nursery() as nursery, zookeeper.session() as store:
+        service = await start(nursery, zookeeper, 1001)
+        await until(lambda: service.is_active)
+        with pytest.raises(
+            controller.ControllerIdInUse, match=r"^controller id 1001 is already live at 127.0.0.1:\d+: "
+        ):
+            await controller.run(controller.ControllerConfig(1001), open_store=zookeeper.session)
+        assert await find_controller(store) == service.endpoint
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("left", [b'{"host":"127.0.0.1","port":1}', b"damage"])
+async def test_the_successor_of_a_killed_controller_need_not_wait_for_its_session_to_end(left: bytes) -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with trio.open_nursery() as nursery, zookeeper.session() as store:
+        await ensure_paths(store, paths.PERSISTENT)
+        await store.multi([Create(paths.controller_endpoint(1001), left, ephemeral=True)])
+        service = await start(nursery, zookeeper, 1001)
+        await until(lambda: service.is_active)
+        assert await find_controller(store) == service.endpoint
         nursery.cancel_scope.cancel()
 
 

@@ -1,4 +1,4 @@
-"""Where the active controller listens, as the metadata store knows it."""
+"""Where controllers listen, as the metadata store knows it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,10 @@ async def find_controller(store: MetadataStore) -> BrokerEndpoint | None:
     [holder] = await store.read([paths.CONTROLLER])
     if holder is None:
         return None
-    controller_id = formats.decode_controller(holder.data)
+    return await find_endpoint(store, formats.decode_controller(holder.data))
+
+
+async def find_endpoint(store: MetadataStore, controller_id: int) -> BrokerEndpoint | None:
+    """Return where a controller said that it listens, None if it did not. Raises as `find_controller` does."""
     [endpoint] = await store.read([paths.controller_endpoint(controller_id)])
     return None if endpoint is None else formats.decode_controller_endpoint(controller_id, endpoint.data)
