@@ -103,7 +103,8 @@ async def test_a_broker_deletes_the_log_before_it_hears_of_a_namesake(bench: Ben
     assert isinstance(lead, LeaderAndIsrRequest)
     assert [item.state.topic_id for item in lead.partitions] == ["another-id"]
     assert isinstance(metadata, UpdateMetadataRequest)
-    assert [(state.topic_id, state.leader) for state in metadata.partitions] == [("another-id", 2)]
+    told = [(state.topic_id, state.leader) for state in metadata.partitions]
+    assert told == [(ID, LEADER_DURING_DELETE), ("another-id", 2)]
 
 
 @pytest.mark.parametrize("is_led", [True, False], ids=["seen by the controller", "seen by the next one"])

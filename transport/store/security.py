@@ -103,7 +103,7 @@ def security_of_environment(environment: Mapping[str, str] = os.environ) -> ZooK
     """Return what the environment asks for, `KLAMM_ZOOKEEPER_SSL_CLIENT_ENABLE=true` say; see `security_of`."""
     texts = {field.name: environment.get(f"KLAMM_{field.name.upper()}") for field in fields(SecuritySettings)}
     given: dict[str, Any] = {name: text for name, text in texts.items() if text}
-    for name in given.keys() & {"zookeeper_set_acl", "zookeeper_ssl_client_enable"}:
+    for name in sorted(given.keys() & {"zookeeper_set_acl", "zookeeper_ssl_client_enable"}):
         given[name] = given[name] == _TRUE
     return security_of(SecuritySettings(**given), environment)
 
