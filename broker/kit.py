@@ -18,16 +18,16 @@ from broker.lost_replicas import LostReplicas
 from broker.meta_properties import load_storage_id
 from broker.metadata_cache import MetadataCache
 from broker.registration import Registration
-from broker.service import Service
+from broker.service import DescribesLogDirs, Service
 from broker.topic_configs import TopicConfigs
 from transport.errors import ApiError
 from transport.host import Host
-from transport.messages import Api, Request
+from transport.messages import Api, DescribeLogDirsRequest, DescribeLogDirsResponse, Request
 from transport.metadata import TopicPartition
 from transport.network import Network
 from transport.store import paths
 from transport.store.protocol import MetadataStore, ensure_paths
-from transport.wire import WireError, open_connection, serve
+from transport.wire import Handlers, WireError, open_connection, serve
 
 R = TypeVar("R")
 
@@ -139,9 +139,20 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
         service = make_service(handle)
         requests = ControllerRequests(service, metadata, registration)
         handle.lost = LostReplicas(store, host, config.broker_id, requests)
-        handlers = {**requests.handlers(), **service.handlers()}
+        handlers = {**requests.handlers(), **_log_dir_handlers(service), **service.handlers()}
         serving = partial(serve, network, handlers, config.host, config.port, own_apis=own_apis)
         handle.port = await nursery.start(serving)
         await registration.register(handle.port)
         task_status.started(handle)
         await registration.keep()
+
+
+def _log_dir_handlers(service: Service) -> Handlers:
+    if not isinstance(service, DescribesLogDirs):
+        return {}
+
+    async def describe(request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+        wanted = None if request.partitions is None else [TopicPartition(*item) for item in request.partitions]
+        return DescribeLogDirsResponse(tuple(await service.describe_log_dirs(wanted)))
+
+    return {DescribeLogDirsRequest: describe}

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
 
 from broker.metadata_cache import MetadataCache
-from transport.messages import PartitionState, StopReplicaPartition
+from transport.messages import LogDir, PartitionState, StopReplicaPartition
+from transport.metadata import TopicPartition
 from transport.wire import Handlers
 
 
@@ -44,3 +46,15 @@ class Service(Protocol):
 
     def handlers(self) -> Handlers:
         """Return the handlers of the service's own apis, whose rows `run_broker` takes as `own_apis`."""
+
+
+@runtime_checkable
+class DescribesLogDirs(Protocol):
+    """What a service that knows how much its replicas hold implements besides: then moves show how far they are."""
+
+    async def describe_log_dirs(self, partitions: Sequence[TopicPartition] | None) -> Sequence[LogDir]:
+        """Return where the replicas of this broker are and how large, of all partitions or of those named.
+
+        What is not here is left out. A service without directories has one, under any name; what it cannot tell of a
+        replica is -1. It is asked about once per second for the partitions that are being moved, so it should be quick.
+        """

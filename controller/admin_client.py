@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 import trio
 from attrs import frozen
 
+from controller.broker_log_dirs import BrokerLogDirs, ask_log_dirs
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     AlterConfigsResource,
@@ -32,6 +33,7 @@ from transport.messages import (
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribeConfigsRequest,
+    DescribeLogDirsRequest,
     ElectionType,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
@@ -153,6 +155,20 @@ class AdminClient:
         Raises OutcomeUnknown if the answer is lost: then look at the settings.
         """
         return (await self._change(IncrementalAlterConfigsRequest(tuple(resources)))).resources
+
+    async def describe_log_dirs(
+        self, broker_ids: Sequence[int] | None = None, partitions: Sequence[TopicPartition] | None = None
+    ) -> dict[int, BrokerLogDirs]:
+        """Return what the log directories of brokers hold, of all live brokers and partitions or of those named.
+
+        The brokers are asked themselves, at the same time. Who is not alive or does not answer has a `fault` instead.
+        """
+        live = {broker.id: broker for broker in (await self.describe_cluster(())).brokers}
+        wanted = list(live) if broker_ids is None else list(dict.fromkeys(broker_ids))
+        request = DescribeLogDirsRequest(None if partitions is None else tuple((*tp,) for tp in partitions))
+        brokers = [live[broker_id] for broker_id in wanted if broker_id in live]
+        said = await ask_log_dirs(self.network, brokers, request, timeout=min(self.timeout, ATTEMPT_SECONDS))
+        return {id_: said.get(id_, BrokerLogDirs(fault=f"broker {id_} is not alive")) for id_ in wanted}
 
     async def find_controller(self) -> BrokerEndpoint:
         """Return where the active controller listens. Raises ClusterUnreachable if it cannot be found in time."""

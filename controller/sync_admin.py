@@ -53,6 +53,7 @@ class SyncAdminClient:
     elect_leaders = _blocking(AdminClient.elect_leaders)
     describe_configs = _blocking(AdminClient.describe_configs)
     incremental_alter_configs = _blocking(AdminClient.incremental_alter_configs)
+    describe_log_dirs = _blocking(AdminClient.describe_log_dirs)
     find_controller = _blocking(AdminClient.find_controller)
     read_trace = _blocking(AdminClient.read_trace)
 

@@ -52,6 +52,11 @@ class Log:
         return len(self._positions)
 
     @property
+    def size(self) -> int:
+        """How many bytes the records take in the file."""
+        return self._size
+
+    @property
     def latest_epoch(self) -> int:
         """The leader epoch of the last record, -1 if there is none."""
         return self._epochs.latest

@@ -56,6 +56,10 @@ class LogDir:
         except FileNotFoundError:
             return None
 
+    def size(self, tp: TopicPartition) -> int:
+        """Return how many bytes the log of a partition takes. Raises OSError if there is none."""
+        return (self.directory(tp) / LOG_FILE).stat().st_size
+
     def delete(self, tp: TopicPartition, topic_id: str) -> None:
         """Delete the log of a partition, if there is one of that topic. It may not be open."""
         if self.topic_id(tp) != topic_id:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +36,7 @@ class LogDirs:
 
     def __init__(self, paths: Sequence[Path]) -> None:
         """Take over the directories that can be used. Raises OSError if none can be."""
+        self._paths = tuple(paths)
         self._usable: dict[Path, LogDir] = {}
         self._where: dict[TopicPartition, list[Path]] = {}
         self._held: Counter[Path] = Counter()
@@ -88,6 +89,29 @@ class LogDirs:
         if self._usable[path].topic_id(tp) is None:
             del self._where[tp]
             self._held[path] -= 1
+
+    def directories(self) -> dict[str, bool]:
+        """Return the directories as they are configured, and whether each can be used."""
+        return {str(path): path in self._usable for path in self._paths}
+
+    def partitions(self) -> Collection[TopicPartition]:
+        """Return the partitions that have a log, which may be offline."""
+        return self._where.keys()
+
+    def directory_of(self, tp: TopicPartition) -> str | None:
+        """Return the directory that has the log of a partition; None if there is none, or it cannot be used."""
+        try:
+            path = self._find(tp)
+        except OSError:
+            return None
+        return None if path is None else str(path)
+
+    def size(self, tp: TopicPartition) -> int:
+        """Return how many bytes the log of a partition takes. Raises OSError if there is none that can be used."""
+        path = self._find(tp)
+        if path is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(tp))
+        return self._usable[path].size(tp)
 
     def check(self) -> tuple[TopicPartition, ...]:
         """Look after the directories; return the partitions in those that have failed since.

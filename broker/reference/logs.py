@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from transport.errors import ApiError, ErrorCode
@@ -25,6 +25,10 @@ class ReplicaLog(Protocol):
     @property
     def end_offset(self) -> int:
         """The offset that the next record will have."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes the records take."""
 
     @property
     def latest_epoch(self) -> int:
@@ -62,6 +66,18 @@ class Logs(Protocol):
 
     def delete(self, tp: TopicPartition, topic_id: str) -> None:
         """Delete the log of a partition, if there is one of that topic. It must not be open."""
+
+    def directories(self) -> Mapping[str, bool]:
+        """Return the log directories as they are configured, and whether each can be used."""
+
+    def partitions(self) -> Collection[TopicPartition]:
+        """Return the partitions that have a log."""
+
+    def directory_of(self, tp: TopicPartition) -> str | None:
+        """Return the directory that has the log of a partition; None if there is none, or it cannot be used."""
+
+    def size(self, tp: TopicPartition) -> int:
+        """Return how many bytes the log of a partition takes, be it open or not."""
 
 
 def check_topic_name(topic: str) -> None:

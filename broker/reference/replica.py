@@ -54,6 +54,9 @@ class Replica:
         self.log = log
         self.state = state
         self.high_watermark = 0
+        self.committed_at_leader = 0
+        """The leader's high watermark as a follower was told it last, which its own log may not reach yet."""
+
         self.leadership: Leadership | None = None
         self.end_watchers = Watchers()
         """Who waits for a change of the log end, or of this replica's part."""
@@ -183,6 +186,11 @@ class Replica:
 
     # --- as follower --------------------------------------------------------------------------------------------
 
+    @property
+    def lag(self) -> int:
+        """How many committed records this replica lacks, as far as it knows."""
+        return 0 if self.leadership is not None else max(0, self.committed_at_leader - self.log.end_offset)
+
     def next_fetch(self, max_bytes: int) -> FetchPartition:
         """Return what a follower asks its leader for."""
         log, state = self.log, self.state
@@ -199,6 +207,7 @@ class Replica:
             return
         if result.records:
             self.log.append(result.records)
+        self.committed_at_leader = result.high_watermark
         self.high_watermark = max(self.high_watermark, min(result.high_watermark, self.log.end_offset))
 
     def _truncate(self, result: FetchResult) -> None:

@@ -14,10 +14,11 @@ from broker.reference.data_api import DataApi
 from broker.reference.fetcher import Fetcher
 from broker.reference.isr_updates import IsrUpdates
 from broker.reference.leadership import Leadership, Settled
+from broker.reference.log_sizes import describe_log_dirs
 from broker.reference.logs import Logs
 from broker.reference.replica import Replica
 from transport.errors import ApiError, ErrorCode
-from transport.messages import AlterPartitionItem, AlterPartitionResult, PartitionState, StopReplicaPartition
+from transport.messages import AlterPartitionItem, AlterPartitionResult, LogDir, PartitionState, StopReplicaPartition
 from transport.metadata import TopicPartition
 from transport.wire import Handlers
 
@@ -25,7 +26,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class ReferenceService:
-    """The replicas of one reference broker. Implements `broker.service.Service`.
+    """The replicas of one reference broker. Implements `broker.service.Service` and `DescribesLogDirs`.
 
     Disk access is direct: it goes to the page cache, and a short stall of this broker is no harm to others.
     """
@@ -44,6 +45,10 @@ class ReferenceService:
     def handlers(self) -> Handlers:
         """Return the handlers of Produce and Fetch."""
         return self._data_api.handlers()
+
+    async def describe_log_dirs(self, partitions: Sequence[TopicPartition] | None) -> Sequence[LogDir]:
+        """Tell where the logs are and how large; see `DescribesLogDirs.describe_log_dirs`."""
+        return describe_log_dirs(self._logs, self._replicas, partitions)
 
     async def become_leader(self, state: PartitionState, *, is_new: bool) -> None:
         """Lead a partition; see `Service.become_leader`."""

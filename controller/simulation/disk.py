@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import inf
 from typing import Final, Protocol
 
@@ -56,6 +56,11 @@ class MemoryLog:
     def end_offset(self) -> int:
         """The offset that the next record will have."""
         return len(self.records)
+
+    @property
+    def size(self) -> int:
+        """How many bytes the records take."""
+        return sum(RECORD_OVERHEAD_BYTES + len(record.value) for record in self.records)
 
     @property
     def latest_epoch(self) -> int:
@@ -156,6 +161,24 @@ class Disk:
         self.logs.pop(tp).close()
         self.observer.deleted(self.broker_id, tp, topic_id)
 
+    def directories(self) -> dict[str, bool]:
+        """Return the log directories, and whether each can be used."""
+        return {_path(directory): directory not in self._failed for directory in range(DIRECTORIES)}
+
+    def partitions(self) -> Collection[TopicPartition]:
+        """Return the partitions that have a log."""
+        return self.logs.keys()
+
+    def directory_of(self, tp: TopicPartition) -> str | None:
+        """Return the directory that has the log of a partition; None if there is none, or it cannot be used."""
+        directory = tp.partition % DIRECTORIES
+        return _path(directory) if tp in self.logs and directory not in self._failed else None
+
+    def size(self, tp: TopicPartition) -> int:
+        """Return how many bytes the log of a partition takes."""
+        self.check(tp)
+        return self.logs[tp].size
+
     def check(self, tp: TopicPartition) -> None:
         """Raise OSError if the log directory of a partition has failed."""
         if tp.partition % DIRECTORIES in self._failed:
@@ -185,3 +208,7 @@ class Disk:
     def mend(self) -> None:
         """Let the disk work again after `fail`."""
         self._failed.clear()
+
+
+def _path(directory: int) -> str:
+    return f"/disk/{directory}"

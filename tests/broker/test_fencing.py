@@ -20,6 +20,7 @@ from tests.broker.cluster import LOOPBACK, new_host, state_of
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     BrokerEndpoint,
+    DescribeLogDirsRequest,
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
     MetadataRequest,
@@ -30,7 +31,7 @@ from transport.messages import (
 )
 from transport.network import TcpNetwork
 from transport.store import Create, Delete, MemoryZooKeeper, ensure_paths, paths
-from transport.wire import Connection, ConnectionBroken, Handlers, open_connection
+from transport.wire import Connection, ConnectionBroken, Handlers, UnsupportedApi, open_connection
 
 R = TypeVar("R")
 
@@ -299,3 +300,9 @@ async def test_metadata_is_the_latest_that_the_controller_told(tmp_path: Path) -
         [recreated] = (await it.connection.call(MetadataRequest())).partitions
         assert recreated.topic_id == "recreated"
         assert it.service.calls == ["metadata [1, 2]"] * 3
+
+
+async def test_a_service_need_not_say_how_large_its_replicas_are(tmp_path: Path) -> None:
+    async with running_broker(tmp_path) as it:
+        with pytest.raises(UnsupportedApi, match="does not offer DescribeLogDirs"):
+            await it.connection.call(DescribeLogDirsRequest())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import pytest
 import trio
@@ -10,20 +11,26 @@ from attrs import define, field
 from trio.testing import MockClock
 
 from controller.admin_client import AdminClient, ClusterUnreachable, OutcomeUnknown, open_admin
+from controller.broker_log_dirs import BrokerLogDirs
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
     BrokerEndpoint,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
+    LogDir,
+    LogDirReplica,
     MetadataRequest,
     MetadataResponse,
     PartitionError,
     ReassignablePartition,
 )
+from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
-from transport.wire import serve
+from transport.wire import Handlers, serve
 
 MOVE = ReassignablePartition("orders", 0, (4, 5, 6))
 BEGUN = AlterPartitionReassignmentsResponse((PartitionError("orders", 0),))
@@ -37,6 +44,7 @@ class Node:
 
     answers: list[Answer | Exception | object]
     asked: int = 0
+    brokers: tuple[BrokerEndpoint, ...] = ()
     port: int = field(default=0, init=False)
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
@@ -51,7 +59,7 @@ class Node:
             task_status.started()
 
     async def _metadata(self, _: MetadataRequest) -> MetadataResponse:
-        return MetadataResponse(BrokerEndpoint(1, "127.0.0.1", self.port), 1, (), ())
+        return MetadataResponse(BrokerEndpoint(1, "127.0.0.1", self.port), 1, self.brokers, ())
 
     async def _answer(self, _: object) -> object:
         answer = self.answers[self.asked]
@@ -102,6 +110,35 @@ async def test_a_refusal_is_final(nursery: trio.Nursery) -> None:
     with pytest.raises(ApiError, match="not you"):
         await ask_to_move(node, nursery)
     assert node.asked == 1
+
+
+@pytest.mark.requirement("B5")
+async def test_a_broker_that_is_silent_holds_up_no_other(nursery: trio.Nursery) -> None:
+    log_dir = LogDir("/data", ErrorCode.NONE, (LogDirReplica("orders", "id", 0, 120, 10, 0),))
+    asked: list[object] = []
+
+    async def answer(request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+        asked.append(request.partitions)
+        return DescribeLogDirsResponse((log_dir,))
+
+    async def never(_: DescribeLogDirsRequest) -> object:
+        return await silence()
+
+    handlers: list[Handlers] = [{DescribeLogDirsRequest: answer}, {DescribeLogDirsRequest: never}, {}]
+    serving = [partial(serve, TcpNetwork(), each, "127.0.0.1", 0) for each in handlers]
+    ports: list[int] = [await nursery.start(each) for each in serving]
+    node = Node([], brokers=tuple(BrokerEndpoint(id_, "127.0.0.1", port) for id_, port in enumerate(ports, 1)))
+    await nursery.start(node.serve)
+    async with open_admin(bootstrap=[("127.0.0.1", node.port)], timeout=0.5) as admin:
+        said = await admin.describe_log_dirs([2, 1, 3, 4], [TopicPartition("orders", 0)])
+    assert list(said) == [2, 1, 3, 4]
+    assert said[1] == BrokerLogDirs((log_dir,))
+    assert [broker.fault for broker in said.values() if broker.fault] == [
+        "broker 2 did not answer within 0.5 s",
+        f"127.0.0.1:{ports[2]} does not offer DescribeLogDirs in a version from 0 to 0",
+        "broker 4 is not alive",
+    ]
+    assert asked == [(("orders", 0),)]
 
 
 class Nowhere:

@@ -1,0 +1,48 @@
+"""Asking brokers what their log directories hold (KIP-113), all at the same time: who is silent holds up nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import trio
+from attrs import frozen
+
+from transport.errors import ApiError
+from transport.messages import BrokerEndpoint, DescribeLogDirsRequest, LogDir
+from transport.network import Network
+from transport.wire import WireError, open_connection
+
+
+@frozen
+class BrokerLogDirs:
+    """What a broker said of its log directories, or in `fault` why it said nothing."""
+
+    log_dirs: tuple[LogDir, ...] = ()
+    fault: str = ""
+
+
+async def ask_log_dirs(
+    network: Network,
+    brokers: Iterable[BrokerEndpoint],
+    request: DescribeLogDirsRequest,
+    *,
+    timeout: float,  # noqa: ASYNC109  as everywhere on the wire
+) -> dict[int, BrokerLogDirs]:
+    """Ask brokers, each on a connection of its own, and return what each said; none takes more than `timeout` s."""
+    answers: dict[int, BrokerLogDirs] = {}
+
+    async def ask(broker: BrokerEndpoint) -> None:
+        opening = open_connection(network, broker.host, broker.port, client_id="admin", connect_timeout=timeout)
+        try:
+            with trio.fail_after(timeout):
+                async with opening as connection:
+                    answers[broker.id] = BrokerLogDirs((await connection.call(request)).log_dirs)
+        except (ApiError, WireError) as error:
+            answers[broker.id] = BrokerLogDirs(fault=str(error))
+        except trio.TooSlowError:
+            answers[broker.id] = BrokerLogDirs(fault=f"broker {broker.id} did not answer within {timeout:g} s")
+
+    async with trio.open_nursery() as nursery:
+        for broker in brokers:
+            nursery.start_soon(ask, broker)
+    return dict(sorted(answers.items()))
