@@ -17,7 +17,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "zookeeper": ("controller.cli.services:zookeeper", "Run a development ZooKeeper."),
     "cluster": ("controller.cli.clusters:cluster", "Look at the cluster as a whole."),
     "topic": ("controller.cli.topics:topic", "Create, list, describe, enlarge and delete topics."),
-    "reassignment": ("controller.cli.reassignments:reassignment", "Move replicas between brokers."),
+    "reassignment": ("controller.cli.reassignment:reassignment", "Move replicas between brokers."),
     "leader": ("controller.cli.leaders:leader", "Elect leaders."),
     "config": ("controller.cli.configs:config", "Look at and change settings of topics and brokers."),
     "plan": ("controller.cli.plan:plan", "Compute reassignments with Spark."),

@@ -310,9 +310,14 @@ def requests_write(targets: Mapping[TopicPartition, tuple[int, ...]], version: i
 
 
 def decode_reassign_partitions(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the new replicas per partition, from the znode or from a reassignment file."""
+    """Return the new replicas per partition, as the znode has them."""
+    return reassign_targets(_load(paths.REASSIGN_PARTITIONS, data))
+
+
+def reassign_targets(value: Mapping[str, Any]) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the new replicas per partition from Kafka's reassignment JSON, the entries in their order."""
     path = paths.REASSIGN_PARTITIONS
-    entries = _load(path, data).get("partitions")
+    entries = value.get("partitions")
     if not isinstance(entries, list):
         raise UndecodableZnode(path, 'there must be a list "partitions"')
     targets: dict[TopicPartition, tuple[int, ...]] = {}
@@ -322,7 +327,7 @@ def decode_reassign_partitions(data: bytes) -> dict[TopicPartition, tuple[int, .
             raise UndecodableZnode(path, f"{where} must be an object with a topic")
         tp = TopicPartition(entry["topic"], _int(path, entry.get("partition"), f"{where}.partition"))
         if tp in targets:
-            raise UndecodableZnode(path, f"{tp} stands in the list twice")
+            raise UndecodableZnode(path, f"{where}: {tp} stands in the list twice")
         targets[tp] = _ints(path, entry.get("replicas"), f"{where}.replicas")
     return targets
 

@@ -1,4 +1,4 @@
-"""`klamm reassignment execute / list`: Kafka's reassignment JSON in, progress out."""
+"""`klamm reassignment execute`: Kafka's reassignment JSON in, progress out."""
 
 from __future__ import annotations
 
@@ -13,43 +13,21 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from controller import moves
 from controller.admin_client import AdminClient
-from controller.cli.cluster import Cluster, cluster_options, output_option
-from controller.cli.output import print_document, print_table
+from controller.cli.cluster import Cluster, cluster_options
+from controller.cli.reassignment.files import json_file_option, read_targets
 from controller.cli.running import INTERRUPTED, run, until_signal
 from transport.errors import ErrorCode
-from transport.messages import OngoingReassignment, PartitionError, ReassignablePartition
+from transport.messages import PartitionError, ReassignablePartition
 from transport.metadata import TopicPartition
-from transport.store import formats
 
 
-@click.group()
-def reassignment() -> None:
-    """Move replicas between brokers."""
-
-
-@reassignment.command()
-@click.option(
-    "--reassignment-json-file",
-    "file",
-    required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help='{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[4,5,6]}]}',
-)
+@click.command()
+@json_file_option
 @cluster_options
 def execute(cluster: Cluster, file: Path) -> None:
     """Begin the moves in a file and wait until they are done. Ctrl-C stops the waiting, not the moves."""
-    targets = _read_targets(file)
+    targets = read_targets(file)
     sys.exit(run(partial(_execute, cluster, targets)))
-
-
-def _read_targets(file: Path) -> dict[TopicPartition, tuple[int, ...]]:
-    try:
-        targets = formats.decode_reassign_partitions(file.read_bytes())
-    except formats.UndecodableZnode as fault:
-        raise click.ClickException(f"{file}: {fault.fault}") from None
-    if not targets:
-        raise click.ClickException(f"{file}: the list of partitions is empty")
-    return targets
 
 
 async def _execute(cluster: Cluster, targets: dict[TopicPartition, tuple[int, ...]]) -> int:
@@ -113,26 +91,3 @@ async def _report(
     if status.ongoing:
         return INTERRUPTED
     return 1 if refused or status.other else 0
-
-
-@reassignment.command(name="list")
-@output_option
-@cluster_options
-def list_(cluster: Cluster, output: str) -> None:
-    """List the moves under way."""
-
-    async def work() -> tuple[OngoingReassignment, ...]:
-        async with cluster.open_admin() as admin:
-            return await admin.list_partition_reassignments()
-
-    ongoing = run(work)
-    if output != "table":
-        fields = ("topic", "partition", "replicas", "adding_replicas", "removing_replicas", "leader", "isr")
-        print_document([{name: getattr(move, name) for name in fields} for move in ongoing], output)
-    elif not ongoing:
-        click.echo("no reassignment is under way")
-    else:
-        rows = [
-            (f"{m.topic}-{m.partition}", m.replicas, m.adding_replicas, m.removing_replicas, m.isr) for m in ongoing
-        ]
-        print_table(["partition", "replicas", "adding", "removing", "isr"], rows)

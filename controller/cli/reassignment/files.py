@@ -1,0 +1,125 @@
+"""Kafka's reassignment JSON in a file: refused whole if any of it cannot be meant, with the place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import orjson
+
+from transport.metadata import TopicPartition
+from transport.store import formats
+
+MAX_BYTES: Final = 64 * 1024 * 1024
+"""How large a file may be, in bytes: half a million partitions."""
+
+_LONGEST_FAULT: Final = 200
+_ANY: Final = "any"
+
+Targets = Mapping[TopicPartition, tuple[int, ...]]
+
+json_file_option = click.option(
+    "--reassignment-json-file",
+    "file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[4,5,6]}]}',
+)
+
+
+class FileFault(Exception):
+    """What is wrong with a file, and where."""
+
+
+def read_targets(file: Path) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the new replicas per partition, in the order of the file. Raises click.ClickException."""
+    try:
+        with file.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+        return decode_targets(data)
+    except FileFault as fault:
+        raise click.ClickException(f"{file}: {_shortened(str(fault))}") from None
+    except OSError as error:
+        raise click.ClickException(f"{file}: {error.strerror}") from None
+
+
+def encode_targets(targets: Targets) -> str:
+    """Return Kafka's reassignment JSON in one line, with log_dirs as Kafka's tool writes them."""
+    entries = [
+        {"topic": tp.topic, "partition": tp.partition, "replicas": replicas, "log_dirs": [_ANY] * len(replicas)}
+        for tp, replicas in targets.items()
+    ]
+    return orjson.dumps({"version": 1, "partitions": entries}).decode()
+
+
+def decode_targets(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the new replicas per partition. Raises FileFault."""
+    value = _load(data)
+    if value.get("version", 1) != 1:
+        raise FileFault(f"version must be 1, is {value['version']!r}")
+    try:
+        targets = formats.reassign_targets(value)
+    except formats.UndecodableZnode as fault:
+        raise FileFault(fault.fault) from None
+    if not targets:
+        raise FileFault("the list of partitions is empty")
+    for number, (tp, entry) in enumerate(zip(targets, value["partitions"], strict=True)):
+        _check(f"partitions[{number}]", tp, targets[tp], entry.get("log_dirs"))
+    return targets
+
+
+def _load(data: bytes) -> dict[str, Any]:
+    if len(data) > MAX_BYTES:
+        raise FileFault(f"larger than {MAX_BYTES // 1024 // 1024} MB: split it")
+    if not data.strip():
+        raise FileFault("the file is empty")
+    try:
+        value = json.loads(data, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        raise FileFault(f"not JSON: line {error.lineno} column {error.colno}: {error.msg}") from None
+    except UnicodeDecodeError as error:
+        raise FileFault(f"not UTF-8: byte {error.start}") from None
+    except RecursionError:
+        raise FileFault("nested too deep") from None
+    except ValueError as error:
+        raise FileFault(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise FileFault("not a JSON object")
+    return value
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Return an object, if it has no key twice: JSON leaves open which of the values would hold."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        about = {name: value for name, value in pairs if name in {"topic", "partition"}}
+        raise FileFault(f'the key "{twice}" stands twice in one object{f", that with {about}" if about else ""}')
+    return found
+
+
+def _check(where: str, tp: TopicPartition, replicas: tuple[int, ...], log_dirs: object) -> None:
+    if not tp.topic.isprintable():
+        raise FileFault(f"{where}.topic is not the name of a topic: {tp.topic!a}")
+    if tp.partition < 0:
+        raise FileFault(f"{where}.partition must not be negative, is {tp.partition}")
+    if not replicas:
+        raise FileFault(f"{where}.replicas: the list of replicas is empty")
+    if len(set(replicas)) != len(replicas):
+        raise FileFault(f"{where}.replicas: the list of replicas {list(replicas)} names a broker twice")
+    if min(replicas) < 0:
+        raise FileFault(f"{where}.replicas: the list of replicas {list(replicas)} has a negative broker id")
+    if log_dirs is None:
+        return
+    if not isinstance(log_dirs, list) or len(log_dirs) != len(replicas):
+        raise FileFault(f"{where}.log_dirs must be a list of {len(replicas)}, one for each replica, is {log_dirs!r}")
+    if any(name != _ANY for name in log_dirs):
+        raise FileFault(f'{where}.log_dirs: nothing moves logs between directories: leave it out, or name each "any"')
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LONGEST_FAULT else f"{text[:_LONGEST_FAULT]}…"

@@ -1,0 +1,123 @@
+"""Reassignment files: what cannot be meant is refused with the place, what Kafka's tool writes is read."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.cli.reassignment import files
+from controller.cli.reassignment.files import FileFault, decode_targets, encode_targets, read_targets
+from transport.metadata import TopicPartition
+
+T0 = '{"topic":"t","partition":0,"replicas":[1]}'
+
+
+def plan(*entries: str) -> str:
+    return f'{{"version":1,"partitions":[{",".join(entries)}]}}'
+
+
+@pytest.mark.requirement("A1", "A3")
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("", "the file is empty"),
+        (" \n\t", "the file is empty"),
+        ('{"partitions":\n  [1,]}', "not JSON: line 2 column 6: "),
+        (plan(T0)[:-1], "not JSON: line 1 column 71: Expecting ',' delimiter"),
+        (f"{plan(T0)} x", "not JSON: line 1 column 73: Extra data"),
+        ("[" * 100_000, "nested too deep"),
+        (f'{{"partitions":{"1" * 5000}}}', "not JSON: Exceeds the limit"),
+        ("[]", "not a JSON object"),
+        ("{}", 'there must be a list "partitions"'),
+        ('{"partitions":{}}', 'there must be a list "partitions"'),
+        (plan(), "the list of partitions is empty"),
+        ('{"version":2,"partitions":[]}', "version must be 1, is 2"),
+        ('{"version":1,"version":1,"partitions":[]}', 'the key "version" stands twice in one object'),
+        (plan('{"topic":"t","partition":7,"replicas":[1],"replicas":[2]}'),
+         'the key "replicas" stands twice in one object, that with {\'topic\': \'t\', \'partition\': 7}'),
+        (plan(T0, "7"), "partitions[1] must be an object with a topic"),
+        (plan(T0, '{"partition":0,"replicas":[1]}'), "partitions[1] must be an object with a topic"),
+        (plan('{"topic":"t","partition":"0","replicas":[1]}'), "partitions[0].partition must be an integer, is '0'"),
+        (plan('{"topic":"t","partition":true,"replicas":[1]}'), "partitions[0].partition must be an integer, is True"),
+        (plan(r'{"topic":"\ud800","partition":0,"replicas":[1]}'),
+         r"partitions[0].topic is not the name of a topic: '\ud800'"),
+        (plan('{"topic":"t","partition":-1,"replicas":[1]}'), "partitions[0].partition must not be negative, is -1"),
+        (plan(T0, '{"topic":"t","partition":1}'), "partitions[1].replicas must be a list of integers, is None"),
+        (plan('{"topic":"t","partition":0,"replicas":[1.0]}'), "partitions[0].replicas must be a list of integers"),
+        (plan(T0, T0), "partitions[1]: t-0 stands in the list twice"),
+        (plan('{"topic":"t","partition":0,"replicas":[]}'), "partitions[0].replicas: the list of replicas is empty"),
+        (plan('{"topic":"t","partition":0,"replicas":[2,1,2]}'),
+         "partitions[0].replicas: the list of replicas [2, 1, 2] names a broker twice"),
+        (plan('{"topic":"t","partition":0,"replicas":[1,-2]}'),
+         "partitions[0].replicas: the list of replicas [1, -2] has a negative broker id"),
+        (plan('{"topic":"t","partition":0,"replicas":[1],"log_dirs":[]}'),
+         "partitions[0].log_dirs must be a list of 1"),
+        (plan('{"topic":"t","partition":0,"replicas":[1],"log_dirs":["/disk1"]}'),
+         'partitions[0].log_dirs: nothing moves logs between directories: leave it out, or name each "any"'),
+    ],
+    ids=range(28),
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused_with_the_place(text: str, fault: str) -> None:
+    with pytest.raises(FileFault) as refused:
+        decode_targets(text.encode())
+    assert str(refused.value).startswith(fault)
+
+
+def test_a_fault_is_told_in_one_line_that_names_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "move.json"
+    file.write_bytes(b'{"partitions":"\xff"}')
+    with pytest.raises(click.ClickException) as refused:
+        read_targets(file)
+    assert refused.value.message == f"{file}: not UTF-8: byte 15"
+    file.write_text(plan(f'{{"topic":"t","partition":0,"replicas":{["1"] * 10_000}}}'.replace("'", '"')))
+    with pytest.raises(click.ClickException) as refused:
+        read_targets(file)
+    assert len(refused.value.message) < 300
+    with pytest.raises(click.ClickException) as refused:
+        read_targets(tmp_path / "nothing.json")
+    assert refused.value.message == f"{tmp_path / 'nothing.json'}: No such file or directory"
+
+
+def test_a_huge_file_is_not_read_to_its_end(tmp_path: Path) -> None:
+    file = tmp_path / "huge.json"
+    with file.open("wb") as stream:
+        stream.truncate(files.MAX_BYTES * 1000)
+    with pytest.raises(click.ClickException) as refused:
+        read_targets(file)
+    assert refused.value.message == f"{file}: larger than 64 MB: split it"
+
+
+@pytest.mark.requirement("A1")
+def test_what_kafka_writes_is_read_in_its_order(tmp_path: Path) -> None:
+    file = tmp_path / "kafka.json"
+    entries = [
+        {"topic": "t", "partition": p, "replicas": [p % 7, 7], "log_dirs": ["any", "any"], "more": {}}
+        for p in reversed(range(10_000))
+    ]
+    file.write_text(json.dumps({"partitions": entries, "comment": "ours"}))
+    targets = read_targets(file)
+    assert list(targets) == [TopicPartition("t", p) for p in reversed(range(10_000))]
+    assert targets[TopicPartition("t", 9_999)] == (3, 7)
+
+
+REPLICAS = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5, unique=True).map(tuple)
+PARTITIONS = st.tuples(st.text().filter(str.isprintable), st.integers(0, 2**31 - 1)).map(
+    lambda pair: TopicPartition(*pair)
+)
+
+
+@given(st.dictionaries(PARTITIONS, REPLICAS, min_size=1))
+def test_what_is_written_for_the_way_back_is_read_back(targets: dict[TopicPartition, tuple[int, ...]]) -> None:
+    assert decode_targets(encode_targets(targets).encode()) == targets
+
+
+@given(st.binary())
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    with suppress(FileFault):
+        decode_targets(data)
