@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import structlog
@@ -10,6 +11,7 @@ from controller.context import ControllerContext
 from controller.handlers import reassignments
 from controller.reassignment import reassign_to, target_fault
 from controller.rounds import Rounds, read
+from controller.topic_size import size_fault
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterPartitionReassignmentsResponse,
@@ -18,7 +20,7 @@ from transport.messages import (
     PartitionError,
     ReassignablePartition,
 )
-from transport.metadata import TopicPartition
+from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 
 log = structlog.get_logger(__name__)
@@ -42,6 +44,7 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
         entries = {}
     new = {tp: target for tp, target in entries.items() if _is_new(context, tp, target)}
     faults = {tp: fault for tp, target in new.items() if (fault := refusal(context, tp, target)) is not None}
+    faults |= _outgrown(context, {tp: target for tp, target in new.items() if tp not in faults})
     for tp, (_, text) in faults.items():
         log.warning("reassignment refused", partition=str(tp), reason=text)
     yield from reassignments.rewrite_requests(
@@ -79,12 +82,25 @@ def refusal(context: ControllerContext, tp: TopicPartition, target: Sequence[int
     return None
 
 
+def _outgrown(context: ControllerContext, targets: reassignments.Targets) -> dict[TopicPartition, Fault]:
+    """Return why none of a topic's partitions can be moved: together they would make its znode too large."""
+    by_topic: defaultdict[str, dict[int, ReplicaAssignment]] = defaultdict(dict)
+    for tp, target in targets.items():
+        by_topic[tp.topic][tp.partition] = reassign_to(context.assignment(tp), target)
+    texts = {name: size_fault(name, context.topics[name].znode, moving) for name, moving in by_topic.items()}
+    faults = ((tp, texts[tp.topic]) for tp in targets)
+    return {tp: (ErrorCode.INVALID_REQUEST, text) for tp, text in faults if text is not None}
+
+
 def requested_by_api(
     context: ControllerContext, partitions: Sequence[ReassignablePartition]
 ) -> Rounds[AlterPartitionReassignmentsResponse]:
     """Begin, override or cancel; the answer says what was begun. The api wins over entries in the store."""
     judged = {TopicPartition(item.topic, item.partition): _judge(context, item) for item in partitions}
     targets = {tp: verdict for tp, verdict in judged.items() if not isinstance(verdict, PartitionError)}
+    outgrown = _outgrown(context, targets)
+    judged |= {tp: PartitionError(*tp, *fault) for tp, fault in outgrown.items()}
+    targets = {tp: target for tp, target in targets.items() if tp not in outgrown}
     yield from reassignments.rewrite_requests(lambda tp, _: tp in targets)
     yield from reassignments.begin(context, {tp: t for tp, t in targets.items() if _is_new(context, tp, t)})
     errors = [

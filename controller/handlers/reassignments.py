@@ -53,11 +53,12 @@ from controller.rounds import (
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Set
+from transport.store.requests import MAX_GROUP_BYTES, weight_of
 
 log = structlog.get_logger(__name__)
 
 MAX_PARTITIONS: Final = 500
-"""How many partitions of one topic share a multi, which is under the store's limit with all that goes alongside."""
+"""How many partitions of one topic share a multi with all that goes alongside."""
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]
 
@@ -109,7 +110,7 @@ def write_assignments(
     wanted: Callable[[TopicPartition], ReplicaAssignment],
     alongside: Alongside,
 ) -> Rounds[None]:
-    """Write assignments where they differ, up to MAX_PARTITIONS of each topic at a time.
+    """Write assignments where they differ, of each topic up to MAX_PARTITIONS at a time, and less if it is large.
 
     What changed meanwhile is read and done again; a topic that is gone or cannot be decoded is left as it is.
     """
@@ -122,12 +123,31 @@ def write_assignments(
                 later.append(tp)
             elif (assignment := wanted(tp)) != context.assignment(tp):
                 by_topic[tp.topic][tp] = assignment
-        steps = [_topic_step(context, *item, alongside) for item in by_topic.items() if item[1]]
+        steps = []
+        for name_of_topic, assignments in by_topic.items():
+            if assignments:
+                steps.append(_largest_step(context, name_of_topic, assignments, alongside))
+                later += list(assignments)[len(steps[-1].subjects) :]
         refused = yield from change(name, steps)
         again = yield from _read_again(context, [tp for step in refused for tp in step.subjects])
         return [*again, *later]
 
     yield from until_none_is_left(name, tps, write)
+
+
+def _largest_step(
+    context: ControllerContext,
+    name: str,
+    assignments: Mapping[TopicPartition, ReplicaAssignment],
+    alongside: Alongside,
+) -> Step:
+    """Return the step of as many of the partitions, from the first on, as a multi has room for with their topic."""
+    members = list(assignments.items())
+    while True:
+        step = _topic_step(context, name, dict(members), alongside)
+        if len(members) == 1 or weight_of(step.writes) <= MAX_GROUP_BYTES:
+            return step
+        members = members[: len(members) // 2]
 
 
 def _topic_step(

@@ -28,7 +28,7 @@ from transport.store.protocol import (
     StoreError,
     Znode,
 )
-from transport.store.requests import op_bytes
+from transport.store.requests import weight_of
 
 Group = Sequence[Op]
 """Operations that take effect together or not at all."""
@@ -61,7 +61,7 @@ def plan_chunks(groups: Sequence[Group], *, max_ops: int = 500, max_bytes: int =
     chunks: list[list[int]] = []
     room_ops = room_bytes = 0
     for index, group in enumerate(groups):
-        weight = sum(map(op_bytes, group))
+        weight = weight_of(group)
         if not chunks or len(group) > room_ops or weight > room_bytes:
             chunks.append([])
             room_ops, room_bytes = max_ops, max_bytes

@@ -29,6 +29,9 @@ from transport.store.protocol import (
 MAX_REQUEST_BYTES: Final = 1_000_000
 """What a request may weigh: a server drops the connection over `jute.maxbuffer`, 1 MiB less one by default."""
 
+MAX_GROUP_BYTES: Final = MAX_REQUEST_BYTES - 1_000
+"""What operations may weigh that are committed together: a multi has the fence beside them."""
+
 NO_NODE: Final = -101
 CONFLICT_REASONS: Final = {
     NO_NODE: ConflictReason.NO_NODE,
@@ -240,9 +243,14 @@ def require_sendable(ops: Sequence[Op]) -> None:
     for op in ops:
         if not _is_valid(op):
             raise StoreError(describe(op.path, _BAD_ARGUMENTS))
-    weight = sum(map(op_bytes, ops))
+    weight = weight_of(ops)
     if weight > MAX_REQUEST_BYTES:
         raise StoreError(f"a multi of {weight} bytes is over ZooKeeper's limit of {MAX_REQUEST_BYTES}")
+
+
+def weight_of(ops: Iterable[Op]) -> int:
+    """Return what operations weigh in a multi at most, in bytes."""
+    return sum(map(op_bytes, ops))
 
 
 def op_bytes(op: Op) -> int:
