@@ -103,13 +103,21 @@ class AdminClient:
         """Return the controller's view of brokers and, in counts, of partitions."""
         return await self._ask(DescribeClusterRequest())
 
-    async def create_topics(self, topics: Sequence[NewTopic]) -> CreateTopicsResponse:
-        """Create topics. Raises OutcomeUnknown if the answer is lost: then look whether they exist."""
-        return await self._change(CreateTopicsRequest(tuple(topics)))
+    async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> CreateTopicsResponse:
+        """Create topics, or only say whether they could be.
 
-    async def create_partitions(self, topics: Sequence[NewPartitions]) -> CreatePartitionsResponse:
-        """Add partitions to topics. Raises OutcomeUnknown if the answer is lost: then look how many there are."""
-        return await self._change(CreatePartitionsRequest(tuple(topics)))
+        Raises OutcomeUnknown if the answer is lost: then look whether they exist.
+        """
+        return await self._change(CreateTopicsRequest(tuple(topics), validate_only))
+
+    async def create_partitions(
+        self, topics: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> CreatePartitionsResponse:
+        """Add partitions to topics, or only say whether they could be.
+
+        Raises OutcomeUnknown if the answer is lost: then look how many there are.
+        """
+        return await self._change(CreatePartitionsRequest(tuple(topics), validate_only))
 
     async def delete_topics(self, names: Sequence[str]) -> DeleteTopicsResponse:
         """Delete topics. An answer without error means that the deletion is durable, not that it is done.

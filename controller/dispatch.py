@@ -161,10 +161,10 @@ def _rounds_for_request(context: ControllerContext, request: Request[object], ho
             return reassignment_requests.requested_by_api(context, partitions)
         case ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch):
             return controlled_shutdown.controlled_shutdown(context, broker_id, broker_epoch)
-        case CreatePartitionsRequest(topics=wanted):
-            return topic_requests.create_partitions(context, wanted)
-        case CreateTopicsRequest(topics=wanted):
-            return topic_requests.create_topics(context, wanted, new_ids(host), new_starts(host))
+        case CreatePartitionsRequest():
+            return topic_requests.create_partitions(context, request)
+        case CreateTopicsRequest():
+            return topic_requests.create_topics(context, request, new_ids(host), new_starts(host))
         case DeleteTopicsRequest(names=names):
             return deletion_markers.delete_topics(context, names)
         case DescribeConfigsRequest(resources=resources):

@@ -16,7 +16,15 @@ from controller.handlers.topics import refresh_topics, start_partitions
 from controller.placement import Start, Unplaceable, next_start, place_replicas
 from controller.rounds import Rounds, Step, change, read, until_none_is_left
 from transport.errors import ErrorCode
-from transport.messages import CreatePartitionsResponse, CreateTopicsResponse, NewPartitions, NewTopic, TopicError
+from transport.messages import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    NewPartitions,
+    NewTopic,
+    TopicError,
+)
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set
@@ -42,12 +50,13 @@ class Refused(Exception):
 
 
 def create_topics(
-    context: ControllerContext, topics: Sequence[NewTopic], new_ids: Iterable[str], starts: Iterable[Start]
+    context: ControllerContext, request: CreateTopicsRequest, new_ids: Iterable[str], starts: Iterable[Start]
 ) -> Rounds[CreateTopicsResponse]:
     """Write settings and znodes of new topics; the change of the list of topics then starts their partitions.
 
     `starts` is where placement begins for each.
     """
+    topics = request.topics
     marked = yield from _marked(topic.name for topic in topics)
     names = _Names(context, topics)
     results: dict[int, TopicError] = {}
@@ -61,6 +70,8 @@ def create_topics(
             names.take(topic.name)
         except Refused as refusal:
             results[number] = TopicError(topic.name, refusal.error, refusal.text)
+    if request.validate_only:
+        return CreateTopicsResponse(tuple(results.get(n, TopicError(topic.name)) for n, topic in enumerate(topics)))
     configs = yield from new_topic_writes({topics[number].name: topics[number].configs for number in creations})
     steps = {n: Step(writes=(configs[topics[n].name], create)) for n, create in creations.items()}
     refused = yield from change("topics", list(steps.values()))
@@ -189,8 +200,9 @@ def _check_size(partitions: int, size: int) -> None:
 # --- growth -----------------------------------------------------------------------------------------------------
 
 
-def create_partitions(context: ControllerContext, topics: Sequence[NewPartitions]) -> Rounds[CreatePartitionsResponse]:
+def create_partitions(context: ControllerContext, request: CreatePartitionsRequest) -> Rounds[CreatePartitionsResponse]:
     """Write more partitions into topics' znodes, and start them."""
+    topics = request.topics
     marked = yield from _marked(topic.name for topic in topics)
     asked = Counter(topic.name for topic in topics)
     results: dict[str, TopicError] = {}
@@ -203,6 +215,8 @@ def create_partitions(context: ControllerContext, topics: Sequence[NewPartitions
                 steps[topic.name] = _growth(context, topic, marked)
             except Refused as refusal:
                 results[topic.name] = TopicError(topic.name, refusal.error, refusal.text)
+        if request.validate_only:
+            return []
         refused = yield from change("grow", list(steps.values()))
         grown = [tp for step in steps.values() if step not in refused for tp in step.subjects]
         yield from start_partitions(context, grown)

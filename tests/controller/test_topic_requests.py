@@ -70,11 +70,26 @@ async def test_topics_are_created_as_asked_or_placed_on_the_live_brokers(bench: 
 
 
 @pytest.mark.requirement("D8")
+async def test_what_is_only_to_be_validated_is_judged_and_changes_nothing(bench: Bench) -> None:
+    await bench.start((1, 2), brokers=(1, 2))
+    before = bench.seen.zookeeper.tree.zxid
+    topics = (NewTopic("fine", 3, 2), NewTopic("too-many", 3, 3), NewTopic(TP.topic, 1, 1))
+    created = await bench.ask(CreateTopicsRequest(topics, validate_only=True), CreateTopicsResponse)
+    judged = [ErrorCode.NONE, ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.TOPIC_ALREADY_EXISTS]
+    assert outcomes(created.topics, [topic.name for topic in topics]) == judged
+    growths = (NewPartitions(TP.topic, 5), NewPartitions("nowhere", 5))
+    grown = await bench.ask(CreatePartitionsRequest(growths, validate_only=True), CreatePartitionsResponse)
+    judged = [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert outcomes(grown.topics, [growth.name for growth in growths]) == judged
+    assert bench.seen.zookeeper.tree.zxid == before
+
+
+@pytest.mark.requirement("D8")
 async def test_where_placement_begins_is_drawn_and_the_same_draw_places_alike(bench: Bench) -> None:
     await bench.start(brokers=(1, 2, 3))
     starts = [Start(0, 0), Start(2, 1), Start(0, 0)]
-    topics = [NewTopic(name, 1, 2) for name in ("a", "b", "c")]
-    await bench.run(topic_requests.create_topics(bench.context, topics, ("1", "2", "3"), starts))
+    request = CreateTopicsRequest(tuple(NewTopic(name, 1, 2) for name in ("a", "b", "c")))
+    await bench.run(topic_requests.create_topics(bench.context, request, ("1", "2", "3"), starts))
     placed = [(await bench.read_assignment(TopicPartition(name, 0))).replicas for name in ("a", "b", "c")]
     assert placed == [(1, 2), (3, 2), (1, 2)]
 

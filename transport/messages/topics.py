@@ -40,9 +40,10 @@ class CreateTopicsResponse:
 
 @frozen
 class CreateTopicsRequest(Request[CreateTopicsResponse]):
-    """Create topics."""
+    """Create topics, or with `validate_only`, since version 2, only say whether they could be (KIP-4)."""
 
     topics: tuple[NewTopic, ...]
+    validate_only: bool = False
 
 
 @frozen
@@ -63,9 +64,10 @@ class CreatePartitionsResponse:
 
 @frozen
 class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
-    """Add partitions to topics (KIP-195)."""
+    """Add partitions to topics, or with `validate_only`, since version 1, only say whether they could be (KIP-195)."""
 
     topics: tuple[NewPartitions, ...]
+    validate_only: bool = False
 
 
 @frozen
