@@ -8,8 +8,8 @@ asked for in between, and a cancel would be told that nothing is under way. Its 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Final, TypeVar
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from typing import Final, Protocol, TypeVar
 
 import trio
 from attrs import frozen
@@ -52,6 +52,7 @@ from transport.messages import (
 from transport.metadata import TopicPartition
 from transport.network import Network, TcpNetwork
 from transport.store.controllers import find_controller
+from transport.store.formats import UndecodableZnode
 from transport.store.protocol import ConnectionLost, MetadataStore, SessionExpired
 from transport.store.security import OPEN, ZooKeeperSecurity
 from transport.store.zookeeper import open_zookeeper
@@ -74,6 +75,14 @@ class ClusterUnreachable(Exception):
 
 class OutcomeUnknown(WireError):
     """The answer to a change was lost: it may have been carried out or not; the message says so."""
+
+
+class _Wait(Protocol):
+    """How to wait for an answer of the controller at the other end of a connection, for up to `left` seconds."""
+
+    async def __call__(
+        self, connection: Connection, controller: BrokerEndpoint, request: Request[R], left: float, /
+    ) -> R: ...
 
 
 class _NotTaken(Exception):
@@ -194,30 +203,31 @@ class AdminClient:
         deadline = trio.current_time() + self.timeout
         while True:
             try:
-                return await self._ask_active(request, deadline, ATTEMPT_SECONDS)
+                return await self._ask_active(request, deadline, self._wait_a_while)
             except _ANSWER_IS_LOST:
                 if trio.current_time() >= deadline:
                     raise
             await trio.sleep(RETRY_SECONDS)
 
     async def _change(self, request: Request[R]) -> R:
+        """Ask once: what a controller took waits for its answer, unless another one is found in office."""
         deadline = trio.current_time() + self.timeout
         try:
-            return await self._ask_active(request, deadline, self.timeout)
+            return await self._ask_active(request, deadline, self._wait_while_active)
         except _ANSWER_IS_LOST as error:
             raise OutcomeUnknown(f"{error}; it may have been done or not: look before you ask again") from error
 
-    async def _ask_active(self, request: Request[R], deadline: float, patience: float) -> R:
-        """Ask until somebody takes the request, and wait for the answer for up to `patience` seconds."""
+    async def _ask_active(self, request: Request[R], deadline: float, wait: _Wait) -> R:
+        """Ask until somebody takes the request, and wait for the answer as `wait` does."""
         while True:
             try:
-                return await self._ask_once(request, deadline, patience)
+                return await self._ask_once(request, deadline, wait)
             except _NotTaken as refusal:
                 if trio.current_time() >= deadline:
                     raise refusal.reason from None
             await trio.sleep(RETRY_SECONDS)
 
-    async def _ask_once(self, request: Request[R], deadline: float, patience: float) -> R:
+    async def _ask_once(self, request: Request[R], deadline: float, wait: _Wait) -> R:
         controller = await self._find(deadline)
         left = max(deadline - trio.current_time(), 0)
         async with AsyncExitStack() as stack:
@@ -228,13 +238,44 @@ class AdminClient:
                 raise _NotTaken(error) from error
             left = max(deadline - trio.current_time(), 0)
             try:
-                return await connection.call(request, timeout=min(left, patience))
+                return await wait(connection, controller, request, left)
             except ApiError as error:
                 if error.code is ErrorCode.REQUEST_TIMED_OUT:
                     raise RequestTimedOut(error.message) from error
                 if error.code in _NOTHING_WAS_DONE:
                     raise _NotTaken(error) from error
                 raise
+
+    async def _wait_a_while(self, connection: Connection, _: BrokerEndpoint, request: Request[R], left: float) -> R:
+        return await connection.call(request, timeout=min(left, ATTEMPT_SECONDS))
+
+    async def _wait_while_active(
+        self, connection: Connection, controller: BrokerEndpoint, request: Request[R], left: float
+    ) -> R:
+        """Wait for up to `left` seconds; raises RequestTimedOut as soon as somebody else is in office than was asked.
+
+        A controller that was paused has lost its office, and says so when it goes on, which may be never.
+        """
+        fault: ApiError | WireError = RequestTimedOut(
+            f"controller {controller.id} did not answer, and it is no longer the active one"
+        )
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._cancel_when_replaced, controller, nursery.cancel_scope)
+            try:
+                return await connection.call(request, timeout=left)
+            except (ApiError, WireError) as error:
+                fault = error
+            finally:
+                nursery.cancel_scope.cancel()
+        raise fault
+
+    async def _cancel_when_replaced(self, controller: BrokerEndpoint, scope: trio.CancelScope) -> None:
+        found: BrokerEndpoint | None = controller
+        while found in (controller, None):
+            await trio.sleep(ATTEMPT_SECONDS)
+            with suppress(UndecodableZnode):
+                found = await self._look_up()
+        scope.cancel()
 
     async def _find(self, deadline: float) -> BrokerEndpoint:
         with trio.move_on_at(deadline):

@@ -12,7 +12,9 @@ from trio.testing import MockClock
 
 from controller.admin_client import AdminClient, ClusterUnreachable, OutcomeUnknown, open_admin
 from controller.broker_log_dirs import BrokerLogDirs
+from tests.channels.scripted_broker import MemoryNetwork
 from transport.errors import ApiError, ErrorCode
+from transport.host import Host
 from transport.messages import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -30,7 +32,11 @@ from transport.messages import (
 )
 from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
+from transport.store import Create, Delete, MetadataStore, formats, paths
+from transport.store.memory import MemoryZooKeeper
+from transport.store.protocol import ensure_paths
 from transport.wire import Handlers, serve
+from transport.wire.server import serve_stream
 
 MOVE = ReassignablePartition("orders", 0, (4, 5, 6))
 BEGUN = AlterPartitionReassignmentsResponse((PartitionError("orders", 0),))
@@ -49,14 +55,20 @@ class Node:
 
     async def serve(self, *, task_status: trio.TaskStatus[None]) -> None:
         """Listen until cancelled."""
-        handlers = {
+        async with trio.open_nursery() as nursery:
+            self.port = await nursery.start(serve, TcpNetwork(), self.handlers(), "127.0.0.1", 0)
+            task_status.started()
+
+    async def serve_stream(self, stream: trio.abc.Stream) -> None:
+        """Answer one connection."""
+        await serve_stream(stream, self.handlers())
+
+    def handlers(self) -> Handlers:
+        return {
             MetadataRequest: self._metadata,
             AlterPartitionReassignmentsRequest: self._answer,
             ListPartitionReassignmentsRequest: self._answer,
         }
-        async with trio.open_nursery() as nursery:
-            self.port = await nursery.start(serve, TcpNetwork(), handlers, "127.0.0.1", 0)
-            task_status.started()
 
     async def _metadata(self, _: MetadataRequest) -> MetadataResponse:
         return MetadataResponse(BrokerEndpoint(1, "127.0.0.1", self.port), 1, self.brokers, ())
@@ -95,6 +107,40 @@ async def test_a_change_whose_answer_is_lost_is_not_repeated(answer: Answer | Ex
     with pytest.raises(OutcomeUnknown, match="it may have been done or not: look before you ask again"):
         await ask_to_move(node, nursery, within=0.5)
     assert node.asked == 1
+
+
+@pytest.mark.parametrize(("replaced_at", "seconds"), [(7.0, 10.0), (None, 60.0)])
+async def test_a_change_waits_for_a_silent_controller_as_long_as_that_is_in_office(
+    replaced_at: float | None,
+    seconds: float,
+    nursery: trio.Nursery,
+    autojump_clock: MockClock,  # noqa: ARG001  for trio, which takes the clock that a test asks for
+) -> None:
+    paused, other = Node([silence]), Node([])
+    network = MemoryNetwork(nursery, {1: paused.serve_stream, 2: other.serve_stream})
+    async with MemoryZooKeeper(Host().now_ms).session() as store:
+        await ensure_paths(store, paths.PERSISTENT)
+        await put_in_office(store, 1)
+        if replaced_at is not None:
+            nursery.start_soon(replace_later, store, replaced_at)
+        with pytest.raises(OutcomeUnknown, match=r"did not answer.*; it may have been done or not"):
+            await AdminClient(network, [], store, timeout=60.0).alter_partition_reassignments([MOVE])
+    assert trio.current_time() == pytest.approx(seconds, abs=0.01)
+    assert (paused.asked, other.asked) == (1, 0)
+
+
+async def put_in_office(store: MetadataStore, controller_id: int) -> None:
+    endpoint = formats.encode_controller_endpoint(BrokerEndpoint(controller_id, "here", controller_id))
+    holder = formats.encode_controller(controller_id, 0)
+    await store.multi([Create(paths.controller_endpoint(controller_id), endpoint), Create(paths.CONTROLLER, holder)])
+
+
+async def replace_later(store: MetadataStore, seconds: float) -> None:
+    """Let nobody be in office for a while, and then another one."""
+    await trio.sleep(seconds - 4)
+    await store.multi([Delete(paths.CONTROLLER)])
+    await trio.sleep(4)
+    await put_in_office(store, 2)
 
 
 async def test_a_question_whose_answer_is_lost_is_asked_again(nursery: trio.Nursery) -> None:
