@@ -73,6 +73,7 @@ class ReassignmentDescription:
     `progress` has an entry for each of these. `waits_for` says in words what it waits for, naming brokers. `rate` is
     over the last samples, `eta_ms` how long the rest takes at that rate; both UNKNOWN where nothing moves yet.
     `stalled_since_ms` is when the last byte came while something still had to come, UNKNOWN if it is not stalled.
+    `setback` says why there is less of it than there was, the last time that this happened.
     """
 
     topic: str
@@ -91,16 +92,23 @@ class ReassignmentDescription:
     rate: int = UNKNOWN
     eta_ms: int = UNKNOWN
     stalled_since_ms: int = UNKNOWN
+    setback: str = ""
 
 
 @frozen
 class DescribeReassignmentsResponse:
-    """What goes on; a reassignment that is over, or was never there, is left out."""
+    """What goes on; a reassignment that is over, or was never there, is left out.
+
+    `rate` is what all that is under way gains in bytes per second, what was completed in the last seconds included, and
+    `eta_ms` how long all that is under way takes at that rate; UNKNOWN where nothing moves yet.
+    """
 
     reassignments: tuple[ReassignmentDescription, ...]
     throttle_time_ms: int = 0
     error: ErrorCode = ErrorCode.NONE
     message: str = ""
+    rate: int = UNKNOWN
+    eta_ms: int = UNKNOWN
 
 
 @frozen

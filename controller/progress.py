@@ -1,0 +1,318 @@
+"""How far moves are, from what brokers say of their logs. Pure: times come in, in seconds that never go back.
+
+The controller says what moves (`Moves`), brokers say how long the logs are of which they were asked. What is known of a
+replica goes down only with a reason that is kept (`setback`). Nothing is kept of what does not move any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum, auto
+from typing import Final
+
+from attrs import define, field, frozen
+
+from controller.context import ControllerContext
+from controller.facts import Replica
+from controller.rate_window import RateWindow
+from transport.errors import ErrorCode
+from transport.messages import UNKNOWN, LogDir, LogDirReplica
+from transport.metadata import NO_LEADER, BrokerRegistration, TopicPartition
+
+STALLED_SECONDS: Final = 10.0
+"""For how long no byte may come before a replica counts as stuck. A throttled one gets some every second (KIP-73)."""
+
+TURN_SECONDS: Final = 60.0
+"""For how long one may wait while its broker copies other partitions from the same leader."""
+
+
+@frozen
+class MovingPartition:
+    """A partition that is being moved, as the controller had it when it looked.
+
+    `target` is the TRS, preferred leader first; `offline` are those of it whose logs cannot be used.
+    """
+
+    tp: TopicPartition
+    topic_id: str
+    leader: int
+    isr: tuple[int, ...]
+    target: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+
+    @property
+    def missing(self) -> tuple[int, ...]:
+        """The replicas that are still to join the ISR."""
+        return tuple(r for r in self.target if r not in self.isr)
+
+    @property
+    def measured(self) -> tuple[int, ...]:
+        """The brokers whose logs tell how far the move is."""
+        return self.target if self.leader in self.target or self.leader < 0 else (self.leader, *self.target)
+
+
+@frozen
+class Moves:
+    """All that moves at a time, and the live brokers."""
+
+    partitions: tuple[MovingPartition, ...] = ()
+    brokers: tuple[BrokerRegistration, ...] = ()
+
+
+def moves_of(context: ControllerContext) -> Moves:
+    """Return what moves now."""
+    brokers = tuple(broker for _, broker in sorted(context.brokers.items()))
+    return Moves(tuple(_moving(context, tp) for tp in context.reassigning), brokers)
+
+
+def _moving(context: ControllerContext, tp: TopicPartition) -> MovingPartition:
+    leadership, target = context.leadership.get(tp), context.assignment(tp).target_replicas
+    leader, isr = (NO_LEADER, ()) if leadership is None else (leadership.leader, leadership.isr)
+    offline = tuple(r for r in target if (tp, r) in context.on_offline_dirs)
+    return MovingPartition(tp, context.topic_id(tp.topic), leader, isr, target, offline)
+
+
+class CopyState(Enum):
+    """What a replica that is to join the ISR does, or what keeps it from that."""
+
+    DEAD = auto()
+    """Its broker is not alive."""
+
+    OFFLINE = auto()
+    """Its log cannot be used."""
+
+    LEADERLESS = auto()
+    """Nobody leads the partition, so there is nobody to copy from."""
+
+    NOT_TOLD = auto()
+    """Nobody has said how long the logs are, or one of the services cannot."""
+
+    SILENT = auto()
+    """Its broker does not answer."""
+
+    LEADER_SILENT = auto()
+    """The leader's broker does not answer."""
+
+    COPYING = auto()
+    ITS_TURN = auto()
+    """Its broker copies other partitions of the leader first."""
+
+    STUCK = auto()
+    """No byte came for STALLED_SECONDS."""
+
+    COMPLETE = auto()
+    """It has all that the leader has, so it will be in the ISR soon."""
+
+    NOT_TAKEN = auto()
+    """It has had all that the leader has for STALLED_SECONDS, and the leader has not taken it into the ISR."""
+
+
+@frozen
+class Copy:
+    """A replica that is to join the ISR. None is what nobody can tell; `quiet` is for how long no byte has come."""
+
+    broker: int
+    leader: int
+    state: CopyState
+    quiet: float
+    bytes_left: int | None = None
+    records_left: int | None = None
+    rate: float | None = None
+    """Bytes per second."""
+
+    leader_rate: float | None = None
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether it comes no nearer."""
+        at_once = (CopyState.DEAD, CopyState.OFFLINE, CopyState.LEADERLESS, CopyState.STUCK, CopyState.NOT_TAKEN)
+        later = (CopyState.SILENT, CopyState.LEADER_SILENT)
+        return self.state in at_once or (self.state in later and self.quiet >= STALLED_SECONDS)
+
+
+@define
+class _Log:
+    """What a broker said of a replica's log, and when it last was longer than before."""
+
+    size: int
+    end: int
+    storage_id: str | None
+    grew_at: float
+    window: RateWindow = field(factory=RateWindow, init=False)
+
+
+@define
+class Progress:
+    """All that is known of what moves, in one controllership."""
+
+    moves: dict[TopicPartition, MovingPartition] = field(factory=dict, init=False)
+    _brokers: Mapping[int, BrokerRegistration] = field(factory=dict, init=False)
+    _logs: dict[Replica, _Log] = field(factory=dict, init=False)
+    _began: dict[TopicPartition, float] = field(factory=dict, init=False)
+    _setbacks: dict[TopicPartition, str] = field(factory=dict, init=False)
+    _flows: dict[tuple[int, int], float] = field(factory=dict, init=False)
+    """When a byte last came from a leader to a broker."""
+
+    _silent: dict[int, None] = field(factory=dict, init=False)
+    _gained: int = field(default=0, init=False)
+    _total: RateWindow = field(factory=RateWindow, init=False)
+
+    # --- what comes in ------------------------------------------------------------------------------------------
+
+    def follow(self, moves: Moves, now: float) -> None:
+        """Take what moves now in the place of what moved before."""
+        before, self.moves = self.moves, {move.tp: move for move in moves.partitions}
+        self._brokers = {broker.id: broker for broker in moves.brokers}
+        for old in before.values():
+            self._compare(old, self.moves.get(old.tp), now)
+        kept = {(tp, broker_id) for tp, move in self.moves.items() for broker_id in move.measured}
+        self._logs = {replica: log for replica, log in self._logs.items() if replica in kept}
+        self._began = {tp: self._began.get(tp, now) for tp in self.moves}
+        self._setbacks = {tp: text for tp, text in self._setbacks.items() if tp in self.moves}
+        live = self._brokers
+        self._flows = {pair: at for pair, at in self._flows.items() if pair[0] in live and pair[1] in live}
+        self._silent = {broker_id: None for broker_id in self._silent if broker_id in live}
+        self._total.add(now, self._gained)
+
+    def told(self, broker_id: int, asked: Iterable[TopicPartition], log_dirs: Sequence[LogDir], now: float) -> None:
+        """Take what a broker said when it was asked for partitions."""
+        self._silent.pop(broker_id, None)
+        found = {TopicPartition(r.topic, r.partition): r for log_dir in log_dirs for r in log_dir.replicas}
+        is_whole = all(log_dir.error is ErrorCode.NONE for log_dir in log_dirs)
+        for tp in asked:
+            move = self.moves.get(tp)
+            if move is None or broker_id not in move.measured:
+                continue
+            replica = found.get(tp)
+            if replica is not None and replica.topic_id in ("", move.topic_id):
+                self._take(move, broker_id, replica, now)
+            elif is_whole and broker_id != move.leader:
+                self._take(move, broker_id, LogDirReplica(*_none(move)), now)
+        self._total.add(now, self._gained)
+
+    def silent(self, broker_id: int) -> None:
+        """Take notice that a broker does not answer."""
+        self._silent[broker_id] = None
+
+    # --- what is known ------------------------------------------------------------------------------------------
+
+    def setback(self, tp: TopicPartition) -> str:
+        """Say why there is less of a move than there was, the last time that this happened; empty if it never did."""
+        return self._setbacks.get(tp, "")
+
+    def sizes(self, tp: TopicPartition, broker_id: int) -> tuple[int, int]:
+        """Return the bytes of a replica's log and where it ends, UNKNOWN if nobody told."""
+        log = self._logs.get((tp, broker_id))
+        return (UNKNOWN, UNKNOWN) if log is None else (log.size, log.end)
+
+    def copies(self, tp: TopicPartition, now: float) -> tuple[Copy, ...]:
+        """Return the replicas of a moving partition that are still to join the ISR."""
+        move = self.moves.get(tp)
+        return () if move is None else tuple(self._copy(move, broker_id, now) for broker_id in move.missing)
+
+    def total_rate(self) -> float | None:
+        """Return how many bytes per second come in all, what was completed meanwhile included."""
+        return self._total.rate()
+
+    # --- within -------------------------------------------------------------------------------------------------
+
+    def _compare(self, old: MovingPartition, new: MovingPartition | None, now: float) -> None:
+        if new is not None and set(new.target) != set(old.target):
+            self._began[old.tp] = now
+            self._setbacks[old.tp] = f"its target was changed from {_list(old.target)} to {_list(new.target)}"
+            return
+        for broker_id in old.missing:
+            if new is None or broker_id in new.isr:
+                # What came after the last time that its broker was asked.
+                self._gained += self._left(old, broker_id)[0] or 0
+
+    def _take(self, move: MovingPartition, broker_id: int, told: LogDirReplica, now: float) -> None:
+        size, end = told.size, told.log_end_offset
+        broker = self._brokers.get(broker_id)
+        storage_id = None if broker is None else broker.storage_id
+        log = self._logs.get((move.tp, broker_id))
+        if log is None:
+            log = self._logs[move.tp, broker_id] = _Log(size, end, storage_id, now)
+        elif _is_less(size, log.size) or _is_less(end, log.end):
+            if broker_id != move.leader:
+                self._setbacks[move.tp] = _why_less(broker_id, log, told, storage_id)
+            log.window = RateWindow()
+        elif size > log.size or end > log.end:
+            log.grew_at = now
+            if broker_id != move.leader:
+                self._flows[move.leader, broker_id] = now
+            if broker_id in move.missing:
+                self._gained += max(0, size - log.size) if log.size >= 0 else 0
+        log.size, log.end, log.storage_id = size, end, storage_id
+        if size >= 0:
+            log.window.add(now, size)
+
+    def _left(self, move: MovingPartition, broker_id: int) -> tuple[int | None, int | None]:
+        """Return the bytes and the records that a replica lacks of what the leader has."""
+        (size, end), (leader_size, leader_end) = self.sizes(move.tp, broker_id), self.sizes(move.tp, move.leader)
+        return (
+            max(0, leader_size - size) if min(size, leader_size) >= 0 else None,
+            max(0, leader_end - end) if min(end, leader_end) >= 0 else None,
+        )
+
+    def _copy(self, move: MovingPartition, broker_id: int, now: float) -> Copy:
+        log, leader = self._logs.get((move.tp, broker_id)), self._logs.get((move.tp, move.leader))
+        quiet = now - (self._began[move.tp] if log is None else log.grew_at)
+        left, records = self._left(move, broker_id)
+        state = self._state(move, broker_id, left if records is None else records, quiet, now)
+        return Copy(
+            broker_id,
+            move.leader,
+            state,
+            quiet,
+            left,
+            records,
+            None if log is None else log.window.rate(),
+            None if leader is None else leader.window.rate(),
+        )
+
+    def _state(self, move: MovingPartition, broker_id: int, left: int | None, quiet: float, now: float) -> CopyState:
+        hindrance = self._hindrance(move, broker_id)
+        if hindrance is not None:
+            return hindrance
+        if left is None:
+            return CopyState.NOT_TOLD
+        is_quiet = quiet >= STALLED_SECONDS
+        if left == 0:
+            return CopyState.NOT_TAKEN if is_quiet else CopyState.COMPLETE
+        if not is_quiet:
+            return CopyState.COPYING
+        others_quiet = now - self._flows.get((move.leader, broker_id), -STALLED_SECONDS + self._began[move.tp])
+        waits_its_turn = others_quiet < STALLED_SECONDS and quiet < TURN_SECONDS
+        return CopyState.ITS_TURN if waits_its_turn else CopyState.STUCK
+
+    def _hindrance(self, move: MovingPartition, broker_id: int) -> CopyState | None:
+        if broker_id not in self._brokers:
+            return CopyState.DEAD
+        if broker_id in move.offline:
+            return CopyState.OFFLINE
+        if move.leader < 0:
+            return CopyState.LEADERLESS
+        if broker_id in self._silent:
+            return CopyState.SILENT
+        return CopyState.LEADER_SILENT if move.leader in self._silent else None
+
+
+def _none(move: MovingPartition) -> tuple[str, str, int, int, int, int]:
+    return move.tp.topic, move.topic_id, move.tp.partition, 0, 0, UNKNOWN
+
+
+def _is_less(now: int, before: int) -> bool:
+    return 0 <= now < before
+
+
+def _why_less(broker_id: int, before: _Log, now: LogDirReplica, storage_id: str | None) -> str:
+    if storage_id != before.storage_id:
+        return f"broker {broker_id} came back with an empty disk"
+    if _is_less(now.log_end_offset, before.end):
+        return f"broker {broker_id} cut its log from offset {before.end} back to {now.log_end_offset}"
+    return f"broker {broker_id} deleted old records"
+
+
+def _list(brokers: Iterable[int]) -> str:
+    return f"[{', '.join(map(str, brokers))}]"

@@ -1,0 +1,189 @@
+"""What is told of how far moves are: sizes, rate, time left, since when one is stalled, and in words what it waits for.
+
+A move that is slow has a rate; one that is stuck has a time since when, and its words say which broker it is up to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from attrs import evolve, frozen
+
+from controller.progress import Copy, CopyState, Progress
+from transport.messages import UNKNOWN, DescribeReassignmentsResponse, ReassignmentDescription, ReplicaProgress
+from transport.metadata import TopicPartition
+
+_ALMOST_SECONDS: Final = 2.0
+"""What is copied within so long is almost there: then what the leader takes in meanwhile counts for nothing."""
+
+_UNIT: Final = 1000
+_MS: Final = 1000
+
+
+@frozen
+class Totals:
+    """All moves together: how many there are, how many of them are stalled, and the bytes that are still to come."""
+
+    moves: int = 0
+    stalled: int = 0
+    bytes_left: int = 0
+    rate: int = UNKNOWN
+    eta_ms: int = UNKNOWN
+
+
+def totals(progress: Progress, now: float) -> Totals:
+    """Return all moves together. A replica whose size nobody told counts for nothing."""
+    stalled = left = 0
+    for tp in progress.moves:
+        copies = progress.copies(tp, now)
+        stalled += any(copy.is_stalled for copy in copies)
+        left += sum(copy.bytes_left or 0 for copy in copies)
+    rate = progress.total_rate()
+    seconds = left / rate if rate else None
+    return Totals(len(progress.moves), stalled, left, _whole(rate), _ms(seconds))
+
+
+def with_progress(
+    response: DescribeReassignmentsResponse, progress: Progress, now: float, now_ms: int
+) -> DescribeReassignmentsResponse:
+    """Return descriptions with what is known of how far the moves are. `now` is as in Progress, `now_ms` since 1970."""
+    all_moves = totals(progress, now)
+    told = tuple(_with_progress(each, progress, now, now_ms, all_moves) for each in response.reassignments)
+    return evolve(response, reassignments=told, rate=all_moves.rate, eta_ms=all_moves.eta_ms)
+
+
+def _with_progress(
+    described: ReassignmentDescription, progress: Progress, now: float, now_ms: int, all_moves: Totals
+) -> ReassignmentDescription:
+    tp = TopicPartition(described.topic, described.partition)
+    missing = [r for r in described.new_replicas if r not in described.isr]
+    copies = [copy for copy in progress.copies(tp, now) if copy.broker in missing]
+    stalled = [copy for copy in copies if copy.is_stalled]
+    rates = [0.0 if copy.is_stalled else copy.rate for copy in copies if copy.is_stalled or copy.rate is not None]
+    return evolve(
+        described,
+        progress=tuple(_replica(each, described, progress) for each in described.progress),
+        waits_for=waits_for(described, copies),
+        rate=_whole(sum(rate for rate in rates if rate)) if rates else UNKNOWN,
+        eta_ms=UNKNOWN if stalled or len(copies) < len(missing) else _ms(_slowest(copies, all_moves)),
+        stalled_since_ms=now_ms - round(max(copy.quiet for copy in stalled) * _MS) if stalled else UNKNOWN,
+        setback=progress.setback(tp),
+    )
+
+
+def _replica(replica: ReplicaProgress, described: ReassignmentDescription, progress: Progress) -> ReplicaProgress:
+    tp = TopicPartition(described.topic, described.partition)
+    size, end = progress.sizes(tp, replica.broker)
+    leader_size, leader_end = progress.sizes(tp, described.leader)
+    lag = max(0, leader_end - end) if min(end, leader_end) >= 0 else UNKNOWN
+    return evolve(replica, log_end_offset=end, offset_lag=lag, log_bytes=size, leader_bytes=leader_size)
+
+
+# --- the time left ----------------------------------------------------------------------------------------------
+
+
+def _slowest(copies: Sequence[Copy], all_moves: Totals) -> float | None:
+    """Return in how many seconds the last of these replicas has everything; None if that cannot be told."""
+    each = [_seconds_left(copy, all_moves) for copy in copies]
+    known = [seconds for seconds in each if seconds is not None]
+    return max(known, default=0.0) if len(known) == len(each) else None
+
+
+def _seconds_left(copy: Copy, all_moves: Totals) -> float | None:
+    left, rate = copy.bytes_left, copy.rate
+    if left is None:
+        return None
+    if not left:
+        return 0.0
+    if copy.state is CopyState.ITS_TURN or not rate or rate < 0:
+        return all_moves.eta_ms / _MS if all_moves.eta_ms != UNKNOWN else None
+    if left <= rate * _ALMOST_SECONDS:
+        return left / rate
+    nearer = rate - (copy.leader_rate or 0.0)
+    return left / nearer if nearer > 0 else None
+
+
+def _whole(rate: float | None) -> int:
+    return UNKNOWN if rate is None else max(0, round(rate))
+
+
+def _ms(seconds: float | None) -> int:
+    return UNKNOWN if seconds is None else round(seconds * _MS)
+
+
+# --- words ------------------------------------------------------------------------------------------------------
+
+
+def waits_for(described: ReassignmentDescription, copies: Iterable[Copy]) -> str:
+    """Say what a move waits for, so that it can stand behind "waits for"; `copies` are those that are known of."""
+    missing = [r for r in described.new_replicas if r not in described.isr]
+    if not missing:
+        if described.leader in described.new_replicas:
+            return "its last steps"
+        return f"a live leader among {_brokers(described.new_replicas)}"
+    if described.leader < 0:
+        return f"a leader: none of the ISR is alive, which is {_brokers(described.isr)}"
+    known = {copy.broker: _words(copy) for copy in copies}
+    unknown = [r for r in missing if r not in known]
+    return "; ".join([*known.values(), *_joining(unknown)])
+
+
+def _joining(brokers: Sequence[int]) -> Iterator[str]:
+    if brokers:
+        yield f"{_brokers(brokers)} to join the ISR"
+
+
+def _words(copy: Copy) -> str:
+    name, leader, behind = f"broker {copy.broker}", f"leader {copy.leader}", _behind(copy)
+    seconds = f"{copy.quiet:.0f} s"
+    match copy.state:
+        case CopyState.DEAD:
+            return f"{name}, which is not alive"
+        case CopyState.OFFLINE:
+            return f"{name}, whose log directory is offline"
+        case CopyState.SILENT:
+            return f"{name}, which does not answer and has got nothing for {seconds}"
+        case CopyState.LEADER_SILENT:
+            return f"{name}, which has got nothing for {seconds} from {leader}, which does not answer"
+        case CopyState.STUCK:
+            return f"{name}, which does not fetch from {leader}: {behind}, nothing came for {seconds}"
+        case CopyState.ITS_TURN:
+            return f"{name}, which copies other partitions first: {behind}"
+        case CopyState.COPYING:
+            return f"{name}: {behind}" + (f", and {leader} grows faster than it copies" if _falls_behind(copy) else "")
+        case CopyState.NOT_TAKEN:
+            return f"{name} to be taken into the ISR: it has had all of {leader} for {seconds}"
+        case CopyState.COMPLETE | CopyState.NOT_TOLD | CopyState.LEADERLESS:
+            return f"{name} to join the ISR"
+
+
+def _falls_behind(copy: Copy) -> bool:
+    rate, leader_rate, left = copy.rate, copy.leader_rate, copy.bytes_left
+    if rate is None or leader_rate is None or left is None:
+        return False
+    return rate < leader_rate and left > rate * _ALMOST_SECONDS
+
+
+def _behind(copy: Copy) -> str:
+    parts = [] if copy.bytes_left is None else [f"{size_words(copy.bytes_left)}"]
+    if copy.records_left is not None:
+        parts.append(f"{copy.records_left} records")
+    return f"{' and '.join(parts)} behind" if parts else "behind"
+
+
+def size_words(size: int) -> str:
+    """Return a size as people read it, such as 1.2 MB; units are powers of 1000."""
+    if size < _UNIT:
+        return f"{size} B"
+    amount = float(size)
+    for unit in ("kB", "MB", "GB"):
+        amount /= _UNIT
+        if round(amount, 1) < _UNIT:
+            return f"{amount:.1f} {unit}"
+    return f"{amount / _UNIT:.1f} TB"
+
+
+def _brokers(ids: Sequence[int]) -> str:
+    names = ", ".join(map(str, ids))
+    return f"broker {names}" if len(ids) == 1 else f"brokers {names}"
