@@ -7,7 +7,7 @@ asked for in between, and a cancel would be told that nothing is under way. Its 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import Final, Protocol, TypeVar
 
@@ -37,6 +37,7 @@ from transport.messages import (
     ElectionType,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
+    LeaderOrder,
     ListPartitionReassignmentsRequest,
     MetadataRequest,
     MetadataResponse,
@@ -56,7 +57,7 @@ from transport.store.formats import UndecodableZnode
 from transport.store.protocol import ConnectionLost, MetadataStore, SessionExpired
 from transport.store.security import OPEN, ZooKeeperSecurity
 from transport.store.zookeeper import open_zookeeper
-from transport.wire import Connection, ConnectionBroken, RequestTimedOut, WireError, open_connection
+from transport.wire import Connection, ConnectionBroken, RequestTimedOut, UnsupportedApi, WireError, open_connection
 
 R = TypeVar("R")
 
@@ -153,14 +154,26 @@ class AdminClient:
         return (await self._ask(ListPartitionReassignmentsRequest(wanted))).partitions
 
     async def elect_leaders(
-        self, election_type: ElectionType, partitions: Sequence[TopicPartition] | None = None
+        self,
+        election_type: ElectionType,
+        partitions: Sequence[TopicPartition] | None = None,
+        *,
+        orders: Mapping[TopicPartition, Sequence[int]] | None = None,
     ) -> tuple[PartitionError, ...]:
         """Elect preferred leaders, or uncleanly any that is alive, for the partitions named or for all that need it.
 
-        Raises OutcomeUnknown if the answer is lost: then look who leads.
+        With `orders`, which are for preferred elections, the replicas of these partitions take a new order and its
+        first leads; no `partitions` are none beside them then. Raises OutcomeUnknown if the answer is lost: then look
+        who leads. Raises UnsupportedApi if the controller is too old to take orders.
         """
-        wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
-        return (await self._change(ElectLeadersRequest(election_type, wanted))).partitions
+        orders = orders or {}
+        named = partitions or () if orders else partitions
+        wanted = None if named is None else tuple((tp.topic, tp.partition) for tp in named)
+        ordered = tuple(LeaderOrder(*tp, tuple(replicas)) for tp, replicas in orders.items())
+        outcomes = (await self._change(ElectLeadersRequest(election_type, wanted, ordered))).partitions
+        if not orders.keys() <= {TopicPartition(item.topic, item.partition) for item in outcomes}:
+            raise UnsupportedApi("the controller knows no orders of replicas and heeded none: upgrade it first")
+        return outcomes
 
     async def describe_configs(self, resources: Sequence[ConfigResource]) -> tuple[ResourceConfigs, ...]:
         """Return the settings of topics and brokers that are in force, and where their values are from."""

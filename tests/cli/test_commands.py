@@ -237,3 +237,22 @@ async def test_elections(klamm: Shell, tmp_path: Path) -> None:
     assert await klamm(*preferred, "--all-topic-partitions") == "no partition needs an election\n"
     refused = await klamm(*preferred, "--topic", "orders", "--partition", "7", fails=True)
     assert refused == "Error: 1 of 1 elections failed: there is no partition orders-7\n"
+
+
+@pytest.mark.requirement("C2")
+async def test_elections_with_a_named_order(klamm: Shell, tmp_path: Path) -> None:
+    preferred = ("leader", "elect", "--election-type", "preferred")
+    await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3,4:5:6")
+    table = await klamm(*preferred, "--topic", "orders", "--partition", "0", "--replicas", "3,1,2")
+    assert table.splitlines()[-1].split() == ["orders", "0", "elected", "-"]
+    file = tmp_path / "election.json"
+    file.write_text(
+        '{"partitions":[{"topic":"orders","partition":0},{"topic":"orders","partition":1,"replicas":[6,4,5]}]}'
+    )
+    outcomes = json.loads(await klamm(*preferred, "--path-to-json-file", str(file), "-o", "json"))
+    assert [(item["partition"], item["error"]) for item in outcomes] == [(0, "ELECTION_NOT_NEEDED"), (1, "NONE")]
+    partitions = await describe(klamm, "orders")
+    assert [(item["replicas"], item["leader"]) for item in partitions] == [([3, 1, 2], 3), ([6, 4, 5], 6)]
+    refused = await klamm(*preferred, "--topic", "orders", "--partition", "0", "--replicas", "3,1", fails=True)
+    assert "[3, 1] is no order of orders-0's replicas [3, 1, 2]: name each of them once" in refused
+    assert await describe(klamm, "orders") == partitions

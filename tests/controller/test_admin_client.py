@@ -21,6 +21,9 @@ from transport.messages import (
     BrokerEndpoint,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
+    ElectionType,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
     LogDir,
@@ -35,7 +38,7 @@ from transport.network import TcpNetwork
 from transport.store import Create, Delete, MetadataStore, formats, paths
 from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import ensure_paths
-from transport.wire import Handlers, serve
+from transport.wire import Handlers, UnsupportedApi, serve
 from transport.wire.server import serve_stream
 
 MOVE = ReassignablePartition("orders", 0, (4, 5, 6))
@@ -68,6 +71,7 @@ class Node:
             MetadataRequest: self._metadata,
             AlterPartitionReassignmentsRequest: self._answer,
             ListPartitionReassignmentsRequest: self._answer,
+            ElectLeadersRequest: self._answer,
         }
 
     async def _metadata(self, _: MetadataRequest) -> MetadataResponse:
@@ -185,6 +189,14 @@ async def test_a_broker_that_is_silent_holds_up_no_other(nursery: trio.Nursery) 
         "broker 4 is not alive",
     ]
     assert asked == [(("orders", 0),)]
+
+
+async def test_a_controller_that_heeds_no_order_is_told_of(nursery: trio.Nursery) -> None:
+    node = Node([ElectLeadersResponse(())])
+    await nursery.start(node.serve)
+    async with open_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
+        with pytest.raises(UnsupportedApi, match="heeded none: upgrade it"):
+            await admin.elect_leaders(ElectionType.PREFERRED, orders={TopicPartition("orders", 0): (3, 1, 2)})
 
 
 class Nowhere:
