@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from controller.admin_client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS
+from controller.cli.demo.clusters import CONTROLLERS, log_dir
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller
@@ -19,17 +19,23 @@ from transport.errors import ErrorCode
 from transport.messages import (
     AlterableConfig,
     AlterConfigsResource,
+    BrokerEndpoint,
     ConfigOperation,
     ConfigResource,
     ConfigResourceType,
     ElectionType,
+    MetadataRequest,
     NewTopic,
+    PartitionError,
+    PartitionState,
+    ReassignablePartition,
 )
-from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState
+from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment
 from transport.network import TcpNetwork
 from transport.store import formats, paths
-from transport.store.protocol import Create
+from transport.store.protocol import Create, Znode
 from transport.store.zookeeper import open_zookeeper
+from transport.wire import open_connection
 
 BROKERS = (1, 2, 3)
 
@@ -46,6 +52,9 @@ class Cluster:
         [znode] = await self.store.read([paths.partition_state(ORDERS)])
         assert znode is not None
         return formats.decode_partition_state(ORDERS, znode.data, znode.stat.version)
+
+    async def is_led(self) -> bool:
+        return await self.store.read([paths.partition_state(ORDERS)]) != [None]
 
     async def until_led(self, leader: int, isr: Sequence[int]) -> LeaderAndIsr:
         """Wait until a broker leads with these in the ISR, whatever their order; return the state."""
@@ -74,6 +83,34 @@ class Cluster:
         await self.until_live([survivor])
         assert (await self.state()).leader == NO_LEADER
 
+    async def znodes(self) -> tuple[Znode, Znode]:
+        """Return those of the topic and of the partition's state."""
+        topic, state = await self.store.read([paths.topic(ORDERS.topic), paths.partition_state(ORDERS)])
+        assert topic is not None
+        assert state is not None
+        return topic, state
+
+    async def assignment(self) -> ReplicaAssignment:
+        topic, _ = await self.znodes()
+        return formats.decode_topic(ORDERS.topic, topic.data).partitions[ORDERS.partition]
+
+    async def elect_in_order(self, *replicas: int) -> ErrorCode:
+        [outcome] = await self.admin.elect_leaders(ElectionType.PREFERRED, orders={ORDERS: replicas})
+        return outcome.error
+
+    async def reassign(self, *replicas: int) -> tuple[PartitionError, ...]:
+        return (await self.admin.alter_partition_reassignments([ReassignablePartition(*ORDERS, replicas)])).partitions
+
+    async def until_brokers_know(self, replicas: tuple[int, ...], leader: int) -> None:
+        """Wait until every broker tells its clients so."""
+        brokers = (await self.admin.describe_cluster()).brokers
+
+        async def know() -> bool:
+            said = [await _ask(broker) for broker in brokers]
+            return all((state.replicas, state.leader) == (replicas, leader) for state in said)
+
+        await until(know)
+
     async def has_no_request(self) -> bool:
         return await self.store.read([paths.PREFERRED_REPLICA_ELECTION]) == [None]
 
@@ -88,6 +125,12 @@ class Cluster:
         return (self.processes.data_dir / f"{broker_id}.log").read_text()
 
 
+async def _ask(broker: BrokerEndpoint) -> PartitionState:
+    async with open_connection(TcpNetwork(), broker.host, broker.port, client_id="test") as connection:
+        [state] = (await connection.call(MetadataRequest((ORDERS.topic,)))).partitions
+        return state
+
+
 @asynccontextmanager
 async def running(address: str, data_dir: Path, *settings: str) -> AsyncIterator[Cluster]:
     """Run a cluster whose leaders stay where they are, unless the controller's settings say otherwise."""
@@ -100,6 +143,7 @@ async def running(address: str, data_dir: Path, *settings: str) -> AsyncIterator
         await cluster.until_live(BROKERS)
         [created] = (await cluster.admin.create_topics([NewTopic(ORDERS.topic, 1, 3, (BROKERS,))])).topics
         assert created.error is ErrorCode.NONE
+        await until(cluster.is_led)
         yield cluster
 
 
@@ -168,3 +212,48 @@ async def test_what_settings_say_of_leadership(zookeeper: str, tmp_path: Path) -
         assert altered.error is ErrorCode.NONE
         state = await cluster.until_led(2, (2,))
         assert state.leader_recovery_state is LeaderRecoveryState.RECOVERING
+
+
+@pytest.mark.requirement("C2", "C3")
+async def test_an_administrator_names_the_leader_and_changes_orders(zookeeper: str, tmp_path: Path) -> None:
+    async with running(f"{zookeeper}/orders", tmp_path) as cluster:
+        before = await cluster.until_led(1, BROKERS)
+        assert await cluster.elect_in_order(3, 1, 2) is ErrorCode.NONE
+        elected = await cluster.state()
+        assert await cluster.assignment() == ReplicaAssignment((3, 1, 2))
+        assert (elected.leader, elected.leader_epoch) == (3, before.leader_epoch + 1)
+        assert elected.controller_epoch == before.controller_epoch
+        topic, state = await cluster.znodes()
+        assert topic.stat.mzxid == state.stat.mzxid, "one transaction"
+        await cluster.until_brokers_know((3, 1, 2), 3)
+
+        # A reassignment to the same replicas: their order and no more.
+        [reordered] = await cluster.reassign(2, 3, 1)
+        assert reordered.error is ErrorCode.NONE
+        assert await cluster.assignment() == ReplicaAssignment((2, 3, 1))
+        assert ((await cluster.state()).leader, sorted((await cluster.state()).isr)) == (3, list(BROKERS))
+        await cluster.until_brokers_know((2, 3, 1), 3)
+        assert all((log_dir(tmp_path, id_) / str(ORDERS)).exists() for id_ in BROKERS)
+
+        await cluster.processes.kill(1)
+        await cluster.until_led(3, (2, 3))
+        untouched = await cluster.znodes()
+        assert await cluster.elect_in_order(1, 2, 3) is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+        assert await cluster.elect_in_order(2, 3) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert await cluster.elect_in_order(2, 3, 4) is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        assert await cluster.znodes() == untouched
+        # A dead replica may stand anywhere but first.
+        assert await cluster.elect_in_order(2, 1, 3) is ErrorCode.NONE
+        await cluster.until_led(2, (2, 3))
+
+        # A move to a broker that does not come along goes on as long as we like.
+        cluster.processes.start_brokers([4])
+        await cluster.until_live([2, 3, 4])
+        cluster.processes.processes[4].send_signal(signal.SIGSTOP)
+        [begun] = await cluster.reassign(4, 2, 3)
+        assert begun.error is ErrorCode.NONE
+        await cluster.processes.kill(4)
+        await cluster.until_live([2, 3])
+        untouched = await cluster.znodes()
+        assert await cluster.elect_in_order(3, 2, 4, 1) is ErrorCode.REASSIGNMENT_IN_PROGRESS
+        assert await cluster.znodes() == untouched
