@@ -7,14 +7,15 @@ Java 17 or later is all that it needs from the system.
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import re
 import shutil
 import socket
 import subprocess
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -27,6 +28,7 @@ HOST: Final = "127.0.0.1"
 MIN_JAVA: Final = 17
 TICK_MS: Final = 500
 LOG_NAME: Final = "zookeeper.log"
+LOCK_NAME: Final = ".lock"
 START_SECONDS: Final = 60
 ANSWER_SECONDS: Final = 0.5
 STOP_SECONDS: Final = 5
@@ -132,19 +134,41 @@ async def development_zookeeper(
         tls: to listen with TLS as well, on another free port.
 
     Raises:
-        DevelopmentServerError: it cannot run, or does not answer.
+        DevelopmentServerError: it cannot run, does not answer, or another one runs in `data_dir`.
     """
-    port = free_port(port)
-    secure_port = None if tls is None else free_port()
-    config = write_config(data_dir, port, _tls_settings(tls, secure_port))
-    log = data_dir / LOG_NAME
-    process = spawn_server("org.apache.zookeeper.server.ZooKeeperServerMain", config, log)
+    with _sole_user(data_dir):
+        port = free_port(port)
+        secure_port = None if tls is None else free_port()
+        config = write_config(data_dir, port, _tls_settings(tls, secure_port))
+        log = data_dir / LOG_NAME
+        process = spawn_server("org.apache.zookeeper.server.ZooKeeperServerMain", config, log)
+        try:
+            await wait_until_serving(process, port, log)
+            yield DevelopmentServer(HOST, port, process.pid, secure_port)
+        finally:
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(stop_server, process)
+
+
+@contextmanager
+def _sole_user(data_dir: Path) -> Iterator[None]:
+    """Lock a directory while the block lasts, at the longest until this process ends: two servers would mix their data.
+
+    Raises DevelopmentServerError if it cannot be written, or another process has it.
+    """
     try:
-        await wait_until_serving(process, port, log)
-        yield DevelopmentServer(HOST, port, process.pid, secure_port)
-    finally:
-        with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(stop_server, process)
+        data_dir.mkdir(parents=True, exist_ok=True)
+        lock = (data_dir / LOCK_NAME).open("w")
+    except OSError as error:
+        raise DevelopmentServerError(f"cannot write in {data_dir} ({error.strerror}): name another directory") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DevelopmentServerError(
+                f"another ZooKeeper runs in {data_dir}: stop that one or name another directory"
+            ) from None
+        yield
 
 
 def spawn_server(main: str, config: Path, log: Path) -> subprocess.Popen[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import signal
 import socket
 import subprocess
@@ -92,9 +93,18 @@ async def test_a_port_in_use_is_refused(zookeeper: str, tmp_path: Path) -> None:
 @pytest.mark.usefixtures("zookeeper")
 async def test_a_directory_that_cannot_be_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DevelopmentServerError, match=r"zoo.cfg \(Not a directory\): name another directory$"):
+    with pytest.raises(DevelopmentServerError, match=r"data \(Not a directory\): name another directory$"):
         async with development_zookeeper(tmp_path / "file" / "data"):
             pass
+
+
+@pytest.mark.usefixtures("zookeeper")
+async def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    in_use = f"another ZooKeeper runs in {tmp_path}: stop that one or name another directory"
+    async with development_zookeeper(tmp_path):
+        with pytest.raises(DevelopmentServerError, match=f"^{re.escape(in_use)}$"):
+            async with development_zookeeper(tmp_path):
+                pass
 
 
 @pytest.mark.usefixtures("zookeeper")
