@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -46,7 +48,15 @@ class Cluster:
     def __init__(self, processes: ProcessCluster) -> None:
         self.processes = processes
         self.store = processes.store
+        self.starts = Counter[int]()
         self.admin = AdminClient(TcpNetwork(), [], processes.store, 60)
+
+    def start(self, brokers: Sequence[int]) -> None:
+        self.processes.start_brokers(brokers)
+        self.starts.update(brokers)
+
+    def log(self, id_: int) -> str:
+        return (self.processes.data_dir / f"{id_}.log").read_text()
 
     async def state(self) -> LeaderAndIsr:
         [znode] = await self.store.read([paths.partition_state(ORDERS)])
@@ -79,7 +89,7 @@ class Cluster:
         await self.until_led(1, (1,))
         await self.processes.kill(1)
         await self.until_led(NO_LEADER, (1,))
-        self.processes.start_brokers([survivor])
+        self.start([survivor])
         await self.until_live([survivor])
         assert (await self.state()).leader == NO_LEADER
 
@@ -116,13 +126,30 @@ class Cluster:
 
     async def terminate(self, broker_id: int) -> str:
         """Stop a broker by SIGTERM and wait for its end; return what it logged."""
+
+        async def has_started() -> bool:
+            return self.log(broker_id).count("listens on") == self.starts[broker_id]
+
+        await until(has_started)
         process = self.processes.processes.pop(broker_id)
         process.send_signal(signal.SIGTERM)
         with trio.fail_after(60):
             while process.poll() is None:
                 await trio.sleep(0.02)
         assert process.returncode == 0
-        return (self.processes.data_dir / f"{broker_id}.log").read_text()
+        return self.log(broker_id)
+
+    async def relief(self, number: int) -> str:
+        """Wait for a controlled shutdown, counted from 1; return what it changed, as the controller's log tells."""
+        found: list[str] = []
+
+        async def is_told() -> bool:
+            changes = re.findall(r" changed .*during=ControlledShutdown (.*) seconds=", self.log(CONTROLLERS[0]))
+            found.extend(changes[number - 1 :])
+            return bool(found)
+
+        await until(is_told)
+        return found[0]
 
 
 async def _ask(broker: BrokerEndpoint) -> PartitionState:
@@ -138,8 +165,8 @@ async def running(address: str, data_dir: Path, *settings: str) -> AsyncIterator
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, data_dir, address)) as processes:
         processes.start(CONTROLLERS[0], "controller.cli", "controller", "run", *settings)
         await until_controller(store, CONTROLLERS[0])
-        processes.start_brokers(BROKERS)
         cluster = Cluster(processes)
+        cluster.start(BROKERS)
         await cluster.until_live(BROKERS)
         [created] = (await cluster.admin.create_topics([NewTopic(ORDERS.topic, 1, 3, (BROKERS,))])).topics
         assert created.error is ErrorCode.NONE
@@ -153,12 +180,15 @@ async def test_brokers_that_are_terminated_are_relieved_first_as_long_as_others_
 ) -> None:
     async with running(f"{zookeeper}/terminated", tmp_path) as cluster:
         assert "stops though" not in await cluster.terminate(3)
+        assert "isrs=1" in await cluster.relief(1)
         assert (await cluster.until_led(1, (1, 2))).leader_epoch == 1
         assert "stops though" not in await cluster.terminate(2)
+        assert "isrs=1" in await cluster.relief(2)
         assert (await cluster.until_led(1, (1,))).leader_epoch == 2
-        cluster.processes.start_brokers([2])
+        cluster.start([2])
         await cluster.until_led(1, (1, 2))
-        await cluster.terminate(1)
+        assert "stops though" not in await cluster.terminate(1)
+        assert "leaders=1" in await cluster.relief(3)
         # The election alone: the end of the registration finds nothing more to do.
         assert (await cluster.until_led(2, (2,))).leader_epoch == 3
         assert f"to lead {ORDERS}" in await cluster.terminate(2)
@@ -172,14 +202,14 @@ async def test_elections_that_administrators_ask_for(zookeeper: str, tmp_path: P
         await cluster.until_led(2, (2, 3))
         [refused] = await cluster.admin.elect_leaders(ElectionType.PREFERRED, [ORDERS])
         assert refused.error is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-        cluster.processes.start_brokers([1])
+        cluster.start([1])
         await cluster.until_led(2, BROKERS)
         await cluster.store.multi([Create(paths.PREFERRED_REPLICA_ELECTION, formats.encode_partitions([ORDERS]))])
         await cluster.until_led(1, BROKERS)
         await until(cluster.has_no_request)
 
         await cluster.terminate(1)
-        cluster.processes.start_brokers([1])
+        cluster.start([1])
         await cluster.until_led(2, BROKERS)
         [elected] = await cluster.admin.elect_leaders(ElectionType.PREFERRED)
         assert elected.error is ErrorCode.NONE
@@ -190,7 +220,7 @@ async def test_elections_that_administrators_ask_for(zookeeper: str, tmp_path: P
         assert elected.error is ErrorCode.NONE
         state = await cluster.until_led(3, (3,))
         assert state.leader_recovery_state is LeaderRecoveryState.RECOVERING
-        cluster.processes.start_brokers([1, 2])
+        cluster.start([1, 2])
         whole = await cluster.until_led(3, BROKERS)
         assert whole.leader_recovery_state is LeaderRecoveryState.RECOVERED
 
@@ -201,7 +231,7 @@ async def test_what_settings_say_of_leadership(zookeeper: str, tmp_path: Path) -
     async with running(f"{zookeeper}/settings", tmp_path, *interval) as cluster:
         await cluster.terminate(1)
         await cluster.until_led(2, (2, 3))
-        cluster.processes.start_brokers([1])
+        cluster.start([1])
         # Nobody asks: the preferred leader leads again by itself.
         await cluster.until_led(1, BROKERS)
 
