@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import wraps
 from typing import Final
 
@@ -12,6 +12,8 @@ from attrs import frozen
 
 from controller.admin_client import AdminClient, open_admin
 from controller.cli.running import parse_addresses, patience_option
+from controller.move_admin import MoveAdmin
+from controller.znode_moves import is_led_by_kafka, open_znode_moves
 from transport.store.security import OPEN, security_of_environment
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
@@ -33,6 +35,16 @@ class Cluster:
             zookeeper_security=OPEN if self.zookeeper is None else security_of_environment(),
             timeout=self.timeout,
         )
+
+    @asynccontextmanager
+    async def open_moves(self) -> AsyncIterator[MoveAdmin]:
+        """Open who moves replicas: the cluster's controller, or ZooKeeper where Apache Kafka's own is active."""
+        async with self.open_admin() as admin:
+            if admin.store is None or not await is_led_by_kafka(admin.store):
+                yield admin
+                return
+            async with open_znode_moves(admin.store, self.timeout) as moves:
+                yield moves
 
 
 _OPTIONS: Final = (

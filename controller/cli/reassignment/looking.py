@@ -17,7 +17,7 @@ def list_(cluster: Cluster, output: str) -> None:
     """List the moves under way."""
 
     async def work() -> tuple[OngoingReassignment, ...]:
-        async with cluster.open_admin() as admin:
+        async with cluster.open_moves() as admin:
             return await admin.list_partition_reassignments()
 
     ongoing = run(work)

@@ -1,0 +1,265 @@
+"""Moving replicas where Apache Kafka's own controller is active: through znodes alone, with Kafka doing the moves.
+
+A request is the znode `/admin/reassign_partitions`, of which Kafka takes notice when it is created, and from which it
+takes what is done or cannot be done; how far a move has come stands in the znodes of topics and partitions. Kafka does
+not check such a request (it would begin a move to a broker that is dead), so it is checked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+import orjson
+import trio
+from attrs import frozen
+
+from controller.broker_log_dirs import BrokerLogDirs
+from controller.reassignment import reassign_to, target_fault
+from controller.topic_size import size_fault
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    AlterPartitionReassignmentsResponse,
+    BrokerEndpoint,
+    MetadataResponse,
+    OngoingReassignment,
+    PartitionError,
+    PartitionState,
+    ReassignablePartition,
+)
+from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.commit import commit_chunk
+from transport.store.protocol import ConnectionLost, Create, MetadataStore, SessionExpired
+from transport.store.requests import MAX_GROUP_BYTES, weight_of
+from transport.store.watched import WatchedZnodes
+
+T = TypeVar("T")
+
+RETRY_SECONDS: Final = 0.2
+
+_UNLED: Final = LeaderAndIsr(NO_LEADER, -1, (), -1, -1)
+
+
+async def is_led_by_kafka(store: MetadataStore) -> bool:
+    """Tell whether another kind of controller is active, or will be: ours say where they listen, its brokers do not.
+
+    Raises StoreError, or UndecodableZnode if `/controller` does not say who holds it.
+    """
+    [holder] = await store.read([paths.CONTROLLER])
+    if holder is not None:
+        endpoint = paths.controller_endpoint(formats.decode_controller(holder.data))
+        return await store.read([endpoint]) == [None]
+    [names] = await store.children([paths.BROKER_IDS])
+    ids = [int(name) for name in names or [] if name.isdecimal()]
+    found = await store.read([paths.broker(id_) for id_ in ids])
+    return any(znode is not None and formats.is_foreign(id_, znode.data) for id_, znode in zip(ids, found, strict=True))
+
+
+@frozen
+class ZnodeMoves:
+    """Does with znodes what `AdminClient` does for moves by asking the controller. Open one with `open_znode_moves`.
+
+    A lost connection is waited out, for up to `timeout` seconds in each call.
+    """
+
+    _store: MetadataStore
+    _znodes: WatchedZnodes
+    _timeout: float
+
+    async def alter_partition_reassignments(
+        self, partitions: Sequence[ReassignablePartition]
+    ) -> AlterPartitionReassignmentsResponse:
+        """Let Kafka begin reassignments: those that can be meant go into one request.
+
+        Raises ApiError: REASSIGNMENT_IN_PROGRESS while there is another request, of which Kafka has one at a time, or
+        INVALID_REQUEST for one that ZooKeeper has no room for.
+        """
+        names = tuple(dict.fromkeys(item.topic for item in partitions))
+        topics = await self._retried(lambda: self._topics(names))
+        live = {broker.id for broker in await self._retried(self._brokers)}
+        deleted = await self._retried(self._being_deleted)
+        judged = {_tp(item): _fault(item, topics, live, deleted) for item in partitions}
+        targets = {_tp(item): item.replicas for item in partitions if item.replicas and judged[_tp(item)] is None}
+        judged |= _outgrown(topics, targets)
+        new = {tp: t for tp, t in targets.items() if judged[tp] is None and not _is_there(topics, tp, t)}
+        if new:
+            await self._request(new)
+        faults = ((tp, fault or (ErrorCode.NONE, "")) for tp, fault in judged.items())
+        return AlterPartitionReassignmentsResponse(tuple(PartitionError(*tp, *fault) for tp, fault in faults))
+
+    async def list_partition_reassignments(
+        self, partitions: Sequence[TopicPartition] | None = None
+    ) -> tuple[OngoingReassignment, ...]:
+        """Return the reassignments under way, and those requested, of all partitions or of those named."""
+        return await self._retried(lambda: self._list(partitions))
+
+    async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
+        """Return brokers and partitions as ZooKeeper has them, of all topics or of those named that exist."""
+
+        async def describe() -> MetadataResponse:
+            found = await self._topics(await self._names() if topics is None else topics)
+            tps = [TopicPartition(name, number) for name, topic in found.items() for number in topic.partitions]
+            led = await self._leadership(tps)
+            states = (PartitionState.of(tp, found[tp.topic].topic_id or "", _at(found, tp), led[tp]) for tp in tps)
+            return MetadataResponse(None, -1, await self._brokers(), tuple(states))
+
+        return await self._retried(describe)
+
+    async def describe_log_dirs(
+        self,
+        broker_ids: Sequence[int] | None = None,
+        partitions: Sequence[TopicPartition] | None = None,  # noqa: ARG002  of no broker anything is known
+    ) -> dict[int, BrokerLogDirs]:
+        """Return that nobody can tell what is in log directories: ZooKeeper does not know."""
+        fault = "ZooKeeper does not tell sizes: ask Kafka's brokers with kafka-log-dirs"
+        return {broker_id: BrokerLogDirs(fault=fault) for broker_id in broker_ids or ()}
+
+    # --- reading ------------------------------------------------------------------------------------------------
+
+    async def _retried(self, attempt: Callable[[], Awaitable[T]]) -> T:
+        deadline = trio.current_time() + self._timeout
+        while True:
+            try:
+                return await attempt()
+            except (ConnectionLost, SessionExpired):
+                if trio.current_time() >= deadline:
+                    raise
+            await trio.sleep(RETRY_SECONDS)
+
+    async def _list(self, wanted: Sequence[TopicPartition] | None) -> tuple[OngoingReassignment, ...]:
+        requested = await self._requested()
+        names = await self._names() if wanted is None else dict.fromkeys(tp.topic for tp in wanted)
+        topics = await self._topics(names)
+        if wanted is None:
+            wanted = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
+        moving = {tp: move for tp in wanted if (move := _move(_at(topics, tp), requested.get(tp))) is not None}
+        led = await self._leadership(list(moving))
+        return tuple(
+            OngoingReassignment(
+                *tp, move.replicas, move.adding_replicas, move.removing_replicas, led[tp].leader, led[tp].isr
+            )
+            for tp, move in sorted(moving.items())
+        )
+
+    async def _names(self) -> list[str]:
+        [names] = await self._store.children([paths.TOPICS])
+        return names or []
+
+    async def _topics(self, names: Iterable[str]) -> dict[str, formats.TopicZnode]:
+        wanted = list(names)
+        found = await self._znodes.read([paths.topic(name) for name in wanted])
+        pairs = zip(wanted, found, strict=True)
+        return {name: formats.decode_topic(name, znode.data) for name, znode in pairs if znode is not None}
+
+    async def _leadership(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr]:
+        found = await self._znodes.read([paths.partition_state(tp) for tp in tps])
+        return {
+            tp: _UNLED if znode is None else formats.decode_partition_state(tp, znode.data, znode.stat.version)
+            for tp, znode in zip(tps, found, strict=True)
+        }
+
+    async def _requested(self) -> dict[TopicPartition, tuple[int, ...]]:
+        [znode] = await self._znodes.read([paths.REASSIGN_PARTITIONS])
+        return {} if znode is None else formats.decode_reassign_partitions(znode.data)
+
+    async def _being_deleted(self) -> set[str]:
+        [names] = await self._store.children([paths.DELETE_TOPICS])
+        return set(names or [])
+
+    async def _brokers(self) -> tuple[BrokerEndpoint, ...]:
+        [names] = await self._store.children([paths.BROKER_IDS])
+        ids = sorted(int(name) for name in names or [] if name.isdecimal())
+        found = await self._store.read([paths.broker(id_) for id_ in ids])
+        return tuple(_endpoint(id_, znode.data) for id_, znode in zip(ids, found, strict=True) if znode is not None)
+
+    # --- writing ------------------------------------------------------------------------------------------------
+
+    async def _request(self, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+        request = Create(paths.REASSIGN_PARTITIONS, formats.encode_reassign_partitions(targets))
+        if weight_of([request]) > MAX_GROUP_BYTES:
+            text = f"a request of {len(request.data)} bytes is over ZooKeeper's limit of 1 MB: split it into several"
+            raise ApiError(ErrorCode.INVALID_REQUEST, text)
+        if (await commit_chunk(self._store, [[request]], None)).conflicts:
+            text = (
+                "Kafka's controller takes one request at a time, and another one is under way: wait until "
+                "`klamm reassignment list` shows no more"
+            )
+            raise ApiError(ErrorCode.REASSIGNMENT_IN_PROGRESS, text)
+
+
+@asynccontextmanager
+async def open_znode_moves(store: MetadataStore, timeout: float) -> AsyncIterator[ZnodeMoves]:  # noqa: ASYNC109  of each call
+    """Move replicas through the znodes of `store`, with `timeout` seconds for each call."""
+    znodes = WatchedZnodes(store)
+    with znodes.watching():
+        yield ZnodeMoves(store, znodes, timeout)
+
+
+# --- pure: what can be requested, and what goes on ---------------------------------------------------------------
+
+_Topics = Mapping[str, formats.TopicZnode]
+_Fault = tuple[ErrorCode, str]
+
+
+def _tp(item: ReassignablePartition) -> TopicPartition:
+    return TopicPartition(item.topic, item.partition)
+
+
+def _at(topics: _Topics, tp: TopicPartition) -> ReplicaAssignment:
+    topic = topics.get(tp.topic)
+    return ReplicaAssignment(()) if topic is None else topic.partitions.get(tp.partition, ReplicaAssignment(()))
+
+
+def _is_there(topics: _Topics, tp: TopicPartition, target: Sequence[int]) -> bool:
+    return _at(topics, tp) == ReplicaAssignment(tuple(target))
+
+
+def _fault(item: ReassignablePartition, topics: _Topics, live: Iterable[int], deleted: Iterable[str]) -> _Fault | None:
+    """Return why a partition cannot be moved, None if it can."""
+    tp, current = _tp(item), _at(topics, _tp(item))
+    if not current.replicas:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}"
+    if tp.topic in deleted:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {tp.topic} is being deleted"
+    if item.replicas is None:
+        text = "Kafka's controller takes no cancel through ZooKeeper: use Kafka's tools with --bootstrap-server"
+        return ErrorCode.INVALID_REQUEST, text
+    if current.is_being_reassigned:
+        return ErrorCode.REASSIGNMENT_IN_PROGRESS, f"{tp} is being moved already: wait until that is over"
+    text_of_target = target_fault(current, item.replicas, set(live))
+    return None if text_of_target is None else (ErrorCode.INVALID_REPLICA_ASSIGNMENT, text_of_target)
+
+
+def _outgrown(
+    topics: _Topics, targets: Mapping[TopicPartition, tuple[int, ...]]
+) -> dict[TopicPartition, _Fault | None]:
+    by_topic: dict[str, dict[int, ReplicaAssignment]] = {tp.topic: {} for tp in targets}
+    for tp, target in targets.items():
+        by_topic[tp.topic][tp.partition] = reassign_to(_at(topics, tp), target)
+    texts = {name: size_fault(name, topics[name], moving) for name, moving in by_topic.items()}
+    return {tp: (ErrorCode.INVALID_REQUEST, text) for tp in targets if (text := texts[tp.topic]) is not None}
+
+
+def _move(current: ReplicaAssignment, requested: tuple[int, ...] | None) -> ReplicaAssignment | None:
+    """Return a move that goes on, or one that is requested as it will be; None if there is neither.
+
+    Kafka up to 2.3 writes no adding and removing replicas: there the request tells that a partition moves.
+    """
+    if current.is_being_reassigned:
+        return current
+    if not current.replicas or requested is None or requested == current.replicas:
+        return None
+    return reassign_to(current, requested)
+
+
+def _endpoint(broker_id: int, data: bytes) -> BrokerEndpoint:
+    """Return where a broker of any kind listens first; nowhere, if its registration does not say so."""
+    try:
+        value = orjson.loads(data)
+        _, _, address = str(value["endpoints"][0]).partition("://")
+        host, _, port = address.rpartition(":")
+        return BrokerEndpoint(broker_id, host.strip("[]"), int(port), value.get("rack"))
+    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, ValueError, AttributeError):
+        return BrokerEndpoint(broker_id, "", -1)
