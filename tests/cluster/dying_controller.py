@@ -1,4 +1,4 @@
-"""A controller that signals itself, SIGKILL say, right after it committed or published a given round of a move."""
+"""A controller that signals itself, SIGKILL say, when it has decided, committed or published a given round."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ class Executioner(controller.Observer):
     moment: str
     signal: signal.Signals
 
+    def decided(self, decision: controller.DecidedRound) -> None:
+        if (self.round, self.moment) == (decision.round, "decide"):
+            os.kill(os.getpid(), self.signal)
+
     def committed(self, commit: controller.CommittedRound) -> None:
         if (self.round, self.moment) != (commit.round, "commit"):
             return
@@ -43,7 +47,7 @@ class Executioner(controller.Observer):
 @click.option("--port", type=int)
 @click.option("--zookeeper")
 @click.option("--session-timeout", type=int)
-@click.option("--after", "moment", nargs=2, help='A round, and "commit" or "publish".')
+@click.option("--after", "moment", nargs=2, help='A round, and "decide", "commit" or "publish".')
 @click.option("--signal", "name", default="SIGKILL")
 def main(
     controller_id: int, port: int, zookeeper: str, session_timeout: int, moment: tuple[str, str], name: str

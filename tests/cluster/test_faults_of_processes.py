@@ -15,13 +15,9 @@ from controller.cli.demo import scenario
 from controller.cli.demo.clusters import CONTROLLERS, log_dir
 from controller.cli.demo.process_cluster import SESSION_TIMEOUT_MS, ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS, ORIGIN, TARGET, Scene
-from tests.cluster.waiting import orders, until, until_controller
-from transport.errors import ApiError, ErrorCode
-from transport.messages import MetadataRequest
-from transport.network import TcpNetwork
+from tests.cluster.waiting import has_stepped_down, orders, until, until_controller
 from transport.store import paths
 from transport.store.zookeeper import open_zookeeper
-from transport.wire import open_connection
 from transport.zookeeper_server import development_zookeeper
 
 FIRST, SECOND = CONTROLLERS
@@ -114,17 +110,7 @@ async def test_a_controller_that_was_paused_gets_no_write_in(
         znodes = [paths.topic(ORDERS.topic), paths.partition_state(ORDERS), paths.CONTROLLER_EPOCH]
         before = await scene.cluster.store.read(znodes)
         cluster.processes[FIRST].send_signal(signal.SIGCONT)
-        await until(lambda: steps_down(scene))
+        await until(lambda: has_stepped_down(scene.controllers[FIRST]))
         assert await scene.cluster.store.read(znodes) == before
         assert cluster.processes[FIRST].poll() is None
         await assert_nothing_is_lost(scene)
-
-
-async def steps_down(scene: Scene) -> bool:
-    endpoint = scene.controllers[FIRST]
-    async with open_connection(TcpNetwork(), endpoint.host, endpoint.port, client_id="test") as connection:
-        try:
-            await connection.call(MetadataRequest())
-        except ApiError as error:
-            return error.code is ErrorCode.NOT_CONTROLLER
-        return False

@@ -7,9 +7,12 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from controller.cli.demo.scenario import ORDERS, Scene
-from transport.messages import PartitionState
+from transport.errors import ApiError, ErrorCode
+from transport.messages import BrokerEndpoint, MetadataRequest, PartitionState
+from transport.network import TcpNetwork
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore
+from transport.wire import open_connection
 
 PATIENCE_SECONDS = 60
 
@@ -26,6 +29,16 @@ async def until_controller(store: MetadataStore, controller_id: int) -> None:
         return znode is not None and formats.decode_controller(znode.data) == controller_id
 
     await until(leads)
+
+
+async def has_stepped_down(controller: BrokerEndpoint) -> bool:
+    """Ask a controller itself, which answers as long as it lives."""
+    async with open_connection(TcpNetwork(), controller.host, controller.port, client_id="test") as connection:
+        try:
+            await connection.call(MetadataRequest())
+        except ApiError as error:
+            return error.code is ErrorCode.NOT_CONTROLLER
+        return False
 
 
 async def orders(scene: Scene) -> PartitionState:
