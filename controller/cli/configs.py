@@ -8,6 +8,7 @@ from typing import Final
 
 import click
 
+from controller.admin_client import AdminClient
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import print_document, print_table
 from controller.cli.running import run
@@ -19,7 +20,6 @@ from transport.messages import (
     ConfigResource,
     ConfigResourceType,
     ResourceConfigs,
-    ResourceError,
 )
 
 _TYPES: Final = {"topics": ConfigResourceType.TOPIC, "brokers": ConfigResourceType.BROKER}
@@ -96,14 +96,24 @@ def alter(
     if not changes:
         raise click.UsageError("say what to change with --add-config or --delete-config")
 
-    async def work() -> ResourceError:
+    async def work() -> None:
         async with cluster.open_admin() as admin:
             [outcome] = await admin.incremental_alter_configs([AlterConfigsResource(resource, tuple(changes))])
-            return outcome
+            _require_success(outcome.error, outcome.message)
+            click.echo(f"altered the settings of {_entity(resource)}")
+            await _warn_of_absence(admin, resource)
 
-    outcome = run(work)
-    _require_success(outcome.error, outcome.message)
-    click.echo(f"altered the settings of {_entity(resource)}")
+    run(work)
+
+
+async def _warn_of_absence(admin: AdminClient, resource: ConfigResource) -> None:
+    """Say that a broker is not there, which may be down or not be meant: its settings are kept for it, as in Kafka."""
+    if resource.type is not ConfigResourceType.BROKER or not resource.name:
+        return
+    brokers = (await admin.describe_cluster([])).brokers
+    if int(resource.name) not in [broker.id for broker in brokers]:
+        text = f"no broker {resource.name} is registered now: if that is no mistake, the settings wait for it"
+        click.echo(text, err=True)
 
 
 def _entity(resource: ConfigResource) -> str:

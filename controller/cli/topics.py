@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import click
 from click.core import ParameterSource
@@ -115,14 +117,34 @@ def _parse_assignment(value: str | None) -> tuple[tuple[int, ...], ...]:
 @cluster_options
 def list_(cluster: Cluster, output: str) -> None:
     """List the topics."""
-    metadata = _metadata(cluster, None)
-    topics = sorted({state.topic for state in metadata.partitions})
-    counts = {name: [state for state in metadata.partitions if state.topic == name] for name in topics}
-    if output != "table":
-        print_document([{"topic": name, "partitions": len(states)} for name, states in counts.items()], output)
+    rows = list_topics(_metadata(cluster, None).partitions)
+    if output == "table":
+        print_topics(rows)
     else:
-        rows = [(name, len(states), len(states[0].replicas)) for name, states in counts.items()]
-        print_table(["topic", "partitions", "replicas"], rows)
+        print_document(rows, output)
+
+
+def print_topics(rows: Iterable[dict[str, Any]]) -> None:
+    """Print what `list_topics` returns as a table, with Kafka's words for what is being deleted."""
+    marks = {True: " - marked for deletion", False: ""}
+    cells = [(row["topic"] + marks[row["marked_for_deletion"]], row["partitions"], row["replicas"]) for row in rows]
+    print_table(["topic", "partitions", "replicas"], cells)
+
+
+def list_topics(states: Iterable[PartitionState]) -> list[dict[str, Any]]:
+    """Return a row for each topic: how many partitions and replicas it has, and whether it is being deleted."""
+    topics: defaultdict[str, list[PartitionState]] = defaultdict(list)
+    for state in states:
+        topics[state.topic].append(state)
+    return [
+        {
+            "topic": name,
+            "partitions": len(of_topic),
+            "replicas": len(of_topic[0].replicas),
+            "marked_for_deletion": of_topic[0].leader == LEADER_DURING_DELETE,
+        }
+        for name, of_topic in sorted(topics.items())
+    ]
 
 
 @topic.command()

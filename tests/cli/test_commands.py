@@ -80,8 +80,10 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
     }
     assert await klamm("consume", "orders") == "first\nsecond\n"
     assert await klamm("reassignment", "list") == "no reassignment is under way\n"
-    assert json.loads(await klamm("topic", "list", "-o", "json")) == [{"topic": "orders", "partitions": 1}]
-    assert await klamm("topic", "list", "-o", "yaml") == "- topic: orders\n  partitions: 1\n"
+    listed = {"topic": "orders", "partitions": 1, "replicas": 3, "marked_for_deletion": False}
+    assert json.loads(await klamm("topic", "list", "-o", "json")) == [listed]
+    lines = ("- topic: orders", "  partitions: 1", "  replicas: 3", "  marked_for_deletion: false\n")
+    assert await klamm("topic", "list", "-o", "yaml") == "\n".join(lines)
     brokers = json.loads(await klamm("broker", "list", "-o", "json"))
     assert [(broker["id"], broker["leaders"], broker["replicas"]) for broker in brokers] == [
         (1, 0, 0), (2, 0, 0), (3, 0, 0), (4, 1, 1), (5, 0, 1), (6, 0, 1),
@@ -110,6 +112,19 @@ async def test_a_topic_grows(klamm: Shell) -> None:
     ]
     said = await klamm("topic", "add-partitions", "orders", "--partitions", "4", fails=True)
     assert said == "Error: topic orders has 4 partitions: ask for more than that, not for 4\n"
+
+
+async def test_settings_of_a_broker_are_kept_for_it_though_it_is_not_there(klamm: Shell) -> None:
+    for broker_id, warning in (
+        ("6", ""),
+        ("9", "no broker 9 is registered now: if that is no mistake, the settings wait for it\n"),
+    ):
+        entity = ("--entity-type", "brokers", "--entity-name", broker_id)
+        change = ("--add-config", "message.max.bytes=1000", "--bootstrap-server", klamm.bootstrap)
+        done = await run_klamm("config", "alter", *entity, *change)
+        said = (done.returncode, done.stdout.decode(), done.stderr.decode())
+        assert said == (0, f"altered the settings of broker {broker_id}\n", warning)
+        assert "DYNAMIC_BROKER_CONFIG" in await klamm("config", "describe", *entity)
 
 
 @pytest.mark.requirement("D2", "D11")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from controller.cli.output import partition_json
 from controller.cli.topic_deletion import waits_for
+from controller.cli.topics import list_topics, print_topics
 from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE
 
@@ -24,5 +26,16 @@ def test_dead_brokers_before_those_that_fail() -> None:
     assert failing == text
 
 
-def test_a_topic_that_is_being_deleted_shows_as_that() -> None:
+def test_a_topic_that_is_being_deleted_shows_as_that(capsys: pytest.CaptureFixture[str]) -> None:
     assert partition_json(deleting("orders"))["partition_state"] == "NonExistentPartition"
+    rows = list_topics([deleting("orders"), evolve(deleting("more"), leader=1), deleting("orders")])
+    assert rows == [
+        {"topic": "more", "partitions": 1, "replicas": 3, "marked_for_deletion": False},
+        {"topic": "orders", "partitions": 2, "replicas": 3, "marked_for_deletion": True},
+    ]
+    print_topics(rows)
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines[2:] == [
+        "more                          1           3",
+        "orders - marked for deletion  2           3",
+    ]
