@@ -11,6 +11,7 @@ import trio
 
 from controller.admin_client import AdminClient
 from controller.cli.demo.clusters import CONTROLLERS
+from controller.cli.demo.load import Load
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller
@@ -23,6 +24,7 @@ from transport.zookeeper_server import ServerTls, development_zookeeper
 
 SECRET = "the-secret"  # noqa: S105
 PAIR = (1, 2)
+RECORDS = 20
 
 
 def arm(monkeypatch: pytest.MonkeyPatch, directory: Path) -> ServerTls:
@@ -73,6 +75,10 @@ async def test_a_cluster_on_a_secured_zookeeper(
                 return await stranger.read([paths.partition_state(ORDERS)]) != [None]
 
             await until(is_led)
+            brokers = (await admin.describe_cluster()).brokers
+            load = Load(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic)
+            await load.fill(RECORDS, 10)
+            assert len(await load.read_back()) == RECORDS
             everything = [paths.topic(ORDERS.topic), paths.partition_state(ORDERS), paths.CONTROLLER_EPOCH]
             for path in (*everything, paths.broker(1), paths.CONTROLLER):
                 with pytest.raises(StoreError, match="may not be touched"):
