@@ -19,6 +19,7 @@ from controller.config import ControllerConfig
 from controller.facts import Fact, Replica
 from controller.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
 from controller.partition_states import PartitionPhase
+from controller.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.replica_phases import ReplicaPhases
 from controller.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
 from controller.replica_states import ReplicaPhase
@@ -79,7 +80,9 @@ class ControllerContext:
     leadership: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
     partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
     replica_phases: ReplicaPhases = field(factory=ReplicaPhases)
-    reassigning: dict[TopicPartition, None] = field(factory=dict)
+    reassigning: dict[TopicPartition, ReassignmentIdentity] = field(factory=dict)
+    """The partitions that are being moved. An override does not change the identity."""
+
     deletions: dict[str, Deletion] = field(factory=dict)
     """The topics that are being deleted. Nobody leads their partitions, and no reassignment of them goes on."""
 
@@ -200,6 +203,8 @@ class ControllerContext:
                 self._broker_changed(fact)
             case facts.TopicWritten() | facts.TopicGone() | facts.DeletionStarted() | facts.MinIsrRead():
                 self._topic_changed(fact)
+            case facts.ReassignmentIdentified():
+                self._reassignment_identified(fact)
             case facts.LogDirOffline() | facts.LogDirOnline():
                 self._log_dir_changed(fact)
             case facts.StrayLeft() | facts.StrayGone():
@@ -229,6 +234,10 @@ class ControllerContext:
                 self._deletion_started(fact.topic)
             case facts.MinIsrRead():
                 self.min_isrs[fact.topic] = fact.min_isr
+
+    def _reassignment_identified(self, fact: facts.ReassignmentIdentified) -> None:
+        if fact.tp in self.reassigning:
+            self.reassigning[fact.tp] = fact.identity
 
     def _log_dir_changed(self, fact: facts.LogDirOffline | facts.LogDirOnline) -> None:
         if isinstance(fact, facts.LogDirOffline):
@@ -292,7 +301,7 @@ class ControllerContext:
         for broker_id in new.replicas:
             self._by_broker[broker_id][tp] = None
         if new.is_being_reassigned:
-            self.reassigning[tp] = None
+            self.reassigning.setdefault(tp, UNIDENTIFIED)
         else:
             self.reassigning.pop(tp, None)
         if new is UNASSIGNED:

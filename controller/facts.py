@@ -11,6 +11,7 @@ import re
 from attrs import frozen
 
 from controller.partition_states import PartitionPhase
+from controller.reassignment import ReassignmentIdentity
 from controller.replica_states import ReplicaPhase
 from transport.metadata import EPOCH_DURING_DELETE, BrokerRegistration, LeaderAndIsr, Stray, TopicPartition
 from transport.store.formats import TopicZnode
@@ -119,6 +120,14 @@ class PartitionFound:
 
 
 @frozen
+class ReassignmentIdentified:
+    """The reassignment of a partition that is under way has this identity."""
+
+    tp: TopicPartition
+    identity: ReassignmentIdentity
+
+
+@frozen
 class LogDirOffline:
     """A live broker cannot use the log of one of its replicas."""
 
@@ -160,6 +169,7 @@ Fact = (
     | ReplicaMoved
     | ReplicasMoved
     | PartitionFound
+    | ReassignmentIdentified
     | LogDirOffline
     | LogDirOnline
     | StrayLeft

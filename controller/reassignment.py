@@ -7,8 +7,20 @@ TRS followed by what is left of ORS, so that one value tells all five.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
 
 from transport.metadata import ReplicaAssignment
+
+
+class ReassignmentIdentity(NamedTuple):
+    """What tells a reassignment from all others of its partition (KIP-240): czxid and ctime of its znode."""
+
+    czxid: int
+    start_time_ms: int
+
+
+UNIDENTIFIED: Final = ReassignmentIdentity(-1, -1)
+"""A reassignment's identity until its znode was created and read."""
 
 
 def reassign_to(current: ReplicaAssignment, target: Sequence[int]) -> ReplicaAssignment:

@@ -135,6 +135,18 @@ def children_of_many(paths: Iterable[str]) -> Rounds[list[list[str]]]:
     return [names or [] for names in lists]
 
 
+def descendants(roots: Sequence[str]) -> Rounds[list[list[str]]]:
+    """Observe the paths of all that is below each of some znodes, children before their parents."""
+    found: list[list[str]] = [[] for _ in roots]
+    level = list(enumerate(roots))
+    while level:
+        names = yield from children_of_many(path for _, path in level)
+        level = [(i, f"{path}/{name}") for (i, path), below in zip(level, names, strict=True) for name in below]
+        for i, path in level:
+            found[i].insert(0, path)
+    return found
+
+
 def change(name: str, steps: Sequence[Step]) -> Rounds[tuple[Step, ...]]:
     """Commit, apply and publish `steps` as the round `name`; return those refused."""
     if not steps:

@@ -23,7 +23,7 @@ import structlog
 
 from controller.context import ControllerContext
 from controller.facts import DeletionStarted, Fact, PartitionMoved, Replica, ReplicaMoved, TopicGone
-from controller.handlers import deletion_markers, reassignments
+from controller.handlers import deletion_markers, reassignment_znodes, reassignments
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
 from controller.rounds import (
@@ -34,13 +34,14 @@ from controller.rounds import (
     TellStopReplica,
     change,
     children_of_many,
+    descendants,
     read,
     until_none_is_left,
 )
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Delete, Znode
+from transport.store.protocol import Delete, Op, Znode
 
 log = structlog.get_logger(__name__)
 
@@ -176,24 +177,12 @@ def _remove_partitions(context: ControllerContext, names: list[str]) -> Rounds[l
         for name, found in zip(ours, numbers, strict=True)
         for number in found
     ]
-    below = yield from _descendants(roots)
+    below = yield from descendants(roots)
     steps = [
         Step(writes=tuple(Delete(path) for path in (*found, root))) for root, found in zip(roots, below, strict=True)
     ]
     refused = set((yield from change("remove", steps)))
     return list(dict.fromkeys(name for name, step in zip(owners, steps, strict=True) if step in refused))
-
-
-def _descendants(roots: Sequence[str]) -> Rounds[list[list[str]]]:
-    """Return all that is below each of some znodes, children before their parents."""
-    found: list[list[str]] = [[] for _ in roots]
-    level = list(enumerate(roots))
-    while level:
-        names = yield from children_of_many(path for _, path in level)
-        level = [(i, f"{path}/{name}") for (i, path), below in zip(level, names, strict=True) for name in below]
-        for i, path in level:
-            found[i].insert(0, path)
-    return found
 
 
 def _is_ours(context: ControllerContext, name: str, znode: Znode | None) -> bool:
@@ -209,14 +198,16 @@ def _is_ours(context: ControllerContext, name: str, znode: Znode | None) -> bool
 def _remove_topics(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
     znodes = yield from read(paths.topic(name) for name in names)
     others = yield from read(path for name in names for path in (paths.topic_config(name), paths.delete_topic(name)))
-    below = yield from _descendants([paths.topic(name) for name in names])
+    below = yield from descendants([paths.topic(name) for name in names])
+    moves = yield from reassignment_znodes.deletes_of(names)
     steps = {}
     for i, (name, znode) in enumerate(zip(names, znodes, strict=True)):
         config, marker = others[2 * i : 2 * i + 2]
-        writes = []
+        writes: list[Op] = []
         if znode is not None and _is_ours(context, name, znode):
             writes += [*map(Delete, below[i]), Delete(paths.topic(name), znode.stat.version)]
             writes += [Delete(paths.topic_config(name))] if config is not None else []
+            writes += moves[name]
         writes += [Delete(paths.delete_topic(name))] if marker is not None else []
         steps[name] = Step(writes=tuple(writes), facts=(TopicGone(name),))
     refused = yield from change("remove", list(steps.values()))

@@ -15,6 +15,7 @@ from controller.handlers import (
     leadership,
     notifications,
     reassignment_requests,
+    reassignment_znodes,
     reassignments,
     storage,
     strays,
@@ -46,6 +47,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from _trace(context, (yield from _load_states(context)))
     # Who is alive goes out before any LeaderAndIsr that names a leader (KAFKA-4443).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
+    yield from reassignment_znodes.load(context, set(names) - set(context.topics))
     yield from deletion.begin(context, (yield from deletion_markers.read_marked(context)))
     empty = yield from storage.admit(context, brokers)
     # A replica of an earlier topic goes before its namesake is told of: a broker refuses two of one name.

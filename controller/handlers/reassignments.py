@@ -27,7 +27,7 @@ from attrs import evolve
 from controller import elections
 from controller.context import ControllerContext
 from controller.facts import ReplicaMoved, TopicWritten
-from controller.handlers import strays
+from controller.handlers import reassignment_znodes, strays
 from controller.handlers.leadership import (
     candidate,
     initialise,
@@ -75,6 +75,7 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
         return new if leaves_a_leader(context, tp, new) else current
 
     yield from write_assignments(context, "U1", list(targets), wanted, _settle_strays)
+    yield from reassignment_znodes.identify(context, targets)
     yield from advance(context, list(targets))
 
 
@@ -164,10 +165,11 @@ def _topic_step(
         writes=(Set(paths.topic(name), formats.encode_topic(znode), known.version),),
         facts=(TopicWritten(name, znode, known.version + 1),),
     )
+    moves = reassignment_znodes.writes_with(context, name, assignments)
     extras = [extra for item in assignments.items() for extra in alongside(context, *item)]
     return evolve(
         step,
-        writes=(*step.writes, *(write for extra in extras for write in extra.writes)),
+        writes=(*step.writes, *(write for extra in extras for write in extra.writes), *moves),
         facts=(*step.facts, *(fact for extra in extras for fact in extra.facts)),
         publications=tuple(publication for extra in extras for publication in extra.publications),
     )
@@ -221,6 +223,7 @@ def _read_again(context: ControllerContext, tps: Sequence[TopicPartition]) -> Ro
         return []
     found = yield from refresh_topics(context, list(dict.fromkeys(tp.topic for tp in tps)))
     yield from strays.load(context)
+    yield from reassignment_znodes.settle(context, found)
     there = [tp for tp in tps if tp.topic in found]
     led = [tp for tp in there if tp in context.leadership]
     gone = set(led) - set((yield from refresh(context, led)))

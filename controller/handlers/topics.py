@@ -11,7 +11,7 @@ from attrs import evolve
 
 from controller.context import ControllerContext
 from controller.facts import Fact, PartitionMoved, ReplicasMoved, TopicGone, TopicWritten
-from controller.handlers import deletion_markers, leadership, strays
+from controller.handlers import deletion_markers, leadership, reassignment_znodes, strays
 from controller.handlers.configs import read_min_isrs
 from controller.partition_states import PartitionPhase
 from controller.replica_states import ReplicaPhase
@@ -111,6 +111,7 @@ def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     tps = {name: [TopicPartition(name, number) for number in context.topics[name].znode.partitions] for name in names}
     yield from until_none_is_left("gone", [tp for of_topic in tps.values() for tp in of_topic], leave)
     yield from change("gone", [_gone(context, *item) for item in tps.items()])
+    yield from reassignment_znodes.settle(context, names)
 
 
 def _gone(context: ControllerContext, name: str, tps: Sequence[TopicPartition]) -> Step:
@@ -165,6 +166,7 @@ def start_partitions(context: ControllerContext, tps: Sequence[TopicPartition]) 
     )
     online = tuple(ReplicasMoved(tp, context.assignment(tp).replicas, ReplicaPhase.ONLINE) for tp in tps)
     yield from change("replicas", [Step(tuple(tps), facts=online)])
+    yield from reassignment_znodes.identify(context, tps)
 
 
 def _new_partition(context: ControllerContext, tp: TopicPartition) -> tuple[Fact, ...]:

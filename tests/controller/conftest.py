@@ -7,7 +7,7 @@ keeps the invariants of a partition's leadership.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Awaitable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
 import pytest
@@ -326,9 +326,15 @@ class Bench:
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
+def clock() -> Callable[[], int]:
+    """Tell the store what time it is, in ms since 1970: always 0."""
+    return lambda: 0
+
+
+@pytest.fixture
+async def bench(clock: Callable[[], int]) -> AsyncIterator[Bench]:
     """Give the test controllership 1 of a cluster without brokers or topics."""
-    zookeeper = MemoryZooKeeper(lambda: 0)
+    zookeeper = MemoryZooKeeper(clock)
     async with zookeeper.session() as store:
         await ensure_paths(store, paths.PERSISTENT)
         await store.multi([Create(paths.CONTROLLER_EPOCH, b"0")])

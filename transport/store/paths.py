@@ -35,6 +35,7 @@ PERSISTENT: Final = (
     BROKER_CONFIGS,
     "/config/ips",
     DELETE_TOPICS,
+    REASSIGNMENTS,
     "/brokers/seqid",
     ISR_CHANGE_NOTIFICATION,
     "/latest_producer_id_block",

@@ -1,0 +1,137 @@
+"""`/admin/reassignments/TOPIC/PARTITION`: what gives each reassignment an identity and a start time (KIP-240).
+
+The znode is created in the multi that stores the first target, kept by an override, and deleted in the multi after
+which the partition moves no more; the parent of a topic's znodes comes with the first and goes with the last of them.
+They are empty: all that they say is their czxid and ctime. Should one be missing, too many or in the way, because
+somebody else did that or moved the partition, then what moves is right: the znodes are put in order, and a reassignment
+that has lost its znode gets another one, and with it another identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain
+
+import structlog
+from attrs import frozen
+
+from controller.context import ControllerContext
+from controller.facts import ReassignmentIdentified
+from controller.reassignment import UNIDENTIFIED, ReassignmentIdentity
+from controller.rounds import Rounds, Step, change, children, descendants, read, until_none_is_left
+from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.store import paths
+from transport.store.protocol import Create, Delete, Op, Znode
+
+log = structlog.get_logger(__name__)
+
+
+def writes_with(
+    context: ControllerContext, name: str, assignments: Mapping[TopicPartition, ReplicaAssignment]
+) -> list[Op]:
+    """Return what goes into the multi that gives partitions of a topic these assignments."""
+    moving = {tp for tp in context.partitions([name]) if tp in context.reassigning}
+    begun = [tp for tp, new in assignments.items() if new.is_being_reassigned and tp not in moving]
+    ended = [tp for tp, new in assignments.items() if not new.is_being_reassigned and tp in moving]
+    creates: list[Op] = [Create(paths.reassignment(tp)) for tp in begun]
+    deletes: list[Op] = [Delete(paths.reassignment(tp)) for tp in ended]
+    if begun and not moving:
+        return [Create(paths.topic_reassignments(name)), *creates]
+    if ended and not begun and len(ended) == len(moving):
+        return [*deletes, Delete(paths.topic_reassignments(name))]
+    return [*creates, *deletes]
+
+
+def identify(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
+    """Read the identity of those partitions whose reassignment has just begun, and see that each has one."""
+    begun = [tp for tp in tps if context.reassigning.get(tp) == UNIDENTIFIED]
+    znodes = yield from read(paths.reassignment(tp) for tp in begun)
+    yield from _take_over(zip(begun, znodes, strict=True))
+    yield from settle(context, [tp.topic for tp in begun if context.reassigning[tp] == UNIDENTIFIED])
+
+
+def load(context: ControllerContext, set_aside: Collection[str]) -> Rounds[None]:
+    """Put all znodes in order, and take over the identities: a new controller finds what others have left.
+
+    Those of topics that are `set_aside` stay as they are: these may move on once they are repaired.
+    """
+    names = yield from children(paths.REASSIGNMENTS)
+    yield from settle(context, [*(n for n in names if n not in set_aside), *(tp.topic for tp in context.reassigning)])
+
+
+def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[None]:
+    """Let topics have znodes for exactly those of their partitions that are being reassigned, and read these."""
+
+    def attempt(pending: list[str]) -> Rounds[list[str]]:
+        yield from _create_root()
+        found = yield from _find(context, pending)
+        writes = {name: ops for name in pending if (ops := _mending(name, found[name]))}
+        yield from change("identify", [Step(writes=(op,)) for op in chain(*writes.values())])
+        yield from _take_over(item for name in pending if name not in writes for item in found[name].moving.items())
+        return list(writes)  # to see what came of it, and to read what was created
+
+    yield from until_none_is_left("identify", dict.fromkeys(names), attempt)
+
+
+def deletes_of(names: Sequence[str]) -> Rounds[dict[str, list[Op]]]:
+    """Return what goes into the multi that removes each of some topics."""
+    parents = [paths.topic_reassignments(name) for name in names]
+    below = yield from descendants(parents)
+    znodes = yield from read(parents)
+    return {
+        name: [Delete(path) for path in (*under, parent)] if znode is not None else []
+        for name, parent, under, znode in zip(names, parents, below, znodes, strict=True)
+    }
+
+
+@frozen
+class _Found:
+    """What there is for a topic: its parent or not, the znodes of what moves, and all that should not be there."""
+
+    parent: Znode | None
+    moving: Mapping[TopicPartition, Znode | None]
+    others: Sequence[str]
+    """Paths, children before their parents."""
+
+
+def _find(context: ControllerContext, names: Sequence[str]) -> Rounds[dict[str, _Found]]:
+    parents = [paths.topic_reassignments(name) for name in names]
+    below = yield from descendants(parents)
+    moving = {name: [tp for tp in context.partitions([name]) if tp in context.reassigning] for name in names}
+    wanted = [paths.reassignment(tp) for tps in moving.values() for tp in tps]
+    znodes = yield from read([*parents, *wanted])
+    by_path = dict(zip([*parents, *wanted], znodes, strict=True))
+    found = {}
+    for name, parent, there in zip(names, parents, below, strict=True):
+        ours = {tp: by_path[paths.reassignment(tp)] for tp in moving[name]}
+        expected = {paths.reassignment(tp) for tp in ours}
+        found[name] = _Found(by_path[parent], ours, [path for path in there if path not in expected])
+    return found
+
+
+def _mending(name: str, found: _Found) -> list[Op]:
+    """Return the writes that put a topic's znodes in order, in that order."""
+    parent = paths.topic_reassignments(name)
+    missing = [tp for tp, znode in found.moving.items() if znode is None]
+    writes: list[Op] = [Delete(path) for path in found.others]
+    if found.moving and found.parent is None:
+        writes.append(Create(parent))
+    elif not found.moving and found.parent is not None:
+        writes.append(Delete(parent))
+    writes += [Create(paths.reassignment(tp)) for tp in missing]
+    if writes:
+        log.info("znodes of reassignments put in order", topic=name, created=len(missing), removed=len(found.others))
+    return writes
+
+
+def _create_root() -> Rounds[None]:
+    """Create `/admin/reassignments`, should somebody have deleted it."""
+    [root] = yield from read([paths.REASSIGNMENTS])
+    if root is None:
+        yield from change("identify", [Step(writes=(Create(paths.REASSIGNMENTS),))])
+
+
+def _take_over(found: Iterable[tuple[TopicPartition, Znode | None]]) -> Rounds[None]:
+    identities = [(tp, znode.stat) for tp, znode in found if znode is not None]
+    facts = [ReassignmentIdentified(tp, ReassignmentIdentity(stat.czxid, stat.ctime_ms)) for tp, stat in identities]
+    yield from change("observed", [Step(facts=tuple(facts))] if facts else [])
