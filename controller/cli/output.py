@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import click
 import orjson
@@ -13,6 +14,9 @@ from rich.table import Table
 
 from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE, NO_EPOCH
+
+UNLIMITED: Final = 10_000
+"""Columns of a table that nobody reads on a terminal."""
 
 
 def partition_json(state: PartitionState) -> dict[str, Any]:
@@ -64,7 +68,11 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, nar
         column.overflow = "fold"
     for row in rows:
         table.add_row(*(show(cell) for cell in row))
-    Console(highlight=False, soft_wrap=False).print(table)
+    console = Console(highlight=False, soft_wrap=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        # Whoever reads a pipe looks for whole names.
+        console.width = UNLIMITED
+    console.print(table)
 
 
 def show(cell: object) -> str:

@@ -80,6 +80,17 @@ async def until_signal(scope: trio.CancelScope, leave: Callable[[], Awaitable[No
         scope.cancel()
 
 
+async def stoppable(work: Callable[[], Awaitable[None]]) -> bool:
+    """Run `work` to its end, or until SIGINT or SIGTERM; return whether it was stopped."""
+    is_over = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(until_signal, nursery.cancel_scope)
+        await work()
+        is_over = True
+        nursery.cancel_scope.cancel()
+    return not is_over
+
+
 async def _cancel_at_next(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
     await anext(signals)
     scope.cancel()

@@ -3,51 +3,23 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import trio
-from attrs import frozen
 
-from controller.admin_client import AdminClient
-from controller.cli.demo.task_cluster import task_cluster
-from transport.network import TcpNetwork
-from transport.store.protocol import MetadataStore
+from tests.cli.shell import Shell, run_klamm
 from transport.store.zookeeper import open_zookeeper
 
+FIRST_MOVE = """\
+Current partition replica assignment
 
-async def run_klamm(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "controller.cli", *arguments]
-    return await trio.run_process(command, stdin=stdin, capture_stdout=True, capture_stderr=True, check=False)
+{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1,2,3],"log_dirs":["any","any","any"]}]}
 
-
-@frozen
-class Shell:
-    """Runs commands against the cluster."""
-
-    bootstrap: str
-
-    async def __call__(self, *arguments: str, stdin: bytes = b"", fails: bool = False) -> str:
-        done = await run_klamm(*arguments, "--bootstrap-server", self.bootstrap, stdin=stdin)
-        assert (done.returncode != 0) is fails, done.stderr.decode()
-        return (done.stderr if fails else done.stdout).decode()
-
-
-@pytest.fixture
-async def klamm(tmp_path: Path) -> AsyncIterator[Shell]:
-    async with task_cluster(tmp_path) as cluster:
-        yield Shell(await _bootstrap(cluster.store))
-
-
-async def _bootstrap(store: MetadataStore) -> str:
-    """Wait for the six brokers, and return the addresses of two."""
-    admin = AdminClient(TcpNetwork(), (), store, 30)
-    while len(brokers := (await admin.describe_cluster()).brokers) < 6:
-        await trio.sleep(0.01)
-    return ",".join(f"{broker.host}:{broker.port}" for broker in brokers[:2])
+Save this to use as the --reassignment-json-file option during rollback
+orders-0: complete
+"""
 
 
 async def describe(klamm: Shell, topic: str) -> list[dict[str, object]]:
@@ -62,7 +34,7 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
     assert await klamm("consume", "orders") == "first\nsecond\n"
     plan = tmp_path / "move.json"
     plan.write_text('{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[4,5,6]}]}')
-    assert await klamm("reassignment", "execute", "--reassignment-json-file", str(plan)) == "orders-0: complete\n"
+    assert await klamm("reassignment", "execute", "--reassignment-json-file", str(plan)) == FIRST_MOVE
     [partition] = await describe(klamm, "orders")
     isr = partition.pop("isr")
     assert isinstance(isr, list)
@@ -156,6 +128,7 @@ async def test_what_cannot_be_moved_is_refused_with_the_reason(klamm: Shell, tmp
         "orders-0: refused: replicas cannot be added on brokers [99], which are not alive",
         "orders-7: refused: there is no partition orders-7",
         "nowhere-0: refused: there is no partition nowhere-0",
+        "none of the 3 moves was begun: correct the file first",
     ]
     [partition] = await describe(klamm, "orders")
     assert partition["replicas"] == [1, 2, 3]

@@ -6,7 +6,7 @@ import click
 import orjson
 
 from controller.cli.demo.scenario import Scene, reassign
-from controller.cli.reassignment.execute import wait_for
+from controller.cli.reassignment.watching import wait_for
 from controller.planning import compute_plan
 from controller.state_dump import dump
 from spark_bridge.plan import PlanRequest

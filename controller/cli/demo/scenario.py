@@ -17,7 +17,7 @@ from controller.cli.demo.clusters import BROKERS, CONTROLLERS, DemoCluster, log_
 from controller.cli.demo.load import Load, record
 from controller.cli.demo.trace_follower import TraceFollower
 from controller.cli.demo.trace_rows import Row, rows
-from controller.cli.reassignment.execute import wait_for
+from controller.cli.reassignment.watching import wait_for
 from controller.move_rows import Stage, stage_of
 from transport.errors import ErrorCode
 from transport.messages import BrokerEndpoint, NewTopic, ReassignablePartition, TracedCommit

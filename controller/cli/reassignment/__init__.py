@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import click
 
+from controller.cli.reassignment.cancel import cancel
 from controller.cli.reassignment.execute import execute
-from controller.cli.reassignment.looking import list_
+from controller.cli.reassignment.looking import describe, list_
+from controller.cli.reassignment.verify import verify
 
 
 @click.group()
@@ -13,5 +15,5 @@ def reassignment() -> None:
     """Move replicas between brokers."""
 
 
-for command in (execute, list_):
+for command in (execute, list_, describe, verify, cancel):
     reassignment.add_command(command)

@@ -1,4 +1,4 @@
-"""`klamm reassignment execute`: Kafka's reassignment JSON in, progress out."""
+"""`klamm reassignment execute`: Kafka's reassignment JSON in, progress and the way back out."""
 
 from __future__ import annotations
 
@@ -7,87 +7,198 @@ from functools import partial
 from pathlib import Path
 
 import click
-import trio
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from attrs import define, evolve, field, frozen
 
-from controller import moves
-from controller.admin_client import AdminClient
-from controller.cli.cluster import Cluster, cluster_options
-from controller.cli.reassignment.files import json_file_option, read_targets
-from controller.cli.running import INTERRUPTED, run, until_signal
+from controller.admin_client import OutcomeUnknown
+from controller.cli.cluster import Cluster, cluster_options, output_option
+from controller.cli.reassignment import preview
+from controller.cli.reassignment.cancelling import Cancelling
+from controller.cli.reassignment.files import Targets, encode_targets, json_file, read_targets
+from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
+from controller.cli.reassignment.watching import show_until_over
+from controller.cli.running import INTERRUPTED, run, stoppable
+from controller.move_admin import MoveAdmin
+from controller.moves import MoveWatch
 from transport.errors import ErrorCode
-from transport.messages import PartitionError, ReassignablePartition
+from transport.messages import MetadataResponse, ReassignablePartition
 from transport.metadata import TopicPartition
 
 
+@frozen
+class Wishes:
+    """How a file is to be carried out."""
+
+    dry_run: bool
+    rollback_file: Path | None
+    waits: bool
+    cancels: bool
+    output: str
+
+
 @click.command()
-@json_file_option
+@json_file(required=True)
+@click.option("--dry-run", is_flag=True, help="Only show what would change in each partition, and how much is to move.")
+@click.option(
+    "--rollback-json-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the assignment as it was to this file, which must not exist yet, instead of printing it.",
+)
+@click.option("--no-wait", is_flag=True, help="Return as soon as the moves are sure to come about.")
+@click.option("--cancel-on-interrupt", is_flag=True, help="Let Ctrl-C cancel the moves, and wait until that is done.")
+@output_option
 @cluster_options
-def execute(cluster: Cluster, file: Path) -> None:
-    """Begin the moves in a file and wait until they are done. Ctrl-C stops the waiting, not the moves."""
+def execute(
+    cluster: Cluster,
+    file: Path,
+    rollback_json_file: Path | None,
+    output: str,
+    *,
+    dry_run: bool,
+    no_wait: bool,
+    cancel_on_interrupt: bool,
+) -> None:
+    """Begin the moves in a file and wait until they are done. Ctrl-C stops the waiting, not the moves.
+
+    If one of them cannot be done, none is begun. The exit code is 0 only if all of them are complete.
+    """
+    if no_wait and cancel_on_interrupt:
+        raise click.UsageError("--no-wait leaves nothing to interrupt: drop it, or --cancel-on-interrupt")
+    wishes = Wishes(dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output)
     targets = read_targets(file)
-    sys.exit(run(partial(_execute, cluster, targets)))
+    sys.exit(run(partial(_execute, cluster, targets, wishes)))
 
 
-async def _execute(cluster: Cluster, targets: dict[TopicPartition, tuple[int, ...]]) -> int:
-    async with cluster.open_admin() as admin:
-        wanted = [ReassignablePartition(tp.topic, tp.partition, replicas) for tp, replicas in targets.items()]
-        answer = await admin.alter_partition_reassignments(wanted)
-        refused = [item for item in answer.partitions if item.error is not ErrorCode.NONE]
-        for item in refused:
-            click.echo(f"{item.topic}-{item.partition}: refused: {item.message or item.error.name}", err=True)
-        begun = _without(targets, refused)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(until_signal, nursery.cancel_scope)
-            await wait_for(admin, begun)
-            nursery.cancel_scope.cancel()
-        return await _report(admin, begun, refused)
+async def _execute(cluster: Cluster, targets: Targets, wishes: Wishes) -> int:
+    async with cluster.open_moves() as admin:
+        execution = Execution(admin, targets, wishes)
+        if await stoppable(execution.prepare):
+            click.echo("interrupted: nothing was begun", err=True)
+            return INTERRUPTED
+        if execution.exit_code is not None:
+            return execution.exit_code
+        interrupted = await stoppable(execution.carry_out)
+        if interrupted and wishes.cancels:
+            await stoppable(execution.take_back)
+        return await execution.report()
 
 
-def _without(
-    targets: dict[TopicPartition, tuple[int, ...]], refused: list[PartitionError]
-) -> dict[TopicPartition, tuple[int, ...]]:
-    gone = {TopicPartition(item.topic, item.partition) for item in refused}
-    return {tp: replicas for tp, replicas in targets.items() if tp not in gone}
+@define
+class Execution:
+    """One file on its way."""
 
+    admin: MoveAdmin
+    targets: Targets
+    wishes: Wishes
+    exit_code: int | None = None
+    """Set when there is nothing left to do."""
 
-async def wait_for(admin: AdminClient, targets: dict[TopicPartition, tuple[int, ...]]) -> None:
-    """Show progress on stderr until every move has ended: a bar on a terminal, else a line whenever there is news."""
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("moved"),
-        MofNCompleteColumn(),
-        BarColumn(20),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=len(targets))
-        told = ""
-        async for status in moves.follow(admin, targets):
-            news = status.waits_for()
-            progress.update(task, completed=len(targets) - len(status.ongoing), description=news)
-            if news and news != told and not console.is_terminal:
-                click.echo(news, err=True)
-            told = news
+    _before: MetadataResponse = field(init=False)
+    _refused: dict[TopicPartition, str] = field(factory=dict)
+    _is_answered: bool = False
+    _watch: MoveWatch = field(init=False)
+    _cancelling: Cancelling | None = None
 
+    async def prepare(self) -> None:
+        """Check every target before anything is begun; show the difference, or the way back."""
+        self._before = await self.admin.describe_cluster(sorted({tp.topic for tp in self.targets}))
+        faults = preview.faults(self._before, self.targets)
+        if faults:
+            for tp, fault in faults.items():
+                click.echo(f"{tp}: refused: {fault}", err=True)
+            if len(self.targets) > 1:
+                click.echo(f"none of the {len(self.targets):,} moves was begun: correct the file first", err=True)
+            self.exit_code = 1
+        elif self.wishes.dry_run:
+            planned = await preview.changes(self.admin, self._before, self.targets)
+            preview.print_changes(planned, self.wishes.output)
+            self.exit_code = 0
+        else:
+            self._show_way_back()
 
-async def _report(
-    admin: AdminClient, targets: dict[TopicPartition, tuple[int, ...]], refused: list[PartitionError]
-) -> int:
-    """Say for each move what became of it; return the exit code."""
-    status = await moves.check(admin, targets)
-    for tp in status.complete:
-        click.echo(f"{tp}: complete")
-    for tp, replicas in status.other:
-        click.echo(
-            f"{tp}: ended with replicas {list(replicas)}: cancelled, or moved elsewhere by somebody else", err=True
-        )
-    for move in status.ongoing:
-        click.echo(
-            f"{move.topic}-{move.partition}: not complete, goes on by itself: see `klamm reassignment list`", err=True
-        )
-    if status.ongoing:
-        return INTERRUPTED
-    return 1 if refused or status.other else 0
+    def _show_way_back(self) -> None:
+        text = encode_targets(preview.way_back(self._before, self.targets))
+        file = self.wishes.rollback_file
+        # A document on stdout is to stay one.
+        to_stderr = self.wishes.output != "table"
+        if file is None:
+            click.echo(f"Current partition replica assignment\n\n{text}\n", err=to_stderr)
+            click.echo("Save this to use as the --reassignment-json-file option during rollback", err=to_stderr)
+            return
+        try:
+            with file.open("x") as stream:
+                stream.write(f"{text}\n")
+        except FileExistsError:
+            raise click.ClickException(
+                f"{file} exists, and may be the way back of an earlier move: name another with --rollback-json-file"
+            ) from None
+
+    async def carry_out(self) -> None:
+        """Begin, and wait if that is wished."""
+        self._watch = MoveWatch(self.admin, self.targets)
+        wanted = [ReassignablePartition(tp.topic, tp.partition, replicas) for tp, replicas in self.targets.items()]
+        try:
+            answer = await self.admin.alter_partition_reassignments(wanted)
+        except OutcomeUnknown as error:
+            click.echo(f"{error}: looking", err=True)
+        else:
+            self._is_answered = True
+            refused = [item for item in answer.partitions if item.error is not ErrorCode.NONE]
+            self._refused = {
+                TopicPartition(item.topic, item.partition): item.message or item.error.name for item in refused
+            }
+        begun = {tp: target for tp, target in self.targets.items() if tp not in self._refused}
+        self._watch = MoveWatch(self.admin, begun)
+        if self.wishes.waits:
+            await show_until_over(self._watch)
+
+    async def take_back(self) -> None:
+        """Cancel what is not complete, and wait until it is back."""
+        left = [item.tp for item in judge(await self._watch.look()) if item.outcome is Outcome.IN_PROGRESS]
+        if not left:
+            return
+        click.echo(f"cancelling {len(left):,} of {len(self.targets):,} moves; Ctrl-C stops the waiting", err=True)
+        self._cancelling = Cancelling(self.admin, left)
+        try:
+            await self._cancelling.begin()
+        except OutcomeUnknown as error:
+            click.echo(str(error), err=True)
+        else:
+            await self._cancelling.wait()
+
+    async def report(self) -> int:
+        """Say for each move what became of it; return the exit code."""
+        found = await self._outcomes()
+        outcomes = [found[tp] for tp in self.targets]
+        report(outcomes, self.wishes.output, Outcome.COMPLETE, Outcome.BEGUN)
+        if any(item.outcome in {Outcome.IN_PROGRESS, Outcome.CANCELLED} for item in outcomes):
+            return INTERRUPTED
+        return int(any(item.outcome not in {Outcome.COMPLETE, Outcome.BEGUN} for item in outcomes))
+
+    async def _outcomes(self) -> dict[TopicPartition, PartitionOutcome]:
+        refused = {
+            tp: PartitionOutcome(tp, Outcome.REFUSED, self._replicas_before(tp), f"refused: {text}")
+            for tp, text in self._refused.items()
+        }
+        if not self.wishes.waits:
+            begun = [tp for tp in self.targets if tp not in refused]
+            return refused | {tp: PartitionOutcome(tp, Outcome.BEGUN, self.targets[tp], "begun") for tp in begun}
+        judged = {item.tp: self._in_hindsight(item) for item in judge(await self._watch.look())}
+        cancelled = [] if self._cancelling is None else await self._cancelling.outcomes()
+        # What was over before it could be cancelled is complete all the same.
+        complete = {tp for tp, item in judged.items() if item.outcome is Outcome.COMPLETE}
+        return refused | judged | {item.tp: item for item in cancelled if item.tp not in complete}
+
+    def _in_hindsight(self, item: PartitionOutcome) -> PartitionOutcome:
+        """Tell what was never begun from what somebody took elsewhere."""
+        if item.outcome is Outcome.IN_PROGRESS:
+            return evolve(item, text=f"not complete, goes on by itself: {item.text}")
+        if item.outcome is not Outcome.NOT_AS_ASKED or not item.replicas:
+            return item
+        if not self._is_answered and item.replicas == self._replicas_before(item.tp):
+            return evolve(item, outcome=Outcome.NOT_BEGUN, text="was not begun: run this again")
+        text = f"ended with replicas {list(item.replicas)}: cancelled, or moved elsewhere by somebody else"
+        return evolve(item, text=text)
+
+    def _replicas_before(self, tp: TopicPartition) -> tuple[int, ...]:
+        state = preview.states_of(self._before).get(tp)
+        return () if state is None else state.replicas

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,13 +21,16 @@ _ANY: Final = "any"
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]
 
-json_file_option = click.option(
-    "--reassignment-json-file",
-    "file",
-    required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help='{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[4,5,6]}]}',
-)
+
+def json_file(*, required: bool) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """Give a command the option that names a file, passed to it as `file`."""
+    return click.option(
+        "--reassignment-json-file",
+        "file",
+        required=required,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help='{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[4,5,6]}]}',
+    )
 
 
 class FileFault(Exception):

@@ -1,0 +1,134 @@
+"""Showing moves as they go on, on stderr: a bar on a terminal, else a line whenever there is news."""
+
+from __future__ import annotations
+
+import click
+import trio
+from attrs import define
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from controller.cli.units import duration, rate, size
+from controller.move_admin import MoveAdmin
+from controller.moves import MoveStatus, MoveWatch, Targets, partition_of, waits_for
+from transport.host import Host
+from transport.messages import UNKNOWN, ReassignmentDescription
+
+NAMED = 5
+"""How many stalled moves are named; of the others it is said how many there are."""
+
+FEW = 10
+"""Of so many moves it is told what the first one waits for, whenever that changes."""
+
+BETWEEN_LINES = 10.0
+"""Seconds between two lines that tell only how far it is."""
+
+_SHORTEST_BAR = 8
+
+
+async def wait_for(admin: MoveAdmin, targets: Targets) -> None:
+    """Show how far the moves to `targets` are until all of them are over."""
+    await show_until_over(MoveWatch(admin, targets))
+
+
+async def show_until_over(watch: MoveWatch) -> None:
+    """Show how far moves are until all of them are over."""
+    console, host = Console(stderr=True), Host()
+    if not console.is_terminal:
+        news = News()
+        async for status in watch.follow():
+            for line in news.lines(status, trio.current_time(), host.now_ms()):
+                click.echo(line, err=True)
+        return
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+        async for status in watch.follow():
+            for line in status.fallen:
+                live.console.print(line, highlight=False)
+            live.update(panel(status, host.now_ms()), refresh=True)
+
+
+def panel(status: MoveStatus, now_ms: int) -> RenderableType:
+    """Return the bar, and below it what is stalled, or what the first move waits for."""
+    bar = ProgressBar(max(status.to_copy, 1), status.copied) if status.to_copy else _bar_of_partitions(status)
+    grid = Table.grid(padding=(0, 1), expand=True)
+    for ratio in (None, 1, None):
+        grid.add_column(ratio=ratio, min_width=_SHORTEST_BAR if ratio else None, no_wrap=ratio is None)
+    grid.add_row(f"moved {len(status.ended):,}/{len(status.targets):,}", bar, figures(status))
+    return Group(grid, *(Text(line) for line in stalled_lines(status, now_ms) or waiting_lines(status)))
+
+
+def _bar_of_partitions(status: MoveStatus) -> ProgressBar:
+    return ProgressBar(len(status.targets), len(status.ended))
+
+
+def figures(status: MoveStatus) -> str:
+    """Return bytes, rate and what is left, as far as they are known."""
+    parts = []
+    if status.to_copy:
+        parts.append(f"{size(status.copied)} of {size(status.to_copy)}")
+    if status.rate > 0:
+        parts.append(rate(status.rate))
+    if status.eta_ms != UNKNOWN:
+        parts.append(f"{duration(status.eta_ms)} left")
+    return ", ".join(parts)
+
+
+def stalled_lines(status: MoveStatus, now_ms: int) -> list[str]:
+    """Return a line for each move that is stalled, up to NAMED of them."""
+    lines = [_stalled_line(move, now_ms) for move in status.stalled[:NAMED]]
+    more = len(status.stalled) - NAMED
+    return [*lines, f"and {more:,} more are stalled: see `klamm reassignment describe`"] if more > 0 else lines
+
+
+def _stalled_line(move: ReassignmentDescription, now_ms: int) -> str:
+    stalled = duration(max(now_ms - move.stalled_since_ms, 0))
+    return f"{partition_of(move)} stalled for {stalled}: waits for {waits_for(move)}"
+
+
+def waiting_lines(status: MoveStatus) -> list[str]:
+    """Return what the first move waits for."""
+    return [f"{partition_of(move)} waits for {waits_for(move)}" for move in status.ongoing[:1]]
+
+
+@define
+class News:
+    """Decides what of a status has not been told yet."""
+
+    _stalled: frozenset[object] = frozenset()
+    _waiting: str = ""
+    _tenths: tuple[int, int] = (0, 0)
+    _last: float = 0.0
+
+    def lines(self, status: MoveStatus, now: float, now_ms: int) -> list[str]:
+        """Return the lines to print; `now` is in seconds, on any clock."""
+        lines = [*status.fallen, *self._newly_stalled(status, now_ms)]
+        if len(status.targets) <= FEW and not status.stalled:
+            lines += self._newly_waiting(status)
+        return [*lines, *self._how_far(status, now)]
+
+    def _newly_stalled(self, status: MoveStatus, now_ms: int) -> list[str]:
+        stalled = {(partition_of(move), move.stalled_since_ms, waits_for(move)): move for move in status.stalled}
+        new = [move for key, move in stalled.items() if key not in self._stalled]
+        self._stalled = frozenset(stalled)
+        lines = [_stalled_line(move, now_ms) for move in new[:NAMED]]
+        return [*lines, f"and {len(new) - NAMED:,} more are stalled"] if len(new) > NAMED else lines
+
+    def _newly_waiting(self, status: MoveStatus) -> list[str]:
+        lines = waiting_lines(status)
+        told, self._waiting = self._waiting, "".join(lines)
+        return lines if self._waiting != told else []
+
+    def _how_far(self, status: MoveStatus, now: float) -> list[str]:
+        """Return a line if another tenth of the partitions or bytes is there, but not too often."""
+        if not self._last:
+            self._last = now
+        partitions, all_partitions = len(status.ended), len(status.targets)
+        tenths = partitions * 10 // all_partitions, status.copied * 10 // max(status.to_copy, 1)
+        if tenths == self._tenths or partitions == all_partitions or now - self._last < BETWEEN_LINES:
+            return []
+        self._tenths, self._last = tenths, now
+        known = figures(status)
+        return [f"{partitions:,} of {all_partitions:,} partitions moved" + (f", {known}" if known else "")]
