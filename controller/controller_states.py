@@ -39,7 +39,13 @@ class ControllerState(Enum):
 
 
 _STATES: Final[Mapping[ControllerState, tuple[str, ...]]] = {
-    ControllerState.IDLE: ("DescribeCluster", "DescribeConfigs", "IncrementalAlterConfigs", "Metadata"),
+    ControllerState.IDLE: (
+        "DescribeCluster",
+        "DescribeConfigs",
+        "IncrementalAlterConfigs",
+        "Metadata",
+        "ReassignmentProgress",
+    ),
     ControllerState.CONTROLLER_CHANGE: ("Elect", "Reload", "SessionEnded"),
     ControllerState.BROKER_CHANGE: ("BrokerChange", "BrokerModifications"),
     ControllerState.TOPIC_CHANGE: ("CreatePartitions", "CreateTopics", "PartitionModifications", "TopicChange"),

@@ -18,6 +18,7 @@ from controller.events import (
     PartitionModifications,
     PartitionReassignmentIsrChange,
     PreferredReplicaElection,
+    ReassignmentProgress,
     ReplicasDeleted,
     ReplicasNotDeleted,
     RequestEvent,
@@ -47,6 +48,7 @@ from controller.handlers import (
     topics,
 )
 from controller.placement import Start
+from controller.progress import moves_of
 from controller.rounds import Rounds, immediately
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
@@ -95,6 +97,9 @@ _LOOKS: Final[dict[type[ControllerEvent], Callable[[ControllerContext], Rounds[o
 }
 """The events that only say where to look."""
 
+MOVES_PER_SECOND: Final = 2_000
+"""How many moves are looked at per second, so that this takes a few percent of the event queue's time."""
+
 MAX_START: Final = 1 << 16
 """Where placement begins is drawn from so many places, far more than there are brokers."""
 
@@ -127,6 +132,8 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
             return config_changes.config_change(context, host.now_ms())
         case PartitionReassignmentIsrChange(partitions=tps):
             return reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
+        case ReassignmentProgress():
+            return immediately(moves_of(context))
         case LeaderAndIsrResponseReceived() | ReplicasDeleted() | ReplicasNotDeleted():
             return _rounds_for_answer(context, event)
         case RequestEvent(request=request):
@@ -205,6 +212,10 @@ def follow_ups(context: ControllerContext, event: ControllerEvent) -> list[Contr
 
 def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:
     """Return the events that one which was processed calls for later, and after how many seconds."""
+    return [*_later(context, event), *_look_at_moves(context)]
+
+
+def _later(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:
     match event:
         case ReplicasNotDeleted(replicas=replicas):
             seconds = deletion.RETRY_SECONDS
@@ -220,5 +231,12 @@ def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[flo
 def first_alarms(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
     """Return the events that a new controllership calls for later, and after how many seconds."""
     if not context.config.auto_leader_rebalance_enable:
-        return []
-    return [(leader_rebalance.FIRST_SECONDS, AutoPreferredReplicaLeaderElection(context.epoch))]
+        return _look_at_moves(context)
+    rebalance = leader_rebalance.FIRST_SECONDS, AutoPreferredReplicaLeaderElection(context.epoch)
+    return [rebalance, *_look_at_moves(context)]
+
+
+def _look_at_moves(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
+    """Return when to look what moves, while anything does: the more of it, the more rarely."""
+    moves = len(context.reassigning)
+    return [(max(1.0, moves / MOVES_PER_SECOND), ReassignmentProgress())] if moves else []

@@ -206,6 +206,11 @@ class PartitionReassignmentIsrChange(ControllerEvent):
 
 
 @frozen
+class ReassignmentProgress(ControllerEvent):
+    """It is time to look what moves, for those who ask brokers how far it is."""
+
+
+@frozen
 class StrayDeletion(ControllerEvent):
     """It is time to tell brokers again to delete the strays that they have."""
 

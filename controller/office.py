@@ -7,6 +7,7 @@ from attrs import define, frozen
 from controller.broker_channels import BrokerChannels
 from controller.context import ControllerContext
 from controller.controller_election import Won
+from controller.progress_poller import ProgressPoller
 from controller.round_runner import RoundRunner
 from transport.store.protocol import SessionState
 
@@ -19,7 +20,13 @@ class Office:
     context: ControllerContext
     channels: BrokerChannels
     runner: RoundRunner
+    progress: ProgressPoller
     is_loaded: bool = False
+
+    def close(self) -> None:
+        """Talk to no broker any more."""
+        self.channels.close()
+        self.progress.close()
 
 
 @frozen

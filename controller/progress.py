@@ -172,7 +172,10 @@ class Progress:
         live = self._brokers
         self._flows = {pair: at for pair, at in self._flows.items() if pair[0] in live and pair[1] in live}
         self._silent = {broker_id: None for broker_id in self._silent if broker_id in live}
-        self._total.add(now, self._gained)
+        if not self.moves:
+            self._total = RateWindow()
+        elif self._logs:
+            self._total.add(now, self._gained)
 
     def told(self, broker_id: int, asked: Iterable[TopicPartition], log_dirs: Sequence[LogDir], now: float) -> None:
         """Take what a broker said when it was asked for partitions."""

@@ -8,7 +8,7 @@ loads afresh.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -26,21 +26,11 @@ from controller.context import ControllerContext
 from controller.controller_election import ForeignCluster, Standby, Won
 from controller.event_log import EventLog
 from controller.events import (
-    BrokerChange,
-    BrokerModifications,
-    ConfigChange,
     ControllerEvent,
     Elect,
-    IsrChangeNotification,
-    LogDirEventNotification,
-    PartitionModifications,
-    PreferredReplicaElection,
     Reload,
     RequestEvent,
     SessionEnded,
-    TopicChange,
-    TopicDeletion,
-    ZkPartitionReassignment,
     cut_off,
     not_controller,
 )
@@ -49,9 +39,13 @@ from controller.handlers.leadership import ControllerMoved
 from controller.instruments import Instrument, Instruments
 from controller.observer import Observer
 from controller.office import Office, Readiness, judge_readiness
+from controller.progress import Moves
+from controller.progress_poller import ProgressPoller
+from controller.progress_report import Totals, totals
 from controller.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
 from controller.round_runner import RoundRunner
 from controller.standing import Standing
+from controller.watches import event_for
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import (
@@ -62,7 +56,6 @@ from transport.messages import (
     Request,
 )
 from transport.network import Network
-from transport.store import paths
 from transport.store.commit import Fenced
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import (
@@ -79,24 +72,6 @@ log = structlog.get_logger(__name__)
 
 MAX_WAITING_REQUESTS: Final = 1000
 RESIGN_TIMEOUT: Final = 5.0
-
-_WATCHED: Final[dict[str, ControllerEvent]] = {
-    paths.CONTROLLER: Elect(),
-    paths.BROKER_IDS: BrokerChange(),
-    paths.TOPICS: TopicChange(),
-    paths.CONFIG_CHANGES: ConfigChange(),
-    paths.DELETE_TOPICS: TopicDeletion(),
-    paths.REASSIGN_PARTITIONS: ZkPartitionReassignment(),
-    paths.PREFERRED_REPLICA_ELECTION: PreferredReplicaElection(),
-    paths.ISR_CHANGE_NOTIFICATION: IsrChangeNotification(),
-    paths.LOG_DIR_EVENT_NOTIFICATION: LogDirEventNotification(),
-}
-
-_WATCHED_BELOW: Final[dict[str, Callable[[str], ControllerEvent]]] = {
-    paths.BROKER_IDS: lambda name: BrokerModifications(int(name)),
-    paths.TOPICS: PartitionModifications,
-}
-"""What a change of a child of these calls for, by its name."""
 
 
 @define
@@ -152,6 +127,10 @@ class ControllerService:
         """Return how many topics and requests are set aside after repeated faults."""
         return len(self._quarantine)
 
+    def moves(self) -> Totals:
+        """Return how far all moves together are, as far as this controller knows."""
+        return Totals() if self._office is None else totals(self._office.progress.progress, trio.current_time())
+
     # --- what feeds the queue -----------------------------------------------------------------------------------
 
     def tell(self, event: ControllerEvent) -> None:
@@ -178,8 +157,7 @@ class ControllerService:
     def _store_changed(self, event: StoreEvent) -> None:
         match event:
             case WatchFired(path=path):
-                parent, _, name = path.rpartition("/")
-                self._queue.tell(_WATCHED[path] if path in _WATCHED else _WATCHED_BELOW[parent](name))
+                self._queue.tell(event_for(path))
             case SessionChanged(state=SessionState.EXPIRED):
                 self._queue.preempt_and_put(SessionEnded(), cancel_running=True)
             case SessionChanged(state=SessionState.CONNECTED):
@@ -295,6 +273,8 @@ class ControllerService:
             raise
         if reply is not None:
             reply.set(result)
+        if isinstance(result, Moves):
+            office.progress.follow(result)
         for follow_up in dispatch.follow_ups(office.context, event):
             self._event_log.calls_for(follow_up)
             self._queue.tell(follow_up)
@@ -331,7 +311,7 @@ class ControllerService:
 
     async def _take_office(self, won: Won) -> None:
         if self._office is not None:
-            self._office.channels.close()
+            self._office.close()
         context = ControllerContext(self.endpoint, won.epoch, won.version, config=self.config)
         answered = BrokerResponses(self._queue.tell).take
         channels = BrokerChannels(
@@ -340,7 +320,8 @@ class ControllerService:
         self._instruments.took_office(context, channels)
         log.info("elected", controller=self.config.controller_id, epoch=won.epoch)
         runner = RoundRunner(self.store, context, channels, self.observer, self._instruments)
-        self._office = office = Office(won, context, channels, runner)
+        progress = ProgressPoller(self._nursery, self.network, self.host, f"controller-{self.endpoint.id}")
+        self._office = office = Office(won, context, channels, runner, progress)
         await runner.run("Failover", failover(context, dispatch.new_ids(self.host)), self._event_log.event_id)
         office.is_loaded = True
         log.info(
@@ -356,7 +337,7 @@ class ControllerService:
         event.preempt()
         self._leader = None
         if self._office is not None:
-            self._office.channels.close()
+            self._office.close()
             self._office = None
             self._instruments.left_office()
             self._queue.preempt_and_put(Elect())
@@ -365,7 +346,7 @@ class ControllerService:
         office, self._office = self._office, None
         if office is None:
             return
-        office.channels.close()
+        office.close()
         self._instruments.left_office()
         with trio.move_on_after(RESIGN_TIMEOUT):
             try:

@@ -1,0 +1,132 @@
+"""Asks brokers how far moves are, while something moves and this controller is in office.
+
+A broker is asked about all of its moving partitions by a task of its own, over one connection, so that one that is
+silent holds up nobody. The longer it takes to answer, the more rarely it is asked. What moves comes from the event
+queue as a value; nothing of what brokers say goes there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import islice
+from typing import Final
+
+import structlog
+import trio
+from attrs import define, field
+
+from actors import Backoff, supervise
+from controller.progress import Moves, Progress
+from transport.errors import ApiError
+from transport.host import Host
+from transport.messages import DescribeLogDirsRequest
+from transport.metadata import BrokerRegistration, TopicPartition
+from transport.network import Network
+from transport.wire import Connection, UnsupportedApi, WireError, open_connection
+
+POLL_SECONDS: Final = 1.0
+PAUSE_FACTOR: Final = 9
+"""How many times as long as its answer took a broker is left alone: it spends a tenth of its time on this at most."""
+
+ANSWER_SECONDS: Final = 5.0
+"""How long a broker is given to answer."""
+
+MAX_PARTITIONS: Final = 2_000
+"""Of one request."""
+
+UNSUPPORTED_SECONDS: Final = 60.0
+"""When to ask a broker again whose service does not say how large its replicas are."""
+
+
+@define(eq=False)
+class _Asked:
+    """A broker that is asked, and for what."""
+
+    broker: BrokerRegistration
+    partitions: Sequence[TopicPartition]
+    scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
+
+
+@define
+class ProgressPoller:
+    """Keeps one controllership's knowledge of how far moves are."""
+
+    nursery: trio.Nursery
+    network: Network
+    host: Host
+    client_id: str
+    progress: Progress = field(factory=Progress, init=False)
+    _asked: dict[int, _Asked] = field(factory=dict, init=False)
+
+    def follow(self, moves: Moves) -> None:
+        """Ask about these moves from now on, and about no others; about none, nobody is asked."""
+        self.progress.follow(moves, trio.current_time())
+        wanted = _by_broker(moves)
+        live = {broker.id: broker for broker in moves.brokers}
+        for broker_id, asked in list(self._asked.items()):
+            if broker_id not in wanted or live.get(broker_id) != asked.broker:
+                self._stop(broker_id)
+        for broker_id, broker in live.items():
+            if broker_id in self._asked:
+                self._asked[broker_id].partitions = wanted[broker_id]
+            elif broker_id in wanted:
+                self._start(broker, wanted[broker_id])
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        for broker_id in list(self._asked):
+            self._stop(broker_id)
+
+    def _start(self, broker: BrokerRegistration, partitions: Sequence[TopicPartition]) -> None:
+        asked = self._asked[broker.id] = _Asked(broker, partitions)
+        self.nursery.start_soon(self._keep_asking, asked, name=f"progress-{broker.id}")
+
+    def _stop(self, broker_id: int) -> None:
+        self._asked.pop(broker_id).scope.cancel()
+
+    async def _keep_asking(self, asked: _Asked) -> None:
+        # The event that made it start is not the cause of what it will do.
+        structlog.contextvars.unbind_contextvars("event_id", "during", "caused_by")
+        backoff = Backoff(1.0, 60.0, jitter=self.host.rng.random)
+        with asked.scope:
+            await supervise(partial(self._ask_and_pause, asked), name=f"progress-{asked.broker.id}", backoff=backoff)
+
+    async def _ask_and_pause(self, asked: _Asked) -> None:
+        while True:
+            try:
+                await self._ask_while_answered(asked)
+            except UnsupportedApi:
+                await trio.sleep(UNSUPPORTED_SECONDS)
+            except (ApiError, WireError):
+                self.progress.silent(asked.broker.id)
+                await trio.sleep(POLL_SECONDS)
+
+    async def _ask_while_answered(self, asked: _Asked) -> None:
+        opening = partial(open_connection, client_id=self.client_id, connect_timeout=ANSWER_SECONDS)
+        async with opening(self.network, asked.broker.host, asked.broker.port) as connection:
+            while True:
+                began = trio.current_time()
+                await self._ask_once(asked, connection)
+                await trio.sleep(max(POLL_SECONDS, PAUSE_FACTOR * (trio.current_time() - began)))
+
+    async def _ask_once(self, asked: _Asked, connection: Connection) -> None:
+        for some in _chunks(asked.partitions):
+            request = DescribeLogDirsRequest(tuple((tp.topic, tp.partition) for tp in some))
+            response = await connection.call(request, timeout=ANSWER_SECONDS)
+            self.progress.told(asked.broker.id, some, response.log_dirs, trio.current_time())
+
+
+def _by_broker(moves: Moves) -> dict[int, list[TopicPartition]]:
+    wanted: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+    for move in moves.partitions:
+        for broker_id in move.measured:
+            wanted[broker_id].append(move.tp)
+    return dict(wanted)
+
+
+def _chunks(partitions: Sequence[TopicPartition]) -> Iterator[list[TopicPartition]]:
+    rest = iter(partitions)
+    while some := list(islice(rest, MAX_PARTITIONS)):
+        yield some

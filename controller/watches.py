@@ -1,0 +1,48 @@
+"""Which event the change of a znode calls for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from controller.events import (
+    BrokerChange,
+    BrokerModifications,
+    ConfigChange,
+    ControllerEvent,
+    Elect,
+    IsrChangeNotification,
+    LogDirEventNotification,
+    PartitionModifications,
+    PreferredReplicaElection,
+    TopicChange,
+    TopicDeletion,
+    ZkPartitionReassignment,
+)
+from transport.store import paths
+
+_WATCHED: Final[dict[str, ControllerEvent]] = {
+    paths.CONTROLLER: Elect(),
+    paths.BROKER_IDS: BrokerChange(),
+    paths.TOPICS: TopicChange(),
+    paths.CONFIG_CHANGES: ConfigChange(),
+    paths.DELETE_TOPICS: TopicDeletion(),
+    paths.REASSIGN_PARTITIONS: ZkPartitionReassignment(),
+    paths.PREFERRED_REPLICA_ELECTION: PreferredReplicaElection(),
+    paths.ISR_CHANGE_NOTIFICATION: IsrChangeNotification(),
+    paths.LOG_DIR_EVENT_NOTIFICATION: LogDirEventNotification(),
+}
+
+_WATCHED_BELOW: Final[dict[str, Callable[[str], ControllerEvent]]] = {
+    paths.BROKER_IDS: lambda name: BrokerModifications(int(name)),
+    paths.TOPICS: PartitionModifications,
+}
+"""What a change of a child of these calls for, by its name."""
+
+
+def event_for(path: str) -> ControllerEvent:
+    """Return the event that says where to look when the watch at a path fires."""
+    if path in _WATCHED:
+        return _WATCHED[path]
+    parent, _, name = path.rpartition("/")
+    return _WATCHED_BELOW[parent](name)
