@@ -8,7 +8,6 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-import trio
 
 from controller.admin_client import AdminClient
 from controller.cli.demo.clusters import CONTROLLERS, log_dir
@@ -63,6 +62,9 @@ async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookee
         async def only_the_dead_have_it() -> bool:
             return [broker_id for broker_id, log in logs.items() if log.exists()] == [3]
 
+        async def is_deleted() -> bool:
+            return deleting.poll() is not None
+
         await until(partial(are_live, *REPLICAS))
         await write(100)
         await cluster.kill(3)
@@ -80,7 +82,8 @@ async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookee
         await until(has_two_partitions)
 
         cluster.start_brokers([3])
-        assert await trio.to_thread.run_sync(deleting.wait) == 0
+        await until(is_deleted)
+        assert deleting.returncode == 0
         lines = (tmp_path / "delete.log").read_text().splitlines()
         waits = "orders waits for broker 3 to come back, and to delete the replicas there"
         assert lines == [waits, "deleted topic orders"]

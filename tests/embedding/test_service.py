@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 
 import pytest
@@ -129,10 +130,13 @@ async def test_a_lost_connection_is_followed_by_a_reload_under_a_new_epoch() -> 
 @pytest.mark.requirement("D12")
 async def test_a_controller_that_is_told_to_stop_makes_way_at_once() -> None:
     zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with trio.open_nursery() as nursery:
+    async with zookeeper.session() as session, trio.open_nursery() as nursery:
         with trio.CancelScope() as stopping:
             async with trio.open_nursery() as inner:
-                first = await start(inner, zookeeper, 1001)
+                # Of a session that goes on: its end would make way as well.
+                config = controller.ControllerConfig(1001)
+                running = partial(controller.run, config, open_store=lambda: nullcontext(session))
+                first: ControllerService = await inner.start(running)
                 await until(lambda: first.is_active)
                 second = await start(nursery, zookeeper, 1002)
                 stopping.cancel()
