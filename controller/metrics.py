@@ -22,6 +22,7 @@ from controller.context import ControllerContext
 from controller.histogram import Histogram
 from controller.measurements import Measurements
 from controller.partition_counts import Notable, PartitionCounts
+from controller.progress_report import Totals
 from transport.store.protocol import SessionState
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
@@ -92,6 +93,7 @@ class ControllerMetrics(Collector):
     events: Callable[[], Mapping[str, EventStatistics]]
     session_state: Callable[[], SessionState]
     quarantined: Callable[[], int]
+    moves: Callable[[], Totals]
     _registry: CollectorRegistry = field(factory=lambda: CollectorRegistry(auto_describe=False), init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -109,6 +111,7 @@ class ControllerMetrics(Collector):
     def collect(self) -> Iterator[Metric]:
         """Yield all metrics."""
         yield from self._cluster()
+        yield from self._moves()
         yield from self._controller()
         yield from self._channels()
         yield from self._session()
@@ -119,6 +122,15 @@ class ControllerMetrics(Collector):
         for name, (text, gauge) in _CLUSTER.items():
             value = 0 if partitions is None else gauge(partitions.context, partitions)
             yield GaugeMetricFamily(name, text, value=value)
+
+    def _moves(self) -> Iterator[Metric]:
+        moves = self.moves()
+        text = "Partitions that are being moved and come no nearer: `klamm reassignment describe` says why."
+        yield GaugeMetricFamily("klamm_stalled_reassignments", text, value=moves.stalled)
+        text = "Bytes that are still to be copied, as brokers last said, before all that moves is in sync."
+        yield GaugeMetricFamily("klamm_reassignment_bytes_left", text, value=moves.bytes_left)
+        text = "Bytes per second that were copied lately; 0 also while nobody can tell."
+        yield GaugeMetricFamily("klamm_reassignment_bytes_per_second", text, value=max(0, moves.rate))
 
     def _controller(self) -> Iterator[Metric]:
         seen = self.measurements

@@ -54,6 +54,7 @@ def pages_of(service: ControllerService, measurements: Measurements) -> Pages:
         events=service.statistics,
         session_state=lambda: service.store.state,
         quarantined=service.quarantine_size,
+        moves=service.moves,
     )
     pages: Final[dict[str, Callable[[], Page]]] = {
         "/metrics": lambda: Page(metrics.text(), content_type=CONTENT_TYPE),

@@ -15,7 +15,8 @@ from controller.controller_states import STATE_OF, ControllerState
 from controller.events import BrokerChange, ConfigChange, ControllerEvent, RequestEvent
 from controller.measurements import Measurements, measured
 from controller.metrics import CONTROLLER, MAX_PARTITION_SERIES, STATS, ControllerMetrics
-from tests.controller.conftest import ENDPOINT, HOST, TP, Bench, bench
+from controller.progress_report import Totals
+from tests.controller.conftest import ENDPOINT, HOST, TP, Bench, bench, clock
 from tests.kit.scrape import Samples, samples
 from transport.messages import (
     AlterableConfig,
@@ -33,19 +34,20 @@ from transport.network import TcpNetwork
 from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import SessionState
 
-__all__ = ["bench"]  # a fixture
+__all__ = ["bench", "clock"]  # fixtures
 
 OFFLINE = f"{CONTROLLER}_offlinepartitionscount"
 IMBALANCED = f"{CONTROLLER}_preferredreplicaimbalancecount"
 
 
-def page_of(measurements: Measurements) -> Samples:
+def page_of(measurements: Measurements, moves: Totals | None = None) -> Samples:
     metrics = ControllerMetrics(
         measurements,
         queue_size=lambda: 3,
         events=lambda: {"BrokerChange": EventStatistics(2, 0.5, 0.5, 1.5, 1.0)},
         session_state=lambda: SessionState.CONNECTED,
         quarantined=lambda: 0,
+        moves=lambda: moves or Totals(),
     )
     return samples(metrics.text().decode())
 
@@ -91,6 +93,15 @@ async def test_the_cluster_in_numbers(bench: Bench, nursery: trio.Nursery) -> No
 
     seen.left_office()
     assert page_of(seen)[OFFLINE] == 0
+
+
+@pytest.mark.requirement("B5")
+def test_moves_in_numbers() -> None:
+    names = ["klamm_stalled_reassignments", "klamm_reassignment_bytes_left", "klamm_reassignment_bytes_per_second"]
+    page = page_of(Measurements(), Totals(moves=7, stalled=2, bytes_left=5000, rate=100, eta_ms=50_000))
+    assert [page[name] for name in names] == [2, 5000, 100]
+    page = page_of(Measurements())
+    assert [page[name] for name in names] == [0, 0, 0]
 
 
 @pytest.mark.requirement("D4", "C4")

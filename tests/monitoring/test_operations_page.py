@@ -9,6 +9,7 @@ from actors import EventStatistics
 from controller.controller_states import ControllerState
 from controller.measurements import Measurements
 from controller.metrics import ControllerMetrics
+from controller.progress_report import Totals
 from transport.store.protocol import SessionState
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")
@@ -17,7 +18,12 @@ TIMER = "kafka_controller_controllerstats_STATErateandtimems"
 
 def served() -> set[str]:
     metrics = ControllerMetrics(
-        Measurements(), lambda: 0, lambda: {"Elect": EventStatistics()}, lambda: SessionState.CONNECTED, lambda: 0
+        Measurements(),
+        lambda: 0,
+        lambda: {"Elect": EventStatistics()},
+        lambda: SessionState.CONNECTED,
+        lambda: 0,
+        Totals,
     )
     return {metric.name + ("_total" if metric.type == "counter" else "") for metric in metrics.collect()}
 
