@@ -9,7 +9,14 @@ import trio
 from attrs import define, field, frozen
 
 from controller.move_admin import MoveAdmin
-from transport.messages import UNKNOWN, UNTHROTTLED, OngoingReassignment, ReassignmentDescription, ReplicaProgress
+from transport.messages import (
+    UNKNOWN,
+    UNTHROTTLED,
+    DescribeReassignmentsResponse,
+    OngoingReassignment,
+    ReassignmentDescription,
+    ReplicaProgress,
+)
 from transport.metadata import TopicPartition
 
 POLL_SECONDS: Final = 0.2
@@ -26,25 +33,18 @@ class MoveStatus:
     """Where a set of moves is. Sizes are in bytes; `to_copy` is what all of them have copied when they are over.
 
     `ended` says which replicas those have that are over, whatever became of them, none if the partition is gone.
-    `fallen` names what has been copied and is to be copied again.
+    `rate`, in bytes per second, and `eta_ms` are UNKNOWN while nothing comes. `setbacks` say, once each, why less is
+    copied than was before.
     """
 
     targets: Targets
     ended: Mapping[TopicPartition, tuple[int, ...]]
     ongoing: tuple[ReassignmentDescription, ...]
-    copied: int
-    to_copy: int
-    fallen: tuple[str, ...] = ()
-
-    @property
-    def rate(self) -> int:
-        """How many bytes per second are copied now, UNKNOWN if nobody can tell."""
-        return _sum([move.rate for move in self.ongoing])
-
-    @property
-    def eta_ms(self) -> int:
-        """How long what is left takes at this rate, in ms; UNKNOWN while nothing comes."""
-        return (self.to_copy - self.copied) * 1000 // self.rate if self.rate > 0 else UNKNOWN
+    copied: int = 0
+    to_copy: int = 0
+    rate: int = UNKNOWN
+    eta_ms: int = UNKNOWN
+    setbacks: tuple[str, ...] = ()
 
     @property
     def stalled(self) -> tuple[ReassignmentDescription, ...]:
@@ -65,12 +65,9 @@ def waits_for(move: ReassignmentDescription) -> str:
     return f"{', '.join(map(str, missing))} to join the ISR" if missing else "the controller to finish it"
 
 
-async def describe(
-    admin: MoveAdmin, partitions: Collection[TopicPartition] | None = None
-) -> tuple[ReassignmentDescription, ...]:
-    """Return what goes on, of all partitions or of those named."""
-    ongoing = await admin.list_partition_reassignments(None if partitions is None else list(partitions))
-    return tuple(_described(move) for move in ongoing)
+async def describe(admin: MoveAdmin) -> DescribeReassignmentsResponse:
+    """Return all that goes on."""
+    return DescribeReassignmentsResponse(tuple(_described(move) for move in await admin.list_partition_reassignments()))
 
 
 def _described(move: OngoingReassignment) -> ReassignmentDescription:
@@ -99,18 +96,26 @@ class MoveWatch:
     targets: Targets
     _ended: dict[TopicPartition, tuple[int, ...]] = field(factory=dict)
     _samples: dict[TopicPartition, dict[int, Sample]] = field(factory=dict)
+    _setbacks: dict[TopicPartition, str] = field(factory=dict)
 
     async def look(self) -> MoveStatus:
         """Ask where the moves are."""
         left = [tp for tp in self.targets if tp not in self._ended]
-        ongoing = {partition_of(move): move for move in await describe(self.admin, left)} if left else {}
-        over = [tp for tp in left if tp not in ongoing]
+        found = await describe(self.admin) if left else DescribeReassignmentsResponse(())
+        moving = {partition_of(move): move for move in found.reassignments}
+        over = [tp for tp in left if tp not in moving]
         if over:
             self._ended |= await self._settled(over)
-        fallen = [line for move in ongoing.values() for line in self._sample(move)]
+        ongoing = tuple(moving[tp] for tp in left if tp in moving)
+        setbacks = tuple(line for move in ongoing for line in self._remember(move))
         copied, to_copy = self._bytes()
+        rate, eta_ms = found.rate, found.eta_ms
+        if len(ongoing) < len(moving):
+            # Others move, too: what the controller says of all together does not hold for these.
+            rate = _sum([move.rate for move in ongoing])
+            eta_ms = (to_copy - copied) * 1000 // rate if rate > 0 else UNKNOWN
         ended = {tp: self._ended[tp] for tp in self.targets if tp in self._ended}
-        return MoveStatus(self.targets, ended, tuple(ongoing.values()), copied, to_copy, tuple(fallen))
+        return MoveStatus(self.targets, ended, ongoing, copied, to_copy, rate, eta_ms, setbacks)
 
     async def follow(self) -> AsyncIterator[MoveStatus]:
         """Yield the status again and again until nothing goes on."""
@@ -131,17 +136,15 @@ class MoveWatch:
         moving = {tp for tp, state in found.items() if state.adding_replicas or state.removing_replicas}
         return {tp: found[tp].replicas if tp in found else () for tp in partitions if tp not in moving}
 
-    def _sample(self, move: ReassignmentDescription) -> list[str]:
-        """Remember what a move has copied; return what it had copied and has not any more."""
+    def _remember(self, move: ReassignmentDescription) -> list[str]:
+        """Remember what a move has copied; return why it has less than before, unless that is known."""
         tp = partition_of(move)
         before = self._samples.get(tp, {})
         adding = [item for item in move.progress if item.broker in move.adding_replicas]
-        self._samples[tp] = now = {item.broker: _sample_of(item, before.get(item.broker, (0, 0))) for item in adding}
-        return [
-            f"{tp}: broker {broker} has {copied:,} bytes of it, and had {before[broker][0]:,}: it copies again"
-            for broker, (copied, of) in now.items()
-            if broker in before and copied < min(before[broker][0], of)
-        ]
+        self._samples[tp] = {item.broker: _sample_of(item, before.get(item.broker, (0, 0))) for item in adding}
+        known = self._setbacks.get(tp, move.setback)
+        self._setbacks[tp] = move.setback
+        return [f"{tp} has to copy again: {move.setback}"] if move.setback != known else []
 
     def _bytes(self) -> Sample:
         copied = to_copy = 0

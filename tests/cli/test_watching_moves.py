@@ -15,6 +15,7 @@ from controller.moves import MoveStatus, MoveWatch
 from transport.messages import (
     UNKNOWN,
     UNTHROTTLED,
+    DescribeReassignmentsResponse,
     MetadataResponse,
     PartitionState,
     ReassignmentDescription,
@@ -38,9 +39,11 @@ def move(partition: int = 0, *, has: int = UNKNOWN, of: int = UNKNOWN, stalled_m
     )  # fmt: skip
 
 
-def status(*ongoing: ReassignmentDescription, ended: int = 0, copied: int = 0, to_copy: int = 0) -> MoveStatus:
+def status(*ongoing: ReassignmentDescription, ended: int = 0, copied: int = 0, to_copy: int = 0, rate: int = UNKNOWN,
+           left_s: int = UNKNOWN) -> MoveStatus:  # fmt: skip
     over = dict.fromkeys(list(TARGETS)[-ended:] if ended else [], (3,))
-    return MoveStatus(TARGETS, over, ongoing, copied, to_copy)
+    eta_ms = UNKNOWN if left_s == UNKNOWN else left_s * 1000
+    return MoveStatus(TARGETS, over, ongoing, copied, to_copy, rate, eta_ms)
 
 
 def shown(seen: MoveStatus, width: int = 80) -> list[str]:
@@ -57,7 +60,9 @@ def shown(seen: MoveStatus, width: int = 80) -> list[str]:
 def test_a_terminal_of_80_columns_shows_how_far_it_is_and_names_what_is_stalled() -> None:
     slow = move(0, has=40, of=100, rate=12_000_000, waits_for="broker 3 to copy")
     stuck = move(1, stalled_ms=90_000, waits_for="broker 3, which is not alive")
-    lines = shown(status(slow, stuck, ended=5, copied=1_200_000_000, to_copy=5_000_000_000))
+    lines = shown(
+        status(slow, stuck, ended=5, copied=1_200_000_000, to_copy=5_000_000_000, rate=12_000_000, left_s=316)
+    )
     assert len(lines) == 2
     assert lines[0].startswith("moved 5/20 ━")
     assert lines[0].endswith(" 1.2 GB of 5.0 GB, 12.0 MB/s, 5 min 16 s left")
@@ -81,7 +86,7 @@ def test_many_stalled_moves_are_counted() -> None:
 
 def test_a_large_move_fits_the_terminal_as_well() -> None:
     targets = dict.fromkeys([TopicPartition("t", p) for p in range(10_000)], (3,))
-    seen = MoveStatus(targets, {}, (move(rate=999_000_000),), 999_900_000_000, 99_000_000_000_000)
+    seen = MoveStatus(targets, {}, (move(),), 999_900_000_000, 99_000_000_000_000, 999_000_000, 98_099_000)
     [line, _] = shown(seen)
     assert line.startswith("moved 0/10,000 ")
     assert line.endswith("1 d 3 h left")
@@ -90,7 +95,7 @@ def test_a_large_move_fits_the_terminal_as_well() -> None:
 
 def test_what_is_not_known_is_not_shown() -> None:
     assert figures(status(move())) == ""
-    assert figures(status(move(rate=0), copied=1, to_copy=2)) == "1 byte of 2 bytes"
+    assert figures(status(move(), copied=1, to_copy=2, rate=0)) == "1 byte of 2 bytes"
 
 
 # --- on a pipe --------------------------------------------------------------------------------------------------
@@ -103,24 +108,24 @@ def few(*ongoing: ReassignmentDescription) -> MoveStatus:
 @pytest.mark.requirement("A2", "A9")
 def test_a_pipe_gets_a_line_only_when_there_is_news() -> None:
     news = News()
-    waiting = ["orders-0 waits for broker 3 to copy"]
-    first = move(waits_for="broker 3 to copy")
+    waiting = ["orders-0 waits for broker 3: 1.2 GB and 12 records behind"]
+    first = move(waits_for="broker 3: 1.2 GB and 12 records behind")
     assert news.lines(few(first), 1, NOW_MS) == waiting
-    assert news.lines(few(first), 2, NOW_MS) == []
+    assert news.lines(few(move(waits_for="broker 3: 900 MB and 9 records behind")), 2, NOW_MS) == []
     stuck = move(stalled_ms=5_000, waits_for="broker 3, which is not alive")
     assert news.lines(few(stuck), 3, NOW_MS) == ["orders-0 stalled for 5 s: waits for broker 3, which is not alive"]
     assert news.lines(few(stuck), 4, NOW_MS + 1000) == []
     changed = evolve(stuck, waits_for="broker 3 to fetch")
     assert news.lines(few(changed), 5, NOW_MS) == ["orders-0 stalled for 5 s: waits for broker 3 to fetch"]
     assert news.lines(few(move(has=1, of=2)), 6, NOW_MS) == ["orders-0 waits for 3 to join the ISR"]
-    assert news.lines(evolve(few(), fallen=("orders-0: less",)), 7, NOW_MS) == ["orders-0: less"]
+    assert news.lines(evolve(few(), setbacks=("orders-0 has less",)), 7, NOW_MS) == ["orders-0 has less"]
 
 
 def test_a_pipe_hears_of_each_tenth_but_not_too_often() -> None:
     news = News()
     assert news.lines(status(move()), 100, NOW_MS) == []
     assert news.lines(status(move(), ended=2), 105, NOW_MS) == []
-    said = news.lines(status(move(rate=1000), ended=2, copied=50_000, to_copy=100_000), 110, NOW_MS)
+    said = news.lines(status(move(), ended=2, copied=50_000, to_copy=100_000, rate=1000, left_s=50), 110, NOW_MS)
     assert said == ["2 of 20 partitions moved, 50.0 kB of 100.0 kB, 1.0 kB/s, 50 s left"]
     assert news.lines(status(move(), ended=3, copied=50_000, to_copy=100_000), 200, NOW_MS) == []
     assert news.lines(status(ended=20, copied=1, to_copy=1), 300, NOW_MS) == []
@@ -138,7 +143,7 @@ def test_of_many_newly_stalled_moves_a_pipe_gets_a_few_lines() -> None:
 class ScriptedAdmin(AdminClient):
     """Answers from a script: what is under way at each look, and then which replicas the partitions have."""
 
-    looks: list[Sequence[ReassignmentDescription]] = field(factory=list)
+    looks: list[DescribeReassignmentsResponse] = field(factory=list)
     replicas: dict[int, tuple[int, ...]] = field(factory=dict)
 
     async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
@@ -149,28 +154,35 @@ class ScriptedAdmin(AdminClient):
         ]
         return MetadataResponse(None, 1, (), tuple(states))
 
+    def then(self, *ongoing: ReassignmentDescription, rate: int = UNKNOWN, eta_ms: int = UNKNOWN) -> None:
+        """Let this be under way at the next look."""
+        self.looks.append(DescribeReassignmentsResponse(ongoing, rate=rate, eta_ms=eta_ms))
+
+
+T1 = TopicPartition("orders", 1)
+
 
 @pytest.fixture
 def admin(monkeypatch: pytest.MonkeyPatch) -> ScriptedAdmin:
     scripted = ScriptedAdmin(TcpNetwork(), (), None, 1)
 
-    async def describe(_: AdminClient, wanted: Sequence[TopicPartition]) -> list[ReassignmentDescription]:
-        now = scripted.looks.pop(0)
-        return [each for each in now if TopicPartition(each.topic, each.partition) in wanted]
+    async def describe(_: object) -> DescribeReassignmentsResponse:
+        return scripted.looks.pop(0)
 
     monkeypatch.setattr("controller.moves.describe", describe)
     return scripted
 
 
+def watching(admin: ScriptedAdmin, *partitions: TopicPartition) -> MoveWatch:
+    return MoveWatch(admin, dict.fromkeys(partitions, (3,)))
+
+
 async def test_bytes_of_a_finished_move_count_in_full_and_what_is_over_stays_over(admin: ScriptedAdmin) -> None:
-    t1 = TopicPartition("orders", 1)
-    watch = MoveWatch(admin, {T0: (3,), t1: (3,)})
-    admin.looks[:] = [
-        [move(0, has=40, of=100), move(1, has=10, of=100)],
-        [move(1, has=20, of=100)],
-        [move(0, has=0, of=100), move(1, in_sync=True, of=100)],
-        [],
-    ]
+    watch = watching(admin, T0, T1)
+    admin.then(move(0, has=40, of=100), move(1, has=10, of=100))
+    admin.then(move(1, has=20, of=100))
+    admin.then(move(0, has=0, of=100), move(1, in_sync=True, of=100))
+    admin.then()
     admin.replicas.update({0: (3,), 1: (3, 1)})
     seen = await watch.look()
     assert (seen.copied, seen.to_copy, dict(seen.ended)) == (50, 200, {})
@@ -179,21 +191,38 @@ async def test_bytes_of_a_finished_move_count_in_full_and_what_is_over_stays_ove
     seen = await watch.look()
     assert (seen.copied, seen.to_copy, dict(seen.ended)) == (200, 200, {T0: (3,)})
     assert await watch.look() == evolve(seen, ongoing=()), "the metadata say that it moves: it is not over"
-    admin.looks.append([])
+    admin.then()
     admin.replicas[1] = (3,)
-    assert dict((await watch.look()).ended) == {T0: (3,), t1: (3,)}
+    assert dict((await watch.look()).ended) == {T0: (3,), T1: (3,)}
 
 
-async def test_bytes_fall_only_with_the_reason(admin: ScriptedAdmin) -> None:
-    watch = MoveWatch(admin, {T0: (3,)})
-    admin.looks[:] = [[move(has=90, of=100)], [move()], [move(has=10, of=100)], [move(has=10, of=10)]]
+async def test_what_nobody_can_tell_at_the_moment_is_as_it_was(admin: ScriptedAdmin) -> None:
+    watch = watching(admin, T0)
+    admin.then(move(has=90, of=100))
+    admin.then(move())
     assert [(await watch.look()).copied for _ in range(2)] == [90, 90]
-    fallen = await watch.look()
-    assert fallen.copied == 10
-    assert fallen.fallen == ("orders-0: broker 3 has 10 bytes of it, and had 90: it copies again",)
-    assert (await watch.look()).fallen == ()
+
+
+async def test_a_setback_is_told_once_and_not_what_was_before(admin: ScriptedAdmin) -> None:
+    watch = watching(admin, T0, T1)
+    old, new = evolve(move(), setback="its target was changed"), evolve(move(1), setback="broker 3 came back empty")
+    admin.then(old, move(1, has=90, of=100))
+    admin.then(old, new)
+    admin.then(old, new)
+    told = [(await watch.look()).setbacks for _ in range(3)]
+    assert told == [(), ("orders-1 has to copy again: broker 3 came back empty",), ()]
+
+
+async def test_rate_and_time_left_are_the_controllers_unless_others_move_too(admin: ScriptedAdmin) -> None:
+    watch = watching(admin, T0)
+    admin.then(move(0, has=40, of=100, rate=10), rate=12, eta_ms=5_500)
+    seen = await watch.look()
+    assert (seen.rate, seen.eta_ms) == (12, 5_500)
+    admin.then(move(0, has=40, of=100, rate=10), move(1, rate=5), rate=15, eta_ms=90_000)
+    seen = await watch.look()
+    assert (seen.rate, seen.eta_ms) == (10, 6_000)
 
 
 async def test_a_partition_that_is_gone_has_ended_without_replicas(admin: ScriptedAdmin) -> None:
-    admin.looks.append([])
-    assert dict((await MoveWatch(admin, {T0: (3,)}).look()).ended) == {T0: ()}
+    admin.then()
+    assert dict((await watching(admin, T0).look()).ended) == {T0: ()}

@@ -67,4 +67,5 @@ async def _cancel(cluster: Cluster, wishes: Wishes) -> int:
 async def _under_way(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition, ...]:
     if naming.one is not None:
         return (naming.one,)
-    return tuple(partition_of(move) for move in await moves.describe(admin) if naming.has(move))
+    under_way = (await moves.describe(admin)).reassignments
+    return tuple(partition_of(move) for move in under_way if naming.has(move))

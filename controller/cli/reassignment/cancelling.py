@@ -27,7 +27,7 @@ class Cancelling:
 
     async def begin(self) -> None:
         """Ask for all of it in one request. Raises OutcomeUnknown if the answer is lost."""
-        under_way = {partition_of(move): move for move in await moves.describe(self.admin, self.partitions)}
+        under_way = {partition_of(move): move for move in (await moves.describe(self.admin)).reassignments}
         answer = await self.admin.alter_partition_reassignments(
             [ReassignablePartition(tp.topic, tp.partition, None) for tp in self.partitions]
         )

@@ -100,7 +100,7 @@ def describe(cluster: Cluster, naming: Naming, output: str) -> None:
 def _under_way(cluster: Cluster, naming: Naming) -> list[ReassignmentDescription]:
     async def work() -> Sequence[ReassignmentDescription]:
         async with cluster.open_moves() as admin:
-            return await moves.describe(admin, None if naming.one is None else [naming.one])
+            return (await moves.describe(admin)).reassignments
 
     return sorted(filter(naming.has, run(work)), key=partition_of)
 

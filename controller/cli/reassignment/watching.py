@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 import trio
 from attrs import define
@@ -27,6 +29,7 @@ BETWEEN_LINES = 10.0
 """Seconds between two lines that tell only how far it is."""
 
 _SHORTEST_BAR = 8
+_AMOUNT = re.compile(r"[\d.,]+ ([kMGT]?B|records|s)\b")
 
 
 async def wait_for(admin: MoveAdmin, targets: Targets) -> None:
@@ -45,7 +48,7 @@ async def show_until_over(watch: MoveWatch) -> None:
         return
     with Live(console=console, transient=True, auto_refresh=False) as live:
         async for status in watch.follow():
-            for line in status.fallen:
+            for line in status.setbacks:
                 live.console.print(line, highlight=False)
             live.update(panel(status, host.now_ms()), refresh=True)
 
@@ -95,30 +98,30 @@ def waiting_lines(status: MoveStatus) -> list[str]:
 
 @define
 class News:
-    """Decides what of a status has not been told yet."""
+    """Decides what of a status has not been told yet. That a number in what a move waits for is another is no news."""
 
-    _stalled: frozenset[object] = frozenset()
+    _stalled: frozenset[str] = frozenset()
     _waiting: str = ""
     _tenths: tuple[int, int] = (0, 0)
     _last: float = 0.0
 
     def lines(self, status: MoveStatus, now: float, now_ms: int) -> list[str]:
         """Return the lines to print; `now` is in seconds, on any clock."""
-        lines = [*status.fallen, *self._newly_stalled(status, now_ms)]
+        lines = [*status.setbacks, *self._newly_stalled(status, now_ms)]
         if len(status.targets) <= FEW and not status.stalled:
             lines += self._newly_waiting(status)
         return [*lines, *self._how_far(status, now)]
 
     def _newly_stalled(self, status: MoveStatus, now_ms: int) -> list[str]:
-        stalled = {(partition_of(move), move.stalled_since_ms, waits_for(move)): move for move in status.stalled}
-        new = [move for key, move in stalled.items() if key not in self._stalled]
+        stalled = {_gist(f"{partition_of(move)} {waits_for(move)}"): move for move in status.stalled}
+        new = [move for gist, move in stalled.items() if gist not in self._stalled]
         self._stalled = frozenset(stalled)
         lines = [_stalled_line(move, now_ms) for move in new[:NAMED]]
         return [*lines, f"and {len(new) - NAMED:,} more are stalled"] if len(new) > NAMED else lines
 
     def _newly_waiting(self, status: MoveStatus) -> list[str]:
         lines = waiting_lines(status)
-        told, self._waiting = self._waiting, "".join(lines)
+        told, self._waiting = self._waiting, _gist("".join(lines))
         return lines if self._waiting != told else []
 
     def _how_far(self, status: MoveStatus, now: float) -> list[str]:
@@ -132,3 +135,8 @@ class News:
         self._tenths, self._last = tenths, now
         known = figures(status)
         return [f"{partitions:,} of {all_partitions:,} partitions moved" + (f", {known}" if known else "")]
+
+
+def _gist(text: str) -> str:
+    """Return what a move waits for without amounts."""
+    return _AMOUNT.sub("", text)

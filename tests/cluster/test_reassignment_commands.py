@@ -1,0 +1,161 @@
+"""An administrator moves, watches, interrupts, verifies, rolls back and cancels; real ZooKeeper, processes, signals."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import trio
+from attrs import frozen
+
+from controller.admin_client import AdminClient
+from controller.cli.demo.clusters import CONTROLLERS
+from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller
+from transport.errors import ErrorCode
+from transport.messages import NewTopic
+from transport.network import TcpNetwork
+from transport.store import paths
+from transport.store.protocol import Create, MetadataStore
+from transport.store.zookeeper import open_zookeeper
+
+BROKERS = (1, 2, 3, 4)
+SLOW = 4
+INTERRUPTED = 130
+
+Said = tuple[int, list[str]]
+
+
+@frozen
+class Office:
+    """A cluster with a topic of two partitions on brokers 1 and 2, and an administrator's files."""
+
+    cluster: ProcessCluster
+    store: MetadataStore
+    admin: AdminClient
+    place: Path
+
+    def file(self, name: str, targets: dict[int, list[int]], topic: str = "orders") -> str:
+        """Write a reassignment file."""
+        entries = [{"topic": topic, "partition": p, "replicas": replicas} for p, replicas in targets.items()]
+        (self.place / name).write_text(json.dumps({"version": 1, "partitions": entries}))
+        return str(self.place / name)
+
+    async def klamm(self, verb: str, *arguments: str, interrupt_at: str | None = None) -> Said:
+        """Run a verb of `klamm reassignment`; return its exit code and lines. Ctrl-C comes once it printed that."""
+        command = [sys.executable, "-m", "controller.cli", "reassignment", verb, *arguments]
+        command += ["--zookeeper", self.cluster.zookeeper]
+        process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        assert process.stdout is not None
+        printed, interrupted = "", False
+        with trio.fail_after(PATIENCE_SECONDS):
+            async for part in process.stdout:
+                printed += part.decode()
+                if interrupt_at is not None and interrupt_at in printed and not interrupted:
+                    process.send_signal(signal.SIGINT)
+                    interrupted = True
+            code = await process.wait()
+        assert "Traceback" not in printed
+        return code, printed.splitlines()
+
+    async def request_in_znode(self, file: str) -> None:
+        """Write a file to `/admin/reassign_partitions`."""
+        await self.store.multi([Create(paths.REASSIGN_PARTITIONS, await trio.Path(file).read_bytes())])
+
+    def pause(self) -> None:
+        """Let the slow broker stand still: it keeps its session for a while, and joins no ISR."""
+        self.cluster.processes[SLOW].send_signal(signal.SIGSTOP)
+
+    async def resume(self) -> None:
+        """Let the slow broker go on, and wait until it is alive again."""
+        self.cluster.processes[SLOW].send_signal(signal.SIGCONT)
+        await until(self._all_are_live)
+
+    async def _all_are_live(self) -> bool:
+        return len((await self.admin.describe_cluster([])).brokers) == len(BROKERS)
+
+    async def until_nothing_moves(self) -> None:
+        """Wait for the end of all moves."""
+
+        async def is_still() -> bool:
+            return not await self.admin.list_partition_reassignments()
+
+        await until(is_still)
+
+    async def replicas(self) -> list[tuple[int, ...]]:
+        """Return the replicas of the partitions."""
+        return [state.replicas for state in (await self.admin.describe_cluster(["orders"])).partitions]
+
+
+@pytest.fixture
+async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
+    address = f"{zookeeper}/reassignment-commands"
+    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
+        cluster.start(CONTROLLERS[0], "controller.cli", "controller", "run")
+        await until_controller(store, CONTROLLERS[0])
+        cluster.start_brokers(BROKERS)
+        office = Office(cluster, store, AdminClient(TcpNetwork(), (), store, PATIENCE_SECONDS), tmp_path)
+        await office.resume()
+        [created] = (await office.admin.create_topics([NewTopic("orders", 2, 2, ((1, 2), (2, 1)))])).topics
+        assert created.error is ErrorCode.NONE
+        yield office
+
+
+@pytest.mark.requirement("A1", "A2", "A3", "A9", "A11", "C3")
+async def test_an_administrators_day(office: Office) -> None:
+    json_file, back = "--reassignment-json-file", str(office.place / "back.json")
+    bad = office.file("bad.json", {0: [3, 2], 1: [1, 99]})
+    refused = "orders-1: refused: replicas cannot be added on brokers [99], which are not alive"
+    assert await office.klamm("execute", json_file, bad) == (
+        1, [refused, "none of the 2 moves was begun: correct the file first"],
+    )  # fmt: skip
+
+    file = office.file("move.json", {0: [3, 2], 1: [1, SLOW]})
+    office.pause()
+    code, said = await office.klamm(
+        "execute", json_file, file, "--rollback-json-file", back, interrupt_at="orders-1 waits for"
+    )
+    assert code == INTERRUPTED
+    assert any(line.startswith("orders-1: not complete, goes on by itself: in progress, waits for") for line in said)
+    code, said = await office.klamm("verify", json_file, file)
+    assert code == 1
+    assert said[0] == "orders-0: complete"
+    assert said[1].startswith("orders-1: in progress, waits for ")
+    code, said = await office.klamm("list")
+    assert said[2].split()[:4] == ["orders-1", "1,4,2", "4", "2"]
+    code, said = await office.klamm("describe", "--topic", "orders")
+    assert code == 0
+    assert any(line.startswith("waits for") and str(SLOW) in line for line in said)
+    await office.resume()
+    await office.until_nothing_moves()
+    assert await office.klamm("verify", json_file, file) == (0, ["orders-0: complete", "orders-1: complete"])
+
+    code, said = await office.klamm("execute", json_file, back)
+    assert (code, said[-2:]) == (0, ["orders-0: complete", "orders-1: complete"])
+    assert await office.replicas() == [(1, 2), (2, 1)]
+
+    office.pause()
+    assert (await office.klamm("execute", json_file, file, "--no-wait"))[0] == 0
+    code, said = await office.klamm("cancel", "--topic", "orders", "--partition", "1")
+    assert (code, len(said)) == (0, 1)
+    assert said[0].startswith("orders-1: cancelled, has replicas [")
+    await office.until_nothing_moves()
+    assert [set(replicas) for replicas in await office.replicas()] == [{3, 2}, {1, 2}]
+    nothing = "no reassignment is under way: there is nothing to cancel"
+    assert await office.klamm("cancel", "--all") == (0, [nothing])
+    await office.resume()
+
+    requested = office.file("znode.json", {0: [2, 3], 1: [1, SLOW], 7: [1]})
+    await office.request_in_znode(requested)
+
+    async def is_taken_away() -> bool:
+        return await office.store.read([paths.REASSIGN_PARTITIONS]) == [None]
+
+    await until(is_taken_away)
+    code, said = await office.klamm("verify", json_file, requested)
+    assert (code, said) == (1, ["orders-0: complete", "orders-1: complete", "orders-7: there is no such partition"])
