@@ -10,6 +10,7 @@ from typing import Final
 
 import trio
 
+from controller.admission import Authorizer, allow_all
 from controller.commit_trace import CommitTrace
 from controller.config import ControllerConfig
 from controller.controller_election import refuse_foreign
@@ -48,6 +49,7 @@ async def run(
     open_store: OpenStore | None = None,
     network: Network | None = None,
     host: Host | None = None,
+    authorizer: Authorizer = allow_all,
     task_status: trio.TaskStatus[ControllerService] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Run a controller until cancelled, then resign. In a nursery: `await nursery.start(controller.run, config)`.
@@ -55,6 +57,7 @@ async def run(
     It stands for election at once and answers requests either way; what is `started` tells where it listens, and
     takes events. `observer` sees each commit and each publish. Its session with the metadata store is its own: with
     ZooKeeper at `config.zookeeper_connect`, or what `open_store` opens (`MemoryZooKeeper(...).session`, say).
+    `authorizer` says who may describe or alter the cluster; what it refuses is answered CLUSTER_AUTHORIZATION_FAILED.
 
     Raises StoreUnavailable if ZooKeeper cannot be reached or trusted, ForeignCluster if another kind of cluster lives
     there, ControllerIdInUse if a live broker or controller has the id, OSError if the state-change log cannot be
@@ -70,7 +73,7 @@ async def run(
         async with open_store() as session:
             await _check(session, config, network)
             store = session if config.metrics_port is None else measured(session, measurements)
-            service = ControllerService(config, store, network, host, observers, trace, instruments)
+            service = ControllerService(config, store, network, host, observers, trace, instruments, authorizer)
             async with monitored(service, measurements, network):
                 await service.run(task_status=task_status)
 

@@ -17,7 +17,8 @@ import trio
 from attrs import define, evolve, field
 
 from actors import Backoff, EventQueue, EventStatistics
-from controller import controller_election, dispatch
+from controller import admission, controller_election, dispatch
+from controller.admission import Authorizer
 from controller.broker_channels import BrokerChannels
 from controller.broker_responses import BrokerResponses
 from controller.commit_trace import CommitTrace
@@ -85,6 +86,7 @@ class ControllerService:
     observer: Observer
     trace: CommitTrace
     instrument: Instrument = field(factory=Instrument)
+    authorizer: Authorizer = admission.allow_all
     endpoint: BrokerEndpoint = field(init=False)
     """Where the controller listens, once it does."""
 
@@ -142,7 +144,7 @@ class ControllerService:
         return self._queue.statistics()
 
     async def answer(self, request: Request[object]) -> object:
-        """Answer a request through the queue. Raises ApiError, retriable if the queue is full."""
+        """Answer a request through the queue. Raises ApiError, retriable if the queue is full or moves too slowly."""
         if self._waiting_requests >= MAX_WAITING_REQUESTS:
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many requests wait for the controller: try again")
         event = RequestEvent(request)
@@ -150,6 +152,9 @@ class ControllerService:
         try:
             if not self._queue.tell(event):
                 raise not_controller()
+            with trio.move_on_after(admission.patience(request)):
+                return await event.reply.wait()
+            event.reply.set(admission.too_late())
             return await event.reply.wait()
         finally:
             self._waiting_requests -= 1
@@ -172,8 +177,8 @@ class ControllerService:
         Raises in an exception group OSError if the address is in use.
         """
         async with trio.open_nursery() as self._nursery:
-            serving = partial(serve, self.network, self._handlers(), self.config.host, self.config.port)
-            port = await self._nursery.start(serving)
+            where, admit = (self.config.host, self.config.port), admission.admitting(self.authorizer)
+            port = await self._nursery.start(partial(serve, self.network, self._handlers(), *where, admit=admit))
             self.endpoint = BrokerEndpoint(self.config.controller_id, self.config.host, port)
             task_status.started(self)
             await self._run_queue()

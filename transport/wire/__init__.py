@@ -17,11 +17,13 @@ from transport.wire.errors import (
     WireError,
 )
 from transport.wire.frames import MAX_FRAME_BYTES, FrameDecoder, frame
-from transport.wire.server import Handler, Handlers, serve, serve_stream
+from transport.wire.server import Admit, Caller, Handler, Handlers, serve, serve_stream
 
 __all__ = [
     "MAX_FRAME_BYTES",
     "REQUEST_TIMEOUT_SECONDS",
+    "Admit",
+    "Caller",
     "CodecError",
     "Connection",
     "ConnectionBroken",

@@ -8,6 +8,7 @@ from typing import Any
 
 import structlog
 import trio
+from attrs import frozen
 
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Api, ApiVersion, ApiVersionsRequest, ApiVersionsResponse, Request
@@ -24,6 +25,19 @@ Handler = Callable[[Any], Awaitable[object]]
 
 Handlers = Mapping[type[Request[Any]], Handler]
 
+
+@frozen
+class Caller:
+    """Who makes a request: what it calls itself, and the address that it comes from, "" if it has none."""
+
+    client_id: str
+    address: str = ""
+
+
+Admit = Callable[[Caller, type[Request[Any]]], None]
+"""Raises ApiError if a caller may not make requests of a class."""
+
+
 _Offers = Mapping[int, tuple[Api, Handler]]
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
@@ -36,6 +50,7 @@ async def serve(
     port: int,
     *,
     own_apis: Iterable[Api] = (),
+    admit: Admit | None = None,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Answer requests at an address until cancelled; reports the real port as started.
@@ -43,16 +58,24 @@ async def serve(
     Every request gets one answer: what its handler returns, the ApiError it raises, UNKNOWN_SERVER_ERROR for any other
     Exception of it (logged with the api's name), INVALID_REQUEST for a body that is not the message it should be, or
     UNSUPPORTED_VERSION for an api or version that has no handler. ApiVersions needs none. The rows of `own_apis` are
-    served beside ours. Raises OSError if the address cannot be listened on; ValueError for a handler without an api.
+    served beside ours. `admit` may refuse a request before it is looked into. Raises OSError if the address
+    cannot be listened on; ValueError for a handler without an api.
     """
     apis = ApiTable.of(own_apis)
     if missing := sorted(request.__name__ for request in handlers if request not in apis.by_request):
         raise ValueError(f"no api has the request {missing[0]}: give it a row in own_apis")
-    await network.serve(partial(serve_stream, handlers=handlers, apis=apis), host, port, task_status=task_status)
+    await network.serve(
+        partial(serve_stream, handlers=handlers, apis=apis, admit=admit), host, port, task_status=task_status
+    )
 
 
 async def serve_stream(
-    stream: trio.abc.Stream, handlers: Handlers, *, apis: ApiTable = OURS, max_frame_bytes: int = MAX_FRAME_BYTES
+    stream: trio.abc.Stream,
+    handlers: Handlers,
+    *,
+    apis: ApiTable = OURS,
+    max_frame_bytes: int = MAX_FRAME_BYTES,
+    admit: Admit | None = None,
 ) -> None:
     """Answer the requests of one connection until the peer ends it or sends what is no request.
 
@@ -60,18 +83,37 @@ async def serve_stream(
     """
     frames = FrameStream(stream, max_frame_bytes)
     offers = _offers(handlers, apis)
+    address = _address(stream)
+
+    def find(request: RequestEnvelope) -> tuple[Api, Handler]:
+        api, handler = _find_offer(offers, request)
+        if admit is not None:
+            admit(Caller(request.client_id, address), api.request)
+        return api, handler
+
     try:
         while (payload := await frames.receive()) is not None:
-            await frames.send(await _respond(offers, RequestEnvelope.unpack(payload), max_frame_bytes))
+            await frames.send(await _respond(find, RequestEnvelope.unpack(payload), max_frame_bytes))
     except (CodecError, FrameError) as error:
         _log.warning("connection closed: the peer sent what is no request", reason=str(error))
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         return  # the peer is gone
 
 
-async def _respond(offers: _Offers, request: RequestEnvelope, max_frame_bytes: int) -> bytes:
+def _address(stream: trio.abc.Stream) -> str:
+    if not isinstance(stream, trio.SocketStream):
+        return ""
     try:
-        body = await _handle(*_find_offer(offers, request), request)
+        return str(stream.socket.getpeername()[0])
+    except OSError:
+        return ""  # it is gone already
+
+
+async def _respond(
+    find: Callable[[RequestEnvelope], tuple[Api, Handler]], request: RequestEnvelope, max_frame_bytes: int
+) -> bytes:
+    try:
+        body = await _handle(*find(request), request)
         return frame(ResponseEnvelope(request.correlation_id, ErrorCode.NONE, body).pack(), max_frame_bytes)
     except ApiError as error:
         code, message = error.code, error.message
