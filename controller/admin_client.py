@@ -7,13 +7,14 @@ asked for in between, and a cancel would be told that nothing is under way. Its 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import Final, Protocol, TypeVar
 
 import trio
 from attrs import frozen
 
+from controller.admin_reassignments import Reassignment, ReassignmentDescriptions, listed
 from controller.broker_log_dirs import BrokerLogDirs, ask_log_dirs
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -34,11 +35,13 @@ from transport.messages import (
     DescribeClusterResponse,
     DescribeConfigsRequest,
     DescribeLogDirsRequest,
+    DescribeReassignmentsRequest,
     ElectionType,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     LeaderOrder,
     ListPartitionReassignmentsRequest,
+    ListReassignmentsRequest,
     MetadataRequest,
     MetadataResponse,
     NewPartitions,
@@ -152,6 +155,22 @@ class AdminClient:
         """Return the reassignments under way, of all partitions or of those named."""
         wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
         return (await self._ask(ListPartitionReassignmentsRequest(wanted))).partitions
+
+    async def list_reassignments(self, partitions: Sequence[TopicPartition] | None = None) -> tuple[Reassignment, ...]:
+        """Return the reassignments under way, of all partitions or of those named, each with an identity (KIP-240).
+
+        Raises ApiError (UNKNOWN_TOPIC_OR_PARTITION) if one named does not exist.
+        """
+        wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
+        return listed(await self._ask(ListReassignmentsRequest(wanted, round(self.timeout * 1000))))
+
+    async def describe_reassignments(
+        self, reassignments: Collection[Reassignment] | None = None
+    ) -> ReassignmentDescriptions:
+        """Return how far reassignments are, those given or all; those that are over are missing (KIP-240)."""
+        keys = None if reassignments is None else tuple(each.key for each in reassignments)
+        response = await self._ask(DescribeReassignmentsRequest(keys, round(self.timeout * 1000)))
+        return ReassignmentDescriptions.of(response, reassignments)
 
     async def elect_leaders(
         self,

@@ -42,6 +42,7 @@ from controller.handlers import (
     log_dirs,
     metadata,
     reassignment_requests,
+    reassignment_views,
     reassignments,
     strays,
     topic_requests,
@@ -61,9 +62,11 @@ from transport.messages import (
     DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeReassignmentsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     ListPartitionReassignmentsRequest,
+    ListReassignmentsRequest,
     MetadataRequest,
     Request,
 )
@@ -78,9 +81,11 @@ REQUESTS: tuple[type[Request[object]], ...] = (
     DeleteTopicsRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
+    DescribeReassignmentsRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
     ListPartitionReassignmentsRequest,
+    ListReassignmentsRequest,
     MetadataRequest,
 )
 """The apis that the event queue answers."""
@@ -160,7 +165,7 @@ def _deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]])
     yield from deletion.replicas_deleted(context, deletions)
 
 
-def _rounds_for_request(context: ControllerContext, request: Request[object], host: Host) -> Rounds[object]:  # noqa: C901  a table
+def _rounds_for_request(context: ControllerContext, request: Request[object], host: Host) -> Rounds[object]:
     match request:
         case AlterPartitionRequest():
             return alter_partition.alter_partition(context, request)
@@ -180,23 +185,29 @@ def _rounds_for_request(context: ControllerContext, request: Request[object], ho
             return leader_elections.requested_by_api(context, request)
         case IncrementalAlterConfigsRequest(resources=altered):
             return config_changes.alter_configs(context, altered)
-        case DescribeClusterRequest() | ListPartitionReassignmentsRequest() | MetadataRequest():
-            return immediately(_known(context, request))
         case _:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "no controller answers this api")
+            return immediately(_known(context, request))
 
 
-def _known(
-    context: ControllerContext, request: DescribeClusterRequest | ListPartitionReassignmentsRequest | MetadataRequest
-) -> object:
+def _known(context: ControllerContext, request: Request[object]) -> object:
+    """Answer from the context alone."""
     match request:
         case DescribeClusterRequest():
             return cluster.describe_cluster(context)
         case ListPartitionReassignmentsRequest(partitions=partitions):
-            tps = None if partitions is None else [TopicPartition(*item) for item in partitions]
-            return reassignment_requests.list_ongoing(context, tps)
+            return reassignment_requests.list_ongoing(context, _tps(partitions))
+        case ListReassignmentsRequest(partitions=partitions):
+            return reassignment_views.list_reassignments(context, _tps(partitions))
+        case DescribeReassignmentsRequest(reassignments=keys):
+            return reassignment_views.describe_reassignments(context, keys)
         case MetadataRequest(topics=names):
             return metadata.describe_cluster(context, names)
+        case _:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "no controller answers this api")
+
+
+def _tps(partitions: Sequence[tuple[str, int]] | None) -> list[TopicPartition] | None:
+    return None if partitions is None else [TopicPartition(*item) for item in partitions]
 
 
 def follow_ups(context: ControllerContext, event: ControllerEvent) -> list[ControllerEvent]:

@@ -50,6 +50,8 @@ class SyncAdminClient:
     delete_topics = _blocking(AdminClient.delete_topics)
     alter_partition_reassignments = _blocking(AdminClient.alter_partition_reassignments)
     list_partition_reassignments = _blocking(AdminClient.list_partition_reassignments)
+    list_reassignments = _blocking(AdminClient.list_reassignments)
+    describe_reassignments = _blocking(AdminClient.describe_reassignments)
     elect_leaders = _blocking(AdminClient.elect_leaders)
     describe_configs = _blocking(AdminClient.describe_configs)
     incremental_alter_configs = _blocking(AdminClient.incremental_alter_configs)

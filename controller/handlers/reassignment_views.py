@@ -1,0 +1,81 @@
+"""What administrators see of reassignments (KIP-240), from the context alone.
+
+What brokers say of their logs (sizes, rate, time left) and throttles are added to the descriptions afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from attrs import evolve
+
+from controller.context import ControllerContext
+from controller.progress import Progress, moves_of
+from controller.progress_report import waits_for
+from transport.errors import ErrorCode
+from transport.messages import (
+    UNTHROTTLED,
+    DescribeReassignmentsResponse,
+    ListReassignmentsResponse,
+    PartitionError,
+    ReassignmentDescription,
+    ReassignmentKey,
+    ReplicaProgress,
+)
+from transport.metadata import NO_LEADER, TopicPartition
+
+
+def list_reassignments(
+    context: ControllerContext, wanted: Iterable[TopicPartition] | None
+) -> ListReassignmentsResponse:
+    """List what is being reassigned, of all partitions or of those named; there is an error for each unknown one."""
+    tps = sorted(context.reassigning if wanted is None else dict.fromkeys(wanted))
+    unknown = [tp for tp in tps if not context.assignment(tp).replicas or tp.topic in context.deletions]
+    return ListReassignmentsResponse(
+        tuple(_key(context, tp) for tp in tps if tp in context.reassigning), tuple(map(_unknown, unknown))
+    )
+
+
+def _key(context: ControllerContext, tp: TopicPartition) -> ReassignmentKey:
+    return ReassignmentKey(tp.topic, tp.partition, context.reassigning[tp].czxid)
+
+
+def _unknown(tp: TopicPartition) -> PartitionError:
+    text = f"there is no partition {tp}, or its topic is being deleted: see `klamm topic list`"
+    return PartitionError(*tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+
+
+def describe_reassignments(
+    context: ControllerContext, wanted: Sequence[ReassignmentKey] | None
+) -> DescribeReassignmentsResponse:
+    """Describe what goes on, all or what the keys name; what is over is left out, whatever came after it."""
+    going_on = {_key(context, tp): tp for tp in sorted(context.reassigning)}
+    keys = going_on if wanted is None else [key for key in dict.fromkeys(wanted) if key in going_on]
+    known = Progress()
+    known.follow(moves_of(context), now=0.0)
+    described = [_describe(context, going_on[key]) for key in keys]
+    return DescribeReassignmentsResponse(
+        tuple(
+            evolve(each, waits_for=waits_for(each, known.copies(TopicPartition(each.topic, each.partition), now=0.0)))
+            for each in described
+        )
+    )
+
+
+def _describe(context: ControllerContext, tp: TopicPartition) -> ReassignmentDescription:
+    assignment, leadership, identity = context.assignment(tp), context.leadership.get(tp), context.reassigning[tp]
+    isr = () if leadership is None else leadership.isr
+    return ReassignmentDescription(
+        tp.topic,
+        tp.partition,
+        identity.czxid,
+        identity.start_time_ms,
+        leader=NO_LEADER if leadership is None else leadership.leader,
+        leader_throttle=UNTHROTTLED,
+        replicas=assignment.replicas,
+        adding_replicas=assignment.adding_replicas,
+        removing_replicas=assignment.removing_replicas,
+        isr=isr,
+        new_replicas=assignment.target_replicas,
+        progress=tuple(ReplicaProgress(r, in_sync=r in isr) for r in assignment.target_replicas),
+    )
