@@ -64,7 +64,7 @@ def _with_progress(
     return evolve(
         described,
         progress=tuple(_replica(each, described, progress) for each in described.progress),
-        waits_for=waits_for(described, copies),
+        waits_for=waits_for(described, copies) if copies or not described.waits_for else described.waits_for,
         rate=_whole(sum(rate for rate in rates if rate)) if rates else UNKNOWN,
         eta_ms=UNKNOWN if stalled or len(copies) < len(missing) else _ms(_slowest(copies, all_moves)),
         stalled_since_ms=now_ms - round(max(copy.quiet for copy in stalled) * _MS) if stalled else UNKNOWN,

@@ -42,7 +42,7 @@ from controller.observer import Observer
 from controller.office import Office, Readiness, judge_readiness
 from controller.progress import Moves
 from controller.progress_poller import ProgressPoller
-from controller.progress_report import Totals, totals
+from controller.progress_report import Totals, totals, with_progress
 from controller.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
 from controller.round_runner import RoundRunner
 from controller.standing import Standing
@@ -54,6 +54,8 @@ from transport.messages import (
     CommitTraceRequest,
     DescribeClusterRequest,
     DescribeClusterResponse,
+    DescribeReassignmentsRequest,
+    DescribeReassignmentsResponse,
     Request,
 )
 from transport.network import Network
@@ -188,6 +190,7 @@ class ControllerService:
             **dict.fromkeys(dispatch.REQUESTS, self.answer),
             CommitTraceRequest: self.trace.read,
             DescribeClusterRequest: self._describe_cluster,
+            DescribeReassignmentsRequest: self._describe_reassignments,
         }
 
     async def _describe_cluster(self, request: DescribeClusterRequest) -> DescribeClusterResponse:
@@ -195,6 +198,14 @@ class ControllerService:
         described = await self.answer(request)
         assert isinstance(described, DescribeClusterResponse)
         return evolve(described, quarantined=self._quarantine.names())
+
+    async def _describe_reassignments(self, request: DescribeReassignmentsRequest) -> DescribeReassignmentsResponse:
+        """Add what brokers say of their logs to what the context knows."""
+        described = await self.answer(request)
+        assert isinstance(described, DescribeReassignmentsResponse)
+        if self._office is None:
+            return described
+        return with_progress(described, self._office.progress.progress, trio.current_time(), self.host.now_ms())
 
     async def _run_queue(self) -> None:
         unsubscribe = self.store.subscribe(self._store_changed)
