@@ -59,10 +59,10 @@ class Moves:
     brokers: tuple[BrokerRegistration, ...] = ()
 
 
-def moves_of(context: ControllerContext) -> Moves:
-    """Return what moves now."""
+def moves_of(context: ControllerContext, tps: Iterable[TopicPartition] | None = None) -> Moves:
+    """Return what moves now, all or those of the partitions given."""
     brokers = tuple(broker for _, broker in sorted(context.brokers.items()))
-    return Moves(tuple(_moving(context, tp) for tp in context.reassigning), brokers)
+    return Moves(tuple(_moving(context, tp) for tp in (context.reassigning if tps is None else tps)), brokers)
 
 
 def _moving(context: ControllerContext, tp: TopicPartition) -> MovingPartition:

@@ -15,13 +15,14 @@ from typing import Final
 
 import structlog
 import trio
-from attrs import define, field
+from attrs import define, evolve, field
 
 from actors import Backoff, supervise
 from controller.progress import Moves, Progress
+from controller.progress_report import Totals, totals, with_progress
 from transport.errors import ApiError
 from transport.host import Host
-from transport.messages import DescribeLogDirsRequest
+from transport.messages import DescribeLogDirsRequest, DescribeReassignmentsResponse
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.network import Network
 from transport.wire import Connection, UnsupportedApi, WireError, open_connection
@@ -35,6 +36,9 @@ ANSWER_SECONDS: Final = 5.0
 
 MAX_PARTITIONS: Final = 2_000
 """Of one request."""
+
+SLICE: Final = 200
+"""How many moves are described before others get their turn, which is some 10 ms."""
 
 UNSUPPORTED_SECONDS: Final = 60.0
 """When to ask a broker again whose service does not say how large its replicas are."""
@@ -73,6 +77,20 @@ class ProgressPoller:
                 self._asked[broker_id].partitions = wanted[broker_id]
             elif broker_id in wanted:
                 self._start(broker, wanted[broker_id])
+
+    def totals(self) -> Totals:
+        """Return how far all moves together are."""
+        return totals(self.progress, trio.current_time())
+
+    async def add_to(self, response: DescribeReassignmentsResponse) -> DescribeReassignmentsResponse:
+        """Return descriptions with what brokers said of their logs. Others get their turn in between."""
+        now, now_ms, all_moves = trio.current_time(), self.host.now_ms(), self.totals()
+        told = []
+        for described in response.reassignments:
+            told.append(with_progress(described, self.progress, all_moves, now, now_ms))
+            if len(told) % SLICE == 0:
+                await trio.lowlevel.checkpoint()
+        return evolve(response, reassignments=tuple(told), rate=all_moves.rate, eta_ms=all_moves.eta_ms)
 
     def close(self) -> None:
         """Ask nobody any more."""

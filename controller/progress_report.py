@@ -11,7 +11,7 @@ from typing import Final
 from attrs import evolve, frozen
 
 from controller.progress import Copy, CopyState, Progress
-from transport.messages import UNKNOWN, DescribeReassignmentsResponse, ReassignmentDescription, ReplicaProgress
+from transport.messages import UNKNOWN, ReassignmentDescription, ReplicaProgress
 from transport.metadata import TopicPartition
 
 _ALMOST_SECONDS: Final = 2.0
@@ -45,17 +45,12 @@ def totals(progress: Progress, now: float) -> Totals:
 
 
 def with_progress(
-    response: DescribeReassignmentsResponse, progress: Progress, now: float, now_ms: int
-) -> DescribeReassignmentsResponse:
-    """Return descriptions with what is known of how far the moves are. `now` is as in Progress, `now_ms` since 1970."""
-    all_moves = totals(progress, now)
-    told = tuple(_with_progress(each, progress, now, now_ms, all_moves) for each in response.reassignments)
-    return evolve(response, reassignments=told, rate=all_moves.rate, eta_ms=all_moves.eta_ms)
-
-
-def _with_progress(
-    described: ReassignmentDescription, progress: Progress, now: float, now_ms: int, all_moves: Totals
+    described: ReassignmentDescription, progress: Progress, all_moves: Totals, now: float, now_ms: int
 ) -> ReassignmentDescription:
+    """Return a description with what is known of how far the move is.
+
+    `now` is as in Progress, `now_ms` since 1970; `all_moves` are the totals at that time.
+    """
     tp = TopicPartition(described.topic, described.partition)
     missing = [r for r in described.new_replicas if r not in described.isr]
     copies = [copy for copy in progress.copies(tp, now) if copy.broker in missing]
@@ -143,9 +138,9 @@ def _words(copy: Copy) -> str:
         case CopyState.OFFLINE:
             return f"{name}, whose log directory is offline"
         case CopyState.SILENT:
-            return f"{name}, which does not answer and has got nothing for {seconds}"
+            return f"{name}, which does not answer: it was {behind}, and nothing came for {seconds}"
         case CopyState.LEADER_SILENT:
-            return f"{name}, which has got nothing for {seconds} from {leader}, which does not answer"
+            return f"{name}: it was {behind}, nothing came for {seconds}, and {leader} does not answer"
         case CopyState.STUCK:
             return f"{name}, which does not fetch from {leader}: {behind}, nothing came for {seconds}"
         case CopyState.ITS_TURN:

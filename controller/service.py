@@ -42,7 +42,7 @@ from controller.observer import Observer
 from controller.office import Office, Readiness, judge_readiness
 from controller.progress import Moves
 from controller.progress_poller import ProgressPoller
-from controller.progress_report import Totals, totals, with_progress
+from controller.progress_report import Totals
 from controller.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
 from controller.round_runner import RoundRunner
 from controller.standing import Standing
@@ -133,7 +133,7 @@ class ControllerService:
 
     def moves(self) -> Totals:
         """Return how far all moves together are, as far as this controller knows."""
-        return Totals() if self._office is None else totals(self._office.progress.progress, trio.current_time())
+        return Totals() if self._office is None else self._office.progress.totals()
 
     # --- what feeds the queue -----------------------------------------------------------------------------------
 
@@ -203,9 +203,7 @@ class ControllerService:
         """Add what brokers say of their logs to what the context knows."""
         described = await self.answer(request)
         assert isinstance(described, DescribeReassignmentsResponse)
-        if self._office is None:
-            return described
-        return with_progress(described, self._office.progress.progress, trio.current_time(), self.host.now_ms())
+        return described if self._office is None else await self._office.progress.add_to(described)
 
     async def _run_queue(self) -> None:
         unsubscribe = self.store.subscribe(self._store_changed)

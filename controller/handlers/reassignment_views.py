@@ -52,7 +52,7 @@ def describe_reassignments(
     going_on = {_key(context, tp): tp for tp in sorted(context.reassigning)}
     keys = going_on if wanted is None else [key for key in dict.fromkeys(wanted) if key in going_on]
     known = Progress()
-    known.follow(moves_of(context), now=0.0)
+    known.follow(moves_of(context, [going_on[key] for key in keys]), now=0.0)
     described = [_describe(context, going_on[key]) for key in keys]
     return DescribeReassignmentsResponse(
         tuple(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.progress import STALLED_SECONDS, TURN_SECONDS, Moves, MovingPartition, Progress, moves_of
-from controller.progress_report import size_words, totals, with_progress
+from controller.progress_report import Totals, size_words, totals, with_progress
 from controller.rate_window import WINDOW_SECONDS, RateWindow
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
@@ -74,8 +74,12 @@ class Room:
         return described
 
     def describe_all(self, tps: Sequence[TopicPartition]) -> DescribeReassignmentsResponse:
-        plain = tuple(self._plain(self.partitions[tp]) for tp in tps)
-        return with_progress(DescribeReassignmentsResponse(plain), self.progress, self.now, NOW_MS)
+        all_moves = totals(self.progress, self.now)
+        told = tuple(self._with_progress(self._plain(self.partitions[tp]), all_moves) for tp in tps)
+        return DescribeReassignmentsResponse(told, rate=all_moves.rate, eta_ms=all_moves.eta_ms)
+
+    def _with_progress(self, plain: ReassignmentDescription, all_moves: Totals) -> ReassignmentDescription:
+        return with_progress(plain, self.progress, all_moves, self.now, NOW_MS)
 
     def _plain(self, move: MovingPartition) -> ReassignmentDescription:
         replicas = tuple(ReplicaProgress(r, in_sync=r in move.isr) for r in move.target)
@@ -113,12 +117,8 @@ def test_a_replica_has_an_offset_a_size_and_a_lag() -> None:
 
 
 def test_of_a_move_that_began_just_now_only_its_replicas_are_known() -> None:
-    described = with_progress(
-        DescribeReassignmentsResponse((evolve(copying().describe(), topic="unheard", waits_for="", progress=()),)),
-        Progress(),
-        1.0,
-        NOW_MS,
-    ).reassignments[0]
+    unheard = evolve(copying().describe(), topic="unheard", waits_for="", progress=())
+    described = with_progress(unheard, Progress(), Totals(), 1.0, NOW_MS)
     assert (described.waits_for, described.eta_ms) == ("broker 4 to join the ISR", UNKNOWN)
 
 
@@ -242,8 +242,8 @@ def test_a_log_that_cannot_be_used_is_named_at_once() -> None:
 @pytest.mark.parametrize(
     ("who", "text"),
     [
-        (4, "broker 4, which does not answer and has got nothing for {} s"),
-        (1, "broker 4, which has got nothing for {} s from leader 1, which does not answer"),
+        (4, "broker 4, which does not answer: it was 100.0 kB and 1000 records behind, and nothing came for {} s"),
+        (1, "broker 4: it was 100.0 kB and 1000 records behind, nothing came for {} s, and leader 1 does not answer"),
     ],
 )
 def test_a_broker_that_does_not_answer_is_named_and_after_a_while_it_is_stuck(who: int, text: str) -> None:

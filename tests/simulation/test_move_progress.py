@@ -12,9 +12,10 @@ from controller.progress_report import Totals
 from controller.service import ControllerService
 from controller.simulation import scheduling
 from controller.simulation.cluster import SimulatedCluster, simulated_cluster
+from controller.simulation.scheduling import wall_clock_ms
 from controller.simulation.settings import Settings
 from examples.counter_service import APIS, CounterService
-from transport.messages import UNKNOWN
+from transport.messages import UNKNOWN, ReassignmentDescription
 
 RECORDS = 400
 SIZE = 1000
@@ -46,6 +47,11 @@ def active(cluster: SimulatedCluster) -> ControllerService:
 
 def moves(cluster: SimulatedCluster) -> Totals:
     return active(cluster).moves()
+
+
+async def described(cluster: SimulatedCluster) -> ReassignmentDescription:
+    [only] = (await cluster.admin.describe_reassignments()).values()
+    return only
 
 
 def asking(cluster: SimulatedCluster) -> list[str]:
@@ -89,10 +95,48 @@ def test_a_target_that_stands_still_is_stalled_and_holds_up_nobody() -> None:
         await trio.sleep(12)
         assert moves(cluster).stalled == 1
         assert moves(cluster).bytes_left < before.bytes_left - 20 * SIZE, "what the other one gets is not known"
+        told = await described(cluster)
+        assert told.waits_for.startswith("broker 2: ")
+        assert told.waits_for.endswith("; broker 3, which is not alive")
+        assert (told.rate > 0, told.eta_ms) == (True, UNKNOWN)
         cluster.wake(3)
         await trio.sleep(5)
         assert moves(cluster).stalled == 0
         await cluster.until_moved("orders-0", within=120)
+
+    tell(story)
+
+
+def test_a_target_that_cannot_reach_its_leader_does_not_fetch() -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        await cluster.reassign({"orders-0": (2,)})
+        await trio.sleep(6)
+        cluster.isolate([1], [2])
+        await trio.sleep(20)
+        told = await described(cluster)
+        assert told.waits_for.startswith("broker 2, which does not fetch from leader 1: ")
+        now_ms = wall_clock_ms()
+        assert now_ms - 24_000 <= told.stalled_since_ms < now_ms - 10_000
+        cluster.heal()
+        await cluster.until_moved("orders-0", within=120)
+
+    tell(story)
+
+
+@pytest.mark.parametrize("silent", [1, 3])
+def test_a_broker_that_the_controller_cannot_reach_is_silent(silent: int) -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        await cluster.reassign({"orders-0": (3,)})
+        await trio.sleep(4)
+        cluster.isolate([101, 102], [silent])
+        await trio.sleep(15)
+        told = await described(cluster)
+        text = "and leader 1 does not answer" if silent == 1 else "broker 3, which does not answer: it was "
+        assert text in told.waits_for
+        assert (told.stalled_since_ms == UNKNOWN) == (silent == 1), "that a log grows tells that its leader is well"
+        cluster.heal()
+        await trio.sleep(10)
+        assert "answer" not in (await described(cluster)).waits_for
 
     tell(story)
 

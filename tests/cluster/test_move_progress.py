@@ -1,0 +1,133 @@
+"""A slow move and a stuck one are told apart, and the next controller goes on telling; real ZooKeeper and processes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+
+from broker.client import Producer
+from controller.admin_client import AdminClient
+from controller.cli.demo.clusters import CONTROLLERS, log_dir
+from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller
+from transport.errors import ErrorCode
+from transport.host import Host
+from transport.messages import UNKNOWN, NewTopic, ReassignablePartition, ReassignmentDescription
+from transport.metadata import TopicPartition
+from transport.network import TcpNetwork
+from transport.store.protocol import MetadataStore
+from transport.store.zookeeper import open_zookeeper
+
+BROKERS = (1, 2, 3)
+SLOW, STUCK = 2, 3
+TO_SLOW, TO_STUCK = TopicPartition("orders", 0), TopicPartition("orders", 1)
+RECORDS = 12_000
+"""Followers here get one with each fetch, so that there is time to look."""
+
+BATCH = 1000
+FIRST, SECOND = CONTROLLERS
+
+
+@frozen
+class Office:
+    """A cluster with a topic of two partitions on broker 1 that are full of records."""
+
+    cluster: ProcessCluster
+    store: MetadataStore
+    admin: AdminClient
+
+    def signal(self, broker_id: int, what: signal.Signals) -> None:
+        self.cluster.processes[broker_id].send_signal(what)
+
+    async def begin(self) -> None:
+        """Move one partition to each of the other brokers."""
+        moves = [ReassignablePartition(*TO_SLOW, (SLOW,)), ReassignablePartition(*TO_STUCK, (STUCK,))]
+        outcomes = (await self.admin.alter_partition_reassignments(moves)).partitions
+        assert {outcome.error for outcome in outcomes} == {ErrorCode.NONE}
+
+    async def describe(self) -> dict[TopicPartition, ReassignmentDescription]:
+        described = await self.admin.describe_reassignments()
+        return {TopicPartition(each.topic, each.partition): each for each in described.values()}
+
+    async def log_ends(self, broker_id: int) -> dict[int, int]:
+        """Return where a broker says that its logs end."""
+        said = await self.admin.describe_log_dirs([broker_id])
+        return {r.partition: r.log_end_offset for log_dir in said[broker_id].log_dirs for r in log_dir.replicas}
+
+    def becomes(
+        self, tp: TopicPartition, holds: Callable[[ReassignmentDescription], bool]
+    ) -> Callable[[], Awaitable[bool]]:
+        """Return a condition: what is told of a move."""
+
+        async def does() -> bool:
+            described = await self.describe()
+            return tp in described and holds(described[tp])
+
+        return does
+
+
+@pytest.fixture
+async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
+    address = f"{zookeeper}/move-progress"
+    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
+        cluster.start(FIRST, "controller.cli", "controller", "run")
+        await until_controller(store, FIRST)
+        cluster.start(SECOND, "controller.cli", "controller", "run")
+        for id_ in BROKERS:
+            settings = ("--log-dir", str(log_dir(tmp_path, id_)), "--replica-fetch-max-bytes", "1")
+            cluster.start(id_, "controller.cli", "broker", "run", *settings, "--controlled-shutdown-max-retries", "1")
+        office = Office(cluster, store, AdminClient(TcpNetwork(), (), store, PATIENCE_SECONDS))
+
+        async def all_are_live() -> bool:
+            return len((await office.admin.describe_cluster([])).brokers) == len(BROKERS)
+
+        await until(all_are_live)
+        [created] = (await office.admin.create_topics([NewTopic("orders", 2, 1, ((1,), (1,)))])).topics
+        assert created.error is ErrorCode.NONE
+        await fill(office)
+        yield office
+
+
+async def fill(office: Office) -> None:
+    brokers = (await office.admin.describe_cluster([])).brokers
+    async with Producer(TcpNetwork(), [(b.host, b.port) for b in brokers], host=Host()) as producer:
+        for number in (0, 1):
+            for _ in range(RECORDS // BATCH):
+                await producer.send("orders", number, BATCH * [b"x" * 100])
+
+
+@pytest.mark.requirement("B5", "B3")
+async def test_slow_and_stuck_are_told_apart_and_the_next_controller_goes_on(office: Office) -> None:
+    assert await office.log_ends(1) == {0: RECORDS, 1: RECORDS}
+    await office.begin()
+    await until(office.becomes(TO_STUCK, lambda move: move.rate > 0))
+    office.signal(STUCK, signal.SIGSTOP)
+    await until(office.becomes(TO_STUCK, lambda move: move.stalled_since_ms != UNKNOWN))
+    stuck = (await office.describe())[TO_STUCK]
+    assert stuck.waits_for == f"broker {STUCK}, which is not alive"
+    assert stuck.start_time_ms <= stuck.stalled_since_ms
+    assert (stuck.rate, stuck.eta_ms) == (0, UNKNOWN)
+
+    await until(office.becomes(TO_SLOW, lambda move: min(move.rate, move.eta_ms) > 0))
+    slow = (await office.describe())[TO_SLOW]
+    assert slow.stalled_since_ms == UNKNOWN
+    assert slow.waits_for.startswith(f"broker {SLOW}: ")
+    [replica] = slow.progress
+    assert 0 < replica.log_end_offset < RECORDS == replica.log_end_offset + replica.offset_lag
+    assert 0 < replica.log_bytes < replica.leader_bytes
+    assert (await office.log_ends(SLOW))[0] >= replica.log_end_offset
+
+    await office.cluster.kill(FIRST)
+    await until_controller(office.store, SECOND)
+    await until(office.becomes(TO_SLOW, lambda move: move.rate > 0))
+    later = (await office.describe())[TO_SLOW]
+    assert (later.start_time_ms, later.czxid, later.setback) == (slow.start_time_ms, slow.czxid, "")
+    assert later.progress[0].log_end_offset >= replica.log_end_offset
+    assert (await office.describe())[TO_STUCK].waits_for == stuck.waits_for
+
+    office.signal(STUCK, signal.SIGCONT)
+    await until(office.becomes(TO_STUCK, lambda move: move.rate > 0 and move.stalled_since_ms == UNKNOWN))
