@@ -63,7 +63,11 @@ _STATES: Final[Mapping[ControllerState, tuple[str, ...]]] = {
     ControllerState.LEADER_AND_ISR_RESPONSE_RECEIVED: ("LeaderAndIsrResponseReceived",),
     ControllerState.LOG_DIR_CHANGE: ("LogDirEventNotification",),
     ControllerState.UNCLEAN_LEADER_ELECTION_ENABLE: ("ConfigChange",),
-    ControllerState.LIST_PARTITION_REASSIGNMENT: ("ListPartitionReassignments",),
+    ControllerState.LIST_PARTITION_REASSIGNMENT: (
+        "DescribeReassignments",
+        "ListPartitionReassignments",
+        "ListReassignments",
+    ),
 }
 
 STATE_OF: Final[Mapping[str, ControllerState]] = {name: state for state, names in _STATES.items() for name in names}
