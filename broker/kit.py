@@ -18,6 +18,7 @@ from broker.lost_replicas import LostReplicas
 from broker.meta_properties import load_storage_id
 from broker.metadata_cache import MetadataCache
 from broker.registration import Registration
+from broker.replication_throttles import ReplicationThrottles
 from broker.service import DescribesLogDirs, Service
 from broker.topic_configs import TopicConfigs
 from transport.errors import ApiError
@@ -40,6 +41,7 @@ class BrokerHandle:
     metadata: MetadataCache
     link: ControllerLink
     topic_configs: TopicConfigs
+    throttles: ReplicationThrottles
     network: Network
     host: Host
     nursery: trio.Nursery
@@ -135,7 +137,11 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
     async with trio.open_nursery() as nursery:
         topic_configs = TopicConfigs(store, config, host)
         nursery.start_soon(topic_configs.keep_fresh)
-        handle = BrokerHandle(config, metadata, link, topic_configs, network, host, nursery, registration, own_apis)
+        throttles = ReplicationThrottles(store, config.broker_id, host)
+        nursery.start_soon(throttles.keep_fresh, topic_configs.changed)
+        handle = BrokerHandle(
+            config, metadata, link, topic_configs, throttles, network, host, nursery, registration, own_apis
+        )
         service = make_service(handle)
         requests = ControllerRequests(service, metadata, registration)
         handle.lost = LostReplicas(store, host, config.broker_id, requests)

@@ -59,6 +59,8 @@ class TopicConfigs:
         self._known: dict[str, _Known] = {}
         self._generation = 0
         self._news = Wakeup()
+        self.changed = Wakeup()
+        """Set whenever settings of topics or brokers may have changed, for the one who reads others of them."""
 
     async def of_topic(self, topic: str, topic_id: str) -> TopicConfig:
         """Return the settings in force.
@@ -100,6 +102,7 @@ class TopicConfigs:
                 backoff.reset()
                 # Only now: what was read before the watch stood may have missed a change.
                 self._generation += 1
+                self.changed.set()
                 await self._news.wait()
         finally:
             unsubscribe()
@@ -111,7 +114,7 @@ class TopicConfigs:
     async def _read(self, topic: str) -> TopicConfig:
         wanted = [paths.topic_config(topic), paths.broker_config(self._broker_id), paths.broker_config(None)]
         found = await self._store.read(wanted)
-        own, *brokers = [_decode(path, znode) for path, znode in zip(wanted, found, strict=True)]
+        own, *brokers = [decode_layer(path, znode) for path, znode in zip(wanted, found, strict=True)]
         layers = (own, *(as_topic_layer(layer) for layer in (*brokers, self._static)))
         values = []
         for name in (MIN_INSYNC_REPLICAS, MAX_MESSAGE_BYTES):
@@ -122,7 +125,8 @@ class TopicConfigs:
         return TopicConfig(*values)
 
 
-def _decode(path: str, znode: Znode | None) -> Layer:
+def decode_layer(path: str, znode: Znode | None) -> Layer:
+    """Return the settings in a znode, none if it does not exist or cannot be decoded."""
     if znode is None:
         return Layer(path, {})
     try:

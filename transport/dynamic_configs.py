@@ -114,3 +114,22 @@ def as_topic_layer(layer: Layer) -> Layer:
     """Return what topics inherit of a broker's layer, under the topics' names."""
     inherited = {ours: layer.settings[theirs] for ours, theirs in BROKER_NAMES.items() if theirs in layer.settings}
     return Layer(layer.source, inherited)
+
+
+ALL_REPLICAS: Final = "*"
+
+
+def parse_replicas(text: str) -> frozenset[tuple[int, int]] | None:
+    """Return the replicas that a valid value of `*.replication.throttled.replicas` names, None for all of the topic.
+
+    A replica is a partition's number and a broker's id.
+    """
+    if text == ALL_REPLICAS:
+        return None
+    pairs = (pair.split(":") for pair in text.split(",") if pair)
+    return frozenset((int(partition), int(broker_id)) for partition, broker_id in pairs)
+
+
+def render_replicas(replicas: Iterable[tuple[int, int]]) -> str:
+    """Return what `parse_replicas` parses."""
+    return ",".join(f"{partition}:{broker_id}" for partition, broker_id in sorted(replicas))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -9,7 +10,9 @@ import trio
 
 from broker.config import BrokerConfig
 from broker.reference.leadership import Leadership
+from broker.reference.logs import size_of
 from broker.reference.replica import CONSUMER, Replica, Watchers
+from broker.replication_throttles import ReplicationThrottles
 from broker.topic_configs import TopicConfigs
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -37,6 +40,7 @@ class DataApi:
         self,
         config: BrokerConfig,
         topic_configs: TopicConfigs,
+        throttles: ReplicationThrottles,
         replicas: Mapping[TopicPartition, Replica],
         review: Callable[[Replica], None],
     ) -> None:
@@ -46,6 +50,7 @@ class DataApi:
         """
         self._config = config
         self._topic_configs = topic_configs
+        self._throttles = throttles
         self._replicas = replicas
         self._review = review
 
@@ -120,12 +125,16 @@ class DataApi:
 
     def _read_all(self, request: FetchRequest) -> list[FetchResult]:
         results = []
-        budget = self._config.fetch_max_bytes
+        budget, now = self._config.fetch_max_bytes, trio.current_time()
         for partition in request.partitions:
             if self._is_known(request.replica_id, partition):
                 continue
-            result = self._read(request.replica_id, partition, min(partition.max_bytes, budget))
+            is_throttled = self._is_throttled(request.replica_id, partition)
+            room = self._throttles.leader.room(now) if is_throttled else budget
+            result = self._read(request.replica_id, partition, min(partition.max_bytes, budget, room))
             budget -= sum(map(_size, result.records))
+            if is_throttled:
+                self._throttles.leader.record(size_of(result.records), now)
             results.append(result)
         return results
 
@@ -134,7 +143,7 @@ class DataApi:
         replica = self._at(partition)
         if replica is None or replica.high_watermark != partition.high_watermark:
             return False
-        return not replica.has_news(reader, partition)
+        return not self._has_news_of(reader, replica, partition)
 
     def _read(self, reader: int, partition: FetchPartition, max_bytes: int) -> FetchResult:
         try:
@@ -151,15 +160,29 @@ class DataApi:
     def _has_news(self, request: FetchRequest) -> bool:
         for partition in request.partitions:
             replica = self._at(partition)
-            if replica is None or replica.has_news(request.replica_id, partition):
+            if replica is None or self._has_news_of(request.replica_id, replica, partition):
                 return True
         return False
+
+    def _has_news_of(self, reader: int, replica: Replica, partition: FetchPartition) -> bool:
+        withheld = self._is_throttled(reader, partition) and not self._throttles.leader.room(trio.current_time())
+        return replica.has_news(reader, partition, withheld=withheld)
+
+    def _is_throttled(self, reader: int, partition: FetchPartition) -> bool:
+        """Whether a reader gets a partition at the rate of throttled replicas: nobody in the ISR does (KIP-542)."""
+        replica = self._at(partition)
+        if reader == CONSUMER or replica is None or replica.leadership is None:
+            return False
+        return self._throttles.throttles_leader(replica.tp) and reader not in replica.leadership.state.isr
 
     async def _news(self, request: FetchRequest) -> None:
         """Wait until there is something to read; now there is nothing."""
         while True:
             replicas = [replica for replica in map(self._at, request.partitions) if replica is not None]
-            await _change([replica.watchers(request.replica_id) for replica in replicas])
+            is_throttled = any(self._is_throttled(request.replica_id, partition) for partition in request.partitions)
+            pause = self._throttles.leader.pause(trio.current_time()) if is_throttled else 0
+            with trio.move_on_after(pause or math.inf):
+                await _change([replica.watchers(request.replica_id) for replica in replicas])
             if self._has_news(request):
                 return
 

@@ -11,6 +11,7 @@ from attrs import define
 
 from actors import Backoff
 from broker.kit import BrokerHandle
+from broker.reference.logs import size_of
 from broker.reference.replica import Replica
 from transport.errors import ApiError, ErrorCode
 from transport.messages import BrokerEndpoint, FetchPartition, FetchRequest, FetchResult
@@ -89,19 +90,36 @@ class Fetcher:
     async def _fetch_once(self, connection: Connection) -> None:
         config = self._handle.config
         now = trio.current_time()
-        due = [followed for followed in self._followed.values() if followed.not_before <= now]
-        pauses = [followed.not_before - now for followed in self._followed.values() if followed.not_before > now]
+        quota = self._handle.throttles.follower
+        throttled = [tp for tp, followed in self._followed.items() if self._is_throttled(followed.replica)]
+        starts = {tp: followed.not_before for tp, followed in self._followed.items()}
+        starts |= {tp: max(starts[tp], now + quota.pause(now)) for tp in throttled}
+        due = [followed for tp, followed in self._followed.items() if starts[tp] <= now]
+        pauses = [start - now for start in starts.values() if start > now]
         if not due:
             await trio.sleep(min(pauses))
             return
         wait_ms = min([config.replica_fetch_wait_max_ms, *(math.ceil(1000 * pause) for pause in pauses)])
-        asked = [followed.replica.next_fetch(config.replica_fetch_max_bytes) for followed in due]
+        limit = config.replica_fetch_max_bytes
+        limits = dict.fromkeys(throttled, min(limit, max(1, quota.room(now) // max(1, len(throttled)))))
+        asked = [followed.replica.next_fetch(limits.get(followed.replica.tp, limit)) for followed in due]
         response = await connection.call(FetchRequest(config.broker_id, wait_ms, tuple(asked)))
         answers = {TopicPartition(result.topic, result.partition): result for result in response.partitions}
+        for tp in throttled:
+            if tp in answers:
+                quota.record(size_of(answers[tp].records), trio.current_time())
         for followed, question in zip(due, asked, strict=True):
             tp = followed.replica.tp
             if tp in answers and self._followed.get(tp) is followed:
                 self._take(followed, question, answers[tp])
+
+    def _is_throttled(self, replica: Replica) -> bool:
+        """Whether a replica keeps to the rate: one in the ISR never does (KIP-542)."""
+        if not self._handle.throttles.throttles_follower(replica.tp):
+            return False
+        latest = self._handle.metadata.partition(replica.tp)
+        state = replica.state if latest is None or latest.topic_id != replica.state.topic_id else latest
+        return self._handle.broker_id not in state.isr
 
     def _take(self, followed: _Followed, asked: FetchPartition, result: FetchResult) -> None:
         tp = followed.replica.tp

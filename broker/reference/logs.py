@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from transport.errors import ApiError, ErrorCode
@@ -84,3 +84,8 @@ def check_topic_name(topic: str) -> None:
     """Raise ApiError with INVALID_TOPIC_EXCEPTION for a name that Kafka does not allow, such as one with a slash."""
     if not _LEGAL_TOPIC.fullmatch(topic):
         raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic!r} is no legal topic name")
+
+
+def size_of(records: Iterable[Record]) -> int:
+    """Return how much records count where the bytes of a read are limited."""
+    return sum(RECORD_OVERHEAD_BYTES + len(record.value) for record in records)

@@ -131,14 +131,14 @@ class Replica:
         """Return who waits for what this reader waits for when there is nothing to read."""
         return self.commit_watchers if reader == CONSUMER else self.end_watchers
 
-    def has_news(self, reader: int, partition: FetchPartition) -> bool:
-        """Tell whether `read` would return records, where the logs part, or an error."""
+    def has_news(self, reader: int, partition: FetchPartition, *, withheld: bool = False) -> bool:
+        """Tell whether `read` would return records (unless they are `withheld`), where the logs part, or an error."""
         try:
             self._admit(reader, partition)
         except ApiError:
             return True
         log_end = self.log.end_offset
-        end = self.high_watermark if reader == CONSUMER else log_end
+        end = 0 if withheld else self.high_watermark if reader == CONSUMER else log_end
         is_beyond = partition.fetch_offset > log_end
         return is_beyond or partition.fetch_offset < end or self._divergence(partition) is not None
 

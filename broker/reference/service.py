@@ -39,7 +39,7 @@ class ReferenceService:
         self._fetchers: dict[int, Fetcher] = {}
         self._live_brokers: tuple[int, ...] = ()
         self._isr_updates = IsrUpdates(handle, self._settle)
-        self._data_api = DataApi(handle.config, handle.topic_configs, self._replicas, self._review)
+        self._data_api = DataApi(handle.config, handle.topic_configs, handle.throttles, self._replicas, self._review)
         handle.nursery.start_soon(self._run)
 
     def handlers(self) -> Handlers:

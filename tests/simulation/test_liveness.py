@@ -112,7 +112,7 @@ def lost_record(cluster: SimulatedCluster) -> None:
         (partial(SimulatedCluster.pause, node_id=102), "controller-102 is paused"),
         (partial(SimulatedCluster.restart, node_id=4), "broker-4 is not in service yet"),
         (partial(SimulatedCluster.expire, node_id=4), "brokers [1, 2, 3] are registered, not [1, 2, 3, 4]"),
-        (SimulatedCluster.depose, "controllers [102] are active while None holds /controller"),
+        (SimulatedCluster.depose, "controllers [101] are active while None holds /controller"),
         (partial(write_state, leader=-1), "orders-0 is led by -1, though some of (1, 2, 3) could lead"),
         (partial(write_state, isr=(1, 2)), "orders-0: live replicas (3,) are not in the ISR (1, 2)"),
         (moving, "orders-0 is still being reassigned: adding (4,), removing (1, 2, 3), ISR (1, 2, 3)"),
@@ -122,7 +122,7 @@ def lost_record(cluster: SimulatedCluster) -> None:
         (leftover_data, "broker 4 has data of orders-0 (topic id id), which it is not to have"),
         (other_topic_id, "broker 1 has data of orders-0 (topic id an earlier id), which it is not to have"),
         (partial(believed, live_brokers=()), "broker 4 takes brokers () to be alive, not (1, 2, 3, 4)"),
-        (partial(believed, controller_epoch=9), "broker 4 obeys controller 102 at epoch 9, not 102 at epoch 1"),
+        (partial(believed, controller_epoch=9), "broker 4 obeys controller 101 at epoch 9, not 101 at epoch 1"),
         (
             believed_isr,
             (
