@@ -6,7 +6,7 @@ answer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from controller.simulation.cluster import ADMIN, SimulatedCluster, partition_named
 from transport.errors import ApiError, ErrorCode
@@ -17,6 +17,7 @@ from transport.messages import (
     ConfigResource,
     ConfigResourceType,
 )
+from transport.metadata import TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import ANY_VERSION, Create, Op, Set
 
@@ -44,6 +45,13 @@ def mark_for_deletion(cluster: SimulatedCluster, name: str) -> None:
 def request_election(cluster: SimulatedCluster, names: Sequence[str]) -> None:
     """Write `/admin/preferred_replica_election`, as Kafka's old tool does."""
     path, data = paths.PREFERRED_REPLICA_ELECTION, formats.encode_partitions(map(partition_named, names))
+    is_there = cluster.durable.tree.read(path) is not None
+    _write(cluster, Set(path, data, ANY_VERSION) if is_there else Create(path, data))
+
+
+def request_moves(cluster: SimulatedCluster, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
+    """Write `/admin/reassign_partitions`, as Kafka's old tool does."""
+    path, data = paths.REASSIGN_PARTITIONS, formats.encode_reassign_partitions(targets)
     is_there = cluster.durable.tree.read(path) is not None
     _write(cluster, Set(path, data, ANY_VERSION) if is_there else Create(path, data))
 

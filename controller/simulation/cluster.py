@@ -140,16 +140,26 @@ class SimulatedCluster:
         """Cancel a partition's reassignment. Raises ApiError."""
         await self.reassign({name: None})
 
-    async def elect_leaders(self, kind: ElectionType, names: Sequence[str] | None = None) -> None:
-        """Elect leaders of the partitions named, or of all that need it. Raises ApiError for the first failure."""
-        self.trace.add("admin", ADMIN, f"elect {kind.name} {names or 'all'}")
+    async def elect_leaders(
+        self,
+        kind: ElectionType,
+        names: Sequence[str] | None = None,
+        orders: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        """Elect leaders of the partitions named, or of all that need it. Raises ApiError for the first failure.
+
+        With `orders` the replicas of these partitions take a new order, and its first leads.
+        """
+        self.trace.add("admin", ADMIN, f"elect {kind.name} {names or ('' if orders else 'all')} {orders or ''}".strip())
         wanted = None if names is None else [partition_named(name) for name in names]
+        ordered = {partition_named(name): tuple(order) for name, order in (orders or {}).items()}
         safety = self.world.safety
         before = safety.before()
-        results = await self.admin.elect_leaders(kind, wanted)
+        results = await self.admin.elect_leaders(kind, wanted, orders=ordered)
         for item in results:
             if item.error is ErrorCode.NONE:
-                safety.election_answered(before, kind, TopicPartition(item.topic, item.partition))
+                tp = TopicPartition(item.topic, item.partition)
+                safety.election_answered(before, kind, tp, ordered.get(tp))
         for item in results:
             if item.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
                 raise ApiError(item.error, item.message)

@@ -152,9 +152,11 @@ class Safety:
         """Look at the answer that a topic is deleted for sure."""
         self._judge(PROMISED, self._promises.deletion_answered(before, name))
 
-    def election_answered(self, before: Before, kind: ElectionType, tp: TopicPartition) -> None:
-        """Look at the answer that a leader was elected."""
-        self._judge(PROMISED, self._promises.election_answered(before, kind, tp))
+    def election_answered(
+        self, before: Before, kind: ElectionType, tp: TopicPartition, order: tuple[int, ...] | None = None
+    ) -> None:
+        """Look at the answer that a leader was elected, with an `order` the first of it."""
+        self._judge(PROMISED, self._promises.election_answered(before, kind, tp, order))
 
     def relieved(self, before: Before, broker_id: int) -> None:
         """Look at the answer that a broker which shuts down leads nothing that others could lead."""

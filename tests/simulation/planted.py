@@ -12,10 +12,11 @@ from attrs import evolve
 
 from controller import elections, round_runner, service
 from controller.context import ControllerContext
-from controller.handlers import controlled_shutdown, deletion, leadership, reassignments
+from controller.handlers import controlled_shutdown, deletion, leader_elections, leadership, reassignments
 from controller.reassignment import completed
 from controller.rounds import Change, Rounds, Step, TellLeaderAndIsr, change
-from transport.metadata import LeaderAndIsr, TopicPartition
+from transport.errors import ErrorCode
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import paths
 from transport.store.commit import commit_chunk, plan_chunks
 from transport.store.protocol import Check, MetadataStore, SessionChanged, SessionState, StoreEvent
@@ -145,6 +146,31 @@ def unclean_elections_without_permission(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(leadership, "candidate", allowed)
 
 
+def orders_are_heeded_in_the_middle_of_a_move(patch: pytest.MonkeyPatch) -> None:
+    """Let a named order take the place of what is stored of a move."""
+    fault = leader_elections._order_fault  # noqa: SLF001
+
+    def careless(
+        context: ControllerContext, tp: TopicPartition, order: tuple[int, ...]
+    ) -> leader_elections.Fault | None:
+        found = fault(context, tp, order)
+        if found is None or found[0] is not ErrorCode.REASSIGNMENT_IN_PROGRESS:
+            return found
+        return None if leader_elections._why_not_preferred(context, tp, order[0]) is None else found  # noqa: SLF001
+
+    patch.setattr(leader_elections, "_order_fault", careless)
+
+
+def cancels_without_a_survivor(patch: pytest.MonkeyPatch) -> None:
+    """Let a cancel give a partition to whoever is alive, though the ISR be that of the target alone."""
+
+    def anybody(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> tuple[int, ...]:
+        return surviving(context, tp, new) or context.online(tp, new.replicas)
+
+    surviving = reassignments._surviving  # noqa: SLF001
+    patch.setattr(reassignments, "_surviving", anybody)
+
+
 def brokers_are_relieved_of_nothing(patch: pytest.MonkeyPatch) -> None:
     """Answer a controlled shutdown without an election."""
     patch.setattr(controlled_shutdown, "_led_by", lambda *_: [])
@@ -163,6 +189,8 @@ BUGS: dict[str, Plant] = {
         a_topic_is_gone_before_the_data_of_dead_brokers,
         unclean_elections_without_permission,
         brokers_are_relieved_of_nothing,
+        orders_are_heeded_in_the_middle_of_a_move,
+        cancels_without_a_survivor,
     )
 }
 

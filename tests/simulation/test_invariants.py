@@ -191,6 +191,19 @@ def move_ends_elsewhere(h: History) -> None:
     h.write(assignment=ReplicaAssignment((4, 5, 6, 1)))
 
 
+def replicas_change_without_a_move(h: History) -> None:
+    h.bump(leader=3, assignment=ReplicaAssignment((3, 1, 4)), isr=(1, 3))
+
+
+def move_that_forgets_where_it_began(h: History) -> None:
+    h.bump(assignment=ReplicaAssignment((4, 1, 2), (4,), (1,)), isr=(1, 2))
+
+
+def order_ends_a_move(h: History) -> None:
+    h.write(assignment=MOVING)
+    h.bump(assignment=ReplicaAssignment((3, 1, 2, 4, 5, 6)), leader=3)
+
+
 def unclean_election_that_nobody_allowed(h: History) -> None:
     h.bump(leader=-1, isr=(1,))
     h.elect_as_nobody_asked(2)
@@ -212,6 +225,9 @@ def unclean_election_that_nobody_allowed(h: History) -> None:
         (replicas_cut_before_the_isr, "orders-0: ISR (1, 2, 3, 4, 5, 6) is not within the replicas (4, 5, 6)"),
         (move_ends_before_the_target_caught_up, "orders-0: its move to (4, 5, 6) ended with the ISR (4,)"),
         (move_ends_without_a_leader, "orders-0: its move to (4, 5, 6) ended without a leader"),
+        (replicas_change_without_a_move, "orders-0: replicas (1, 2, 3) became (3, 1, 4) without a move"),
+        (move_that_forgets_where_it_began, "orders-0: replicas (1, 2, 3) became (1, 2) without a move"),
+        (order_ends_a_move, "its move from (1, 2, 3) to (4, 5, 6) ended at (3, 1, 2, 4, 5, 6)"),
         (move_ends_elsewhere, "its move from (1, 2, 3) to (4, 5, 6) ended at (4, 5, 6, 1)"),
     ],
 )
@@ -224,6 +240,15 @@ def cancelled_move(h: History) -> None:
     h.bump()
     h.grow(1, 2, 3, 4)
     h.bump(assignment=PLAIN, isr=(1, 2, 3))
+
+
+def another_order(h: History) -> None:
+    h.bump(assignment=ReplicaAssignment((3, 1, 2)), leader=3)
+
+
+def assignment_rewritten_by_hand_is_written_back(h: History) -> None:
+    h.write("admin", assignment=ReplicaAssignment((4, 5)))
+    h.write(assignment=PLAIN)
 
 
 def all_members_lose_their_disks(h: History) -> None:
@@ -254,6 +279,8 @@ def leader_that_recovers_goes_on(h: History) -> None:
     [
         whole_move,
         cancelled_move,
+        another_order,
+        assignment_rewritten_by_hand_is_written_back,
         all_members_lose_their_disks,
         unclean_election,
         unclean_election_that_settings_allow,

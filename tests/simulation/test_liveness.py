@@ -134,7 +134,9 @@ def lost_record(cluster: SimulatedCluster) -> None:
     ],
 )
 def test_each_fault_is_seen(disturb: Callable[[SimulatedCluster], object], line: str) -> None:
-    assert line in seen_after(disturb)
+    found = seen_after(disturb)
+    # Chance says which of the two controllers is active.
+    assert any(line.replace("102", str(active)) in found for active in (101, 102))
 
 
 def test_a_cluster_at_rest_has_no_faults() -> None:

@@ -1,4 +1,4 @@
-"""The simulator finds each of ten bugs when it is planted, and nothing where it is not.
+"""The simulator finds each of a dozen bugs when it is planted, and nothing where it is not.
 
 `python -m tests.simulation.test_planted` looks for the seeds anew, which changes of the plans or of the product move.
 """
@@ -17,13 +17,15 @@ CAUGHT_BY: Final = {
     "no_fence_on_a_write": (17, "at most one controller's writes"),
     "apply_before_commit": (1, "brokers are told only what is durable"),
     "no_epoch_bump": (1, "epochs never go down"),
-    "retire_without_a_live_leader_in_the_target": (11, "ended without a leader"),
+    "retire_without_a_live_leader_in_the_target": (3, "ended without a leader"),
     "replicas_become_the_target_before_b4": (2, "is not within the replicas"),
     "watches_are_not_armed_again_after_a_reconnect": (4, "once faults stop, everything is mended"),
     "leader_and_isr_for_a_topic_that_is_being_deleted": (1, "which it was told to delete"),
     "a_topic_is_gone_before_the_data_of_dead_brokers": (1, "which it is not to have"),
-    "unclean_elections_without_permission": (12, "as nobody allowed"),
+    "unclean_elections_without_permission": (3, "as nobody allowed"),
     "brokers_are_relieved_of_nothing": (1, "is said to be relieved, but leads"),
+    "orders_are_heeded_in_the_middle_of_a_move": (13, "ended at"),
+    "cancels_without_a_survivor": (2, "is not in the ISR"),
 }
 """The first seed that catches each bug, and what it says."""
 

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 from controller.simulation.safety.registrations import STALE_SECONDS
 from tests.simulation.histories import FIRST, SECOND, TP, History, topic_of_the_same_name
 from transport.messages import ElectionType
-from transport.metadata import EPOCH_DURING_DELETE
+from transport.metadata import EPOCH_DURING_DELETE, ReplicaAssignment
 from transport.store import formats, paths
 from transport.store.protocol import ANY_VERSION, Create, Delete, Op, Set
 
@@ -48,6 +48,17 @@ async def test_a_preferred_election_that_took_place_elected_the_preferred_leader
     h.bump(leader=leader)
     h.safety.election_answered(before, ElectionType.PREFERRED, TP)
     assert ("orders-0 is said to have a new leader (PREFERRED)" in (h.found or "")) == (leader != 1)
+
+
+@pytest.mark.parametrize(("order", "leader"), [((3, 1, 2), 3), ((3, 2, 1), 3), ((1, 2, 3), 1)])
+async def test_an_order_that_is_said_to_be_in_force_was(order: tuple[int, ...], leader: int) -> None:
+    h = History()
+    h.bump(leader=2)
+    before = h.safety.before()
+    h.bump(assignment=ReplicaAssignment(order), leader=leader)
+    h.bump(assignment=ReplicaAssignment((2, 1, 3)), leader=2)  # as somebody else asks for right after it
+    h.safety.election_answered(before, ElectionType.PREFERRED, TP, (3, 1, 2))
+    assert ("orders-0 is said to have the order (3, 1, 2)" in (h.found or "")) == (order != (3, 1, 2))
 
 
 async def test_an_unclean_election_that_took_place_elected_somebody() -> None:

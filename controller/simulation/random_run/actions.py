@@ -72,11 +72,23 @@ class Grow:
 
 @frozen
 class Elect:
-    """Elect leaders of the partitions named, or of all; `by_hand` by the znode of Kafka's old tool, preferred ones."""
+    """Elect leaders of the partitions named, or of all; `by_hand` by the znode of Kafka's old tool, preferred ones.
+
+    With `orders`, the replicas of these partitions are put into an order, be it one of theirs or not.
+    """
 
     kind: ElectionType
     partitions: tuple[str, ...] | None
     by_hand: bool = False
+    orders: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
+@frozen
+class NameLeader:
+    """Put the replicas of partitions into another order: the one at `place`, as they stand then, is to lead."""
+
+    partitions: tuple[str, ...]
+    place: int
 
 
 @frozen
@@ -88,7 +100,7 @@ class Alter:
     value: str | None
 
 
-Request = CreateTopic | Reassign | DeleteTopic | Grow | Elect | Alter
+Request = CreateTopic | Reassign | DeleteTopic | Grow | Elect | NameLeader | Alter
 
 
 # --- what brokers write in the store ----------------------------------------------------------------------------
@@ -126,6 +138,18 @@ class Crash:
     wipe: bool = False
     noticed: bool = False
     moves: bool = False
+
+
+@frozen
+class CancelAfterFailover:
+    """The controller dies in the middle of phase B, and the next one is asked to cancel what has not ended.
+
+    It is asked by hand in the store before it is in office, or else through the api: then the brokers of the target
+    die too, without which it would have gone on before anybody could ask.
+    """
+
+    by_hand: bool
+    lasts: float
 
 
 @frozen
@@ -242,6 +266,7 @@ class Skew:
 
 Fault = (
     Crash
+    | CancelAfterFailover
     | Stop
     | FailLogDir
     | Pause

@@ -9,18 +9,20 @@ from attrs import frozen
 
 from controller.admin_client import ClusterUnreachable
 from controller.simulation import administration
-from controller.simulation.cluster import ADMIN, SimulatedCluster
+from controller.simulation.cluster import ADMIN, SimulatedCluster, partition_named
 from controller.simulation.random_run.actions import (
     Alter,
     CreateTopic,
     DeleteTopic,
     Elect,
     Grow,
+    NameLeader,
     Reassign,
     Request,
 )
 from controller.simulation.random_run.coverage import Coverage
 from transport.errors import ApiError, ErrorCode
+from transport.messages import ElectionType
 from transport.wire import WireError
 
 _MAY_BE_TOLD: tuple[type[Exception], ...] = (ApiError, ClusterUnreachable, WireError)
@@ -59,10 +61,22 @@ class Administrator:
                 await self.cluster.add_partitions(name, count)
             case Elect(by_hand=True, partitions=names):
                 administration.request_election(self.cluster, names or ())
-            case Elect(kind=kind, partitions=names):
-                await self.cluster.elect_leaders(kind, names)
+            case Elect(kind=kind, partitions=names, orders=orders):
+                await self.cluster.elect_leaders(kind, names, dict(orders))
+            case NameLeader():
+                await self.cluster.elect_leaders(ElectionType.PREFERRED, (), self._orders(request))
             case Alter(topic=topic, setting=setting, value=value):
                 await administration.alter(self.cluster, topic, setting, value)
+
+    def _orders(self, request: NameLeader) -> dict[str, tuple[int, ...]]:
+        """Return the orders with the leaders that are wanted, of the partitions that there are now."""
+        orders = {}
+        for name in request.partitions:
+            assignment = self.cluster.durable.assignment(partition_named(name))
+            if assignment is not None:
+                place = request.place % len(assignment.replicas)
+                orders[name] = (*assignment.replicas[place:], *assignment.replicas[:place])
+        return orders
 
     async def _delete(self, request: DeleteTopic) -> None:
         if request.by_hand:

@@ -36,6 +36,8 @@ NEEDED: Final = {
     "changes of settings accepted": 100,
     "topics grown": 100,
     "log directories failed": 30,
+    "orders of replicas changed by elections": 200,
+    "cancels after a failover between B4 and B6": 100,
 }
 """What must come about in so many as SEEDS random runs."""
 
@@ -67,6 +69,8 @@ class Coverage:
             self.counts["topics grown"] += 1
         if step.round == "B6" and step.moment is Moment.COMMITTED:
             self.counts["moves done"] += len(step.subjects)
+        if step.round == "order" and step.moment is Moment.COMMITTED:
+            self.counts["orders of replicas changed by elections"] += len(step.subjects)
         if step.round == "delete" and step.moment is Moment.PUBLISHED:
             self.counts["topics deleted"] += 1
         return False

@@ -12,10 +12,12 @@ from controller.simulation import administration
 from controller.simulation.cluster import SimulatedCluster
 from controller.simulation.network import Link
 from controller.simulation.process import BrokerProcess, ProcessState
+from controller.simulation.random_run import late_cancels
 from controller.simulation.random_run.actions import (
     Action,
     Active,
     BreakConnections,
+    CancelAfterFailover,
     Crash,
     Depose,
     Disconnect,
@@ -27,6 +29,7 @@ from controller.simulation.random_run.actions import (
     Lag,
     LeaderOf,
     Node,
+    Notification,
     NotifyIsrChange,
     NotifyLogDir,
     Pause,
@@ -80,14 +83,12 @@ class Execution:
             self.nursery.start_soon(Administrator(self.cluster, self.coverage).do, action)
             return
         match action:
-            case NotifyIsrChange(partitions=names):
-                self.coverage.count("notifications by hand")
-                administration.notify_isr_change(self.cluster, names)
-            case NotifyLogDir(broker=broker_id):
-                self.coverage.count("notifications by hand")
-                administration.notify_log_dir(self.cluster, broker_id)
+            case NotifyIsrChange() | NotifyLogDir():
+                self._notify(action)
             case Depose(pause=pause):
                 self._depose(pause, step)
+            case CancelAfterFailover():
+                self._cancel_after_failover(action, step)
             case BreakConnections(a=a, b=b):
                 self.cluster.break_connections(a, b)
             case Isolate(some=some, others=others, one_way=one_way, lasts=lasts):
@@ -103,6 +104,14 @@ class Execution:
                 node = self._find(action.who, step)
                 if node is not None:
                     self._disturb(node, action)
+
+    def _notify(self, notification: Notification) -> None:
+        self.coverage.count("notifications by hand")
+        match notification:
+            case NotifyIsrChange(partitions=names):
+                administration.notify_isr_change(self.cluster, names)
+            case NotifyLogDir(broker=broker_id):
+                administration.notify_log_dir(self.cluster, broker_id)
 
     def _find(self, who: Who, step: Step | None) -> int | None:
         match who:
@@ -165,6 +174,21 @@ class Execution:
             if node is not None:
                 self._disturb(node, Pause(Node(node), pause))
         self.cluster.depose()
+
+    def _cancel_after_failover(self, action: CancelAfterFailover, step: Step | None) -> None:
+        assert step is not None, "it is drawn for a step"
+        tps = late_cancels.unfinished(self.cluster.durable, step.subjects)
+        self._disturb(step.controller_id, Crash(Node(step.controller_id), action.lasts, noticed=True))
+        if tps and action.by_hand:
+            late_cancels.cancel_by_hand(self.cluster, self.coverage, tps)
+        elif tps:
+            assigned = [self.cluster.durable.assignment(tp) for tp in tps]
+            targets = dict.fromkeys(r for assignment in assigned if assignment for r in assignment.target_replicas)
+            for broker_id in targets:
+                self._disturb(broker_id, Crash(Node(broker_id), action.lasts, noticed=True))
+            self.nursery.start_soon(
+                late_cancels.cancel_through_the_next, self.cluster, self.coverage, step.controller_id, tps
+            )
 
     def _crash(self, node: int, *, noticed: bool) -> None:
         if node in self.cluster.controllers:

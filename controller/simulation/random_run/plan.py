@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from controller.simulation.random_run import chores, deletions, faults, growth, requests, topology, upkeep
+from controller.simulation.random_run import (
+    chores,
+    deletions,
+    faults,
+    growth,
+    late_cancels,
+    named_leaders,
+    requests,
+    topology,
+    upkeep,
+)
 from controller.simulation.random_run.actions import CreateTopic, Happening
 from controller.simulation.scheduling import generator
 from controller.simulation.settings import Settings
@@ -59,7 +69,9 @@ def draw(seed: int) -> Plan:
     deleted = deletions.draw(generator(seed, "deletions"), settings, topics, seconds)
     grown = growth.draw(generator(seed, "growth"), topics, seconds)
     done = chores.draw(generator(seed, "chores"), settings, partitions, seconds)
-    happenings = (*asked, *disturbed, *led, *deleted, *grown, *done)
+    named = named_leaders.draw(generator(seed, "named leaders"), settings, partitions, seconds)
+    late = late_cancels.draw(generator(seed, "late cancels"), settings, partitions, seconds)
+    happenings = (*asked, *disturbed, *led, *deleted, *grown, *done, *named, *late)
     return Plan(
         seed,
         settings,

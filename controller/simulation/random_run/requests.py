@@ -39,6 +39,13 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
     return happenings
 
 
+def elsewhere(rng: random.Random, settings: Settings, now: Replicas) -> Replicas:
+    """Draw a target with as few of the present replicas as there are brokers for."""
+    others = [id_ for id_ in settings.broker_ids if id_ not in now]
+    taken = rng.sample(others, min(len(others), len(now)))
+    return (*taken, *now[len(taken) :])
+
+
 @define
 class _Asker:
     """Remembers where it wanted each partition last, as an administrator does."""

@@ -26,6 +26,8 @@ class Leaderships:
     """
 
     _proposals: dict[TopicPartition, dict[_Proposal, None]] = field(factory=dict, init=False)
+    _by_hand: dict[TopicPartition, None] = field(factory=dict, init=False)
+    """The partitions that an operator wrote last."""
 
     def asked(self, request: AlterPartitionRequest) -> None:
         """Take note of the ISRs that a leader asks a controller for."""
@@ -38,7 +40,12 @@ class Leaderships:
     def changed(self, change: Change) -> Iterator[str]:
         """Judge a controller's change of a partition."""
         before, after = change.before, change.after
-        if not change.is_a_controllers or after is None:
+        if not change.is_a_controllers:
+            self._by_hand[change.tp] = None
+            return
+        was_by_hand = change.tp in self._by_hand
+        self._by_hand.pop(change.tp, None)
+        if after is None:
             return
         if after.leadership is not None:
             yield from _shape(change.tp, after.leadership, after.assignment)
@@ -48,6 +55,9 @@ class Leaderships:
             yield from self._succession(change.tp, before.leadership, after.leadership)
         if before.assignment.is_being_reassigned and not after.assignment.is_being_reassigned:
             yield from _end_of_move(change.tp, before.assignment, after)
+        # What somebody wrote by hand is written back, whatever it was.
+        if not was_by_hand and not before.assignment.is_being_reassigned:
+            yield from _outside_of_moves(change.tp, before.assignment, after.assignment)
 
     def _succession(self, tp: TopicPartition, before: LeaderAndIsr, after: LeaderAndIsr) -> Iterator[str]:
         if after.controller_epoch < before.controller_epoch:
@@ -87,6 +97,12 @@ def is_unclean(before: LeaderAndIsr, after: LeaderAndIsr) -> bool:
     is_reported = after.leader_recovery_state is LeaderRecoveryState.RECOVERING
     is_alone = after.isr == (after.leader,) and after.leader not in before.isr
     return is_reported and is_alone and after.leader_epoch > before.leader_epoch
+
+
+def _outside_of_moves(tp: TopicPartition, before: ReplicaAssignment, after: ReplicaAssignment) -> Iterator[str]:
+    """Judge what a controller makes of replicas that do not move: a move from there, or another order of the same."""
+    if sorted(after.origin_replicas) != sorted(before.replicas):
+        yield f"{tp}: replicas {before.replicas} became {after.origin_replicas} without a move"
 
 
 def _end_of_move(tp: TopicPartition, moving: ReplicaAssignment, after: Partition) -> Iterator[str]:

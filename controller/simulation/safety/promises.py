@@ -17,6 +17,9 @@ from transport.store.protocol import Create, Op
 
 _BELOW_MARKERS: Final = f"{paths.DELETE_TOPICS}/"
 
+_REMEMBERED: Final = 16
+"""How many orders of a partition are remembered."""
+
 _Key = tuple[TopicPartition, str]
 
 
@@ -44,6 +47,8 @@ class Promises:
 
     _led: dict[_Key, int] = field(factory=dict, init=False)
     _preferred: dict[_Key, int] = field(factory=dict, init=False)
+    _orders: dict[_Key, dict[tuple[int, ...], int]] = field(factory=dict, init=False)
+    """The latest orders of replicas in which the first led, and the latest leader epoch of each."""
 
     def committed(self, ops: Sequence[Op], durable: Durable) -> None:
         """Take note of the topics that a commit marks for deletion."""
@@ -62,6 +67,11 @@ class Promises:
         self._led[key] = epoch
         if after.leadership.leader == after.assignment.replicas[0]:
             self._preferred[key] = epoch
+            orders = self._orders.setdefault(key, {})
+            orders.pop(after.assignment.replicas, None)
+            orders[after.assignment.replicas] = epoch
+            if len(orders) > _REMEMBERED:
+                del orders[next(iter(orders))]
 
     def before(self) -> Before:
         """Return how it is now, to compare an answer with."""
@@ -79,8 +89,10 @@ class Promises:
         if not known and not any(marked == name for marked, _ in list(self.doomed)[before.marks :]):
             yield f"topic {name} is said to be deleted for sure, but was not marked"
 
-    def election_answered(self, before: Before, kind: ElectionType, tp: TopicPartition) -> Iterator[str]:
-        """Judge that a leader is said to have been elected."""
+    def election_answered(
+        self, before: Before, kind: ElectionType, tp: TopicPartition, order: tuple[int, ...] | None
+    ) -> Iterator[str]:
+        """Judge that a leader is said to have been elected, with an `order` the first of it."""
         partition = self.partitions.get(tp)
         if partition is None:
             return
@@ -88,6 +100,8 @@ class Promises:
         elected = self._preferred if kind is ElectionType.PREFERRED else self._led
         if key in before.led and elected.get(key, -1) <= before.led[key]:
             yield f"{tp} is said to have a new leader ({kind.name}), but has not: {partition.leadership}"
+        if order is not None and key in before.led and self._orders.get(key, {}).get(order, -1) <= before.led[key]:
+            yield f"{tp} is said to have the order {order}, but has not: {partition.assignment}"
 
     def relieved(self, before: Before, broker_id: int) -> Iterator[str]:
         """Judge that a broker which shuts down is said to lead nothing that others could lead."""

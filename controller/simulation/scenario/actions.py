@@ -227,6 +227,10 @@ def _elect(kind: ElectionType) -> Callable[[Scene, Sequence[str]], Awaitable[Non
     return elect
 
 
+async def _elect_in_order(scene: Scene, orders: Mapping[str, tuple[int, ...]]) -> None:
+    await scene.cluster.elect_leaders(ElectionType.PREFERRED, (), orders)
+
+
 async def _produce(scene: Scene, counts: Mapping[str, int]) -> None:
     for name, count in counts.items():
         await scene.cluster.produce(name, [f"{name} {number}".encode() for number in range(count)])
@@ -245,6 +249,9 @@ VERBS: Final[Mapping[str, Verb]] = {
     ),
     "cancel": Verb("Cancel reassignments through the admin api.", ask=_cancel),
     "elect_preferred": Verb("Elect the preferred leaders of partitions.", ask=_elect(ElectionType.PREFERRED)),
+    "elect_in_order": Verb(
+        "Put the replicas of partitions into a new order, and elect the first of it.", ask=_elect_in_order
+    ),
     "elect_unclean": Verb("Elect leaders of partitions, from outside the ISR too.", ask=_elect(ElectionType.UNCLEAN)),
     "write_requests": Verb("Write /admin/reassign_partitions, as Kafka's old tools do.", strike=_write_requests),
     "rewrite_topic": Verb(

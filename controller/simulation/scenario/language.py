@@ -152,7 +152,7 @@ ARGUMENTS: Final[Mapping[str, Shape[Any]]] = {
     **dict.fromkeys(("lose_answer", "break_connections"), NODES),
     **dict.fromkeys(("wipe", "fail_disk", "mend_disk"), ListOf(NodeShape(brokers_only=True), or_one=True)),
     **dict.fromkeys(("depose", "heal"), Flag()),
-    "reassign": TARGETS,
+    **dict.fromkeys(("reassign", "elect_in_order"), TARGETS),
     "write_requests": MapOf(Text("a partition", PARTITION), ListOf(Int("a broker's id"))),
     **dict.fromkeys(("create_topic", "rewrite_topic"), TOPICS),
     **dict.fromkeys(("skew", "slow_store"), MapOf(NodeId(brokers_only=False), Duration(least=-86_400))),
