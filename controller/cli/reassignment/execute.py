@@ -148,7 +148,7 @@ class Execution:
             }
         begun = {tp: target for tp, target in self.targets.items() if tp not in self._refused}
         self._watch = MoveWatch(self.admin, begun)
-        if self.wishes.waits:
+        if self.wishes.waits and begun:
             await show_until_over(self._watch)
 
     async def take_back(self) -> None:
