@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any, Final
 
 import click
 import orjson
-from rich import box
-from rich.console import Console
-from rich.table import Table
 
 from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE, NO_EPOCH
 
-UNLIMITED: Final = 10_000
+UNLIMITED: Final = sys.maxsize
 """Columns of a table that nobody reads on a terminal."""
+
+_NARROWEST: Final = 8
 
 
 def partition_json(state: PartitionState) -> dict[str, Any]:
@@ -62,17 +65,49 @@ def print_document(value: object, output: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, narrow: bool = False) -> None:
-    """Print a plain table; cells are folded and never cut. A `narrow` one leaves one space between columns, not two."""
-    table = Table(*columns, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 0 if narrow else 1, 0, 0))
-    for column in table.columns:
-        column.overflow = "fold"
-    for row in rows:
-        table.add_row(*(show(cell) for cell in row))
-    console = Console(highlight=False, soft_wrap=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        # Whoever reads a pipe looks for whole names.
-        console.width = UNLIMITED
-    console.print(table)
+    """Print a plain table; cells are folded and never cut. A `narrow` one leaves one space between columns, not two.
+
+    It is as wide as the terminal at most. On a pipe it is as wide as it is: who reads that looks for whole names.
+    """
+    cells = [[show(cell) for cell in row] for row in rows]
+    by_column = list(zip(columns, *cells, strict=True))
+    natural = [max(map(len, column)) for column in by_column]
+    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in by_column]
+    gap = " " if narrow else "  "
+    widths = _fitting(natural, words, _room() - len(gap) * (len(columns) - 1))
+    lines = [line for row in cells for line in _folded(row, widths, gap)]
+    head = [click.style(line, bold=True) for line in _folded(columns, widths, gap)]
+    click.echo("\n".join([*head, "─" * (sum(widths) + len(gap) * (len(columns) - 1)), *lines]))
+
+
+def _room() -> int:
+    """Return how many columns there are to print in."""
+    if sys.stdout.isatty() or "COLUMNS" in os.environ:
+        return shutil.get_terminal_size().columns
+    return UNLIMITED
+
+
+def _fitting(widths: Sequence[int], words: Sequence[int], room: int) -> list[int]:
+    """Return widths that fit, taken from the widest first, and from words only if nothing else will do."""
+    fitting = list(widths)
+    for floors in (words, [_NARROWEST] * len(widths)):
+        while sum(fitting) > room:
+            spare = [width if width > floor else 0 for width, floor in zip(fitting, floors, strict=True)]
+            if not any(spare):
+                break
+            fitting[spare.index(max(spare))] -= 1
+    return fitting
+
+
+def _folded(row: Sequence[str], widths: Sequence[int], gap: str) -> Iterator[str]:
+    """Yield the lines of a row, broken between words if that will do."""
+    folded = [_broken(cell, width) for cell, width in zip(row, widths, strict=True)]
+    for line in zip_longest(*folded, fillvalue=""):
+        yield gap.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def _broken(cell: str, width: int) -> list[str]:
+    return [cell] if len(cell) <= width else textwrap.wrap(cell, width, break_on_hyphens=False)
 
 
 def show(cell: object) -> str:

@@ -1,0 +1,60 @@
+"""Tables: as wide as the terminal at most, folded between words if that will do, and whole on a pipe."""
+
+from __future__ import annotations
+
+import pytest
+
+from controller.cli.output import print_table
+
+NAME = "payments.settlement-batches.by-region.eu-central-1.v2-17"
+REASON = "waits for broker 5, which does not fetch from leader 1: 1.2 GB behind, nothing came for 12 s"
+
+
+def lines(capsys: pytest.CaptureFixture[str], *rows: tuple[object, ...], narrow: bool = False) -> list[str]:
+    print_table(["partition", "replicas", "why"], rows, narrow=narrow)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_a_small_table_is_as_wide_as_it_needs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert lines(capsys, ("t-0", (1, 2, 3), None), ("t-10", (), "x")) == [
+        "partition  replicas  why",
+        "────────────────────────",
+        "t-0        1,2,3     -",
+        "t-10       -         x",
+    ]
+    assert lines(capsys, narrow=True) == ["partition replicas why", "──────────────────────"]
+
+
+def test_a_pipe_gets_whole_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    assert lines(capsys, (NAME, (1, 2), REASON))[2] == f"{NAME}  1,2       {REASON}"
+
+
+def test_at_80_columns_the_widest_is_folded_first(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    folded = lines(capsys, ("orders-0", (1, 2), REASON))
+    assert folded[2:] == [
+        "orders-0   1,2       waits for broker 5, which does not fetch from leader 1: 1.2",
+        "                     GB behind, nothing came for 12 s",
+    ]
+    assert max(map(len, folded)) == 80
+
+
+def test_names_are_folded_after_everything_else(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    folded = lines(capsys, (NAME, (1, 2), REASON))
+    assert max(map(len, folded)) == 80
+    assert folded[2] == f"{NAME}  1,2       waits for"
+    monkeypatch.setenv("COLUMNS", "60")
+    folded = lines(capsys, (NAME, (1, 2), REASON))
+    assert max(map(len, folded)) == 60
+    assert "".join(line.split("  ")[0].strip() for line in folded[2:4]) == NAME
+
+
+def test_a_table_that_cannot_fit_is_wider(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    assert max(map(len, lines(capsys, (NAME, (1, 2), REASON)))) == 8 + 8 + 7 + 4
