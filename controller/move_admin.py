@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from controller.admin_reassignments import ReassignmentDescriptions
 from controller.broker_log_dirs import BrokerLogDirs
 from transport.messages import (
     AlterPartitionReassignmentsResponse,
@@ -27,6 +28,9 @@ class MoveAdmin(Protocol):
         self, partitions: Sequence[TopicPartition] | None = None
     ) -> tuple[OngoingReassignment, ...]:
         """Return the reassignments under way, of all partitions or of those named."""
+
+    async def describe_reassignments(self) -> ReassignmentDescriptions:
+        """Return how far all reassignments under way are; what nobody can tell is UNKNOWN."""
 
     async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
         """Return brokers and partitions, of all topics or of those named that exist."""

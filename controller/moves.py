@@ -8,15 +8,9 @@ from typing import Final
 import trio
 from attrs import define, field, frozen
 
+from controller.admin_reassignments import ReassignmentDescriptions
 from controller.move_admin import MoveAdmin
-from transport.messages import (
-    UNKNOWN,
-    UNTHROTTLED,
-    DescribeReassignmentsResponse,
-    OngoingReassignment,
-    ReassignmentDescription,
-    ReplicaProgress,
-)
+from transport.messages import UNKNOWN, ReassignmentDescription, ReplicaProgress
 from transport.metadata import TopicPartition
 
 POLL_SECONDS: Final = 0.2
@@ -61,31 +55,10 @@ def waits_for(move: ReassignmentDescription) -> str:
     """Say what a move waits for, in the controller's words if it has any."""
     if move.waits_for:
         return move.waits_for
-    missing = [item.broker for item in move.progress if not item.in_sync]
-    return f"{', '.join(map(str, missing))} to join the ISR" if missing else "the controller to finish it"
-
-
-async def describe(admin: MoveAdmin) -> DescribeReassignmentsResponse:
-    """Return all that goes on."""
-    return DescribeReassignmentsResponse(tuple(_described(move) for move in await admin.list_partition_reassignments()))
-
-
-def _described(move: OngoingReassignment) -> ReassignmentDescription:
-    new = tuple(r for r in move.replicas if r not in move.removing_replicas)
-    return ReassignmentDescription(
-        move.topic,
-        move.partition,
-        UNKNOWN,
-        UNKNOWN,
-        move.leader,
-        UNTHROTTLED,
-        move.replicas,
-        move.adding_replicas,
-        move.removing_replicas,
-        move.isr,
-        new,
-        tuple(ReplicaProgress(broker, in_sync=broker in move.isr) for broker in new),
-    )
+    missing = [str(item.broker) for item in move.progress if not item.in_sync]
+    if not missing:
+        return "the controller to finish it"
+    return f"broker{'s' if len(missing) > 1 else ''} {', '.join(missing)} to join the ISR"
 
 
 @define
@@ -101,8 +74,8 @@ class MoveWatch:
     async def look(self) -> MoveStatus:
         """Ask where the moves are."""
         left = [tp for tp in self.targets if tp not in self._ended]
-        found = await describe(self.admin) if left else DescribeReassignmentsResponse(())
-        moving = {partition_of(move): move for move in found.reassignments}
+        found = await self.admin.describe_reassignments() if left else ReassignmentDescriptions({})
+        moving = {partition_of(move): move for move in found.values()}
         over = [tp for tp in left if tp not in moving]
         if over:
             self._ended |= await self._settled(over)

@@ -15,18 +15,24 @@ import orjson
 import trio
 from attrs import frozen
 
+from controller.admin_reassignments import ReassignmentDescriptions
 from controller.broker_log_dirs import BrokerLogDirs
 from controller.reassignment import reassign_to, target_fault
 from controller.topic_size import size_fault
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
+    UNKNOWN,
+    UNTHROTTLED,
     AlterPartitionReassignmentsResponse,
     BrokerEndpoint,
+    DescribeReassignmentsResponse,
     MetadataResponse,
     OngoingReassignment,
     PartitionError,
     PartitionState,
     ReassignablePartition,
+    ReassignmentDescription,
+    ReplicaProgress,
 )
 from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
@@ -94,6 +100,11 @@ class ZnodeMoves:
     ) -> tuple[OngoingReassignment, ...]:
         """Return the reassignments under way, and those requested, of all partitions or of those named."""
         return await self._retried(lambda: self._list(partitions))
+
+    async def describe_reassignments(self) -> ReassignmentDescriptions:
+        """Return how far reassignments are as far as ISRs tell: ZooKeeper knows neither sizes nor times."""
+        described = tuple(_described(move) for move in await self.list_partition_reassignments())
+        return ReassignmentDescriptions.of(DescribeReassignmentsResponse(described), None)
 
     async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
         """Return brokers and partitions as ZooKeeper has them, of all topics or of those named that exist."""
@@ -263,3 +274,21 @@ def _endpoint(broker_id: int, data: bytes) -> BrokerEndpoint:
         return BrokerEndpoint(broker_id, host.strip("[]"), int(port), value.get("rack"))
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, ValueError, AttributeError):
         return BrokerEndpoint(broker_id, "", -1)
+
+
+def _described(move: OngoingReassignment) -> ReassignmentDescription:
+    new = tuple(r for r in move.replicas if r not in move.removing_replicas)
+    return ReassignmentDescription(
+        move.topic,
+        move.partition,
+        UNKNOWN,
+        UNKNOWN,
+        move.leader,
+        UNTHROTTLED,
+        move.replicas,
+        move.adding_replicas,
+        move.removing_replicas,
+        move.isr,
+        new,
+        tuple(ReplicaProgress(broker, in_sync=broker in move.isr) for broker in new),
+    )

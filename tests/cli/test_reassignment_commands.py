@@ -134,8 +134,8 @@ async def test_ctrl_c_tells_what_is_complete_and_a_cancel_restores_the_rest(desk
     stuck = desk.file("stuck.json", (1, 2, DEAF), (2, 3, DEAF), (4, 5, 6))
     code, said = await desk.interrupted(*EXECUTE, stuck, stuck=[0, 1])
     assert code == INTERRUPTED
-    assert "orders-0 waits for 9 to join the ISR" in said
-    assert "orders-0: not complete, goes on by itself: in progress, waits for 9 to join the ISR" in said
+    assert "orders-0 waits for broker 9" in said
+    assert "orders-0: not complete, goes on by itself: in progress, waits for broker 9" in said
     assert "orders-2: complete" in said
     lines = (await klamm("reassignment", "list")).splitlines()
     assert [line.split()[:4] for line in lines[2:]] == [
@@ -143,7 +143,7 @@ async def test_ctrl_c_tells_what_is_complete_and_a_cancel_restores_the_rest(desk
         ["orders-1", "2,3,9,1", "9", "1"],
     ]
     described = await klamm("reassignment", "describe", "--topic", "orders", "--partition", "0")
-    assert "waits for     9 to join the ISR" in described
+    assert "waits for     broker 9" in described
     verified = await klamm("reassignment", "verify", "--reassignment-json-file", stuck, fails=True)
     assert verified == ""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import pytest
 from attrs import evolve, field, frozen
 from rich.console import Console
 
 from controller.admin_client import AdminClient
+from controller.admin_reassignments import Reassignment, ReassignmentDescriptions
 from controller.cli.reassignment.watching import FEW, NAMED, News, figures, panel, stalled_lines
 from controller.moves import MoveStatus, MoveWatch
 from transport.messages import (
@@ -74,7 +75,7 @@ def test_while_nothing_is_known_of_bytes_the_bar_counts_partitions() -> None:
     lines = shown(status(move(0), ended=10))
     assert lines[0].startswith("moved 10/20 ━")
     assert "left" not in lines[0]
-    assert lines[1].rstrip() == "orders-0 waits for 3 to join the ISR"
+    assert lines[1].rstrip() == "orders-0 waits for broker 3 to join the ISR"
 
 
 def test_many_stalled_moves_are_counted() -> None:
@@ -117,7 +118,7 @@ def test_a_pipe_gets_a_line_only_when_there_is_news() -> None:
     assert news.lines(few(stuck), 4, NOW_MS + 1000) == []
     changed = evolve(stuck, waits_for="broker 3 to fetch")
     assert news.lines(few(changed), 5, NOW_MS) == ["orders-0 stalled for 5 s: waits for broker 3 to fetch"]
-    assert news.lines(few(move(has=1, of=2)), 6, NOW_MS) == ["orders-0 waits for 3 to join the ISR"]
+    assert news.lines(few(move(has=1, of=2)), 6, NOW_MS) == ["orders-0 waits for broker 3 to join the ISR"]
     assert news.lines(evolve(few(), setbacks=("orders-0 has less",)), 7, NOW_MS) == ["orders-0 has less"]
 
 
@@ -154,6 +155,11 @@ class ScriptedAdmin(AdminClient):
         ]
         return MetadataResponse(None, 1, (), tuple(states))
 
+    async def describe_reassignments(
+        self, reassignments: Collection[Reassignment] | None = None
+    ) -> ReassignmentDescriptions:
+        return ReassignmentDescriptions.of(self.looks.pop(0), reassignments)
+
     def then(self, *ongoing: ReassignmentDescription, rate: int = UNKNOWN, eta_ms: int = UNKNOWN) -> None:
         """Let this be under way at the next look."""
         self.looks.append(DescribeReassignmentsResponse(ongoing, rate=rate, eta_ms=eta_ms))
@@ -163,14 +169,8 @@ T1 = TopicPartition("orders", 1)
 
 
 @pytest.fixture
-def admin(monkeypatch: pytest.MonkeyPatch) -> ScriptedAdmin:
-    scripted = ScriptedAdmin(TcpNetwork(), (), None, 1)
-
-    async def describe(_: object) -> DescribeReassignmentsResponse:
-        return scripted.looks.pop(0)
-
-    monkeypatch.setattr("controller.moves.describe", describe)
-    return scripted
+def admin() -> ScriptedAdmin:
+    return ScriptedAdmin(TcpNetwork(), (), None, 1)
 
 
 def watching(admin: ScriptedAdmin, *partitions: TopicPartition) -> MoveWatch:

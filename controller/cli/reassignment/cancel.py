@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 from attrs import frozen
 
-from controller import moves
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.reassignment.cancelling import Cancelling
 from controller.cli.reassignment.files import json_file, read_targets
@@ -67,5 +66,5 @@ async def _cancel(cluster: Cluster, wishes: Wishes) -> int:
 async def _under_way(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition, ...]:
     if naming.one is not None:
         return (naming.one,)
-    under_way = (await moves.describe(admin)).reassignments
+    under_way = (await admin.describe_reassignments()).values()
     return tuple(partition_of(move) for move in under_way if naming.has(move))

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import click
 from attrs import define, field
 
-from controller import moves
+from controller.admin_client import OutcomeUnknown
 from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome
 from controller.cli.reassignment.watching import show_until_over
 from controller.move_admin import MoveAdmin
 from controller.moves import MoveStatus, MoveWatch, partition_of, waits_for
 from transport.errors import ErrorCode
-from transport.messages import ReassignablePartition, ReassignmentDescription
+from transport.messages import PartitionError, ReassignablePartition, ReassignmentDescription
 from transport.metadata import TopicPartition
 
 
@@ -26,20 +27,23 @@ class Cancelling:
     _watch: MoveWatch | None = None
 
     async def begin(self) -> None:
-        """Ask for all of it in one request. Raises OutcomeUnknown if the answer is lost."""
-        under_way = {partition_of(move): move for move in (await moves.describe(self.admin)).reassignments}
-        answer = await self.admin.alter_partition_reassignments(
-            [ReassignablePartition(tp.topic, tp.partition, None) for tp in self.partitions]
-        )
+        """Ask for all of it in one request."""
+        under_way = {partition_of(move): move for move in (await self.admin.describe_reassignments()).values()}
+        wanted = [ReassignablePartition(tp.topic, tp.partition, None) for tp in self.partitions]
+        try:
+            answered = (await self.admin.alter_partition_reassignments(wanted)).partitions
+        except OutcomeUnknown as error:
+            click.echo(f"{error}: looking", err=True)
+            answered = tuple(PartitionError(*tp) for tp in self.partitions)
         begun = {}
-        for item in answer.partitions:
+        for item in answered:
             tp = TopicPartition(item.topic, item.partition)
-            if item.error is not ErrorCode.NONE:
-                text = f"refused: {item.message or item.error.name}"
-                now = under_way[tp].new_replicas if tp in under_way else ()
-                self._refused.append(PartitionOutcome(tp, Outcome.REFUSED, now, text))
-            else:
+            if item.error is ErrorCode.NONE:
                 begun[tp] = _origin(under_way.get(tp))
+                continue
+            now = under_way[tp].new_replicas if tp in under_way else ()
+            text = f"refused: {item.message or item.error.name}"
+            self._refused.append(PartitionOutcome(tp, Outcome.REFUSED, now, text))
         self._watch = MoveWatch(self.admin, begun)
 
     async def wait(self) -> None:
@@ -64,8 +68,12 @@ def _origin(move: ReassignmentDescription | None) -> tuple[int, ...]:
 def _outcome(tp: TopicPartition, origin: tuple[int, ...], status: MoveStatus) -> PartitionOutcome:
     """Judge by who has replicas: in which order they were is known to the controller alone."""
     if tp not in status.ended:
-        waits = [f": waits for {waits_for(move)}" for move in status.ongoing if partition_of(move) == tp]
-        return PartitionOutcome(tp, Outcome.IN_PROGRESS, origin, f"goes back by itself{''.join(waits)}")
+        move = next((move for move in status.ongoing if partition_of(move) == tp), None)
+        if move is not None and set(move.new_replicas) != set(origin):
+            text = f"not cancelled, is being moved to {list(move.new_replicas)}: ask again"
+            return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, move.new_replicas, text)
+        waits = "" if move is None else f", waits for {waits_for(move)}"
+        return PartitionOutcome(tp, Outcome.IN_PROGRESS, origin, f"goes back by itself{waits}")
     replicas = status.ended[tp]
     if replicas and set(replicas) == set(origin):
         return PartitionOutcome(tp, Outcome.CANCELLED, replicas, f"cancelled, has replicas {list(replicas)} again")

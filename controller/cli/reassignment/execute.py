@@ -158,12 +158,8 @@ class Execution:
             return
         click.echo(f"cancelling {len(left):,} of {len(self.targets):,} moves; Ctrl-C stops the waiting", err=True)
         self._cancelling = Cancelling(self.admin, left)
-        try:
-            await self._cancelling.begin()
-        except OutcomeUnknown as error:
-            click.echo(str(error), err=True)
-        else:
-            await self._cancelling.wait()
+        await self._cancelling.begin()
+        await self._cancelling.wait()
 
     async def report(self) -> int:
         """Say for each move what became of it; return the exit code."""

@@ -9,7 +9,6 @@ from typing import Any, Final
 import click
 from attrs import frozen
 
-from controller import moves
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import print_document, print_table
 from controller.cli.running import run
@@ -100,7 +99,7 @@ def describe(cluster: Cluster, naming: Naming, output: str) -> None:
 def _under_way(cluster: Cluster, naming: Naming) -> list[ReassignmentDescription]:
     async def work() -> Sequence[ReassignmentDescription]:
         async with cluster.open_moves() as admin:
-            return (await moves.describe(admin)).reassignments
+            return list((await admin.describe_reassignments()).values())
 
     return sorted(filter(naming.has, run(work)), key=partition_of)
 
