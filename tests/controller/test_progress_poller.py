@@ -1,0 +1,112 @@
+"""Who asks brokers how far moves are: in requests of limited size, each broker for itself, where it listens now."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+import trio
+import trio.testing
+from attrs import define, evolve, field
+
+from controller.progress import Moves, MovingPartition
+from controller.progress_poller import MAX_PARTITIONS, ProgressPoller
+from tests.controller.conftest import HOST
+from transport.errors import ErrorCode
+from transport.messages import UNKNOWN, DescribeLogDirsRequest, DescribeLogDirsResponse, LogDir, LogDirReplica
+from transport.metadata import BrokerRegistration, TopicPartition
+from transport.network import TcpNetwork
+from transport.wire import Handlers, serve
+
+LOOPBACK = "127.0.0.1"
+
+
+@define
+class Broker:
+    """Has logs of 100 bytes, or answers nothing."""
+
+    id: int
+    is_silent: bool = False
+    asked: list[int] = field(factory=list)
+    """For how many partitions, request by request."""
+
+    async def listen(self, nursery: trio.Nursery) -> BrokerRegistration:
+        handlers: Handlers = {DescribeLogDirsRequest: self._answer}
+        port: int = await nursery.start(partial(serve, TcpNetwork(), handlers, LOOPBACK, 0))
+        return BrokerRegistration(self.id, LOOPBACK, port, 1)
+
+    async def _answer(self, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+        if self.is_silent:
+            await trio.sleep_forever()
+        assert request.partitions is not None
+        self.asked.append(len(request.partitions))
+        replicas = tuple(LogDirReplica(topic, "id", number, 100, 10, 0) for topic, number in request.partitions)
+        return DescribeLogDirsResponse((LogDir("/d", ErrorCode.NONE, replicas),))
+
+
+def moves(count: int, *brokers: BrokerRegistration) -> Moves:
+    """Return moves from broker 1 to 2."""
+    tps = [TopicPartition("orders", number) for number in range(count)]
+    return Moves(tuple(MovingPartition(tp, "id", 1, (1,), (2,)) for tp in tps), brokers)
+
+
+@asynccontextmanager
+async def polling() -> AsyncIterator[tuple[ProgressPoller, trio.Nursery]]:
+    with trio.fail_after(30):
+        async with trio.open_nursery() as nursery:
+            yield ProgressPoller(nursery, TcpNetwork(), HOST, "controller-1001"), nursery
+            nursery.cancel_scope.cancel()
+
+
+async def until_known(poller: ProgressPoller, number: int, broker_id: int) -> None:
+    while poller.progress.sizes(TopicPartition("orders", number), broker_id) == (UNKNOWN, UNKNOWN):
+        await trio.sleep(0.01)
+
+
+@pytest.mark.requirement("B5")
+async def test_many_moves_are_asked_about_in_requests_of_limited_size() -> None:
+    async with polling() as (poller, nursery):
+        leader = Broker(1)
+        poller.follow(moves(2 * MAX_PARTITIONS + 5, await leader.listen(nursery)))
+        await until_known(poller, 2 * MAX_PARTITIONS + 4, 1)
+        assert leader.asked == [MAX_PARTITIONS, MAX_PARTITIONS, 5]
+
+
+async def test_a_silent_broker_holds_up_no_other() -> None:
+    async with polling() as (poller, nursery):
+        leader, target = Broker(1, is_silent=True), Broker(2)
+        poller.follow(moves(1, await leader.listen(nursery), await target.listen(nursery)))
+        await until_known(poller, 0, 2)
+        while len(target.asked) < 2:
+            await trio.sleep(0.01)
+        assert poller.progress.sizes(TopicPartition("orders", 0), 1) == (UNKNOWN, UNKNOWN)
+
+
+async def test_a_broker_that_listens_elsewhere_is_asked_there() -> None:
+    async with polling() as (poller, nursery):
+        before, after = Broker(1, is_silent=True), Broker(1)
+        first = await before.listen(nursery)
+        poller.follow(moves(1, first))
+        await trio.testing.wait_all_tasks_blocked()
+        poller.follow(moves(1, evolve(await after.listen(nursery), epoch=first.epoch)))
+        await until_known(poller, 0, 1)
+
+
+async def test_nobody_is_asked_when_nothing_moves_or_nobody_is_in_office() -> None:
+    async with polling() as (poller, nursery):
+        brokers = [await Broker(id_).listen(nursery) for id_ in (1, 2, 3)]
+
+        def asking() -> list[str]:
+            return sorted(task.name for task in nursery.child_tasks if task.name.startswith("progress-"))
+
+        poller.follow(moves(1, *brokers))
+        assert asking() == ["progress-1", "progress-2"]
+        poller.follow(moves(0, *brokers))
+        await trio.testing.wait_all_tasks_blocked()
+        assert asking() == []
+        poller.follow(moves(1, *brokers))
+        poller.close()
+        await trio.testing.wait_all_tasks_blocked()
+        assert asking() == []
