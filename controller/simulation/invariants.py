@@ -12,6 +12,7 @@ from controller.simulation.frames import ControlRequest
 from controller.simulation.safety.answers import Answers
 from controller.simulation.safety.controllership import Controllership
 from controller.simulation.safety.deletions import Deletions
+from controller.simulation.safety.identities import Identities
 from controller.simulation.safety.leadership import Leaderships
 from controller.simulation.safety.ledger import Ledger
 from controller.simulation.safety.orders import Orders
@@ -26,6 +27,7 @@ from transport.store.protocol import Committed, Op
 
 ONE_CONTROLLER = "at most one controller's writes and orders take effect per controller epoch"
 LEADERSHIP = "epochs never go down, a leader is in its ISR, an ISR within the replicas"
+IDENTITY = "a reassignment keeps its identity for as long as it goes on"
 DURABLE = "brokers are told only what is durable, and of one leader per leader epoch"
 ACKNOWLEDGED = "a record acknowledged with acks=all is never lost"
 ANSWERS = "every request gets exactly one answer"
@@ -67,6 +69,7 @@ class Safety:
     _controllership: Controllership = field(factory=Controllership, init=False)
     _leaderships: Leaderships = field(factory=Leaderships, init=False)
     _orders: Orders = field(factory=Orders, init=False)
+    _identities: Identities = field(factory=Identities, init=False)
     _answers: Answers = field(factory=Answers, init=False)
     _deletions: Deletions = field(init=False)
     _promises: Promises = field(init=False)
@@ -91,6 +94,7 @@ class Safety:
         """Look at a commit of a host's session, or with `host` "" of the store itself, right after it took effect."""
         del committed
         self._judge(ONE_CONTROLLER, self._controllership.committed(host, ops, self.durable))
+        self._judge(IDENTITY, self._identities.committed(ops, self.durable))
         self._unclean.committed(ops, self.durable)
         self._promises.committed(ops, self.durable)
         for broker_id in self._registrations.committed(ops):

@@ -37,6 +37,7 @@ def faults(cluster: SimulatedCluster) -> list[str]:
         *_partitions(cluster, assignments, leaderships),
         *_preferred(cluster, assignments, leaderships),
         *_requests(cluster.durable, leaderships),
+        *_identities(cluster.durable, assignments),
         *_deletions(cluster),
         *_strays(cluster, assignments),
         *_metadata(cluster, assignments, leaderships),
@@ -107,6 +108,18 @@ def _requests(durable: Durable, leaderships: _Leaderships) -> Iterator[str]:
     for path in (paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION):
         for name in durable.tree.children(path) or ():
             yield f"{path}/{name} is still there"
+
+
+def _identities(durable: Durable, assignments: _Assignments) -> Iterator[str]:
+    moving: defaultdict[str, list[str]] = defaultdict(list)
+    for tp, assignment in assignments.items():
+        if assignment.is_being_reassigned:
+            moving[tp.topic].append(str(tp.partition))
+    for name in sorted({*moving, *(durable.tree.children(paths.REASSIGNMENTS) or ())}):
+        path, expected = paths.topic_reassignments(name), sorted(moving.get(name, ())) or None
+        found = durable.tree.children(path)
+        if found != expected:
+            yield f"{path} has {found}, though of its partitions {expected} are being moved"
 
 
 def _deletions(cluster: SimulatedCluster) -> Iterator[str]:

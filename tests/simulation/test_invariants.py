@@ -292,6 +292,43 @@ async def test_what_a_controller_may_do_with_leaderships_passes(story: Story) ->
     assert judged(story) == ""
 
 
+# --- identities -------------------------------------------------------------------------------------------------
+
+
+def begins_to_move(h: History) -> None:
+    h.commit("admin", Create(paths.REASSIGNMENTS), Create(paths.topic_reassignments(TP.topic)))
+    h.write(assignment=MOVING)
+    h.commit(FIRST, Create(paths.reassignment(TP)))
+
+
+def override_with_another_identity(h: History) -> None:
+    begins_to_move(h)
+    h.commit(FIRST, Delete(paths.reassignment(TP)), Create(paths.reassignment(TP)))
+
+
+def override_without_identity(h: History) -> None:
+    begins_to_move(h)
+    h.commit(FIRST, Delete(paths.reassignment(TP)))
+
+
+@pytest.mark.requirement("B2")
+@pytest.mark.parametrize("story", [override_with_another_identity, override_without_identity])
+async def test_a_reassignment_that_becomes_another_one_is_seen(story: Story) -> None:
+    assert "the move of orders-0 was" in judged(story)
+
+
+@pytest.mark.requirement("B2")
+async def test_the_next_reassignment_of_a_partition_may_be_another_one() -> None:
+    h = History()
+    begins_to_move(h)
+    h.write(assignment=ReplicaAssignment((6, 1, 2, 3), (6,), (1, 2, 3)))
+    h.write(assignment=PLAIN)
+    h.commit(FIRST, Delete(paths.reassignment(TP)))
+    h.commit(FIRST, Create(paths.reassignment(TP)))
+    h.write(assignment=MOVING)
+    assert h.found is None
+
+
 # --- orders -----------------------------------------------------------------------------------------------------
 
 

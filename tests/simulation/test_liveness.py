@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -20,6 +21,7 @@ from transport.store.formats import TopicZnode
 from transport.store.protocol import ANY_VERSION, Create, Set
 
 TP = TopicPartition("orders", 0)
+IDENTITIES = paths.topic_reassignments("orders")
 Story = Callable[[SimulatedCluster], Awaitable[None]]
 
 
@@ -33,12 +35,13 @@ async def at_rest(story: Story) -> None:
 
 
 def seen_after(disturb: Callable[[SimulatedCluster], object]) -> list[str]:
-    """Return what is seen right after a disturbance."""
+    """Return what is seen right after a disturbance; ACTIVE is who was the active controller until then."""
     found: list[str] = []
 
     async def story(cluster: SimulatedCluster) -> None:
+        active = cluster.active_controller
         disturb(cluster)
-        found.extend(liveness.faults(cluster))
+        found.extend(re.sub(rf"\b{active}(?=\]| at epoch)", "ACTIVE", line) for line in liveness.faults(cluster))
         await trio.lowlevel.checkpoint()
 
     scheduling.run(partial(at_rest, story), seed=1)
@@ -59,8 +62,19 @@ def write_assignment(cluster: SimulatedCluster, assignment: ReplicaAssignment) -
     cluster.world.ensemble.commit_by_hand([Set(paths.topic("orders"), data, ANY_VERSION)])
 
 
-def moving(cluster: SimulatedCluster) -> None:
+def moving_without_identity(cluster: SimulatedCluster) -> None:
     write_assignment(cluster, ReplicaAssignment((4, 1, 2, 3), (4,), (1, 2, 3)))
+
+
+def identity(cluster: SimulatedCluster, *numbers: int) -> None:
+    tps = [TopicPartition("orders", number) for number in numbers]
+    creates = [Create(paths.topic_reassignments("orders")), *(Create(paths.reassignment(tp)) for tp in tps)]
+    cluster.world.ensemble.commit_by_hand(creates)
+
+
+def moving(cluster: SimulatedCluster) -> None:
+    moving_without_identity(cluster)
+    identity(cluster, 0)
 
 
 def stray(cluster: SimulatedCluster) -> None:
@@ -112,17 +126,23 @@ def lost_record(cluster: SimulatedCluster) -> None:
         (partial(SimulatedCluster.pause, node_id=102), "controller-102 is paused"),
         (partial(SimulatedCluster.restart, node_id=4), "broker-4 is not in service yet"),
         (partial(SimulatedCluster.expire, node_id=4), "brokers [1, 2, 3] are registered, not [1, 2, 3, 4]"),
-        (SimulatedCluster.depose, "controllers [101] are active while None holds /controller"),
+        (SimulatedCluster.depose, "controllers [ACTIVE] are active while None holds /controller"),
         (partial(write_state, leader=-1), "orders-0 is led by -1, though some of (1, 2, 3) could lead"),
         (partial(write_state, isr=(1, 2)), "orders-0: live replicas (3,) are not in the ISR (1, 2)"),
         (moving, "orders-0 is still being reassigned: adding (4,), removing (1, 2, 3), ISR (1, 2, 3)"),
         (topic_without_state, "new-0 has no state, though it has live replicas in (1,)"),
+        (moving_without_identity, f"{IDENTITIES} has None, though of its partitions ['0'] are being moved"),
+        (
+            lambda cluster: identity(cluster, 0, 1),
+            f"{IDENTITIES} has ['0', '1'], though of its partitions None are being moved",
+        ),
+        (identity, f"{IDENTITIES} has [], though of its partitions None are being moved"),
         (stray, "/klamm/strays/id:orders:0:4 is still there"),
         (requested, "orders-0 is still in /admin/reassign_partitions"),
         (leftover_data, "broker 4 has data of orders-0 (topic id id), which it is not to have"),
         (other_topic_id, "broker 1 has data of orders-0 (topic id an earlier id), which it is not to have"),
         (partial(believed, live_brokers=()), "broker 4 takes brokers () to be alive, not (1, 2, 3, 4)"),
-        (partial(believed, controller_epoch=9), "broker 4 obeys controller 101 at epoch 9, not 101 at epoch 1"),
+        (partial(believed, controller_epoch=9), "broker 4 obeys controller ACTIVE at epoch 9, not ACTIVE at epoch 1"),
         (
             believed_isr,
             (
@@ -146,7 +166,7 @@ def test_a_cluster_at_rest_has_no_faults() -> None:
 def test_a_partition_whose_isr_is_empty_waits_without_a_fault() -> None:
     def disturb(cluster: SimulatedCluster) -> None:
         write_state(cluster, leader=-1, isr=())
-        write_assignment(cluster, ReplicaAssignment((4, 1, 2, 3), (4,), (1, 2, 3)))
+        moving(cluster)
         requested(cluster)
 
     assert [line.split(" believes ")[0] for line in seen_after(disturb)] == [f"broker {id_}" for id_ in range(1, 5)]
