@@ -6,13 +6,15 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
-from controller.simulation.random_run.actions import Active, AtStep, Crash, Elect, Happening, NameLeader
+from controller.simulation.random_run.actions import Active, AtStep, Crash, Elect, Happening, NameLeader, Reassign
+from controller.simulation.random_run.requests import elsewhere
 from controller.simulation.random_run.topology import Replicas
 from controller.simulation.settings import Settings
 from controller.simulation.steps import Moment
 from transport.messages import ElectionType
 
 _CHANCE_AT_STEP: Final = 0.3
+_CHANCE_IN_A_MOVE: Final = 0.3
 _CHANCE_OF_CRASH: Final = 0.2
 _CHANCE_OF_NONSENSE: Final = 0.3
 _MOST_REPLICAS: Final = 4
@@ -24,6 +26,8 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
     """Draw a few elections for the time until `seconds`, at any time or in the middle of something else."""
     names = sorted(partitions)
     happenings = [_named(rng, names, rng.uniform(0.5, seconds - 1)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+    if rng.random() < _CHANCE_IN_A_MOVE:
+        happenings += _in_a_move(rng, settings, rng.choice(names), partitions, rng.uniform(0.5, seconds - 5))
     if rng.random() < _CHANCE_OF_CRASH:
         moment = rng.choice((Moment.DECIDED, Moment.COMMITTED, Moment.PUBLISHED))
         at = rng.uniform(0.0, seconds / 2)
@@ -40,6 +44,15 @@ def _named(rng: random.Random, names: list[str], at: float) -> Happening:
     if rng.random() < _CHANCE_AT_STEP:
         step = AtStep(rng.choice(_ROUNDS), Moment.COMMITTED, rng.choice((0.0, 0.01, 0.1)))
     return Happening(at, step, NameLeader(tuple(some), rng.randrange(1, _MOST_REPLICAS)))
+
+
+def _in_a_move(
+    rng: random.Random, settings: Settings, name: str, partitions: Mapping[str, Replicas], at: float
+) -> list[Happening]:
+    """Return a move and, while it goes on, a leader that is named for the partition."""
+    move = Happening(at, None, Reassign(((name, elsewhere(rng, settings, partitions[name])),)))
+    step = AtStep(rng.choice(("U1", "A1", "B3", "B4")), Moment.COMMITTED, rng.choice((0.0, 0.001, 0.1)))
+    return [move, Happening(at, step, NameLeader((name,), rng.randrange(1, 2 * _MOST_REPLICAS)))]
 
 
 def _nonsense(rng: random.Random, settings: Settings, name: str, partitions: Mapping[str, Replicas]) -> Elect:
