@@ -25,6 +25,9 @@ STALLED_SECONDS: Final = 10.0
 TURN_SECONDS: Final = 60.0
 """For how long one may wait while its broker copies other partitions from the same leader."""
 
+_GAPS: Final = 3
+"""How many times as long as it took before none may come: an answer to a fetch comes whole, over a slow link late."""
+
 
 @frozen
 class MovingPartition:
@@ -98,7 +101,7 @@ class CopyState(Enum):
     """Its broker copies other partitions of the leader first."""
 
     STUCK = auto()
-    """No byte came for STALLED_SECONDS."""
+    """No byte came for STALLED_SECONDS, or for much longer than it took before."""
 
     COMPLETE = auto()
     """It has all that the leader has, so it will be in the ISR soon."""
@@ -142,6 +145,24 @@ class _Log:
 
 
 @define
+class _Flow:
+    """When a byte last came from a leader to a broker, and how long that took lately; the longest time fades."""
+
+    at: float
+    gap: float = 0.0
+
+    def note(self, now: float) -> None:
+        if now > self.at:
+            self.gap = max(now - self.at, 0.9 * self.gap)
+            self.at = now
+
+    @property
+    def patience(self) -> float:
+        """For how long no byte may come before one is missing."""
+        return min(max(STALLED_SECONDS, _GAPS * self.gap), TURN_SECONDS)
+
+
+@define
 class Progress:
     """All that is known of what moves, in one controllership."""
 
@@ -150,8 +171,8 @@ class Progress:
     _logs: dict[Replica, _Log] = field(factory=dict, init=False)
     _began: dict[TopicPartition, float] = field(factory=dict, init=False)
     _setbacks: dict[TopicPartition, str] = field(factory=dict, init=False)
-    _flows: dict[tuple[int, int], float] = field(factory=dict, init=False)
-    """When a byte last came from a leader to a broker."""
+    _flows: dict[tuple[int, int], _Flow] = field(factory=dict, init=False)
+    """By leader and follower."""
 
     _silent: dict[int, None] = field(factory=dict, init=False)
     _gained: int = field(default=0, init=False)
@@ -170,7 +191,7 @@ class Progress:
         self._began = {tp: self._began.get(tp, now) for tp in self.moves}
         self._setbacks = {tp: text for tp, text in self._setbacks.items() if tp in self.moves}
         live = self._brokers
-        self._flows = {pair: at for pair, at in self._flows.items() if pair[0] in live and pair[1] in live}
+        self._flows = {pair: flow for pair, flow in self._flows.items() if pair[0] in live and pair[1] in live}
         self._silent = {broker_id: None for broker_id in self._silent if broker_id in live}
         if not self.moves:
             self._total = RateWindow()
@@ -243,7 +264,7 @@ class Progress:
         elif size > log.size or end > log.end:
             log.grew_at = now
             if broker_id != move.leader:
-                self._flows[move.leader, broker_id] = now
+                self._flow(move, broker_id).note(now)
             if broker_id in move.missing:
                 self._gained += max(0, size - log.size) if log.size >= 0 else 0
         log.size, log.end, log.storage_id = size, end, storage_id
@@ -280,14 +301,16 @@ class Progress:
             return hindrance
         if left is None:
             return CopyState.NOT_TOLD
-        is_quiet = quiet >= STALLED_SECONDS
         if left == 0:
-            return CopyState.NOT_TAKEN if is_quiet else CopyState.COMPLETE
-        if not is_quiet:
+            return CopyState.NOT_TAKEN if quiet >= STALLED_SECONDS else CopyState.COMPLETE
+        flow = self._flow(move, broker_id)
+        if quiet < flow.patience:
             return CopyState.COPYING
-        others_quiet = now - self._flows.get((move.leader, broker_id), -STALLED_SECONDS + self._began[move.tp])
-        waits_its_turn = others_quiet < STALLED_SECONDS and quiet < TURN_SECONDS
+        waits_its_turn = now - flow.at < flow.patience and quiet < TURN_SECONDS
         return CopyState.ITS_TURN if waits_its_turn else CopyState.STUCK
+
+    def _flow(self, move: MovingPartition, broker_id: int) -> _Flow:
+        return self._flows.setdefault((move.leader, broker_id), _Flow(self._began[move.tp]))
 
     def _hindrance(self, move: MovingPartition, broker_id: int) -> CopyState | None:
         if broker_id not in self._brokers:

@@ -207,6 +207,18 @@ def test_a_copy_that_gets_nothing_is_stuck_since_its_last_byte() -> None:
     assert room.describe().stalled_since_ms == UNKNOWN
 
 
+def test_who_gets_much_at_long_intervals_is_not_stuck_between() -> None:
+    """An answer to a fetch comes whole: over a slow link that takes long."""
+    room = copying()
+    for _ in range(3):
+        room.copy(8, (4, 0))
+        room.copy(1, (4, 100))
+    room.copy(26, (4, 0))
+    assert room.describe().stalled_since_ms == UNKNOWN
+    room.copy(1, (4, 0))
+    assert room.describe().stalled_since_ms == NOW_MS - 27_000
+
+
 def test_who_copies_other_partitions_of_the_leader_first_is_not_stuck_for_a_while() -> None:
     room = copying(1000)
     room.move(4, tp=OTHER)
