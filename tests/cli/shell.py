@@ -9,8 +9,10 @@ import trio
 from attrs import frozen
 
 from controller.admin_client import AdminClient
+from transport.metadata import BrokerRegistration
 from transport.network import TcpNetwork
-from transport.store.protocol import MetadataStore
+from transport.store import formats, paths
+from transport.store.protocol import Create, MetadataStore
 
 
 async def run_klamm(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -36,3 +38,9 @@ async def bootstrap_of(store: MetadataStore) -> str:
     while len(brokers := (await admin.describe_cluster()).brokers) < 6:
         await trio.sleep(0.01)
     return ",".join(f"{broker.host}:{broker.port}" for broker in brokers[:2])
+
+
+async def register_deaf_broker(store: MetadataStore, broker_id: int) -> None:
+    """Let the controller believe in a broker to which nothing can be moved."""
+    registration = formats.encode_broker(BrokerRegistration(broker_id, "127.0.0.1", 1, 0), 0)
+    await store.multi([Create(paths.broker(broker_id), registration, ephemeral=True)])

@@ -17,11 +17,8 @@ from click.testing import CliRunner
 from controller.admin_client import AdminClient
 from controller.cli.demo.task_cluster import task_cluster
 from controller.cli.reassignment import reassignment
-from tests.cli.shell import Shell, bootstrap_of
-from transport.metadata import BrokerRegistration
+from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker
 from transport.network import TcpNetwork
-from transport.store import formats, paths
-from transport.store.protocol import Create, MetadataStore
 
 EXECUTE = ("reassignment", "execute", "--reassignment-json-file")
 VERIFY = ("reassignment", "verify", "--reassignment-json-file")
@@ -74,14 +71,8 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     async with task_cluster(tmp_path) as cluster:
         klamm = Shell(await bootstrap_of(cluster.store))
         await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3,2:3:1,3:1:2")
-        await register_deaf_broker(cluster.store)
+        await register_deaf_broker(cluster.store, DEAF)
         yield Desk(klamm, AdminClient(TcpNetwork(), (), cluster.store, 30), tmp_path)
-
-
-async def register_deaf_broker(store: MetadataStore) -> None:
-    """Let the controller believe in a broker to which nothing can be moved."""
-    registration = formats.encode_broker(BrokerRegistration(DEAF, "127.0.0.1", 1, 0), 0)
-    await store.multi([Create(paths.broker(DEAF), registration, ephemeral=True)])
 
 
 @pytest.mark.requirement("A1", "A2", "A3", "C3")
