@@ -17,6 +17,9 @@ POLL_SECONDS: Final = 0.2
 _POLL_SHARE: Final = 5
 """How many times as long as an answer took nothing is asked: thousands of moves are not to keep the controller busy."""
 
+_LONGEST_PAUSE: Final = 2.0
+"""An answer may also have taken long because a controller was replaced meanwhile."""
+
 Targets = Mapping[TopicPartition, tuple[int, ...]]
 Sample = tuple[int, int]
 """How many bytes of how many a replica has."""
@@ -99,7 +102,7 @@ class MoveWatch:
             yield status
             if len(status.ended) == len(self.targets):
                 return
-            await trio.sleep(max(POLL_SECONDS, _POLL_SHARE * took))
+            await trio.sleep(min(max(POLL_SECONDS, _POLL_SHARE * took), _LONGEST_PAUSE))
 
     async def _settled(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
         """Return the replicas of those that do not move; one may have begun to since it was asked for."""
