@@ -55,7 +55,7 @@ class ProcessCluster:
 
     async def stop_brokers(self) -> None:
         """Stop all brokers with SIGTERM."""
-        await self._end([id_ for id_ in self.processes if id_ in BROKERS])
+        await self._end([id_ for id_ in self.processes if id_ not in CONTROLLERS])
 
     async def stop(self) -> None:
         """Stop everything that still runs."""

@@ -1,0 +1,271 @@
+"""A move of 500 partitions between eight brokers under load, while a controller and a broker are killed.
+
+`python -m tests.cluster.test_great_move` measures it; `make soak` does.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+import pytest
+import trio
+from attrs import define, field, frozen
+
+from broker.client import Producer
+from broker.reference.log_dir import records_on_disk
+from controller.admin_client import AdminClient
+from controller.cli.demo.clusters import log_dir
+from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from controller.moves import MoveStatus, MoveWatch, Targets
+from tests.cluster.waiting import until, until_controller
+from transport.errors import ErrorCode
+from transport.host import Host
+from transport.messages import (
+    UNKNOWN,
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    NewTopic,
+    ReassignablePartition,
+)
+from transport.metadata import TopicPartition
+from transport.network import TcpNetwork
+from transport.store import paths
+from transport.store.protocol import MetadataStore
+from transport.store.zookeeper import open_zookeeper
+from transport.zookeeper_server import development_zookeeper
+
+BROKERS: Final = range(1, 9)
+FIRST, SECOND = 1001, 1002
+VICTIM: Final = 5
+"""A broker that some partitions come to and others leave."""
+
+TOPICS: Final = tuple(f"topic-{number}" for number in range(10))
+PARTITIONS: Final = 50
+"""Of each topic."""
+
+RECORD_BYTES: Final = 1_000
+RECORDS_BEFORE: Final = 20
+"""In each partition, which makes 20 KB."""
+
+BYTES_PER_SECOND: Final = 200_000
+"""What a broker copies of what moves to it, which takes 20 s then."""
+
+BATCH: Final = 10
+BATCHES_PER_SECOND: Final = 100
+
+
+@define
+class Load:
+    """A producer for each topic, writing to its partitions in turn with acks=all, and what was acknowledged to it."""
+
+    bootstrap: Sequence[tuple[str, int]]
+    acknowledged: dict[TopicPartition, list[bytes]] = field(factory=lambda: defaultdict(list))
+    _is_stopping: bool = False
+
+    async def fill(self, topic: str) -> None:
+        """Give every partition of a topic what is to be moved."""
+        async with Producer(TcpNetwork(), self.bootstrap, host=Host()) as producer:
+            for number in range(PARTITIONS):
+                await self._send(producer, TopicPartition(topic, number), RECORDS_BEFORE, RECORD_BYTES)
+
+    async def produce(self, topic: str) -> None:
+        """Write batches until told to stop, as many in a second as there are to be; what was missed is caught up on."""
+        began, sent = trio.current_time(), 0
+        async with Producer(TcpNetwork(), self.bootstrap, host=Host()) as producer:
+            while not self._is_stopping:
+                await self._send(producer, TopicPartition(topic, sent % PARTITIONS), BATCH, 0)
+                sent += 1
+                await trio.sleep_until(began + sent * len(TOPICS) / BATCHES_PER_SECOND)
+
+    async def _send(self, producer: Producer, tp: TopicPartition, count: int, size: int) -> None:
+        first = len(self.acknowledged[tp])
+        values = [f"{tp} {number} ".encode().ljust(size, b".") for number in range(first, first + count)]
+        await producer.send(*tp, values, give_up_after=60)
+        self.acknowledged[tp] += values
+
+    def stop(self) -> None:
+        """Let the producers end after the batch under way."""
+        self._is_stopping = True
+
+    def total(self) -> int:
+        return sum(map(len, self.acknowledged.values()))
+
+
+@define
+class Seen:
+    """What an administrator sees of the moves, look after look."""
+
+    looks: list[tuple[float, MoveStatus]] = field(factory=list)
+
+    async def follow(self, admin: AdminClient, targets: Targets) -> None:
+        async for status in MoveWatch(admin, targets).follow():
+            self.looks.append((trio.current_time(), status))
+
+    def completed(self) -> list[int]:
+        return [len(status.ended) for _, status in self.looks]
+
+    async def until_copied(self, share: float) -> None:
+        async def is_it() -> bool:
+            copied, to_copy = (self.looks[-1][1].copied, self.looks[-1][1].to_copy) if self.looks else (0, 0)
+            return to_copy > 0 and copied >= share * to_copy
+
+        await until(is_it)
+
+    def unexplained(self) -> list[tuple[int, int]]:
+        """Return the copied bytes before and after each look that had less, and no reason for it."""
+        both = pairwise(status for _, status in self.looks)
+        return [(old.copied, new.copied) for old, new in both if new.copied < old.copied and not new.setbacks]
+
+    def eta_at_half_time(self) -> tuple[float, float]:
+        """Return how long the rest was to take when half was copied, and how long it took, in seconds."""
+        end = self.looks[-1][0]
+        then, status = next((at, s) for at, s in self.looks if s.copied >= s.to_copy / 2 and s.eta_ms != UNKNOWN)
+        return status.eta_ms / 1000, end - then
+
+
+async def create_topics(admin: AdminClient) -> None:
+    answer = await admin.create_topics([NewTopic(name, PARTITIONS, 3) for name in TOPICS])
+    assert {item.error for item in answer.topics} == {ErrorCode.NONE}
+
+
+async def throttle(admin: AdminClient) -> None:
+    """Let every broker copy no faster than that until a replica is in the ISR."""
+
+    def to(name: str, value: object) -> AlterableConfig:
+        return AlterableConfig(name, ConfigOperation.SET, str(value))
+
+    brokers = ConfigResource(ConfigResourceType.BROKER, "")
+    wanted = [AlterConfigsResource(brokers, (to("follower.replication.throttled.rate", BYTES_PER_SECOND),))]
+    for name in TOPICS:
+        topic = ConfigResource(ConfigResourceType.TOPIC, name)
+        wanted.append(AlterConfigsResource(topic, (to("follower.replication.throttled.replicas", "*"),)))
+    assert {item.error for item in await admin.incremental_alter_configs(wanted)} == {ErrorCode.NONE}
+
+
+async def targets_of(admin: AdminClient) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return for every partition three brokers of which it has at most one: those after its own."""
+    states = (await admin.describe_cluster()).partitions
+    return {TopicPartition(state.topic, state.partition): shifted(state.replicas) for state in states}
+
+
+def shifted(replicas: Sequence[int]) -> tuple[int, ...]:
+    free = [broker for broker in (*BROKERS, *BROKERS) if broker not in replicas]
+    start = (replicas[0] * 3) % len(free)
+    return tuple(dict.fromkeys((*free[start:], *free)))[: len(replicas)]
+
+
+async def until_live(admin: AdminClient) -> list[tuple[str, int]]:
+    async def are_live() -> bool:
+        return len((await admin.describe_cluster()).brokers) == len(BROKERS)
+
+    await until(are_live)
+    return [(broker.host, broker.port) for broker in (await admin.describe_cluster()).brokers]
+
+
+async def until_deleted(store: MetadataStore) -> None:
+    async def is_clean() -> bool:
+        return not any(await store.children([paths.STRAYS]))
+
+    await until(is_clean)
+
+
+def log_faults(data_dir: Path, targets: Mapping[TopicPartition, tuple[int, ...]], load: Load) -> list[str]:
+    """Compare the logs on disk: equal on the target's brokers with all that was acknowledged, gone from the others."""
+    faults = []
+    for tp, target in targets.items():
+        there = [id_ for id_ in BROKERS if (log_dir(data_dir, id_) / str(tp)).exists()]
+        if sorted(target) != there:
+            faults.append(f"{tp} has logs on {there} instead of {sorted(target)}")
+            continue
+        logs = [records_on_disk(log_dir(data_dir, id_), tp) for id_ in there]
+        if any(log != logs[0] for log in logs):
+            faults.append(f"the logs of {tp} differ")
+        lost = set(load.acknowledged[tp]) - {record.value for record in logs[0]}
+        if lost:
+            faults.append(f"{tp} lost {len(lost)} acknowledged records")
+    return faults
+
+
+async def kill_some(cluster: ProcessCluster, seen: Seen) -> None:
+    await seen.until_copied(0.1)
+    await cluster.kill(FIRST)
+    await seen.until_copied(0.2)
+    await cluster.kill(VICTIM)
+    cluster.start_brokers([VICTIM])
+
+
+@frozen
+class Outcome:
+    """What came of the move. Rates are of records per second, times in seconds."""
+
+    seen: Seen
+    faults: list[str]
+    records_per_second: float
+
+
+async def move(zookeeper: str, data_dir: Path) -> Outcome:
+    """Move all partitions, with a throttle so that it takes its time, and compare the logs when it is over."""
+    async with open_zookeeper(zookeeper) as store, stopping(ProcessCluster(store, data_dir, zookeeper)) as cluster:
+        cluster.start(FIRST, "controller.cli", "controller", "run")
+        await until_controller(store, FIRST)
+        cluster.start(SECOND, "controller.cli", "controller", "run")
+        cluster.start_brokers(BROKERS)
+        admin = AdminClient(TcpNetwork(), (), store, 60)
+        load = Load(await until_live(admin))
+        await create_topics(admin)
+        async with trio.open_nursery() as nursery:
+            for topic in TOPICS:
+                nursery.start_soon(load.fill, topic)
+        await throttle(admin)
+        targets = await targets_of(admin)
+        seen, before = Seen(), load.total()
+        async with trio.open_nursery() as nursery:
+            for topic in TOPICS:
+                nursery.start_soon(load.produce, topic)
+            wanted = [ReassignablePartition(*tp, target) for tp, target in targets.items()]
+            answer = await admin.alter_partition_reassignments(wanted)
+            assert {item.error for item in answer.partitions} == {ErrorCode.NONE}
+            nursery.start_soon(kill_some, cluster, seen)
+            await seen.follow(admin, targets)
+            load.stop()
+        await until_deleted(store)
+        await cluster.stop_brokers()
+    rate = (load.total() - before) / (seen.looks[-1][0] - seen.looks[0][0])
+    return Outcome(seen, log_faults(data_dir, targets, load), rate)
+
+
+@pytest.mark.requirement("A1", "A8", "A11", "B5")
+async def test_nothing_is_lost_and_no_step_is_taken_back(zookeeper: str, tmp_path: Path) -> None:
+    outcome = await move(f"{zookeeper}/great-move", tmp_path)
+    assert outcome.faults == []
+    assert outcome.seen.completed() == sorted(outcome.seen.completed())
+    assert outcome.seen.completed()[-1] == len(TOPICS) * PARTITIONS
+    assert outcome.seen.unexplained() == []
+    assert max(status.copied for _, status in outcome.seen.looks) >= 3 * RECORDS_BEFORE * RECORD_BYTES
+
+
+async def measure() -> int:
+    """Print what has to do with time, which no test asserts; return 1 if the estimate was off by a factor of two."""
+    with tempfile.TemporaryDirectory() as directory:
+        async with development_zookeeper(Path(directory) / "zookeeper") as server:
+            outcome = await move(server.address, Path(directory))
+    told, took = outcome.seen.eta_at_half_time()
+    print(
+        f"{len(TOPICS) * PARTITIONS} partitions moved in {outcome.seen.looks[-1][0] - outcome.seen.looks[0][0]:.1f} s"
+    )
+    print(f"{outcome.records_per_second:.0f} records/s acknowledged meanwhile; faults: {outcome.faults or 'none'}")
+    print(f"when half was copied the rest was to take {told:.1f} s; it took {took:.1f} s")
+    return int(bool(outcome.faults) or not took / 2 <= told <= took * 2)
+
+
+if __name__ == "__main__":
+    sys.exit(trio.run(measure))
