@@ -186,6 +186,7 @@ class Progress:
         self._brokers = {broker.id: broker for broker in moves.brokers}
         for old in before.values():
             self._compare(old, self.moves.get(old.tp), now)
+        self._forget_lost_disks()
         kept = {(tp, broker_id) for tp, move in self.moves.items() for broker_id in move.measured}
         self._logs = {replica: log for replica, log in self._logs.items() if replica in kept}
         self._began = {tp: self._began.get(tp, now) for tp in self.moves}
@@ -250,16 +251,26 @@ class Progress:
                 # What came after the last time that its broker was asked.
                 self._gained += self._left(old, broker_id)[0] or 0
 
+    def _forget_lost_disks(self) -> None:
+        """Forget the logs of brokers that came back with another storage, which may have told of that already."""
+        for (tp, broker_id), log in list(self._logs.items()):
+            broker = self._brokers.get(broker_id)
+            if broker is None or log.storage_id in (None, broker.storage_id):
+                continue
+            del self._logs[tp, broker_id]
+            if tp in self.moves and broker_id != self.moves[tp].leader:
+                self._setbacks[tp] = f"broker {broker_id} came back with an empty disk"
+
     def _take(self, move: MovingPartition, broker_id: int, told: LogDirReplica, now: float) -> None:
         size, end = told.size, told.log_end_offset
-        broker = self._brokers.get(broker_id)
-        storage_id = None if broker is None else broker.storage_id
         log = self._logs.get((move.tp, broker_id))
         if log is None:
+            broker = self._brokers.get(broker_id)
+            storage_id = None if broker is None else broker.storage_id
             log = self._logs[move.tp, broker_id] = _Log(size, end, storage_id, now)
         elif _is_less(size, log.size) or _is_less(end, log.end):
             if broker_id != move.leader:
-                self._setbacks[move.tp] = _why_less(broker_id, log, told, storage_id)
+                self._setbacks[move.tp] = _why_less(broker_id, log, told)
             log.window = RateWindow()
         elif size > log.size or end > log.end:
             log.grew_at = now
@@ -267,7 +278,7 @@ class Progress:
                 self._flow(move, broker_id).note(now)
             if broker_id in move.missing:
                 self._gained += max(0, size - log.size) if log.size >= 0 else 0
-        log.size, log.end, log.storage_id = size, end, storage_id
+        log.size, log.end = size, end
         if size >= 0:
             log.window.add(now, size)
 
@@ -332,9 +343,7 @@ def _is_less(now: int, before: int) -> bool:
     return 0 <= now < before
 
 
-def _why_less(broker_id: int, before: _Log, now: LogDirReplica, storage_id: str | None) -> str:
-    if storage_id != before.storage_id:
-        return f"broker {broker_id} came back with an empty disk"
+def _why_less(broker_id: int, before: _Log, now: LogDirReplica) -> str:
     if _is_less(now.log_end_offset, before.end):
         return f"broker {broker_id} cut its log from offset {before.end} back to {now.log_end_offset}"
     return f"broker {broker_id} deleted old records"

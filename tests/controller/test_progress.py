@@ -9,6 +9,8 @@ from attrs import define, evolve, field
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller import dispatch
+from controller.events import BrokerChange, ReassignmentProgress
 from controller.progress import STALLED_SECONDS, TURN_SECONDS, Moves, MovingPartition, Progress, moves_of
 from controller.progress_report import Totals, size_words, totals, with_progress
 from controller.rate_window import WINDOW_SECONDS, RateWindow
@@ -462,3 +464,22 @@ async def test_the_controller_says_what_moves(bench: Bench) -> None:
     assert moves.partitions == (MovingPartition(TP, topic_id, 1, (1, 2), (3, 4)),)
     assert [each.id for each in moves.brokers] == [1, 2, 3, 4]
     assert moves.partitions[0].measured == (1, 3, 4)
+
+
+async def test_a_look_at_what_moves_is_due_while_something_does(bench: Bench) -> None:
+    await bench.start((1, 2), (3, 4), brokers=(1, 2, 3, 4))
+    due = ReassignmentProgress()
+
+    def later() -> list[float]:
+        event = dispatch.alarms(bench.context, BrokerChange())
+        assert [each for each in dispatch.first_alarms(bench.context) if each[1] == due] == event
+        return [seconds for seconds, each in event if each == due]
+
+    assert later() == []
+    await bench.move(TP, (3, 4))
+    assert later() == [1.0]
+    assert await bench.handle(due) == moves_of(bench.context)
+    tps = [TopicPartition("orders", number) for number in range(10_000)]
+    identity = bench.context.reassigning[TP]
+    bench.context.reassigning.update(dict.fromkeys(tps, identity))
+    assert later() == [5.0]

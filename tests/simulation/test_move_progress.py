@@ -141,6 +141,26 @@ def test_a_broker_that_the_controller_cannot_reach_is_silent(silent: int) -> Non
     tell(story)
 
 
+@pytest.mark.requirement("B5")
+def test_bytes_fall_only_with_a_reason() -> None:
+    async def story(cluster: SimulatedCluster) -> None:
+        await cluster.reassign({"orders-0": (2,)})
+        await trio.sleep(8)
+        before = await described(cluster)
+        assert before.setback == ""
+        cluster.restart(2, wipe=True)
+        await trio.sleep(8)
+        after = await described(cluster)
+        assert after.progress[0].log_bytes < before.progress[0].log_bytes
+        assert after.setback == "broker 2 came back with an empty disk"
+        await cluster.reassign({"orders-0": (3, 4)})
+        await trio.sleep(3)
+        assert (await described(cluster)).setback == "its target was changed from [2] to [3, 4]"
+        await cluster.until_moved("orders-0", within=120)
+
+    tell(story)
+
+
 def test_the_next_controller_begins_anew() -> None:
     async def story(cluster: SimulatedCluster) -> None:
         await cluster.reassign({"orders-0": (2, 3)})
