@@ -62,6 +62,24 @@ BROKER_SETTINGS: Final = _table(
 )
 """What a broker, or the default of all brokers, can have."""
 
+_MOVE_REPLICAS_DOC: Final = "Which of the throttled replicas `klamm reassignment execute` has named for its moves."
+_MOVE_RATE_DOC: Final = "The rate that `klamm reassignment execute` has replaced for its moves; -1 if there was none."
+
+LEADER_REPLICAS_OF_MOVES: Final = f"klamm.moves.{LEADER_THROTTLED_REPLICAS}"
+FOLLOWER_REPLICAS_OF_MOVES: Final = f"klamm.moves.{FOLLOWER_THROTTLED_REPLICAS}"
+LEADER_RATE_BEFORE_MOVES: Final = f"klamm.before.moves.{LEADER_THROTTLED_RATE}"
+FOLLOWER_RATE_BEFORE_MOVES: Final = f"klamm.before.moves.{FOLLOWER_THROTTLED_RATE}"
+
+MOVE_SETTINGS: Final = _table(
+    [
+        Setting(LEADER_REPLICAS_OF_MOVES, Kind.REPLICAS, "", _MOVE_REPLICAS_DOC),
+        Setting(FOLLOWER_REPLICAS_OF_MOVES, Kind.REPLICAS, "", _MOVE_REPLICAS_DOC),
+        Setting(LEADER_RATE_BEFORE_MOVES, Kind.LONG, -1, _MOVE_RATE_DOC, at_least=-1, at_most=LONG_MAX),
+        Setting(FOLLOWER_RATE_BEFORE_MOVES, Kind.LONG, -1, _MOVE_RATE_DOC, at_least=-1, at_most=LONG_MAX),
+    ]
+)
+"""What tells the throttles of moves, which end with them, from those that others have set."""
+
 DEFAULT_ONLY: Final = frozenset({UNCLEAN_LEADER_ELECTION_ENABLE})
 """What no single broker can have, because the controller decides by it."""
 

@@ -16,7 +16,15 @@ from controller.handlers import leadership, reassignments
 from controller.handlers.configs import config_path, read_min_isrs, resource_fault, unclean_allowed
 from controller.partition_states import PartitionPhase
 from controller.rounds import Rounds, Step, change, children, read, until_none_is_left
-from transport.dynamic_configs import BROKER_SETTINGS, DEFAULT_ONLY, TOPIC_SETTINGS
+from transport.dynamic_configs import (
+    ALL_REPLICAS,
+    BROKER_SETTINGS,
+    DEFAULT_ONLY,
+    MOVE_SETTINGS,
+    TOPIC_SETTINGS,
+    parse_replicas,
+    render_replicas,
+)
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterableConfig,
@@ -27,7 +35,7 @@ from transport.messages import (
     IncrementalAlterConfigsResponse,
     ResourceError,
 )
-from transport.settings import InvalidSetting, Setting, find
+from transport.settings import InvalidSetting, Kind, Setting, find
 from transport.store import formats, paths
 from transport.store.protocol import ANY_VERSION, Check, Create, Delete, Op, Set, Znode
 
@@ -146,7 +154,10 @@ def _fault(
 def _validate(resource: ConfigResource, config: AlterableConfig) -> None:
     if config.operation is ConfigOperation.DELETE:
         return
-    find(_table(resource), config.name).parse(config.value)
+    setting = find(_table(resource), config.name)
+    setting.parse(config.value)
+    if config.operation is not ConfigOperation.SET and setting.kind is not Kind.REPLICAS:
+        raise InvalidSetting(f"{config.name} is no list: set it, nothing can be appended or subtracted")
     if resource.type is ConfigResourceType.BROKER and resource.name and config.name in DEFAULT_ONLY:
         raise InvalidSetting(f"{config.name} is the same for all brokers: alter their default (--entity-default)")
 
@@ -154,13 +165,25 @@ def _validate(resource: ConfigResource, config: AlterableConfig) -> None:
 def _alter(settings: dict[str, str], resource: ConfigResource, config: AlterableConfig) -> None:
     if config.operation is ConfigOperation.SET:
         settings[config.name] = config.value.strip()
+    elif config.operation in {ConfigOperation.APPEND, ConfigOperation.SUBTRACT}:
+        current = find(_table(resource), config.name).parse(settings.pop(config.name, ""))
+        value = _merged(str(current), config)
+        settings |= {config.name: value} if value else {}
     elif settings.pop(config.name, None) is None:
         # What we do not know can be deleted where Kafka's tools wrote it.
         find(_table(resource), config.name)
 
 
+def _merged(current: str, config: AlterableConfig) -> str:
+    """Return a list of replicas after others were appended or subtracted; from all of them nothing is subtracted."""
+    before, others = parse_replicas(current), parse_replicas(config.value)
+    if config.operation is ConfigOperation.APPEND:
+        return ALL_REPLICAS if before is None or others is None else render_replicas(before | others)
+    return current if before is None or others is None else render_replicas(before - others)
+
+
 def _table(resource: ConfigResource) -> Mapping[str, Setting]:
-    return TOPIC_SETTINGS if resource.type is ConfigResourceType.TOPIC else BROKER_SETTINGS
+    return {**(TOPIC_SETTINGS if resource.type is ConfigResourceType.TOPIC else BROKER_SETTINGS), **MOVE_SETTINGS}
 
 
 def _step(item: AlterConfigsResource, znode: Znode | None) -> Step | ResourceError:

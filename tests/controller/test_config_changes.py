@@ -29,6 +29,7 @@ from transport.store.protocol import Create, Set
 
 UNCLEAN = "unclean.leader.election.enable"
 MIN_ISR = "min.insync.replicas"
+REPLICAS = "leader.replication.throttled.replicas"
 ORDERS = ConfigResource(ConfigResourceType.TOPIC, "orders")
 BROKER_3 = ConfigResource(ConfigResourceType.BROKER, "3")
 ALL_BROKERS = ConfigResource(ConfigResourceType.BROKER, "")
@@ -91,6 +92,32 @@ async def test_a_change_leaves_other_settings_alone_also_those_that_nobody_here_
     assert await settings_at(bench, paths.topic_config("orders")) == {}
 
 
+@pytest.mark.requirement("A11")
+@pytest.mark.parametrize(
+    ("before", "operation", "value", "after"),
+    [
+        (None, ConfigOperation.APPEND, "0:2,0:1", "0:1,0:2"),
+        ("1:3", ConfigOperation.APPEND, "0:10,0:9,1:3", "0:9,0:10,1:3"),
+        ("*", ConfigOperation.APPEND, "0:1", "*"),
+        ("0:1", ConfigOperation.APPEND, "*", "*"),
+        ("0:1,1:3", ConfigOperation.SUBTRACT, "0:1,0:2", "1:3"),
+        ("0:1", ConfigOperation.SUBTRACT, "0:1", None),
+        ("*", ConfigOperation.SUBTRACT, "0:1", "*"),
+        (None, ConfigOperation.SUBTRACT, "0:1", None),
+    ],
+)
+async def test_replicas_are_appended_to_a_list_and_subtracted_from_it(
+    bench: Bench, before: str | None, operation: ConfigOperation, value: str, after: str | None
+) -> None:
+    await bench.start((1, 2, 3))
+    if before is not None:
+        await alter(bench, altered(ORDERS, leader_replication_throttled_replicas=before))
+    change = AlterableConfig(REPLICAS, operation, value)
+    [outcome] = await alter(bench, AlterConfigsResource(ORDERS, (change,)))
+    assert outcome.error is ErrorCode.NONE
+    assert await settings_at(bench, "/config/topics/orders") == ({} if after is None else {REPLICAS: after})
+
+
 async def test_a_change_that_another_overtook_is_made_on_what_that_left(bench: Bench) -> None:
     await bench.start((1, 2, 3))
     path = paths.topic_config("orders")
@@ -123,6 +150,11 @@ async def test_a_change_that_another_overtook_is_made_on_what_that_left(bench: B
             AlterConfigsResource(ORDERS, (AlterableConfig(MIN_ISR, ConfigOperation.SET, "2"),) * 2),
             ErrorCode.INVALID_CONFIG,
             "min.insync.replicas may be altered once",
+        ),
+        (
+            AlterConfigsResource(ORDERS, (AlterableConfig(MIN_ISR, ConfigOperation.APPEND, "2"),)),
+            ErrorCode.INVALID_CONFIG,
+            "min.insync.replicas is no list",
         ),
         (
             altered(ConfigResource(ConfigResourceType.TOPIC, "carts"), min_insync_replicas="2"),

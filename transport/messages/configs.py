@@ -18,10 +18,12 @@ class ConfigResourceType(IntEnum):
 
 
 class ConfigOperation(IntEnum):
-    """What becomes of one setting (KIP-339); the numbers are Kafka's."""
+    """What becomes of one setting (KIP-339); the numbers are Kafka's. The last two are for lists of replicas."""
 
     SET = 0
     DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
 
 
 @frozen
@@ -67,7 +69,7 @@ class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
 
 @frozen
 class AlterableConfig:
-    """What becomes of one setting; `value` counts only where it is set."""
+    """What becomes of one setting; `value` is what it is set to, or what is appended or subtracted."""
 
     name: str
     operation: ConfigOperation

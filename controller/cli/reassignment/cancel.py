@@ -10,6 +10,7 @@ import click
 from attrs import frozen
 
 from controller.cli.cluster import Cluster, cluster_options, output_option
+from controller.cli.reassignment import throttling
 from controller.cli.reassignment.cancelling import Cancelling
 from controller.cli.reassignment.files import json_file, read_targets
 from controller.cli.reassignment.looking import Naming, naming_options
@@ -58,6 +59,7 @@ async def _cancel(cluster: Cluster, wishes: Wishes) -> int:
         outcomes = await cancelling.outcomes()
         good = (Outcome.CANCELLED,) if wishes.waits else (Outcome.CANCELLED, Outcome.IN_PROGRESS)
         report(outcomes, wishes.output, *good)
+        await throttling.end(admin, partitions)
         if all(item.outcome in good for item in outcomes):
             return 0
         return INTERRUPTED if interrupted else 1

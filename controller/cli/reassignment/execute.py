@@ -11,10 +11,11 @@ from attrs import define, evolve, field, frozen
 
 from controller.admin_client import OutcomeUnknown
 from controller.cli.cluster import Cluster, cluster_options, output_option
-from controller.cli.reassignment import preview
+from controller.cli.reassignment import preview, throttling
 from controller.cli.reassignment.cancelling import Cancelling
 from controller.cli.reassignment.files import Targets, encode_targets, json_file, read_targets
 from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
+from controller.cli.reassignment.throttling import throttle_option
 from controller.cli.reassignment.watching import show_until_over
 from controller.cli.running import INTERRUPTED, run, stoppable
 from controller.move_admin import MoveAdmin
@@ -33,6 +34,7 @@ class Wishes:
     waits: bool
     cancels: bool
     output: str
+    throttle: int | None
 
 
 @click.command()
@@ -45,12 +47,14 @@ class Wishes:
 )
 @click.option("--no-wait", is_flag=True, help="Return as soon as the moves are sure to come about.")
 @click.option("--cancel-on-interrupt", is_flag=True, help="Let Ctrl-C cancel the moves, and wait until that is done.")
+@throttle_option
 @output_option
 @cluster_options
-def execute(
+def execute(  # noqa: PLR0913  one for each option
     cluster: Cluster,
     file: Path,
     rollback_json_file: Path | None,
+    throttle: int | None,
     output: str,
     *,
     dry_run: bool,
@@ -63,7 +67,7 @@ def execute(
     """
     if no_wait and cancel_on_interrupt:
         raise click.UsageError("--no-wait leaves nothing to interrupt: drop it, or --cancel-on-interrupt")
-    wishes = Wishes(dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output)
+    wishes = Wishes(dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output, throttle)
     targets = read_targets(file)
     sys.exit(run(partial(_execute, cluster, targets, wishes)))
 
@@ -136,6 +140,8 @@ class Execution:
         """Begin, and wait if that is wished."""
         self._watch = MoveWatch(self.admin, self.targets)
         wanted = [ReassignablePartition(tp.topic, tp.partition, replicas) for tp, replicas in self.targets.items()]
+        if self.wishes.throttle is not None:
+            await throttling.begin(self.admin, self._before.partitions, self.targets, self.wishes.throttle)
         try:
             answer = await self.admin.alter_partition_reassignments(wanted)
         except OutcomeUnknown as error:
@@ -166,6 +172,12 @@ class Execution:
         found = await self._outcomes()
         outcomes = [found[tp] for tp in self.targets]
         report(outcomes, self.wishes.output, Outcome.COMPLETE, Outcome.BEGUN)
+        if self.wishes.throttle is not None:
+            await throttling.end(self.admin, list(self.targets))
+            if any(item.outcome in {Outcome.IN_PROGRESS, Outcome.BEGUN} for item in outcomes):
+                click.echo(
+                    "what goes on stays throttled: `klamm reassignment verify` lifts that when it is over", err=True
+                )
         if any(item.outcome in {Outcome.IN_PROGRESS, Outcome.CANCELLED} for item in outcomes):
             return INTERRUPTED
         return int(any(item.outcome not in {Outcome.COMPLETE, Outcome.BEGUN} for item in outcomes))

@@ -9,23 +9,32 @@ from pathlib import Path
 import click
 
 from controller.cli.cluster import Cluster, cluster_options, output_option
+from controller.cli.reassignment import throttling
 from controller.cli.reassignment.files import Targets, json_file, read_targets
 from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
+from controller.cli.reassignment.throttling import preserve_option
 from controller.cli.running import run
 from controller.moves import MoveWatch
 
 
 @click.command()
 @json_file(required=True)
+@preserve_option
 @output_option
 @cluster_options
-def verify(cluster: Cluster, file: Path, output: str) -> None:
-    """Say for each partition in a file whether its move is complete. The exit code is 0 only if all are."""
-    outcomes = run(partial(_verify, cluster, read_targets(file)))
+def verify(cluster: Cluster, file: Path, output: str, *, preserve_throttles: bool) -> None:
+    """Say for each partition in a file whether its move is complete. The exit code is 0 only if all are.
+
+    The throttle that `klamm reassignment execute` has set for moves that are over is lifted.
+    """
+    outcomes = run(partial(_verify, cluster, read_targets(file), lifts=not preserve_throttles))
     report(outcomes, output, *Outcome)
     sys.exit(any(item.outcome is not Outcome.COMPLETE for item in outcomes))
 
 
-async def _verify(cluster: Cluster, targets: Targets) -> list[PartitionOutcome]:
+async def _verify(cluster: Cluster, targets: Targets, *, lifts: bool) -> list[PartitionOutcome]:
     async with cluster.open_moves() as admin:
-        return judge(await MoveWatch(admin, targets).look())
+        outcomes = judge(await MoveWatch(admin, targets).look())
+        if lifts:
+            await throttling.end(admin, list(targets))
+        return outcomes

@@ -1,0 +1,35 @@
+"""`--throttle`: how commands slow moves down, and lift that when they are over."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import click
+
+from controller import move_throttles
+from controller.admin_client import AdminClient
+from controller.cli.reassignment.files import Targets
+from controller.move_admin import MoveAdmin
+from transport.messages import PartitionState
+from transport.metadata import TopicPartition
+
+throttle_option = click.option(
+    "--throttle",
+    type=click.IntRange(min=1),
+    metavar="BYTES_PER_SECOND",
+    help="How much each broker may send and fetch for the moves; lifted when they are over.",
+)
+preserve_option = click.option("--preserve-throttles", is_flag=True, help="Leave the throttles of moves that are over.")
+
+
+async def begin(admin: MoveAdmin, states: Iterable[PartitionState], targets: Targets, rate: int) -> None:
+    """Slow the moves to `targets` down, which are to begin. Raises click.ClickException where Kafka's controller is."""
+    if not isinstance(admin, AdminClient):
+        raise click.ClickException("Kafka's own controller is active: throttle its brokers with kafka-configs")
+    await move_throttles.throttle(admin, states, targets, rate)
+
+
+async def end(admin: MoveAdmin, partitions: Collection[TopicPartition]) -> None:
+    """Lift what throttles those of the partitions whose moves are over."""
+    if isinstance(admin, AdminClient) and await move_throttles.lift(admin, partitions):
+        click.echo("the throttle of what is over was lifted", err=True)

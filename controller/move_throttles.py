@@ -1,0 +1,229 @@
+"""Throttles of moves (KIP-73): set before they begin, and lifted when they are over, others' settings untouched.
+
+Kafka's own settings do the throttling. Beside each stands what tells whose it is, written in the same transaction: a
+topic has the replicas that were named for moves, a broker the rates that it had before them. So whoever lifts a
+throttle, perhaps another process than the one that set it, takes away just that. A broker keeps its rate as long as
+replicas of moves that go on are throttled there.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+from attrs import frozen
+
+from controller.admin_client import AdminClient
+from transport.dynamic_configs import (
+    FOLLOWER_RATE_BEFORE_MOVES,
+    FOLLOWER_REPLICAS_OF_MOVES,
+    FOLLOWER_THROTTLED_RATE,
+    FOLLOWER_THROTTLED_REPLICAS,
+    LEADER_RATE_BEFORE_MOVES,
+    LEADER_REPLICAS_OF_MOVES,
+    LEADER_THROTTLED_RATE,
+    LEADER_THROTTLED_REPLICAS,
+    parse_replicas,
+    render_replicas,
+)
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    PartitionState,
+)
+from transport.metadata import TopicPartition
+
+NONE_BEFORE: Final = "-1"
+
+Pairs = frozenset[tuple[int, int]]
+"""Replicas of a topic: a partition's number and a broker's id."""
+
+
+@frozen
+class Side:
+    """The settings of one side of replication, leaders or followers."""
+
+    replicas: str
+    replicas_of_moves: str
+    rate: str
+    rate_before: str
+
+
+LEADERS: Final = Side(
+    LEADER_THROTTLED_REPLICAS, LEADER_REPLICAS_OF_MOVES, LEADER_THROTTLED_RATE, LEADER_RATE_BEFORE_MOVES
+)
+FOLLOWERS: Final = Side(
+    FOLLOWER_THROTTLED_REPLICAS, FOLLOWER_REPLICAS_OF_MOVES, FOLLOWER_THROTTLED_RATE, FOLLOWER_RATE_BEFORE_MOVES
+)
+
+ByTopic = Mapping[str, Pairs]
+
+
+def replicas_of(
+    states: Iterable[PartitionState], targets: Mapping[TopicPartition, tuple[int, ...]]
+) -> dict[Side, ByTopic]:
+    """Return the replicas to be throttled: leaders are those that there are, followers those that are added."""
+    leading: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
+    following: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
+    for state in states:
+        target = targets.get(TopicPartition(state.topic, state.partition), ())
+        origin = [r for r in state.replicas if r not in state.adding_replicas]
+        adding = [r for r in target if r not in origin]
+        if adding:
+            leading[state.topic] |= {(state.partition, r) for r in origin}
+            following[state.topic] |= {(state.partition, r) for r in adding}
+    sides = ((LEADERS, leading), (FOLLOWERS, following))
+    return {side: {topic: frozenset(pairs) for topic, pairs in found.items()} for side, found in sides}
+
+
+async def throttle(
+    admin: AdminClient,
+    states: Iterable[PartitionState],
+    targets: Mapping[TopicPartition, tuple[int, ...]],
+    rate: int,
+) -> None:
+    """Let moves that are to begin, or go on, keep to `rate`, in bytes per second. Raises ApiError, WireError."""
+    wanted = replicas_of(states, targets)
+    topics = await _own(admin, _topics({topic for found in wanted.values() for topic in found}))
+    brokers = await _own(
+        admin, _brokers({b for found in wanted.values() for pairs in found.values() for _, b in pairs})
+    )
+    changes = [_slowed(resource, own, wanted, rate) for resource, own in brokers.items()]
+    await _alter(admin, [*changes, *(_named(resource, own, wanted) for resource, own in topics.items())])
+
+
+async def lift(admin: AdminClient, over: Collection[TopicPartition]) -> bool:
+    """Take the throttle off moves that are over; return whether there was one. Raises ApiError, WireError."""
+    ongoing = await admin.list_partition_reassignments()
+    moving = {TopicPartition(move.topic, move.partition) for move in ongoing}
+    ended = frozenset(over) - moving
+    topics = await _own(admin, _topics({tp.topic for tp in ended | moving}))
+    gone = [_unnamed(resource, own, ended) for resource, own in topics.items()]
+    brokers = {broker.id for broker in (await admin.describe_cluster(())).brokers}
+    brokers |= {b for own in topics.values() for side in (LEADERS, FOLLOWERS) for _, b in _pairs(own, side)}
+    free = [_restored(r, own, topics, moving) for r, own in (await _own(admin, _brokers(brokers))).items()]
+    changes = [change for change in (*gone, *free) if change.configs]
+    await _alter(admin, changes)
+    return bool(changes)
+
+
+# --- what is altered: pure --------------------------------------------------------------------------------------
+
+_Own = Mapping[str, str]
+"""A topic's or broker's settings by name."""
+
+
+def _slowed(resource: ConfigResource, own: _Own, wanted: Mapping[Side, ByTopic], rate: int) -> AlterConfigsResource:
+    """Give a broker its rates, and remember those that it had before the first of the moves that go on."""
+    configs = []
+    for side, topics in wanted.items():
+        if any(b == int(resource.name) for pairs in topics.values() for _, b in pairs):
+            configs.append(_set(side.rate, str(rate)))
+            if side.rate_before not in own:
+                configs.append(_set(side.rate_before, own.get(side.rate, NONE_BEFORE)))
+    return AlterConfigsResource(resource, tuple(configs))
+
+
+def _named(resource: ConfigResource, own: _Own, wanted: Mapping[Side, ByTopic]) -> AlterConfigsResource:
+    """Name a topic's replicas, and remember those that nobody had named before."""
+    configs = []
+    for side, topics in wanted.items():
+        named = parse_replicas(own.get(side.replicas, ""))
+        new = frozenset() if named is None else topics.get(resource.name, frozenset()) - named
+        if new:
+            pairs = render_replicas(new)
+            configs += [_merge(name, ConfigOperation.APPEND, pairs) for name in (side.replicas, side.replicas_of_moves)]
+    return AlterConfigsResource(resource, tuple(configs))
+
+
+def _unnamed(resource: ConfigResource, own: _Own, ended: Collection[TopicPartition]) -> AlterConfigsResource:
+    configs = []
+    for side in (LEADERS, FOLLOWERS):
+        over = {pair for pair in _pairs(own, side) if TopicPartition(resource.name, pair[0]) in ended}
+        if over:
+            pairs = render_replicas(over)
+            configs += [
+                _merge(name, ConfigOperation.SUBTRACT, pairs) for name in (side.replicas, side.replicas_of_moves)
+            ]
+    return AlterConfigsResource(resource, tuple(configs))
+
+
+def _restored(
+    resource: ConfigResource,
+    own: _Own,
+    topics: Mapping[ConfigResource, _Own],
+    moving: Collection[TopicPartition],
+) -> AlterConfigsResource:
+    """Give a broker the rates back that it had, where none of its replicas is throttled for a move that goes on."""
+    configs = []
+    for side in (LEADERS, FOLLOWERS):
+        before = own.get(side.rate_before)
+        in_use = {
+            broker
+            for topic, settings in topics.items()
+            for partition, broker in _pairs(settings, side)
+            if TopicPartition(topic.name, partition) in moving
+        }
+        if before is None or int(resource.name) in in_use:
+            continue
+        configs.append(_delete(side.rate_before))
+        if before != NONE_BEFORE:
+            configs.append(_set(side.rate, before))
+        elif side.rate in own:
+            configs.append(_delete(side.rate))
+    return AlterConfigsResource(resource, tuple(configs))
+
+
+def _pairs(own: _Own, side: Side) -> Pairs:
+    return parse_replicas(own.get(side.replicas_of_moves, "")) or frozenset()
+
+
+def _set(name: str, value: str) -> AlterableConfig:
+    return AlterableConfig(name, ConfigOperation.SET, value)
+
+
+def _delete(name: str) -> AlterableConfig:
+    return AlterableConfig(name, ConfigOperation.DELETE)
+
+
+def _merge(name: str, operation: ConfigOperation, pairs: str) -> AlterableConfig:
+    return AlterableConfig(name, operation, pairs)
+
+
+# --- asking -----------------------------------------------------------------------------------------------------
+
+
+def _topics(names: Iterable[str]) -> list[ConfigResource]:
+    return [ConfigResource(ConfigResourceType.TOPIC, name) for name in sorted(names)]
+
+
+def _brokers(ids: Iterable[int]) -> list[ConfigResource]:
+    return [ConfigResource(ConfigResourceType.BROKER, str(id_)) for id_ in sorted(ids)]
+
+
+_OWN_SOURCES: Final = frozenset({"DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG"})
+
+
+async def _own(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[ConfigResource, dict[str, str]]:
+    """Return what topics and brokers have of their own; a topic that is gone has nothing to lift."""
+    found = await admin.describe_configs(resources) if resources else ()
+    for item in found:
+        if item.error not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
+            raise ApiError(item.error, item.message)
+    return {
+        item.resource: {entry.name: entry.value for entry in item.entries if entry.source in _OWN_SOURCES}
+        for item in found
+        if item.error is ErrorCode.NONE
+    }
+
+
+async def _alter(admin: AdminClient, changes: Iterable[AlterConfigsResource]) -> None:
+    wanted = [change for change in changes if change.configs]
+    for outcome in await admin.incremental_alter_configs(wanted) if wanted else ():
+        if outcome.error is not ErrorCode.NONE:
+            raise ApiError(outcome.error, f"{outcome.resource.name}: {outcome.message or outcome.error.name}")
