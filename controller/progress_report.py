@@ -9,15 +9,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from attrs import evolve, frozen
+from rich.filesize import decimal
 
 from controller.progress import Copy, CopyState, Progress
-from transport.messages import UNKNOWN, ReassignmentDescription, ReplicaProgress
+from transport.messages import UNKNOWN, UNTHROTTLED, ReassignmentDescription, ReplicaProgress
 from transport.metadata import TopicPartition
 
 _ALMOST_SECONDS: Final = 2.0
 """What is copied within so long is almost there: then what the leader takes in meanwhile counts for nothing."""
 
-_UNIT: Final = 1000
 _MS: Final = 1000
 
 
@@ -119,7 +119,7 @@ def waits_for(described: ReassignmentDescription, copies: Iterable[Copy]) -> str
         return f"a live leader among {_brokers(described.new_replicas)}"
     if described.leader < 0:
         return f"a leader: none of the ISR is alive, which is {_brokers(described.isr)}"
-    known = {copy.broker: _words(copy) for copy in copies}
+    known = {copy.broker: _words(copy) + _throttled(copy, described) for copy in copies}
     unknown = [r for r in missing if r not in known]
     return "; ".join([*known.values(), *_joining(unknown)])
 
@@ -153,6 +153,14 @@ def _words(copy: Copy) -> str:
             return f"{name} to join the ISR"
 
 
+def _throttled(copy: Copy, described: ReassignmentDescription) -> str:
+    """Return who is to be slow as an administrator wants it: nothing if that is nobody."""
+    own = [replica.throttle for replica in described.progress if replica.broker == copy.broker]
+    throttle = min(described.leader_throttle, *own, UNTHROTTLED)
+    is_slow = copy.state in (CopyState.COPYING, CopyState.STUCK) and throttle != UNTHROTTLED
+    return f", throttled to {decimal(throttle)}/s" if is_slow else ""
+
+
 def _falls_behind(copy: Copy) -> bool:
     rate, leader_rate, left = copy.rate, copy.leader_rate, copy.bytes_left
     if rate is None or leader_rate is None or left is None:
@@ -161,22 +169,10 @@ def _falls_behind(copy: Copy) -> bool:
 
 
 def _behind(copy: Copy) -> str:
-    parts = [] if copy.bytes_left is None else [f"{size_words(copy.bytes_left)}"]
+    parts = [] if copy.bytes_left is None else [decimal(copy.bytes_left)]
     if copy.records_left is not None:
         parts.append(f"{copy.records_left} records")
     return f"{' and '.join(parts)} behind" if parts else "behind"
-
-
-def size_words(size: int) -> str:
-    """Return a size as people read it, such as 1.2 MB; units are powers of 1000."""
-    if size < _UNIT:
-        return f"{size} B"
-    amount = float(size)
-    for unit in ("kB", "MB", "GB"):
-        amount /= _UNIT
-        if round(amount, 1) < _UNIT:
-            return f"{amount:.1f} {unit}"
-    return f"{amount / _UNIT:.1f} TB"
 
 
 def _brokers(ids: Sequence[int]) -> str:

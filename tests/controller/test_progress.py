@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from controller import dispatch
 from controller.events import BrokerChange, ReassignmentProgress
 from controller.progress import STALLED_SECONDS, TURN_SECONDS, Moves, MovingPartition, Progress, moves_of
-from controller.progress_report import Totals, size_words, totals, with_progress
+from controller.progress_report import Totals, totals, waits_for, with_progress
 from controller.rate_window import WINDOW_SECONDS, RateWindow
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
@@ -130,6 +130,22 @@ def test_a_slow_copy_has_a_rate_and_a_time_left() -> None:
     described = room.describe()
     assert described.waits_for == "broker 4: 70.0 kB and 700 records behind"
     assert (described.rate, described.eta_ms, described.stalled_since_ms) == (10 * RECORD, 70_000, UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    ("leader", "follower", "text"),
+    [
+        (UNTHROTTLED, 50_000, ", throttled to 50.0 kB/s"),
+        (2_000, UNTHROTTLED, ", throttled to 2.0 kB/s"),
+        (UNTHROTTLED, UNTHROTTLED, ""),
+    ],
+)
+def test_a_throttle_is_named(leader: int, follower: int, text: str) -> None:
+    room = copying()
+    described = room.describe()
+    throttled = tuple(evolve(replica, throttle=follower) for replica in described.progress)
+    words = waits_for(evolve(described, leader_throttle=leader, progress=throttled), room.progress.copies(TP, room.now))
+    assert words == f"broker 4: 100.0 kB and 1000 records behind{text}"
 
 
 def test_what_the_leader_takes_in_meanwhile_makes_it_longer() -> None:
@@ -438,21 +454,6 @@ def test_a_window_that_somebody_looks_at_rarely_still_tells() -> None:
     for tick in range(5):
         window.add(tick * 100.0, tick * 1000)
     assert window.rate() == 10
-
-
-@pytest.mark.parametrize(
-    ("size", "words"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (999_960, "1.0 MB"),
-        (2_345_678, "2.3 MB"),
-        (7 * 10**15, "7000.0 TB"),
-    ],
-)
-def test_sizes_in_words(size: int, words: str) -> None:
-    assert size_words(size) == words
 
 
 async def test_the_controller_says_what_moves(bench: Bench) -> None:
