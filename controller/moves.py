@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator, Collection, Mapping
 from typing import Final
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
+from controller.admin_client import ClusterUnreachable
 from controller.admin_reassignments import ReassignmentDescriptions
 from controller.move_admin import MoveAdmin
 from transport.messages import UNKNOWN, ReassignmentDescription, ReplicaProgress
 from transport.metadata import TopicPartition
+from transport.store.protocol import StoreError
+from transport.wire import WireError
 
 POLL_SECONDS: Final = 0.2
 _POLL_SHARE: Final = 5
@@ -19,6 +22,9 @@ _POLL_SHARE: Final = 5
 
 _LONGEST_PAUSE: Final = 2.0
 """An answer may also have taken long because a controller was replaced meanwhile."""
+
+CANNOT_SEE: Final = (ClusterUnreachable, StoreError, WireError)
+"""What a look raises while nobody answers."""
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]
 Sample = tuple[int, int]
@@ -42,6 +48,8 @@ class MoveStatus:
     rate: int = UNKNOWN
     eta_ms: int = UNKNOWN
     setbacks: tuple[str, ...] = ()
+    trouble: str = ""
+    """Why this is not how it is now."""
 
     @property
     def stalled(self) -> tuple[ReassignmentDescription, ...]:
@@ -73,6 +81,7 @@ class MoveWatch:
     _ended: dict[TopicPartition, tuple[int, ...]] = field(factory=dict)
     _samples: dict[TopicPartition, dict[int, Sample]] = field(factory=dict)
     _setbacks: dict[TopicPartition, str] = field(factory=dict)
+    _last: MoveStatus | None = None
 
     async def look(self) -> MoveStatus:
         """Ask where the moves are."""
@@ -91,18 +100,30 @@ class MoveWatch:
             rate = _sum([move.rate for move in ongoing])
             eta_ms = (to_copy - copied) * 1000 // rate if rate > 0 else UNKNOWN
         ended = {tp: self._ended[tp] for tp in self.targets if tp in self._ended}
-        return MoveStatus(self.targets, ended, ongoing, copied, to_copy, rate, eta_ms, setbacks)
+        self._last = MoveStatus(self.targets, ended, ongoing, copied, to_copy, rate, eta_ms, setbacks)
+        return self._last
+
+    def recall(self, trouble: str) -> MoveStatus:
+        """Return what was seen last, with the trouble that keeps it from being seen now."""
+        return evolve(self._last or MoveStatus(self.targets, {}, ()), trouble=trouble, setbacks=())
 
     async def follow(self) -> AsyncIterator[MoveStatus]:
-        """Yield the status again and again until nothing goes on."""
-        while True:
+        """Yield the status again and again until nothing goes on.
+
+        While nobody answers, it is the last one with the trouble that there is: moves go on, whoever looks.
+        """
+        is_over = False
+        while not is_over:
             asked = trio.current_time()
-            status = await self.look()
+            try:
+                status = await self.look()
+            except CANNOT_SEE as error:
+                status = self.recall(str(error))
             took = trio.current_time() - asked
             yield status
-            if len(status.ended) == len(self.targets):
-                return
-            await trio.sleep(min(max(POLL_SECONDS, _POLL_SHARE * took), _LONGEST_PAUSE))
+            is_over = len(status.ended) == len(self.targets)
+            if not is_over:
+                await trio.sleep(min(max(POLL_SECONDS, _POLL_SHARE * took), _LONGEST_PAUSE))
 
     async def _settled(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
         """Return the replicas of those that do not move; one may have begun to since it was asked for."""

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
-from controller.cli.reassignment.preview import Change, faults, print_changes, way_back
+from controller.cli.reassignment.preview import Change, faults, moving_elsewhere, print_changes, way_back
 from controller.cli.units import duration, moment, rate, size
 from controller.moves import MoveStatus
 from transport.messages import (
@@ -62,6 +62,8 @@ def test_a_partition_that_moves_already_counts_from_the_replicas_that_it_had() -
     assert (found.adding, found.removing, found.bytes) == ((5,), (4,)[:0], UNKNOWN)
     metadata = MetadataResponse(None, 1, LIVE, (found.state,))
     assert way_back(metadata, {T0: (5, 1, 2)}) == {T0: (1, 2)}
+    assert list(moving_elsewhere(metadata, {T0: (5, 1, 2)})) == [T0]
+    assert moving_elsewhere(metadata, {T0: (4, 1, 2)}) == {}
 
 
 def test_a_table_of_80_columns_and_a_sum(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,10 +6,11 @@ import io
 from collections.abc import Collection, Sequence
 
 import pytest
+import trio
 from attrs import evolve, field, frozen
 from rich.console import Console
 
-from controller.admin_client import AdminClient
+from controller.admin_client import AdminClient, ClusterUnreachable
 from controller.admin_reassignments import Reassignment, ReassignmentDescriptions
 from controller.cli.reassignment.watching import FEW, NAMED, News, figures, panel, stalled_lines
 from controller.moves import MoveStatus, MoveWatch
@@ -144,7 +145,7 @@ def test_of_many_newly_stalled_moves_a_pipe_gets_a_few_lines() -> None:
 class ScriptedAdmin(AdminClient):
     """Answers from a script: what is under way at each look, and then which replicas the partitions have."""
 
-    looks: list[DescribeReassignmentsResponse] = field(factory=list)
+    looks: list[DescribeReassignmentsResponse | Exception] = field(factory=list)
     replicas: dict[int, tuple[int, ...]] = field(factory=dict)
 
     async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
@@ -158,7 +159,10 @@ class ScriptedAdmin(AdminClient):
     async def describe_reassignments(
         self, reassignments: Collection[Reassignment] | None = None
     ) -> ReassignmentDescriptions:
-        return ReassignmentDescriptions.of(self.looks.pop(0), reassignments)
+        look = self.looks.pop(0)
+        if isinstance(look, Exception):
+            raise look
+        return ReassignmentDescriptions.of(look, reassignments)
 
     def then(self, *ongoing: ReassignmentDescription, rate: int = UNKNOWN, eta_ms: int = UNKNOWN) -> None:
         """Let this be under way at the next look."""
@@ -221,6 +225,24 @@ async def test_rate_and_time_left_are_the_controllers_unless_others_move_too(adm
     admin.then(move(0, has=40, of=100, rate=10), move(1, rate=5), rate=15, eta_ms=90_000)
     seen = await watch.look()
     assert (seen.rate, seen.eta_ms) == (10, 6_000)
+
+
+@pytest.mark.requirement("A2")
+@pytest.mark.usefixtures("autojump_clock")
+async def test_while_nobody_answers_it_goes_on_and_says_so(admin: ScriptedAdmin) -> None:
+    watch, news = watching(admin, T0), News()
+    admin.then(move(has=40, of=100))
+    admin.looks.extend([ClusterUnreachable("no controller is active")] * 2)
+    admin.then(move(has=50, of=100))
+    admin.then()
+    admin.replicas[0] = (3,)
+    seen = [status async for status in watch.follow()]
+    assert [status.copied for status in seen] == [40, 40, 40, 50, 100]
+    trouble = "cannot see how far it is, trying again: no controller is active"
+    assert [news.lines(status, trio.current_time(), NOW_MS) for status in seen] == [
+        ["orders-0 waits for broker 3 to join the ISR"], [trouble], [], [], [],
+    ]  # fmt: skip
+    assert shown(seen[1])[1].rstrip() == trouble
 
 
 async def test_a_partition_that_is_gone_has_ended_without_replicas(admin: ScriptedAdmin) -> None:

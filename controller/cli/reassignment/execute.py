@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import click
+import trio
 from attrs import define, evolve, field, frozen
 
 from controller.admin_client import OutcomeUnknown
@@ -19,10 +22,12 @@ from controller.cli.reassignment.throttling import throttle_option
 from controller.cli.reassignment.watching import show_until_over
 from controller.cli.running import INTERRUPTED, run, stoppable
 from controller.move_admin import MoveAdmin
-from controller.moves import MoveWatch
+from controller.moves import CANNOT_SEE, MoveStatus, MoveWatch
 from transport.errors import ErrorCode
 from transport.messages import MetadataResponse, ReassignablePartition
 from transport.metadata import TopicPartition
+
+LAST_LOOK_SECONDS: Final = 5.0
 
 
 @frozen
@@ -43,7 +48,7 @@ class Wishes:
 @click.option(
     "--rollback-json-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the assignment as it was to this file, which must not exist yet, instead of printing it.",
+    help="Write the assignment as it was to this file instead of printing it; another one is not overwritten.",
 )
 @click.option("--no-wait", is_flag=True, help="Return as soon as the moves are sure to come about.")
 @click.option("--cancel-on-interrupt", is_flag=True, help="Let Ctrl-C cancel the moves, and wait until that is done.")
@@ -83,7 +88,8 @@ async def _execute(cluster: Cluster, targets: Targets, wishes: Wishes) -> int:
         interrupted = await stoppable(execution.carry_out)
         if interrupted and wishes.cancels:
             await stoppable(execution.take_back)
-        return await execution.report()
+        code = await execution.report()
+        return INTERRUPTED if code and interrupted else code
 
 
 @define
@@ -118,6 +124,9 @@ class Execution:
             self.exit_code = 0
         else:
             self._show_way_back()
+            for tp, state in preview.moving_elsewhere(self._before, self.targets).items():
+                now = [r for r in state.replicas if r not in state.removing_replicas]
+                click.echo(f"{tp}: is being moved to {now}, goes to {list(self.targets[tp])} instead", err=True)
 
     def _show_way_back(self) -> None:
         text = encode_targets(preview.way_back(self._before, self.targets))
@@ -128,13 +137,12 @@ class Execution:
             click.echo(f"Current partition replica assignment\n\n{text}\n", err=to_stderr)
             click.echo("Save this to use as the --reassignment-json-file option during rollback", err=to_stderr)
             return
-        try:
-            with file.open("x") as stream:
-                stream.write(f"{text}\n")
-        except FileExistsError:
+        if not file.exists():
+            file.write_text(f"{text}\n")
+        elif file.read_text() != f"{text}\n":
             raise click.ClickException(
                 f"{file} exists, and may be the way back of an earlier move: name another with --rollback-json-file"
-            ) from None
+            )
 
     async def carry_out(self) -> None:
         """Begin, and wait if that is wished."""
@@ -159,13 +167,17 @@ class Execution:
 
     async def take_back(self) -> None:
         """Cancel what is not complete, and wait until it is back."""
-        left = [item.tp for item in judge(await self._watch.look()) if item.outcome is Outcome.IN_PROGRESS]
+        left = [item.tp for item in judge(await self._last_look()) if item.outcome is Outcome.IN_PROGRESS]
         if not left:
             return
         click.echo(f"cancelling {len(left):,} of {len(self.targets):,} moves; Ctrl-C stops the waiting", err=True)
         self._cancelling = Cancelling(self.admin, left)
-        await self._cancelling.begin()
-        await self._cancelling.wait()
+        try:
+            await self._cancelling.begin()
+        except CANNOT_SEE as error:
+            click.echo(f"not cancelled: {error}", err=True)
+        else:
+            await self._cancelling.wait()
 
     async def report(self) -> int:
         """Say for each move what became of it; return the exit code."""
@@ -178,8 +190,6 @@ class Execution:
                 click.echo(
                     "what goes on stays throttled: `klamm reassignment verify` lifts that when it is over", err=True
                 )
-        if any(item.outcome in {Outcome.IN_PROGRESS, Outcome.CANCELLED} for item in outcomes):
-            return INTERRUPTED
         return int(any(item.outcome not in {Outcome.COMPLETE, Outcome.BEGUN} for item in outcomes))
 
     async def _outcomes(self) -> dict[TopicPartition, PartitionOutcome]:
@@ -190,11 +200,23 @@ class Execution:
         if not self.wishes.waits:
             begun = [tp for tp in self.targets if tp not in refused]
             return refused | {tp: PartitionOutcome(tp, Outcome.BEGUN, self.targets[tp], "begun") for tp in begun}
-        judged = {item.tp: self._in_hindsight(item) for item in judge(await self._watch.look())}
-        cancelled = [] if self._cancelling is None else await self._cancelling.outcomes()
+        judged = {item.tp: self._in_hindsight(item) for item in judge(await self._last_look())}
+        cancelled: list[PartitionOutcome] = []
+        if self._cancelling is not None:
+            with suppress(*CANNOT_SEE):
+                cancelled = await self._cancelling.outcomes()
         # What was over before it could be cancelled is complete all the same.
         complete = {tp for tp, item in judged.items() if item.outcome is Outcome.COMPLETE}
         return refused | judged | {item.tp: item for item in cancelled if item.tp not in complete}
+
+    async def _last_look(self) -> MoveStatus:
+        """Look once more, but not for long: who pressed Ctrl-C waits for the answer."""
+        with trio.move_on_after(LAST_LOOK_SECONDS):
+            with suppress(*CANNOT_SEE):
+                return await self._watch.look()
+        status = self._watch.recall("nobody answers")
+        click.echo("nobody answers: this is what was seen last", err=True)
+        return status
 
     def _in_hindsight(self, item: PartitionOutcome) -> PartitionOutcome:
         """Tell what was never begun from what somebody took elsewhere."""

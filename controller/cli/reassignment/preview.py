@@ -116,6 +116,17 @@ async def _sizes(admin: MoveAdmin, states: Iterable[PartitionState]) -> dict[Top
     return {tp: bytes_ for broker_id, tp, bytes_ in replicas if tp in led[broker_id]}
 
 
+def moving_elsewhere(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, PartitionState]:
+    """Return the partitions that are being moved to other replicas than these."""
+    states = states_of(metadata)
+    moving = {tp: states[tp] for tp in targets if states[tp].adding_replicas or states[tp].removing_replicas}
+    return {
+        tp: state
+        for tp, state in moving.items()
+        if tuple(r for r in state.replicas if r not in state.removing_replicas) != targets[tp]
+    }
+
+
 def way_back(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the replicas that the partitions have, or had before they began to move."""
     states = states_of(metadata)

@@ -60,7 +60,12 @@ def panel(status: MoveStatus, now_ms: int) -> RenderableType:
     for ratio in (None, 1, None):
         grid.add_column(ratio=ratio, min_width=_SHORTEST_BAR if ratio else None, no_wrap=ratio is None)
     grid.add_row(f"moved {len(status.ended):,}/{len(status.targets):,}", bar, figures(status))
-    return Group(grid, *(Text(line) for line in stalled_lines(status, now_ms) or waiting_lines(status)))
+    below = [*_trouble(status), *(stalled_lines(status, now_ms) or waiting_lines(status))]
+    return Group(grid, *map(Text, below))
+
+
+def _trouble(status: MoveStatus) -> list[str]:
+    return [f"cannot see how far it is, trying again: {status.trouble}"] if status.trouble else []
 
 
 def _bar_of_partitions(status: MoveStatus) -> ProgressBar:
@@ -102,11 +107,16 @@ class News:
 
     _stalled: frozenset[str] = frozenset()
     _waiting: str = ""
+    _trouble: str = ""
     _tenths: tuple[int, int] = (0, 0)
     _last: float = 0.0
 
     def lines(self, status: MoveStatus, now: float, now_ms: int) -> list[str]:
         """Return the lines to print; `now` is in seconds, on any clock."""
+        if status.trouble:
+            told, self._trouble = self._trouble, _gist(status.trouble)
+            return _trouble(status) if self._trouble != told else []
+        self._trouble = ""
         lines = [*status.setbacks, *self._newly_stalled(status, now_ms)]
         if len(status.targets) <= FEW and not status.stalled:
             lines += self._newly_waiting(status)
