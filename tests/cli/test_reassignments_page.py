@@ -31,7 +31,8 @@ NEWS = re.compile(r"\S+ (waits for|stalled) |\d of \d partitions moved|rate|left
 VARYING = [
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(, .* ago)?", "TIME"),
     (r"unknown|[\d.]+ (bytes|kB)", "SIZE"),
-    (r"(broker 9)[,:].*", r"\1"),
+    (r"(broker 9)\b.*", r"\1"),
+    (r"^(\d +(yes|no) ).*", r"\1"),
     (r"^(orders  \d          \d       )\d+", r"\1EPOCH"),
 ]
 
@@ -52,7 +53,7 @@ class Terminal:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.directory,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={name: value for name, value in os.environ.items() if name != "COLUMNS"} | {"PYTHONPATH": str(ROOT)},
         )
         assert process.stdout is not None
         printed = b""
