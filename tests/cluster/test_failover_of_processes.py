@@ -43,6 +43,7 @@ async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Pat
             scene = await scenario.set_up(cluster, nursery)
             await scenario.move(scene)
             assert cluster.processes[FIRST].poll() == -signal.SIGKILL
+            assert await scene.admin.list_partition_reassignments() == (), "what waits for a move waits for its end"
             outcome = await scenario.judge(scene)
             nursery.cancel_scope.cancel()
 

@@ -16,7 +16,9 @@ from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller
 from tests.kit.scrape import get, scrape
-from transport.messages import NewTopic
+from transport.errors import ErrorCode
+from transport.messages import NewTopic, ReassignablePartition
+from transport.metadata import NO_LEADER
 from transport.network import TcpNetwork
 from transport.store.zookeeper import open_zookeeper
 
@@ -62,11 +64,23 @@ def is_ready(port: int, answer: tuple[int, str]) -> Callable[[], Awaitable[bool]
     return is_
 
 
+async def move(admin: AdminClient, broker_id: int) -> None:
+    """Move the partition to one broker, and wait until it is there alone."""
+    [begun] = (await admin.alter_partition_reassignments([ReassignablePartition(*ORDERS, (broker_id,))])).partitions
+    assert begun.error is ErrorCode.NONE
+
+    async def has_moved() -> bool:
+        [state] = (await admin.describe_cluster([ORDERS.topic])).partitions
+        return state.replicas == (broker_id,)
+
+    await until(has_moved)
+
+
 def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-@pytest.mark.requirement("D3", "D11", "E1")
+@pytest.mark.requirement("A10", "D3", "D11", "E1")
 async def test_pages_and_ids_follow_the_cluster_through_a_failover(zookeeper: str, tmp_path: Path) -> None:
     address = f"{zookeeper}/monitoring"
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
@@ -76,8 +90,8 @@ async def test_pages_and_ids_follow_the_cluster_through_a_failover(zookeeper: st
         first, second = await metrics_port(tmp_path, FIRST), await metrics_port(tmp_path, SECOND)
         await until(is_ready(first, (200, "active\n")))
         await until(is_ready(second, (200, f"standing by for controller {FIRST}\n")))
-        cluster.start_brokers((1, 2))
-        await until(shows(first, kafka_controller_kafkacontroller_activebrokercount=2))
+        cluster.start_brokers((1, 2, 3))
+        await until(shows(first, kafka_controller_kafkacontroller_activebrokercount=3))
         admin = AdminClient(TcpNetwork(), [], store, 60)
         await admin.create_topics([NewTopic(ORDERS.topic, 1, 2, ((1, 2),))])
         await until(shows(first, **{ACTIVE: 1, OFFLINE: 0, UNDER_REPLICATED: 0}))
@@ -95,8 +109,11 @@ async def test_pages_and_ids_follow_the_cluster_through_a_failover(zookeeper: st
         await cluster.kill(FIRST)
         await until(is_ready(second, (200, "active\n")))
         await until(shows(second, **{ACTIVE: 1, UNDER_REPLICATED: 1, "klamm_controller_epoch": 2}))
-        await cluster.kill(2)
+        await move(admin, 3)
+        await cluster.kill(3)
         await until(shows(second, **{OFFLINE: 1}))
+        [state] = (await admin.describe_cluster([ORDERS.topic])).partitions
+        assert (state.replicas, state.leader, state.isr) == ((3,), NO_LEADER, (3,))
         page = await scrape(second)
         assert page['klamm_partition_available{partition="0",reason="offline",topic="orders"}'] == 0
         assert page["kafka_controller_controllerstats_leaderelectionrateandtimems_count"] >= 1

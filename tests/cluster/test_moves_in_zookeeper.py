@@ -181,3 +181,23 @@ async def test_a_move_that_waits_is_overridden_and_the_next_one_cancelled(zookee
         await cluster.processes.stop_brokers()
         logs = [records_on_disk(log_dir(tmp_path, id_), ORDERS) for id_ in (2, 4, 6)]
         assert [[record.value for record in log] for log in logs] == [values] * 3
+
+
+@pytest.mark.requirement("A11")
+async def test_a_cancel_that_would_leave_nobody_to_lead_is_refused(zookeeper: str, tmp_path: Path) -> None:
+    async with running(f"{zookeeper}/refused-cancel", tmp_path) as cluster:
+        assert (await cluster.reassign((1,))).error is ErrorCode.NONE
+        await cluster.until_replicas(1)
+        await cluster.begin_without_the_silent_one((4, SILENT))
+        await cluster.until_in_sync(1, 4)
+        await cluster.processes.kill(1)
+        await cluster.until_in_sync(4)
+        before = await cluster.assignment(), await cluster.state()
+        why = "no live member of the ISR would be left to lead"
+        assert await cluster.reassign(None) == PartitionError(*ORDERS, ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
+        assert (await cluster.assignment(), await cluster.state()) == before
+        cluster.processes.start_brokers([1])
+        await cluster.until_in_sync(1, 4)
+        assert (await cluster.reassign(None)).error is ErrorCode.NONE
+        await cluster.until_replicas(1)
+        await cluster.until_in_sync(1)

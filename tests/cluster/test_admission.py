@@ -1,0 +1,110 @@
+"""Who may look at moves and who may begin them: an embedded controller with an authorizer on ZooKeeper, and brokers."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+import controller
+from controller.admission import Operation
+from controller.cli.demo.clusters import CONTROLLERS
+from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from controller.service import ControllerService
+from tests.cluster.waiting import until
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    AlterPartitionReassignmentsRequest,
+    CreateTopicsRequest,
+    DescribeReassignmentsRequest,
+    ElectionType,
+    ElectLeadersRequest,
+    ListPartitionReassignmentsRequest,
+    ListReassignmentsRequest,
+    MetadataRequest,
+    MetadataResponse,
+    NewTopic,
+    ReassignablePartition,
+    Request,
+)
+from transport.metadata import TopicPartition
+from transport.network import TcpNetwork
+from transport.store import paths
+from transport.store.protocol import MetadataStore
+from transport.store.zookeeper import open_zookeeper
+from transport.wire import Caller, open_connection
+
+BROKERS = (1, 2)
+ORDERS = TopicPartition("orders", 0)
+NOBODY, AUDITOR, OPERATOR = "nobody", "auditor", "operator"
+MAY = {
+    NOBODY: frozenset[Operation](),
+    AUDITOR: frozenset({Operation.DESCRIBE}),
+    OPERATOR: frozenset({Operation.DESCRIBE, Operation.ALTER}),
+}
+LOOKS = (ListReassignmentsRequest(), DescribeReassignmentsRequest(), ListPartitionReassignmentsRequest())
+ELECTION = ElectLeadersRequest(ElectionType.PREFERRED)
+
+
+def authorizer(caller: Caller, operation: Operation) -> bool:
+    return operation in MAY.get(caller.client_id, ())
+
+
+async def ask(service: ControllerService, client_id: str, request: Request[object]) -> ErrorCode:
+    """Ask over TCP; return the error that the whole request is answered with."""
+    where = service.endpoint
+    async with open_connection(TcpNetwork(), where.host, where.port, client_id=client_id) as connection:
+        try:
+            await connection.call(request)
+        except ApiError as error:
+            return error.code
+    return ErrorCode.NONE
+
+
+async def cluster_of(service: ControllerService, *topics: str) -> MetadataResponse:
+    answer = await service.answer(MetadataRequest(topics))
+    assert isinstance(answer, MetadataResponse)
+    return answer
+
+
+async def has_brokers(service: ControllerService) -> bool:
+    return service.is_active and len((await cluster_of(service)).brokers) == len(BROKERS)
+
+
+async def is_led(store: MetadataStore) -> bool:
+    return await store.read([paths.partition_state(ORDERS)]) != [None]
+
+
+async def has_moved(service: ControllerService) -> bool:
+    [state] = (await cluster_of(service, ORDERS.topic)).partitions
+    return state.replicas == (2,)
+
+
+@pytest.mark.requirement("B4")
+async def test_who_may_not_describe_or_alter_the_cluster_is_told_so(zookeeper: str, tmp_path: Path) -> None:
+    address = f"{zookeeper}/admission"
+    config = controller.ControllerConfig(CONTROLLERS[0], zookeeper_connect=address)
+    move = AlterPartitionReassignmentsRequest((ReassignablePartition(*ORDERS, (2,)),))
+    refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    async with (
+        open_zookeeper(address) as store,
+        stopping(ProcessCluster(store, tmp_path, address)) as cluster,
+        trio.open_nursery() as nursery,
+    ):
+        service: ControllerService = await nursery.start(partial(controller.run, config, authorizer=authorizer))
+        cluster.start_brokers(BROKERS)
+        await until(partial(has_brokers, service))
+        await service.answer(CreateTopicsRequest((NewTopic(ORDERS.topic, 1, 1, ((1,),)),)))
+        await until(partial(is_led, store))
+
+        before = await store.read([paths.topic(ORDERS.topic), paths.partition_state(ORDERS)])
+        assert {await ask(service, NOBODY, request) for request in (*LOOKS, move, ELECTION)} == {refused}
+        assert {await ask(service, AUDITOR, request) for request in LOOKS} == {ErrorCode.NONE}
+        assert {await ask(service, AUDITOR, request) for request in (move, ELECTION)} == {refused}
+        assert await store.read([paths.topic(ORDERS.topic), paths.partition_state(ORDERS)]) == before
+        # Brokers go on asking for what they need: nobody has to authorize them.
+        assert {await ask(service, OPERATOR, request) for request in (*LOOKS, move)} == {ErrorCode.NONE}
+        await until(partial(has_moved, service))
+        nursery.cancel_scope.cancel()
