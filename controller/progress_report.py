@@ -119,9 +119,9 @@ def waits_for(described: ReassignmentDescription, copies: Iterable[Copy]) -> str
         return f"a live leader among {_brokers(described.new_replicas)}"
     if described.leader < 0:
         return f"a leader: none of the ISR is alive, which is {_brokers(described.isr)}"
-    known = {copy.broker: _words(copy) + _throttled(copy, described) for copy in copies}
-    unknown = [r for r in missing if r not in known]
-    return "; ".join([*known.values(), *_joining(unknown)])
+    told = {copy.broker: words + _throttled(copy, described) for copy in copies if (words := _words(copy))}
+    joining = [r for r in missing if r not in told]
+    return "; ".join([*told.values(), *_joining(joining)])
 
 
 def _joining(brokers: Sequence[int]) -> Iterator[str]:
@@ -130,6 +130,7 @@ def _joining(brokers: Sequence[int]) -> Iterator[str]:
 
 
 def _words(copy: Copy) -> str:
+    """Return what there is to say of a replica, nothing if it just is not in the ISR yet."""
     name, leader, behind = f"broker {copy.broker}", f"leader {copy.leader}", _behind(copy)
     seconds = f"{copy.quiet:.0f} s"
     match copy.state:
@@ -150,7 +151,7 @@ def _words(copy: Copy) -> str:
         case CopyState.NOT_TAKEN:
             return f"{name} to be taken into the ISR: it has had all of {leader} for {seconds}"
         case CopyState.COMPLETE | CopyState.NOT_TOLD | CopyState.LEADERLESS:
-            return f"{name} to join the ISR"
+            return ""
 
 
 def _throttled(copy: Copy, described: ReassignmentDescription) -> str:

@@ -107,7 +107,7 @@ def test_nothing_is_known_before_brokers_are_asked() -> None:
     room = Room()
     room.move(4, 5)
     described = room.describe()
-    assert described.waits_for == "broker 4 to join the ISR; broker 5 to join the ISR"
+    assert described.waits_for == "brokers 4, 5 to join the ISR"
     assert {described.rate, described.eta_ms, described.stalled_since_ms} == {UNKNOWN}
     assert {replica.log_bytes for replica in described.progress} == {UNKNOWN}
 

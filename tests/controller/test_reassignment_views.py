@@ -116,7 +116,7 @@ async def a_dead_isr(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("happens", "text"),
     [
-        (a_dead_broker, "broker 4 to join the ISR; broker 5, which is not alive; broker 6 to join the ISR"),
+        (a_dead_broker, "broker 5, which is not alive; brokers 4, 6 to join the ISR"),
         (a_dead_isr, "a leader: none of the ISR is alive, which is brokers 1, 2, 3"),
     ],
 )
