@@ -45,6 +45,7 @@ from controller.handlers import (
     reassignment_views,
     reassignments,
     strays,
+    throttles,
     topic_requests,
     topics,
 )
@@ -179,12 +180,20 @@ def _rounds_for_request(context: ControllerContext, request: Request[object], ho
             return topic_requests.create_topics(context, request, new_ids(host), new_starts(host))
         case DeleteTopicsRequest(names=names):
             return deletion_markers.delete_topics(context, names)
-        case DescribeConfigsRequest(resources=resources):
-            return configs.describe_configs(context, resources)
         case ElectLeadersRequest():
             return leader_elections.requested_by_api(context, request)
         case IncrementalAlterConfigsRequest(resources=altered):
             return config_changes.alter_configs(context, altered)
+        case _:
+            return _rounds_for_question(context, request)
+
+
+def _rounds_for_question(context: ControllerContext, request: Request[object]) -> Rounds[object]:
+    match request:
+        case DescribeConfigsRequest(resources=resources):
+            return configs.describe_configs(context, resources)
+        case DescribeReassignmentsRequest(reassignments=keys):
+            return throttles.with_throttles(reassignment_views.describe_reassignments(context, keys))
         case _:
             return immediately(_known(context, request))
 
@@ -198,8 +207,6 @@ def _known(context: ControllerContext, request: Request[object]) -> object:
             return reassignment_requests.list_ongoing(context, _tps(partitions))
         case ListReassignmentsRequest(partitions=partitions):
             return reassignment_views.list_reassignments(context, _tps(partitions))
-        case DescribeReassignmentsRequest(reassignments=keys):
-            return reassignment_views.describe_reassignments(context, keys)
         case MetadataRequest(topics=names):
             return metadata.describe_cluster(context, names)
         case _:

@@ -77,8 +77,10 @@ def _read_layers(topics: Sequence[str]) -> Rounds[tuple[Layer | None, dict[str, 
     wanted = list(dict.fromkeys(topics))
     default_path = paths.broker_config(None)
     default_znode, *znodes = yield from read([default_path, *map(paths.topic_config, wanted)])
-    own = {name: _decode(TOPIC, paths.topic_config(name), znode) for name, znode in zip(wanted, znodes, strict=True)}
-    return _decode(DEFAULT_BROKER, default_path, default_znode), own
+    own = {
+        name: decode_layer(TOPIC, paths.topic_config(name), znode) for name, znode in zip(wanted, znodes, strict=True)
+    }
+    return decode_layer(DEFAULT_BROKER, default_path, default_znode), own
 
 
 def _allows_unclean(topic: str, layers: Sequence[Layer]) -> bool:
@@ -88,7 +90,7 @@ def _allows_unclean(topic: str, layers: Sequence[Layer]) -> bool:
     return found.value is True and not found.faults
 
 
-def _decode(source: str, path: str, znode: Znode | None) -> Layer | None:
+def decode_layer(source: str, path: str, znode: Znode | None) -> Layer | None:
     """Return the settings in a znode, none if it does not exist, None if they cannot be decoded."""
     if znode is None:
         return Layer(source, {})
@@ -134,7 +136,7 @@ def describe_configs(
     faults = {resource: resource_fault(context, resource) for resource in resources}
     sound = [resource for resource, fault in faults.items() if fault is None]
     default_znode, *znodes = yield from read([paths.broker_config(None), *map(config_path, sound)])
-    default = _decode(DEFAULT_BROKER, paths.broker_config(None), default_znode) or Layer(DEFAULT_BROKER, {})
+    default = decode_layer(DEFAULT_BROKER, paths.broker_config(None), default_znode) or Layer(DEFAULT_BROKER, {})
     found = dict(zip(sound, znodes, strict=True))
     return DescribeConfigsResponse(
         tuple(
@@ -151,7 +153,7 @@ def _describe(
 ) -> ResourceConfigs:
     path = config_path(resource)
     is_topic = resource.type is ConfigResourceType.TOPIC
-    own = _decode(TOPIC if is_topic else BROKER if resource.name else DEFAULT_BROKER, path, znode)
+    own = decode_layer(TOPIC if is_topic else BROKER if resource.name else DEFAULT_BROKER, path, znode)
     if own is None:
         return ResourceConfigs(resource, (), ErrorCode.INVALID_CONFIG, f"{path} cannot be decoded: repair or delete it")
     settings = TOPIC_SETTINGS if is_topic else BROKER_SETTINGS

@@ -18,7 +18,7 @@ from controller.cli.demo.load import Load
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller
 from transport.errors import ErrorCode
-from transport.messages import NewTopic
+from transport.messages import UNTHROTTLED, NewTopic
 from transport.network import TcpNetwork
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore
@@ -94,6 +94,9 @@ async def test_a_throttled_move_is_slower_and_leaves_no_settings(office: Office)
     assert set_["orders"]["leader.replication.throttled.replicas"] == "0:1,0:2"
     assert set_["orders"]["follower.replication.throttled.replicas"] == "0:3"
     assert set_["1"]["leader.replication.throttled.rate"] == set_["3"]["follower.replication.throttled.rate"] == "1000"
+
+    [move] = (await office.admin.describe_reassignments()).values()
+    assert (move.leader_throttle, [item.throttle for item in move.progress]) == (SLOW, [SLOW, UNTHROTTLED])
 
     # One of the same size that is begun later overtakes it, and verify lifts nothing yet.
     code, said = await office.klamm("execute", PAYMENTS)

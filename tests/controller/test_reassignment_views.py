@@ -21,8 +21,8 @@ from transport.messages import (
     ReplicaProgress,
 )
 from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
-from transport.store import paths
-from transport.store.protocol import Create
+from transport.store import formats, paths
+from transport.store.protocol import Create, Set
 
 ORIGIN, TARGET, ALL_SIX = (1, 2, 3), (4, 5, 6), (1, 2, 3, 4, 5, 6)
 SECOND, THIRD = TopicPartition("orders", 1), TopicPartition("orders", 2)
@@ -147,3 +147,48 @@ async def test_describes_a_partition_that_never_had_a_leader(bench: Bench) -> No
     await bench.fail_over()
     [description] = await described(bench)
     assert (description.leader, description.isr, description.new_replicas) == (NO_LEADER, (), (8,))
+
+
+async def write_config(bench: Bench, path: str, **settings: str) -> None:
+    """Write settings; in their names underscores stand for dots."""
+    data = formats.encode_config({name.replace("_", "."): value for name, value in settings.items()})
+    [found] = await bench.store.read([path])
+    await bench.store.multi([Create(path, data) if found is None else Set(path, data, found.stat.version)])
+
+
+async def throttles(bench: Bench) -> tuple[int, list[int]]:
+    [move] = await described(bench)
+    return move.leader_throttle, [item.throttle for item in move.progress]
+
+
+@pytest.mark.requirement("B3", "A11")
+async def test_tells_the_throttles_that_are_in_force(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    await bench.move(TP, TARGET)
+    assert await throttles(bench) == (UNTHROTTLED, [UNTHROTTLED] * 3)
+
+    await write_config(
+        bench,
+        paths.topic_config("orders"),
+        leader_replication_throttled_replicas="0:1,0:2,0:3",
+        follower_replication_throttled_replicas="0:4,0:5,1:6",
+    )
+    assert await throttles(bench) == (UNTHROTTLED, [UNTHROTTLED] * 3)
+    await write_config(bench, paths.broker_config(1), leader_replication_throttled_rate="100")
+    await write_config(bench, paths.broker_config(4), follower_replication_throttled_rate="400")
+    await write_config(bench, paths.broker_config(None), follower_replication_throttled_rate="7")
+    assert await throttles(bench) == (100, [400, 7, UNTHROTTLED])
+
+    await bench.alter_isr(TP, *ORIGIN, 4)  # no throttle holds back who is in the ISR
+    assert await throttles(bench) == (100, [UNTHROTTLED, 7, UNTHROTTLED])
+    await write_config(bench, paths.topic_config("orders"), follower_replication_throttled_replicas="*")
+    assert await throttles(bench) == (UNTHROTTLED, [UNTHROTTLED, 7, 7])
+
+
+@pytest.mark.requirement("B3")
+async def test_settings_that_cannot_be_read_throttle_nothing(bench: Bench) -> None:
+    await bench.start(ORIGIN)
+    await bench.move(TP, TARGET)
+    await bench.store.multi([Create(paths.topic_config("orders"), b"{")])
+    await write_config(bench, paths.broker_config(4), follower_replication_throttled_rate="400")
+    assert await throttles(bench) == (UNTHROTTLED, [UNTHROTTLED] * 3)
