@@ -7,16 +7,23 @@ TRS followed by what is left of ORS, so that one value tells all five.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from attrs import field, frozen
 
 from transport.metadata import ReplicaAssignment
 
 
-class ReassignmentIdentity(NamedTuple):
-    """What tells a reassignment from all others of its partition (KIP-240): czxid and ctime of its znode."""
+@frozen(order=True)
+class ReassignmentIdentity:
+    """What tells a reassignment from all others of its partition (KIP-240): czxid and ctime of its znode.
+
+    Not part of it are the original replicas, which the znode has in the order that they had; () if it does not say.
+    """
 
     czxid: int
     start_time_ms: int
+    original: tuple[int, ...] = field(default=(), eq=False, order=False)
 
 
 UNIDENTIFIED: Final = ReassignmentIdentity(-1, -1)

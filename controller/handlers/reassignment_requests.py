@@ -9,7 +9,7 @@ import structlog
 
 from controller.context import ControllerContext
 from controller.handlers import reassignments
-from controller.reassignment import reassign_to, target_fault
+from controller.reassignment import UNIDENTIFIED, reassign_to, target_fault
 from controller.rounds import Rounds, read
 from controller.topic_size import size_fault
 from transport.errors import ErrorCode
@@ -120,13 +120,19 @@ def _outcome(context: ControllerContext, tp: TopicPartition, target: tuple[int, 
     return PartitionError(*tp)
 
 
+def _original(context: ControllerContext, tp: TopicPartition) -> tuple[int, ...]:
+    """Return the replicas that a partition had before it was moved, in the order of that time if it is known."""
+    current, original = context.assignment(tp), context.reassigning.get(tp, UNIDENTIFIED).original
+    return original if original and set(original) <= set(current.replicas) else current.origin_replicas
+
+
 def _judge(context: ControllerContext, item: ReassignablePartition) -> tuple[int, ...] | PartitionError:
     tp = TopicPartition(item.topic, item.partition)
     current = context.assignment(tp)
     if item.replicas is None and not current.is_being_reassigned:
         text = f"{tp} is not being reassigned: there is nothing to cancel"
         return PartitionError(*tp, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, text)
-    target = current.origin_replicas if item.replicas is None else item.replicas
+    target = _original(context, tp) if item.replicas is None else item.replicas
     fault = refusal(context, tp, target)
     return target if fault is None else PartitionError(*tp, *fault)
 

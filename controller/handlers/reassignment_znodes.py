@@ -2,9 +2,10 @@
 
 The znode is created in the multi that stores the first target, kept by an override, and deleted in the multi after
 which the partition moves no more; the parent of a topic's znodes comes with the first and goes with the last of them.
-They are empty: all that they say is their czxid and ctime. Should one be missing, too many or in the way, because
-somebody else did that or moved the partition, then what moves is right: the znodes are put in order, and a reassignment
-that has lost its znode gets another one, and with it another identity.
+Its czxid and ctime say it all, but for what to go back to: it holds the original replicas, as Kafka's reassignment
+JSON, because a topic's znode forgets their order where the target has them too. Should one be missing, too many or in
+the way, because somebody else did that or moved the partition, then what moves is right: the znodes are put in order,
+and a reassignment that has lost its znode gets another one, and with it another identity.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from controller.facts import ReassignmentIdentified
 from controller.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.rounds import Rounds, Step, change, children, descendants, read, until_none_is_left
 from transport.metadata import ReplicaAssignment, TopicPartition
-from transport.store import paths
+from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Op, Znode
 
 log = structlog.get_logger(__name__)
@@ -33,7 +34,10 @@ def writes_with(
     moving = {tp for tp in context.partitions([name]) if tp in context.reassigning}
     begun = [tp for tp, new in assignments.items() if new.is_being_reassigned and tp not in moving]
     ended = [tp for tp, new in assignments.items() if not new.is_being_reassigned and tp in moving]
-    creates: list[Op] = [Create(paths.reassignment(tp)) for tp in begun]
+    creates: list[Op] = [
+        Create(paths.reassignment(tp), formats.encode_reassign_partitions({tp: context.assignment(tp).replicas}))
+        for tp in begun
+    ]
     deletes: list[Op] = [Delete(paths.reassignment(tp)) for tp in ended]
     if begun and not moving:
         return [Create(paths.topic_reassignments(name)), *creates]
@@ -132,6 +136,13 @@ def _create_root() -> Rounds[None]:
 
 
 def _take_over(found: Iterable[tuple[TopicPartition, Znode | None]]) -> Rounds[None]:
-    identities = [(tp, znode.stat) for tp, znode in found if znode is not None]
-    facts = [ReassignmentIdentified(tp, ReassignmentIdentity(stat.czxid, stat.ctime_ms)) for tp, stat in identities]
+    facts = [ReassignmentIdentified(tp, _identity(tp, znode)) for tp, znode in found if znode is not None]
     yield from change("observed", [Step(facts=tuple(facts))] if facts else [])
+
+
+def _identity(tp: TopicPartition, znode: Znode) -> ReassignmentIdentity:
+    try:
+        original = formats.decode_reassign_partitions(znode.data).get(tp, ()) if znode.data else ()
+    except formats.UndecodableZnode:
+        original = ()
+    return ReassignmentIdentity(znode.stat.czxid, znode.stat.ctime_ms, original)

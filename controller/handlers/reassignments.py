@@ -72,7 +72,7 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
     def wanted(tp: TopicPartition) -> ReplicaAssignment:
         current = context.assignment(tp)
         new = reassign_to(current, targets[tp])
-        return new if leaves_a_leader(context, tp, new) else current
+        return _in_safety(context, tp, new) if leaves_a_leader(context, tp, new) else current
 
     yield from write_assignments(context, "U1", list(targets), wanted, _settle_strays)
     yield from reassignment_znodes.identify(context, targets)
@@ -209,6 +209,22 @@ def leaves_a_leader(context: ControllerContext, tp: TopicPartition, new: Replica
     if tp not in context.leadership or not context.assignment(tp).is_being_reassigned:
         return True
     return bool(_surviving(context, tp, new))
+
+
+def _in_safety(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> ReplicaAssignment:
+    """Return `new`, or the move back that a cancel becomes if it would leave too few in the ISR for acks=all.
+
+    Those in the ISR that the cancel abandons then stay until the original replicas have caught up.
+    """
+    if new.is_being_reassigned or not context.assignment(tp).is_being_reassigned or tp not in context.leadership:
+        return new
+    isr = context.leadership[tp].isr
+    left = [r for r in isr if r in new.replicas]
+    if len(left) >= min(context.min_isr(tp.topic), len(isr)):
+        return new
+    helpers = tuple(r for r in isr if r not in new.replicas)
+    log.info("cancel is a move back: too few of the ISR would be left", partition=str(tp), left=left, kept=helpers)
+    return ReplicaAssignment((*new.replicas, *helpers), (), helpers)
 
 
 def _surviving(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> tuple[int, ...]:
