@@ -19,7 +19,16 @@ from controller.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller
 from transport.errors import ErrorCode
 from transport.host import Host
-from transport.messages import NewTopic, PartitionError, ReassignablePartition
+from transport.messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    NewTopic,
+    PartitionError,
+    ReassignablePartition,
+)
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.network import TcpNetwork
 from transport.store import formats, paths
@@ -73,6 +82,13 @@ class Cluster:
     async def reassign(self, replicas: tuple[int, ...] | None, tp: TopicPartition = ORDERS) -> PartitionError:
         [outcome] = (await self.admin.alter_partition_reassignments([ReassignablePartition(*tp, replicas)])).partitions
         return outcome
+
+    async def require_in_sync(self, count: int) -> None:
+        """Let the topic take records only while so many are in the ISR."""
+        topic = ConfigResource(ConfigResourceType.TOPIC, ORDERS.topic)
+        setting = AlterableConfig("min.insync.replicas", ConfigOperation.SET, str(count))
+        [altered] = await self.admin.incremental_alter_configs([AlterConfigsResource(topic, (setting,))])
+        assert altered.error is ErrorCode.NONE
 
     async def begin_without_the_silent_one(self, replicas: tuple[int, ...]) -> None:
         """Begin a move to a broker that is alive as far as anybody knows, and does not hear of it."""
@@ -184,20 +200,27 @@ async def test_a_move_that_waits_is_overridden_and_the_next_one_cancelled(zookee
 
 
 @pytest.mark.requirement("A11")
-async def test_a_cancel_that_would_leave_nobody_to_lead_is_refused(zookeeper: str, tmp_path: Path) -> None:
-    async with running(f"{zookeeper}/refused-cancel", tmp_path) as cluster:
-        assert (await cluster.reassign((1,))).error is ErrorCode.NONE
-        await cluster.until_replicas(1)
+async def test_a_cancel_is_refused_without_a_leader_and_a_move_back_below_min_insync_replicas(
+    zookeeper: str, tmp_path: Path
+) -> None:
+    async with running(f"{zookeeper}/unsafe-cancel", tmp_path) as cluster:
+        await cluster.require_in_sync(2)
+        assert (await cluster.reassign((2, 1))).error is ErrorCode.NONE
+        await cluster.until_replicas(2, 1)
         await cluster.begin_without_the_silent_one((4, SILENT))
-        await cluster.until_in_sync(1, 4)
-        await cluster.processes.kill(1)
+        await cluster.until_in_sync(1, 2, 4)
+        for id_ in (1, 2):
+            await cluster.processes.kill(id_)
         await cluster.until_in_sync(4)
         before = await cluster.assignment(), await cluster.state()
         why = "no live member of the ISR would be left to lead"
         assert await cluster.reassign(None) == PartitionError(*ORDERS, ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
         assert (await cluster.assignment(), await cluster.state()) == before
+
         cluster.processes.start_brokers([1])
         await cluster.until_in_sync(1, 4)
         assert (await cluster.reassign(None)).error is ErrorCode.NONE
-        await cluster.until_replicas(1)
-        await cluster.until_in_sync(1)
+        assert await cluster.assignment() == ReplicaAssignment((2, 1, 4), (), (4,))
+        cluster.processes.start_brokers([2])
+        await cluster.until_replicas(2, 1)
+        await cluster.until_in_sync(1, 2)
