@@ -85,9 +85,9 @@ def advance(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds
     # Without a leader there is nothing to catch up with: whoever is alive may be the first.
     yield from initialise(context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.NEW])
     led = [tp for tp in tps if tp in context.leadership]
-    ready = [tp for tp in led if is_ready(context, tp)]
-    yield from _bring_in(context, [tp for tp in led if tp not in set(ready)])
-    yield from finish(context, ready)
+    ready = dict.fromkeys(tp for tp in led if is_ready(context, tp))
+    yield from _bring_in(context, [tp for tp in led if tp not in ready])
+    yield from finish(context, list(ready))
 
 
 def is_ready(context: ControllerContext, tp: TopicPartition) -> bool:
@@ -308,8 +308,8 @@ def _online(context: ControllerContext, tp: TopicPartition) -> Step:
 
 def _lead_inside_target(context: ControllerContext, tps: Sequence[TopicPartition]) -> list[Step]:
     """B3: elect a leader in TRS where there is none alive, else bump the epoch; tell TRS that RS = TRS."""
-    settled = [tp for tp in tps if _led_inside_target(context, tp)]
-    open_ = [tp for tp in tps if tp not in set(settled)]
+    settled = dict.fromkeys(tp for tp in tps if _led_inside_target(context, tp))
+    open_ = [tp for tp in tps if tp not in settled]
     among = [candidate(context, tp, context.assignment(tp).target_replicas) for tp in open_]
     result = elections.elect(among, elections.reassign, context.epoch)
     for waiting in result.failed:
