@@ -1,7 +1,8 @@
-"""`klamm reassignment execute` and Ctrl-C at each phase, against a controller that answers as the test says."""
+"""`klamm reassignment execute`, and Ctrl-C at each phase, against a controller that answers as the test says."""
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -107,11 +108,15 @@ async def controller(nursery: trio.Nursery) -> Controller:
 
 
 async def execute(
-    controller: Controller, directory: Path, *options: str, interrupt_at: type[object] | None = None
+    controller: Controller,
+    directory: Path,
+    *options: str,
+    interrupt_at: type[object] | None = None,
+    move: str = MOVE,
 ) -> tuple[int, list[str]]:
-    """Execute MOVE; press Ctrl-C when the controller gets such a request. Return exit code and lines."""
+    """Execute a file; press Ctrl-C when the controller gets such a request. Return exit code and lines."""
     file = directory / "move.json"
-    await trio.Path(file).write_text(MOVE)
+    await trio.Path(file).write_text(move)
     command = [sys.executable, "-m", "controller.cli", "reassignment", "execute", "--reassignment-json-file", str(file)]
     command += ["--rollback-json-file", str(directory / "back.json"), *options]
     command += ["--bootstrap-server", f"127.0.0.1:{controller.port}"]
@@ -182,3 +187,13 @@ async def test_a_way_back_that_is_the_same_may_stand_there_already(controller: C
     code, [said] = await execute(controller, tmp_path)
     assert code == 1
     assert said.endswith("exists, and may be the way back of an earlier move: name another with --rollback-json-file")
+
+
+@pytest.mark.requirement("A1")
+async def test_ten_thousand_partitions_are_one_request(controller: Controller, tmp_path: Path) -> None:
+    controller.replicas = dict.fromkeys(range(10_000), (3,))
+    entries = [{"topic": "orders", "partition": p, "replicas": [3]} for p in controller.replicas]
+    code, said = await execute(controller, tmp_path, move=json.dumps({"version": 1, "partitions": entries}))
+    assert (code, said) == (0, [f"orders-{p}: complete" for p in controller.replicas])
+    [asked] = [each for each in controller.asked if isinstance(each, AlterPartitionReassignmentsRequest)]
+    assert len(asked.partitions) == 10_000
