@@ -13,12 +13,13 @@ from controller.cli.demo.clusters import CONTROLLERS
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.move_rows import Stage
 from tests.cluster.waiting import until_controller
+from transport.store import paths
 from transport.store.zookeeper import open_zookeeper
 
 FIRST, SECOND = CONTROLLERS
 
 
-@pytest.mark.requirement("A2", "A6", "A7", "A8", "D1", "D7", "D10", "E2")
+@pytest.mark.requirement("A2", "A5", "A6", "A8", "D1", "D7", "D10", "E2")
 @pytest.mark.parametrize(
     ("round_", "moment"),
     [
@@ -45,6 +46,7 @@ async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Pat
             assert cluster.processes[FIRST].poll() == -signal.SIGKILL
             assert await scene.admin.list_partition_reassignments() == (), "what waits for a move waits for its end"
             outcome = await scenario.judge(scene)
+            assert await store.children([paths.STRAYS, paths.REASSIGNMENTS]) == [[], []]
             nursery.cancel_scope.cancel()
 
     assert outcome.faults == []

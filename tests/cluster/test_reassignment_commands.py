@@ -117,7 +117,7 @@ async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
         yield office
 
 
-@pytest.mark.requirement("A1", "A2", "A3", "A9", "A11", "C3")
+@pytest.mark.requirement("A1", "A2", "A3", "A9", "A11")
 async def test_an_administrators_day(office: Office) -> None:
     json_file, back = "--reassignment-json-file", str(office.place / "back.json")
     bad = office.file("bad.json", {0: [3, 2], 1: [1, 99]})

@@ -83,10 +83,9 @@ async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcom
 
 def _show(outcome: Outcome) -> None:
     print_table(["step", *COLUMNS, "zxid", "versions", "acked"], map(_cells, outcome.rows), narrow=True)
-    click.echo(
-        f"{outcome.acknowledged} records acknowledged, {outcome.read_back} read back, {outcome.lost} lost"
-        + (f" ({outcome.repeated} written twice by retries)" if outcome.repeated else "")
-    )
+    click.echo(f"{outcome.acknowledged} records acknowledged, {outcome.read_back} read back, {outcome.lost} lost")
+    if outcome.repeated:
+        click.echo(f"{outcome.repeated} of them are there twice: their producer tried again")
     for fault in (*outcome.gaps, *outcome.faults):
         click.echo(f"not as it should be: {fault}", err=True)
     if not outcome.faults:
