@@ -64,21 +64,22 @@ class TaskCluster:
 
 
 @asynccontextmanager
-async def task_cluster(data_dir: Path) -> AsyncIterator[DemoCluster]:
-    """Run the cluster in this process."""
+async def task_cluster(data_dir: Path, *, auto_leader_rebalance_enable: bool = True) -> AsyncIterator[DemoCluster]:
+    """Run the cluster in this process; without rebalancing leaders stay where they are as long as they can."""
     zookeeper = MemoryZooKeeper(Host().now_ms)
     async with zookeeper.session() as store, trio.open_nursery() as nursery:
         cluster = TaskCluster(store, data_dir, zookeeper, nursery)
         for id_ in CONTROLLERS:
-            await cluster.start(id_, partial(_controller, id_))
+            config = ControllerConfig(id_, auto_leader_rebalance_enable=auto_leader_rebalance_enable)
+            await cluster.start(id_, partial(_controller, config))
         for id_ in BROKERS:
             await cluster.start(id_, partial(_broker, id_, data_dir))
         yield cluster
         nursery.cancel_scope.cancel()
 
 
-def _controller(id_: int, session: MetadataStore) -> Callable[..., Any]:
-    return partial(run, ControllerConfig(id_), open_store=lambda: nullcontext(session))
+def _controller(config: ControllerConfig, session: MetadataStore) -> Callable[..., Any]:
+    return partial(run, config, open_store=lambda: nullcontext(session))
 
 
 def _broker(id_: int, data_dir: Path, session: MetadataStore) -> Callable[..., Any]:
