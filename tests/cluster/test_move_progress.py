@@ -25,7 +25,7 @@ from transport.store.zookeeper import open_zookeeper
 BROKERS = (1, 2, 3)
 SLOW, STUCK = 2, 3
 TO_SLOW, TO_STUCK = TopicPartition("orders", 0), TopicPartition("orders", 1)
-RECORDS = 12_000
+RECORDS = 60_000
 """Followers here get one with each fetch, so that there is time to look."""
 
 BATCH = 1000
