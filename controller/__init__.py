@@ -1,8 +1,9 @@
 """The controller of a partitioned, replicated cluster: its decisions, and the service that takes them.
 
-`run` it in a trio nursery or `run_asyncio` it in an asyncio program. Its decisions are pure (`controller.elections`,
-`controller.reassignment`, the state tables), its events are handled by generators of rounds (`controller.handlers`),
-and `controller.round_runner` alone commits, applies and publishes.
+`run` it in a trio nursery or `run_asyncio` it in an asyncio program. What it knows and how it decides is pure
+(`controller.model`), its events are handled by generators of rounds (`controller.handlers`), and
+`controller.round_runner` alone commits, applies and publishes. Brokers are told through `controller.channels`,
+administrators ask through `controller.admin`, and `controller.monitoring` shows what goes on.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from controller.asyncio_host import run_asyncio
     from controller.config import ControllerConfig
     from controller.embedding import ControllerIdInUse, run
-    from controller.observer import CommittedRound, DecidedRound, Observer, PublishedRound
+    from controller.monitoring.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 
 __all__ = [
     "CommittedRound",
@@ -28,12 +29,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CommittedRound": "controller.observer",
+    "CommittedRound": "controller.monitoring.observer",
     "ControllerConfig": "controller.config",
     "ControllerIdInUse": "controller.embedding",
-    "DecidedRound": "controller.observer",
-    "Observer": "controller.observer",
-    "PublishedRound": "controller.observer",
+    "DecidedRound": "controller.monitoring.observer",
+    "Observer": "controller.monitoring.observer",
+    "PublishedRound": "controller.monitoring.observer",
     "run": "controller.embedding",
     "run_asyncio": "controller.asyncio_host",
 }

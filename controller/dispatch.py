@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from controller.context import ControllerContext
 from controller.events import (
     AutoPreferredReplicaLeaderElection,
     BrokerChange,
@@ -49,9 +48,10 @@ from controller.handlers import (
     topic_requests,
     topics,
 )
-from controller.placement import Start
-from controller.progress import moves_of
-from controller.rounds import Rounds, immediately
+from controller.model.context import ControllerContext
+from controller.model.placement import Start
+from controller.model.rounds import Rounds, immediately
+from controller.progress.tracker import moves_of
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import (

@@ -11,15 +11,15 @@ from typing import Final
 import trio
 
 from controller.admission import Authorizer, allow_all
-from controller.commit_trace import CommitTrace
 from controller.config import ControllerConfig
 from controller.controller_election import refuse_foreign
-from controller.instruments import Instrument, Instruments
-from controller.measurements import Measurements, measured
-from controller.monitoring import monitored
-from controller.observer import Observer, Observers
+from controller.monitoring.commit_trace import CommitTrace
+from controller.monitoring.http_pages import monitored
+from controller.monitoring.instruments import Instrument, Instruments
+from controller.monitoring.measurements import Measurements, measured
+from controller.monitoring.observer import Observer, Observers
+from controller.monitoring.state_change_log import open_state_change_log
 from controller.service import ControllerService
-from controller.state_change_log import open_state_change_log
 from transport.host import Host
 from transport.network import Network, TcpNetwork
 from transport.store import paths

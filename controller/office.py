@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from attrs import define, frozen
 
-from controller.broker_channels import BrokerChannels
-from controller.context import ControllerContext
+from controller.channels.broker_channels import BrokerChannels
 from controller.controller_election import Won
-from controller.progress_poller import ProgressPoller
+from controller.model.context import ControllerContext
+from controller.progress.poller import ProgressPoller
 from controller.round_runner import RoundRunner
 from transport.store.protocol import SessionState
 

@@ -13,11 +13,11 @@ import trio
 from attrs import define, field
 
 from controller.collector import paused_collector
-from controller.context import ControllerContext
-from controller.facts import BrokerGone, BrokerRegistered
-from controller.instruments import Application, Instrument
-from controller.observer import CommittedRound, DecidedRound, Observer, PublishedRound
-from controller.rounds import Change, Children, Effect, Loaded, Publication, Read, Rounds, Step
+from controller.model.context import ControllerContext
+from controller.model.facts import BrokerGone, BrokerRegistered
+from controller.model.rounds import Change, Children, Effect, Loaded, Publication, Read, Rounds, Step
+from controller.monitoring.instruments import Application, Instrument
+from controller.monitoring.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from transport.metadata import TopicPartition
 from transport.store import paths
 from transport.store.commit import commit_chunk, plan_chunks

@@ -19,13 +19,10 @@ from attrs import define, evolve, field
 from actors import Backoff, EventQueue, EventStatistics
 from controller import admission, controller_election, dispatch
 from controller.admission import Authorizer
-from controller.broker_channels import BrokerChannels
-from controller.broker_responses import BrokerResponses
-from controller.commit_trace import CommitTrace
+from controller.channels.broker_channels import BrokerChannels
+from controller.channels.broker_responses import BrokerResponses
 from controller.config import ControllerConfig
-from controller.context import ControllerContext
 from controller.controller_election import ForeignCluster, Standby, Won
-from controller.event_log import EventLog
 from controller.events import (
     ControllerEvent,
     Elect,
@@ -37,12 +34,15 @@ from controller.events import (
 )
 from controller.handlers.failover import failover
 from controller.handlers.leadership import ControllerMoved
-from controller.instruments import Instrument, Instruments
-from controller.observer import Observer
+from controller.model.context import ControllerContext
+from controller.monitoring.commit_trace import CommitTrace
+from controller.monitoring.event_log import EventLog
+from controller.monitoring.instruments import Instrument, Instruments
+from controller.monitoring.observer import Observer
 from controller.office import Office, Readiness, judge_readiness
-from controller.progress import Moves
-from controller.progress_poller import ProgressPoller
-from controller.progress_report import Totals
+from controller.progress.poller import ProgressPoller
+from controller.progress.report import Totals
+from controller.progress.tracker import Moves
 from controller.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
 from controller.round_runner import RoundRunner
 from controller.standing import Standing

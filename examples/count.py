@@ -14,7 +14,7 @@ import trio
 import controller
 from broker.config import BrokerConfig
 from broker.kit import run_broker
-from controller.admin_client import AdminClient, open_admin
+from controller.admin.client import AdminClient, open_admin
 from examples.counter_service import APIS, Add, CounterService
 from transport.errors import ApiError
 from transport.host import Host

@@ -14,7 +14,7 @@ import trio
 import controller
 from broker.config import BrokerConfig
 from broker.reference.run import run_reference_broker
-from controller.admin_client import open_admin
+from controller.admin.client import open_admin
 from transport.host import Host
 from transport.messages import NewTopic
 from transport.network import TcpNetwork

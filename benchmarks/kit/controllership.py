@@ -13,12 +13,12 @@ import trio
 from attrs import define, field
 
 from benchmarks.kit.times import NO_TIME, Times
-from controller.broker_channels import BrokerChannels
-from controller.commit_trace import CommitTrace
+from controller.channels.broker_channels import BrokerChannels
 from controller.config import ControllerConfig
-from controller.context import ControllerContext
 from controller.events import ControllerEvent
-from controller.instruments import Instrument
+from controller.model.context import ControllerContext
+from controller.monitoring.commit_trace import CommitTrace
+from controller.monitoring.instruments import Instrument
 from controller.service import ControllerService
 from transport.host import Host
 from transport.network import Network, StreamHandler

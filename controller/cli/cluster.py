@@ -10,10 +10,10 @@ from typing import Final
 import click
 from attrs import frozen
 
-from controller.admin_client import AdminClient, open_admin
+from controller.admin.client import AdminClient, open_admin
+from controller.admin.move_admin import MoveAdmin
+from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
 from controller.cli.running import parse_addresses, patience_option
-from controller.move_admin import MoveAdmin
-from controller.znode_moves import is_led_by_kafka, open_znode_moves
 from transport.store.security import OPEN, security_of_environment
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"

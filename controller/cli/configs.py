@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import print_document, print_table
 from controller.cli.running import run

@@ -11,8 +11,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from controller.admin.planning import Plan, PlanError, PlanRequest, compute_plan
 from controller.cli.running import run
-from controller.planning import Plan, PlanError, PlanRequest, compute_plan
 
 _WIDTH: Final = 80
 _MOST_ROWS: Final = 20

@@ -13,7 +13,7 @@ import structlog
 import trio
 from structlog.typing import EventDict
 
-from controller.admin_client import Address, ClusterUnreachable
+from controller.admin.client import Address, ClusterUnreachable
 from controller.controller_election import ForeignCluster
 from transport.errors import ApiError
 from transport.store.formats import UndecodableZnode

@@ -24,7 +24,7 @@ from controller.cli.output import print_document, print_table
 from controller.cli.running import configure_logs, log_level_option, run, until_signal
 from controller.cli.settings import given, setting_options
 from controller.config import ControllerConfig
-from controller.monitoring import CannotServeMetrics
+from controller.monitoring.http_pages import CannotServeMetrics
 from transport.host import Host
 from transport.messages import MetadataResponse
 from transport.network import TcpNetwork

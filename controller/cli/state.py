@@ -9,7 +9,7 @@ import click
 from controller.cli.cluster import zookeeper_option
 from controller.cli.output import print_json
 from controller.cli.running import run
-from controller.state_dump import dump as dump_state
+from controller.monitoring.state_dump import dump as dump_state
 from transport.store.security import security_of_environment
 from transport.store.zookeeper import open_zookeeper
 

@@ -10,7 +10,7 @@ from typing import Final
 import click
 import trio
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.cluster import Cluster, cluster_options
 from controller.cli.running import INTERRUPTED, run, until_signal
 from transport.errors import ErrorCode

@@ -1,1 +1,1 @@
-"""What the controller does about each event: generators of rounds, without I/O (see `controller.rounds`)."""
+"""What the controller does about each event: generators of rounds, without I/O (see `controller.model.rounds`)."""

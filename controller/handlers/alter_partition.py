@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from attrs import evolve
 
-from controller.context import ControllerContext
 from controller.handlers.leadership import leadership_step, refresh
-from controller.rounds import Rounds, Step, TellMetadata, change
+from controller.model.context import ControllerContext
+from controller.model.rounds import Rounds, Step, TellMetadata, change
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
 from transport.metadata import LeaderAndIsr, LeaderRecoveryState, TopicPartition

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Sequence
 import structlog
 from attrs import evolve
 
-from controller.context import ControllerContext
-from controller.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.handlers import deletion, leadership, reassignments, storage, strays
 from controller.handlers.metadata import all_topics
-from controller.reassignment import beginners
-from controller.replica_states import ReplicaPhase
-from controller.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
+from controller.model.context import ControllerContext
+from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
+from controller.model.reassignment import beginners
+from controller.model.replica_states import ReplicaPhase
+from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
 from transport.messages import PartitionState
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.store import formats, paths

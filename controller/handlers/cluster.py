@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from controller.context import ControllerContext
-from controller.partition_counts import Notable, judge
-from controller.partition_states import PartitionPhase
+from controller.model.context import ControllerContext
+from controller.model.partition_states import PartitionPhase
+from controller.monitoring.partition_counts import Notable, judge
 from transport.messages import BrokerEndpoint, DescribeClusterResponse, DescribedBroker
 
 

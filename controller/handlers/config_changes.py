@@ -11,11 +11,11 @@ from typing import Final
 
 import structlog
 
-from controller.context import ControllerContext
 from controller.handlers import leadership, reassignments
 from controller.handlers.configs import config_path, read_min_isrs, resource_fault, unclean_allowed
-from controller.partition_states import PartitionPhase
-from controller.rounds import Rounds, Step, change, children, read, until_none_is_left
+from controller.model.context import ControllerContext
+from controller.model.partition_states import PartitionPhase
+from controller.model.rounds import Rounds, Step, change, children, read, until_none_is_left
 from transport.dynamic_configs import (
     ALL_REPLICAS,
     BROKER_SETTINGS,

@@ -11,9 +11,9 @@ import attrs
 import structlog
 
 from controller.config import ControllerConfig
-from controller.context import ControllerContext
-from controller.facts import MinIsrRead
-from controller.rounds import Rounds, Step, change, read
+from controller.model.context import ControllerContext
+from controller.model.facts import MinIsrRead
+from controller.model.rounds import Rounds, Step, change, read
 from transport.dynamic_configs import (
     BROKER_SETTINGS,
     DEFAULT_ONLY,

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import structlog
 
-from controller import elections
-from controller.context import ControllerContext
-from controller.facts import BrokerShuttingDown
 from controller.handlers import leadership
-from controller.rounds import Rounds, Step, change
+from controller.model import elections
+from controller.model.context import ControllerContext
+from controller.model.facts import BrokerShuttingDown
+from controller.model.rounds import Rounds, Step, change
 from transport.errors import ApiError, ErrorCode
 from transport.messages import ControlledShutdownResponse
 from transport.metadata import TopicPartition

@@ -21,12 +21,12 @@ from typing import Final
 
 import structlog
 
-from controller.context import ControllerContext
-from controller.facts import DeletionStarted, Fact, PartitionMoved, Replica, ReplicaMoved, TopicGone
 from controller.handlers import deletion_markers, reassignment_znodes, reassignments
-from controller.partition_states import PartitionPhase
-from controller.replica_states import ReplicaPhase
-from controller.rounds import (
+from controller.model.context import ControllerContext
+from controller.model.facts import DeletionStarted, Fact, PartitionMoved, Replica, ReplicaMoved, TopicGone
+from controller.model.partition_states import PartitionPhase
+from controller.model.replica_states import ReplicaPhase
+from controller.model.rounds import (
     Publication,
     Rounds,
     Step,

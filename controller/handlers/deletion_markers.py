@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import structlog
 
-from controller.context import ControllerContext
-from controller.rounds import Rounds, Step, change, children, read
+from controller.model.context import ControllerContext
+from controller.model.rounds import Rounds, Step, change, children, read
 from transport.errors import ErrorCode
 from transport.messages import DeleteTopicsResponse, TopicError
 from transport.store import paths

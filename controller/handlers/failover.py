@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from controller.context import ControllerContext
-from controller.facts import BrokerRegistered, PartitionFound
 from controller.handlers import (
     config_changes,
     deletion,
@@ -24,8 +22,10 @@ from controller.handlers.brokers import orders, read_brokers
 from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics
-from controller.partition_states import PartitionPhase
-from controller.rounds import Loaded, Rounds, Step, TellMetadata, change, children, read
+from controller.model.context import ControllerContext
+from controller.model.facts import BrokerRegistered, PartitionFound
+from controller.model.partition_states import PartitionPhase
+from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, change, children, read
 from transport.metadata import LeaderAndIsr, TopicPartition
 from transport.store import paths
 

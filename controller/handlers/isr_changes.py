@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from controller.context import ControllerContext
 from controller.handlers import leadership, notifications, reassignments
-from controller.rounds import Rounds, Step, TellMetadata, change
+from controller.model.context import ControllerContext
+from controller.model.rounds import Rounds, Step, TellMetadata, change
 from transport.store import formats, paths
 
 

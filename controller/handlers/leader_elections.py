@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping
 
 import structlog
 
-from controller import elections
-from controller.context import ControllerContext
 from controller.handlers import leadership, reassignments
-from controller.rounds import Rounds, Step, change, read
+from controller.model import elections
+from controller.model.context import ControllerContext
+from controller.model.rounds import Rounds, Step, change, read
 from transport.errors import ApiError, ErrorCode
 from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse, PartitionError
 from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition

@@ -12,10 +12,10 @@ from collections.abc import Iterator
 
 import structlog
 
-from controller import elections
-from controller.context import ControllerContext
 from controller.handlers import leadership
-from controller.rounds import Rounds
+from controller.model import elections
+from controller.model.context import ControllerContext
+from controller.model.rounds import Rounds
 from transport.metadata import TopicPartition
 
 log = structlog.get_logger(__name__)

@@ -11,13 +11,13 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 import structlog
 from attrs import evolve
 
-from controller import elections
-from controller.context import ControllerContext
-from controller.facts import Fact, LeadershipWritten, PartitionMoved, ReplicasMoved
 from controller.handlers import configs
-from controller.partition_states import PartitionPhase
-from controller.replica_states import ReplicaPhase
-from controller.rounds import (
+from controller.model import elections
+from controller.model.context import ControllerContext
+from controller.model.facts import Fact, LeadershipWritten, PartitionMoved, ReplicasMoved
+from controller.model.partition_states import PartitionPhase
+from controller.model.replica_states import ReplicaPhase
+from controller.model.rounds import (
     Publication,
     Rounds,
     Step,

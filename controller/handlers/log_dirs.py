@@ -11,12 +11,12 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from controller.context import ControllerContext
-from controller.facts import LogDirOffline, LogDirOnline, ReplicaMoved
 from controller.handlers import leadership, notifications, reassignments
-from controller.reassignment import beginners
-from controller.replica_states import ReplicaPhase
-from controller.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, change
+from controller.model.context import ControllerContext
+from controller.model.facts import LogDirOffline, LogDirOnline, ReplicaMoved
+from controller.model.reassignment import beginners
+from controller.model.replica_states import ReplicaPhase
+from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, change
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from controller.context import ControllerContext
-from controller.rounds import Rounds, children
+from controller.model.context import ControllerContext
+from controller.model.rounds import Rounds, children
 from transport.messages import MetadataResponse
 from transport.metadata import NO_EPOCH, NO_LEADER, LeaderAndIsr, TopicPartition
 from transport.store import paths

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import structlog
 
-from controller.rounds import Rounds, Step, change, children, read
+from controller.model.rounds import Rounds, Step, change, children, read
 from transport.store import formats
 from transport.store.protocol import Delete
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import structlog
 
-from controller.context import ControllerContext
 from controller.handlers import reassignments
-from controller.reassignment import UNIDENTIFIED, reassign_to, target_fault
-from controller.rounds import Rounds, read
-from controller.topic_size import size_fault
+from controller.model.context import ControllerContext
+from controller.model.reassignment import UNIDENTIFIED, reassign_to, target_fault
+from controller.model.rounds import Rounds, read
+from controller.model.topic_size import size_fault
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterPartitionReassignmentsResponse,

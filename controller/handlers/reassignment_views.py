@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve
 
-from controller.context import ControllerContext
-from controller.progress import Progress, moves_of
-from controller.progress_report import waits_for
+from controller.model.context import ControllerContext
+from controller.progress.report import waits_for
+from controller.progress.tracker import Progress, moves_of
 from transport.errors import ErrorCode
 from transport.messages import (
     UNTHROTTLED,

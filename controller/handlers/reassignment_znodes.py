@@ -16,10 +16,10 @@ from itertools import chain
 import structlog
 from attrs import frozen
 
-from controller.context import ControllerContext
-from controller.facts import ReassignmentIdentified
-from controller.reassignment import UNIDENTIFIED, ReassignmentIdentity
-from controller.rounds import Rounds, Step, change, children, descendants, read, until_none_is_left
+from controller.model.context import ControllerContext
+from controller.model.facts import ReassignmentIdentified
+from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
+from controller.model.rounds import Rounds, Step, change, children, descendants, read, until_none_is_left
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Op, Znode

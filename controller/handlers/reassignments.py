@@ -24,9 +24,6 @@ from typing import Final
 import structlog
 from attrs import evolve
 
-from controller import elections
-from controller.context import ControllerContext
-from controller.facts import ReplicaMoved, TopicWritten
 from controller.handlers import reassignment_znodes, strays
 from controller.handlers.leadership import (
     candidate,
@@ -38,10 +35,13 @@ from controller.handlers.leadership import (
     write_leadership,
 )
 from controller.handlers.topics import refresh_topics
-from controller.partition_states import PartitionPhase
-from controller.reassignment import beginners, completed, is_caught_up, reassign_to
-from controller.replica_states import ReplicaPhase
-from controller.rounds import (
+from controller.model import elections
+from controller.model.context import ControllerContext
+from controller.model.facts import ReplicaMoved, TopicWritten
+from controller.model.partition_states import PartitionPhase
+from controller.model.reassignment import beginners, completed, is_caught_up, reassign_to
+from controller.model.replica_states import ReplicaPhase
+from controller.model.rounds import (
     Rounds,
     Step,
     TellLeaderAndIsr,

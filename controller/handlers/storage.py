@@ -12,10 +12,10 @@ from collections.abc import Collection, Sequence
 
 import structlog
 
-from controller import elections
-from controller.context import ControllerContext
 from controller.handlers.leadership import candidates, leadership_step, tell, write_leadership
-from controller.rounds import Rounds, Step, change, read, until_none_is_left
+from controller.model import elections
+from controller.model.context import ControllerContext
+from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set, Znode

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve
 
-from controller.context import ControllerContext
-from controller.facts import StrayGone, StrayLeft
-from controller.rounds import Rounds, Step, TellStopReplica, change, children
+from controller.model.context import ControllerContext
+from controller.model.facts import StrayGone, StrayLeft
+from controller.model.rounds import Rounds, Step, TellStopReplica, change, children
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import paths

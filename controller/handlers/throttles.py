@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from attrs import evolve, frozen
 
 from controller.handlers.configs import decode_layer
-from controller.rounds import Rounds, read
+from controller.model.rounds import Rounds, read
 from transport.dynamic_configs import (
     BROKER_SETTINGS,
     FOLLOWER_THROTTLED_RATE,

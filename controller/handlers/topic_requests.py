@@ -9,12 +9,12 @@ from typing import Final
 
 from attrs import evolve
 
-from controller.context import ControllerContext
-from controller.facts import TopicWritten
 from controller.handlers.config_changes import new_topic_fault, new_topic_writes
 from controller.handlers.topics import refresh_topics, start_partitions
-from controller.placement import Start, Unplaceable, next_start, place_replicas
-from controller.rounds import Rounds, Step, change, read, until_none_is_left
+from controller.model.context import ControllerContext
+from controller.model.facts import TopicWritten
+from controller.model.placement import Start, Unplaceable, next_start, place_replicas
+from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
 from transport.errors import ErrorCode
 from transport.messages import (
     CreatePartitionsRequest,

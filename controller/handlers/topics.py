@@ -9,13 +9,13 @@ from typing import Final
 import structlog
 from attrs import evolve
 
-from controller.context import ControllerContext
-from controller.facts import Fact, PartitionMoved, ReplicasMoved, TopicGone, TopicWritten
 from controller.handlers import deletion_markers, leadership, reassignment_znodes, strays
 from controller.handlers.configs import read_min_isrs
-from controller.partition_states import PartitionPhase
-from controller.replica_states import ReplicaPhase
-from controller.rounds import Rounds, Step, TellMetadata, change, children, read, until_none_is_left
+from controller.model.context import ControllerContext
+from controller.model.facts import Fact, PartitionMoved, ReplicasMoved, TopicGone, TopicWritten
+from controller.model.partition_states import PartitionPhase
+from controller.model.replica_states import ReplicaPhase
+from controller.model.rounds import Rounds, Step, TellMetadata, change, children, read, until_none_is_left
 from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Set

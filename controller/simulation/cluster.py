@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 import trio
 from attrs import define, field
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.simulation import liveness
 from controller.simulation.disk import Disk
 from controller.simulation.durable import Durable

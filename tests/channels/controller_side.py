@@ -8,10 +8,10 @@ from typing import Final
 import trio
 from attrs import define
 
-from controller.broker_channels import BrokerChannels
+from controller.channels.broker_channels import BrokerChannels
 from controller.config import ControllerConfig
-from controller.facts import BrokerRegistered
-from controller.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.model.facts import BrokerRegistered
+from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from transport.host import Host
 from transport.messages import (
     BrokerEndpoint,

@@ -13,7 +13,7 @@ from attrs import evolve
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from controller.rounds import Publication, TellMetadata, TellStopReplica
+from controller.model.rounds import Publication, TellMetadata, TellStopReplica
 from tests.channels.controller_side import BROKER, ENDPOINT, know, lead, open_channels, registered, state, stop
 from tests.channels.scripted_broker import MemoryNetwork, ScriptedBroker, listen
 from transport.messages import (

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from controller.broker_channels import OnResponse
+from controller.channels.broker_channels import OnResponse
 from tests.channels.controller_side import ControllerSide, open_channels, registered
 from tests.channels.scripted_broker import Act, MemoryNetwork, ScriptedBroker
 from tests.controller.test_backlog_merging import Deliveries, History, happenings, known, logs

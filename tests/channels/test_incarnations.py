@@ -8,8 +8,8 @@ from attrs import evolve
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-from controller.facts import BrokerGone
-from controller.rounds import TellMetadata
+from controller.model.facts import BrokerGone
+from controller.model.rounds import TellMetadata
 from tests.channels.controller_side import (
     BROKER,
     EPOCH,

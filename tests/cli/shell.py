@@ -8,7 +8,7 @@ import sys
 import trio
 from attrs import frozen
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from transport.metadata import BrokerRegistration
 from transport.network import TcpNetwork
 from transport.store import formats, paths

@@ -14,7 +14,7 @@ import trio
 from attrs import frozen
 from click.testing import CliRunner
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.demo.task_cluster import task_cluster
 from controller.cli.reassignment import reassignment
 from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
+from controller.admin.moves import MoveStatus
 from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
 from controller.cli.reassignment.preview import Change, faults, moving_elsewhere, print_changes, way_back
 from controller.cli.units import duration, moment, rate, size
-from controller.moves import MoveStatus
 from transport.messages import (
     UNKNOWN,
     UNTHROTTLED,

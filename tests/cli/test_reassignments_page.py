@@ -14,7 +14,7 @@ import pytest
 import trio
 from attrs import frozen
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.demo.task_cluster import task_cluster
 from tests.cli.shell import bootstrap_of, register_deaf_broker
 from transport.messages import NewTopic

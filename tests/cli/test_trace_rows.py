@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from controller.admin.move_rows import Stage, stage_of
 from controller.cli.demo.trace_rows import Seen, rows
-from controller.move_rows import Stage, stage_of
 from transport.messages import PartitionState, TracedCommit
 
 TARGET = frozenset({4, 5, 6})

@@ -10,10 +10,10 @@ import trio
 from attrs import evolve, field, frozen
 from rich.console import Console
 
-from controller.admin_client import AdminClient, ClusterUnreachable
-from controller.admin_reassignments import Reassignment, ReassignmentDescriptions
+from controller.admin.client import AdminClient, ClusterUnreachable
+from controller.admin.moves import MoveStatus, MoveWatch
+from controller.admin.reassignments import Reassignment, ReassignmentDescriptions
 from controller.cli.reassignment.watching import FEW, NAMED, News, figures, panel, stalled_lines
-from controller.moves import MoveStatus, MoveWatch
 from transport.messages import (
     UNKNOWN,
     UNTHROTTLED,

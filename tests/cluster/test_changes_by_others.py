@@ -8,7 +8,7 @@ import orjson
 import pytest
 from attrs import evolve
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.demo.clusters import CONTROLLERS, log_dir
 from controller.cli.demo.load import Load
 from controller.cli.demo.process_cluster import ProcessCluster, stopping

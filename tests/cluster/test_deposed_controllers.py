@@ -13,7 +13,7 @@ import pytest
 import trio
 
 import controller
-from controller.admin_client import AdminClient, OutcomeUnknown
+from controller.admin.client import AdminClient, OutcomeUnknown
 from controller.cli.demo.clusters import CONTROLLERS
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.service import ControllerService

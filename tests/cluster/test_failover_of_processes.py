@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import trio
 
+from controller.admin.move_rows import Stage
 from controller.cli.demo import scenario
 from controller.cli.demo.clusters import CONTROLLERS
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.move_rows import Stage
 from tests.cluster.waiting import until_controller
 from transport.store import paths
 from transport.store.zookeeper import open_zookeeper

@@ -19,10 +19,10 @@ from attrs import define, field, frozen
 
 from broker.client import Producer
 from broker.reference.log_dir import records_on_disk
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
+from controller.admin.moves import MoveStatus, MoveWatch, Targets
 from controller.cli.demo.clusters import log_dir
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.moves import MoveStatus, MoveWatch, Targets
 from tests.cluster.waiting import until, until_controller
 from transport.errors import ErrorCode
 from transport.host import Host

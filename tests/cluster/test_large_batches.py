@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.demo.clusters import CONTROLLERS
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import until, until_controller

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.demo.clusters import CONTROLLERS, log_dir
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS

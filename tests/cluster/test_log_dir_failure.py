@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.demo.clusters import log_dir
 from controller.cli.demo.scenario import ORDERS, reassign
 from controller.cli.demo.task_cluster import task_cluster

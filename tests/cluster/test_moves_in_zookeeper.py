@@ -12,7 +12,7 @@ from attrs import frozen
 
 from broker.client import Producer
 from broker.reference.log_dir import records_on_disk
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.demo.clusters import BROKERS, CONTROLLERS, log_dir
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS

@@ -13,7 +13,7 @@ import pytest
 import trio
 from attrs import frozen
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.demo.clusters import CONTROLLERS, log_dir
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.admin_client import AdminClient
-from controller.admin_reassignments import Reassignment
+from controller.admin.client import AdminClient
+from controller.admin.reassignments import Reassignment
 from controller.cli.demo.clusters import CONTROLLERS
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller

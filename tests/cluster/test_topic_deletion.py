@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.demo.clusters import CONTROLLERS, log_dir
 from controller.cli.demo.load import Load
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS
-from controller.state_dump import dump
+from controller.monitoring.state_dump import dump
 from tests.cluster.waiting import until, until_controller
 from tests.controller.meddler import set_assignments
 from transport.child_process import spawn

@@ -6,8 +6,8 @@ from controller.events import (
     ReplicasDeleted,
     TopicDeletion,
 )
-from controller.replica_states import ReplicaPhase
-from controller.rounds import TellStopReplica
+from controller.model.replica_states import ReplicaPhase
+from controller.model.rounds import TellStopReplica
 from tests.controller.conftest import TP, Bench
 from transport.metadata import (
     EPOCH_DURING_DELETE,

@@ -10,8 +10,8 @@ import trio
 from attrs import define, field
 from trio.testing import MockClock
 
-from controller.admin_client import AdminClient, ClusterUnreachable, OutcomeUnknown, open_admin
-from controller.broker_log_dirs import BrokerLogDirs
+from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.client import AdminClient, ClusterUnreachable, OutcomeUnknown, open_admin
 from tests.channels.scripted_broker import MemoryNetwork
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host

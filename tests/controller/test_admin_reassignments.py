@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from controller.admin_reassignments import Reassignment, ReassignmentDescriptions, listed
+from controller.admin.reassignments import Reassignment, ReassignmentDescriptions, listed
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     UNTHROTTLED,

@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from attrs import evolve
 
-from controller.backlog import BrokerBacklog
-from controller.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.channels.backlog import BrokerBacklog
+from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from transport.messages import (
     BrokerEndpoint,
     LeaderAndIsrPartition,

@@ -9,8 +9,8 @@ from attrs import define, evolve, field
 from hypothesis import event, example, given
 from hypothesis import strategies as st
 
-from controller.backlog import MAX_PARTITIONS, BrokerBacklog
-from controller.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.channels.backlog import MAX_PARTITIONS, BrokerBacklog
+from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.controller.backlog_broker import ModelBroker
 from transport.messages import (
     BrokerEndpoint,

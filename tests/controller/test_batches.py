@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from controller.events import ZkPartitionReassignment
 from controller.handlers import reassignments
-from controller.topic_size import MAX_TOPIC_BYTES
+from controller.model.topic_size import MAX_TOPIC_BYTES
 from tests.controller.conftest import Bench
 from transport.errors import ErrorCode
 from transport.messages import (

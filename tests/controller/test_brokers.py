@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controller.events import BrokerChange, TopicChange
-from controller.partition_states import PartitionPhase
-from controller.replica_states import ReplicaPhase
-from controller.rounds import TellLeaderAndIsr, TellMetadata
+from controller.model.partition_states import PartitionPhase
+from controller.model.replica_states import ReplicaPhase
+from controller.model.rounds import TellLeaderAndIsr, TellMetadata
 from tests.controller.conftest import TP, Bench
 from transport.metadata import NO_LEADER, TopicPartition
 

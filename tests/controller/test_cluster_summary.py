@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.facts import BrokerShuttingDown, DeletionStarted
+from controller.model.facts import BrokerShuttingDown, DeletionStarted
 from controller.quarantine import FAULTS, Quarantine
 from tests.controller.conftest import TP, Bench
 from transport.messages import (

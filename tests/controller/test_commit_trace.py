@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from controller.commit_trace import MAX_PARTITIONS, CommitTrace
-from controller.observer import CommittedRound
+from controller.monitoring.commit_trace import MAX_PARTITIONS, CommitTrace
+from controller.monitoring.observer import CommittedRound
 from transport.messages import CommitTraceRequest, PartitionState
 
 STATE = PartitionState("orders", "id", 0, 1, 1, 0, (1,), 0, (1,))

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from controller.events import BrokerChange, TopicChange, ZkPartitionReassignment
-from controller.rounds import MAX_ATTEMPTS, Contended, Read, Rounds, read, until_none_is_left
+from controller.model.rounds import MAX_ATTEMPTS, Contended, Read, Rounds, read, until_none_is_left
 from tests.controller.conftest import TP, Bench
 from tests.controller.meddler import Meddler
 from transport.metadata import LeaderAndIsr

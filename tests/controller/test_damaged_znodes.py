@@ -8,7 +8,6 @@ import pytest
 from attrs import frozen
 from structlog.testing import capture_logs
 
-from controller import state_dump
 from controller.events import (
     BrokerChange,
     BrokerModifications,
@@ -22,6 +21,7 @@ from controller.events import (
     TopicDeletion,
     ZkPartitionReassignment,
 )
+from controller.monitoring import state_dump
 from tests.controller.conftest import TP, Bench
 from transport.metadata import TopicPartition
 from transport.store import paths

@@ -12,9 +12,9 @@ from controller.events import (
     TopicChange,
     TopicDeletion,
 )
-from controller.facts import LogDirOffline
 from controller.handlers.deletion import RETRY_SECONDS
-from controller.partition_states import PartitionPhase
+from controller.model.facts import LogDirOffline
+from controller.model.partition_states import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import (
     INELIGIBLE,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller import elections
-from controller.elections import Candidate, Choice, Elected, Strategy
+from controller.model import elections
+from controller.model.elections import Candidate, Choice, Elected, Strategy
 from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState, TopicPartition
 
 TP = TopicPartition("orders", 0)

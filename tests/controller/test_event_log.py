@@ -17,14 +17,14 @@ from structlog.testing import capture_logs
 
 import controller
 from controller import dispatch
-from controller.event_log import EventLog
 from controller.events import BrokerChange, TopicChange
-from controller.facts import LeadershipWritten, PartitionMoved
-from controller.instruments import Instruments
-from controller.partition_states import PartitionPhase
-from controller.rounds import Step, change
+from controller.model.facts import LeadershipWritten, PartitionMoved
+from controller.model.partition_states import PartitionPhase
+from controller.model.rounds import Step, change
+from controller.monitoring.event_log import EventLog
+from controller.monitoring.instruments import Instruments
+from controller.monitoring.state_change_log import StateChangeLog
 from controller.service import ControllerService
-from controller.state_change_log import StateChangeLog
 from tests.controller.conftest import HOST, TP, Bench
 from transport.host import Host
 from transport.messages import CommitTraceRequest, TracedCommit

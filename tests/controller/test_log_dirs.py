@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from structlog.testing import capture_logs
 
-from controller.broker_responses import BrokerResponses
+from controller.channels.broker_responses import BrokerResponses
 from controller.events import (
     BrokerChange,
     ControllerEvent,
@@ -14,8 +14,8 @@ from controller.events import (
     ReplicasDeleted,
     ReplicasNotDeleted,
 )
-from controller.partition_states import PartitionPhase
-from controller.replica_states import ReplicaPhase
+from controller.model.partition_states import PartitionPhase
+from controller.model.replica_states import ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (

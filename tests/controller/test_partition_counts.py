@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from controller.context import ControllerContext
-from controller.facts import (
+from controller.model.context import ControllerContext
+from controller.model.facts import (
     DeletionStarted,
     Fact,
     LeadershipWritten,
@@ -21,8 +21,8 @@ from controller.facts import (
     TopicGone,
     TopicWritten,
 )
-from controller.partition_counts import KINDS, Notable, PartitionCounts, judge
-from controller.partition_states import PartitionPhase
+from controller.model.partition_states import PartitionPhase
+from controller.monitoring.partition_counts import KINDS, Notable, PartitionCounts, judge
 from tests.controller.conftest import ENDPOINT
 from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store.formats import TopicZnode

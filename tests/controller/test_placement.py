@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.placement import Start, Unplaceable, next_start, place_replicas
+from controller.model.placement import Start, Unplaceable, next_start, place_replicas
 
 STARTS = st.builds(Start, st.integers(0, 20), st.integers(0, 20))
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from controller import dispatch
 from controller.events import BrokerChange, ReassignmentProgress
-from controller.progress import STALLED_SECONDS, TURN_SECONDS, Moves, MovingPartition, Progress, moves_of
-from controller.progress_report import Totals, totals, waits_for, with_progress
-from controller.rate_window import WINDOW_SECONDS, RateWindow
+from controller.progress.rate_window import WINDOW_SECONDS, RateWindow
+from controller.progress.report import Totals, totals, waits_for, with_progress
+from controller.progress.tracker import STALLED_SECONDS, TURN_SECONDS, Moves, MovingPartition, Progress, moves_of
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.messages import (

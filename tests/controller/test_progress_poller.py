@@ -11,8 +11,8 @@ import trio
 import trio.testing
 from attrs import define, evolve, field
 
-from controller.progress import Moves, MovingPartition
-from controller.progress_poller import MAX_PARTITIONS, ProgressPoller
+from controller.progress.poller import MAX_PARTITIONS, ProgressPoller
+from controller.progress.tracker import Moves, MovingPartition
 from tests.controller.conftest import HOST
 from transport.errors import ErrorCode
 from transport.messages import UNKNOWN, DescribeLogDirsRequest, DescribeLogDirsResponse, LogDir, LogDirReplica

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.reassignment import completed, is_caught_up, reassign_to, target_fault
+from controller.model.reassignment import completed, is_caught_up, reassign_to, target_fault
 from transport.metadata import ReplicaAssignment
 
 Ids = tuple[int, ...]

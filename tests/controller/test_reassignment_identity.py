@@ -10,7 +10,7 @@ from attrs import define, field
 
 from controller.events import PartitionModifications, TopicChange
 from controller.handlers import reassignments
-from controller.reassignment import UNIDENTIFIED, ReassignmentIdentity
+from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import deleted, mark, replica
 from tests.controller.meddler import Meddler

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import trio
 
-from controller.backlog import BrokerBacklog
+from controller.channels.backlog import BrokerBacklog
 from controller.events import BrokerChange, ControllerEvent, PartitionModifications, ReplicasDeleted, TopicChange
-from controller.rounds import TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.model.rounds import TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from tests.controller.meddler import Meddler, set_assignments
 from transport.errors import ErrorCode

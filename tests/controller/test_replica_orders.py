@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from controller.rounds import TellLeaderAndIsr
+from controller.model.rounds import TellLeaderAndIsr
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse, LeaderOrder

@@ -7,12 +7,10 @@ from collections.abc import Sequence
 import pytest
 from attrs import define, field
 
-from controller.context import ControllerContext
-from controller.facts import BrokerGone, BrokerRegistered, LeadershipWritten, PartitionMoved
-from controller.observer import CommittedRound, Observer, Observers, PublishedRound
-from controller.partition_states import PartitionPhase
-from controller.round_runner import RoundRunner
-from controller.rounds import (
+from controller.model.context import ControllerContext
+from controller.model.facts import BrokerGone, BrokerRegistered, LeadershipWritten, PartitionMoved
+from controller.model.partition_states import PartitionPhase
+from controller.model.rounds import (
     Publication,
     Rounds,
     Step,
@@ -23,6 +21,8 @@ from controller.rounds import (
     immediately,
     read,
 )
+from controller.monitoring.observer import CommittedRound, Observer, Observers, PublishedRound
+from controller.round_runner import RoundRunner
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from transport.metadata import BrokerRegistration, LeaderAndIsr, TopicPartition
 from transport.store import formats, paths

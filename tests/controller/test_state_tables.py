@@ -7,12 +7,12 @@ from itertools import product
 import pytest
 from structlog.testing import capture_logs
 
-from controller.context import ControllerContext
-from controller.facts import PartitionMoved, ReplicaMoved
-from controller.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
-from controller.partition_states import PartitionPhase
-from controller.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
-from controller.replica_states import ReplicaPhase
+from controller.model.context import ControllerContext
+from controller.model.facts import PartitionMoved, ReplicaMoved
+from controller.model.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
+from controller.model.partition_states import PartitionPhase
+from controller.model.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
+from controller.model.replica_states import ReplicaPhase
 from transport.messages import BrokerEndpoint
 from transport.metadata import TopicPartition
 

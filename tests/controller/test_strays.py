@@ -10,7 +10,7 @@ from controller.handlers import reassignments, strays
 from controller.handlers.brokers import broker_change
 from controller.handlers.deletion import RETRY_SECONDS
 from controller.handlers.failover import failover
-from controller.rounds import TellStopReplica
+from controller.model.rounds import TellStopReplica
 from tests.controller.conftest import Bench
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import paths

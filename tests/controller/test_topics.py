@@ -6,8 +6,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller.events import PartitionModifications, TopicChange
-from controller.partition_states import PartitionPhase
-from controller.replica_states import ReplicaPhase
+from controller.model.partition_states import PartitionPhase
+from controller.model.replica_states import ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths

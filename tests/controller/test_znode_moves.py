@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from controller.znode_moves import ZnodeMoves, is_led_by_kafka, open_znode_moves
+from controller.admin.znode_moves import ZnodeMoves, is_led_by_kafka, open_znode_moves
 from tests.kit.kafka_controller import KafkaController, dumps, topic_data
 from transport.errors import ApiError, ErrorCode
 from transport.messages import BrokerEndpoint, OngoingReassignment, ReassignablePartition

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import controller
-from controller.admin_client import open_admin
+from controller.admin.client import open_admin
 from controller.events import BrokerChange, PartitionModifications
 from controller.service import ControllerService
 from transport.errors import ApiError, ErrorCode

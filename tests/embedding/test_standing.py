@@ -13,10 +13,10 @@ from trio.testing import MockClock
 
 import controller
 from controller import dispatch, service
-from controller.context import ControllerContext
 from controller.events import ControllerEvent, PartitionModifications
+from controller.model.context import ControllerContext
+from controller.model.rounds import Rounds
 from controller.quarantine import QUARANTINE_SECONDS
-from controller.rounds import Rounds
 from controller.service import ControllerService
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host

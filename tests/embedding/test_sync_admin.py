@@ -10,9 +10,9 @@ import pytest
 import trio
 
 import controller
-from controller.admin_client import AdminClient, ClusterUnreachable
+from controller.admin.client import AdminClient, ClusterUnreachable
+from controller.admin.sync_client import SyncAdminClient, open_sync_admin
 from controller.service import ControllerService
-from controller.sync_admin import SyncAdminClient, open_sync_admin
 from transport.errors import ErrorCode
 from transport.host import Host
 from transport.messages import NewTopic

@@ -9,13 +9,13 @@ from attrs import evolve
 from actors import EventStatistics
 from controller import dispatch
 from controller import events as events_module
-from controller.broker_channels import BrokerChannels
+from controller.channels.broker_channels import BrokerChannels
 from controller.config import ControllerConfig
-from controller.controller_states import STATE_OF, ControllerState
 from controller.events import BrokerChange, ConfigChange, ControllerEvent, RequestEvent
-from controller.measurements import Measurements, measured
-from controller.metrics import CONTROLLER, MAX_PARTITION_SERIES, STATS, ControllerMetrics
-from controller.progress_report import Totals
+from controller.monitoring.controller_states import STATE_OF, ControllerState
+from controller.monitoring.measurements import Measurements, measured
+from controller.monitoring.metrics import CONTROLLER, MAX_PARTITION_SERIES, STATS, ControllerMetrics
+from controller.progress.report import Totals
 from tests.controller.conftest import ENDPOINT, HOST, TP, Bench, bench, clock
 from tests.kit.scrape import Samples, samples
 from transport.messages import (

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from actors import EventStatistics
-from controller.controller_states import ControllerState
-from controller.measurements import Measurements
-from controller.metrics import ControllerMetrics
-from controller.progress_report import Totals
+from controller.monitoring.controller_states import ControllerState
+from controller.monitoring.measurements import Measurements
+from controller.monitoring.metrics import ControllerMetrics
+from controller.progress.report import Totals
 from transport.store.protocol import SessionState
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operations.md").read_text(encoding="utf-8")

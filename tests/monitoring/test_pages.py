@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import controller
-from controller.monitoring import CannotServeMetrics
+from controller.monitoring.http_pages import CannotServeMetrics
 from controller.service import ControllerService
 from tests.kit.scrape import get, scrape
 from transport.host import Host

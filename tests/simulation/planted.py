@@ -10,11 +10,12 @@ import pytest
 import trio
 from attrs import evolve
 
-from controller import elections, round_runner, service
-from controller.context import ControllerContext
+from controller import round_runner, service
 from controller.handlers import controlled_shutdown, deletion, leader_elections, leadership, reassignments
-from controller.reassignment import completed
-from controller.rounds import Change, Rounds, Step, TellLeaderAndIsr, change
+from controller.model import elections
+from controller.model.context import ControllerContext
+from controller.model.reassignment import completed
+from controller.model.rounds import Change, Rounds, Step, TellLeaderAndIsr, change
 from transport.errors import ErrorCode
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import paths

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import trio
 
-from controller.progress_report import Totals
+from controller.progress.report import Totals
 from controller.service import ControllerService
 from controller.simulation import scheduling
 from controller.simulation.cluster import SimulatedCluster, simulated_cluster

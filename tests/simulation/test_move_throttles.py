@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from controller.move_throttles import lift, throttle
+from controller.admin.move_throttles import lift, throttle
 from controller.testing import SimulatedCluster, open_cluster
 from transport.errors import ErrorCode
 from transport.messages import (

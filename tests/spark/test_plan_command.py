@@ -11,8 +11,8 @@ import pytest
 import trio
 from click.testing import CliRunner
 
+from controller.admin.planning import Plan, PlanRequest
 from controller.cli.plan import plan
-from controller.planning import Plan, PlanRequest
 from spark_bridge.plan import BrokerLoad, Reassignment
 
 pytestmark = pytest.mark.requirement("E3")

@@ -11,6 +11,7 @@ import click
 import trio
 
 from broker.client import GaveUp
+from controller.admin.move_rows import COLUMNS, cells
 from controller.cli.demo import scenario
 from controller.cli.demo.clusters import BROKERS, CONTROLLERS
 from controller.cli.demo.planned_move import remove_broker_one
@@ -20,7 +21,6 @@ from controller.cli.demo.task_cluster import task_cluster
 from controller.cli.demo.trace_rows import Row
 from controller.cli.output import print_table
 from controller.cli.running import INTERRUPTED, configure_logs, run, until_signal
-from controller.move_rows import COLUMNS, cells
 from transport.zookeeper_server import DevelopmentServerError, find_jars, find_java
 
 

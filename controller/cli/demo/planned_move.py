@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 import orjson
 
+from controller.admin.planning import compute_plan
 from controller.cli.demo.scenario import Scene, reassign
 from controller.cli.reassignment.watching import wait_for
-from controller.planning import compute_plan
-from controller.state_dump import dump
+from controller.monitoring.state_dump import dump
 from spark_bridge.plan import PlanRequest
 from transport.metadata import TopicPartition
 

@@ -12,13 +12,13 @@ import trio
 from attrs import frozen
 
 from broker.reference.log_dir import records_on_disk
-from controller.admin_client import AdminClient, OutcomeUnknown
+from controller.admin.client import AdminClient, OutcomeUnknown
+from controller.admin.move_rows import Stage, stage_of
 from controller.cli.demo.clusters import BROKERS, CONTROLLERS, DemoCluster, log_dir
 from controller.cli.demo.load import Load, record
 from controller.cli.demo.trace_follower import TraceFollower
 from controller.cli.demo.trace_rows import Row, rows
 from controller.cli.reassignment.watching import wait_for
-from controller.move_rows import Stage, stage_of
 from transport.errors import ErrorCode
 from transport.messages import BrokerEndpoint, NewTopic, ReassignablePartition, TracedCommit
 from transport.metadata import TopicPartition

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import trio
 from attrs import define, field
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from controller.cli.demo.trace_rows import Seen
 from transport.errors import ApiError
 from transport.messages import BrokerEndpoint, TracedCommit

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from controller.move_rows import Stage, stage_of
+from controller.admin.move_rows import Stage, stage_of
 from transport.messages import PartitionState, TracedCommit
 
 

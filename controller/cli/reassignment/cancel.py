@@ -9,6 +9,8 @@ from pathlib import Path
 import click
 from attrs import frozen
 
+from controller.admin.move_admin import MoveAdmin
+from controller.admin.moves import partition_of
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.reassignment import throttling
 from controller.cli.reassignment.cancelling import Cancelling
@@ -16,8 +18,6 @@ from controller.cli.reassignment.files import json_file, read_targets
 from controller.cli.reassignment.looking import Naming, naming_options
 from controller.cli.reassignment.outcomes import Outcome, report
 from controller.cli.running import INTERRUPTED, run, stoppable
-from controller.move_admin import MoveAdmin
-from controller.moves import partition_of
 from transport.metadata import TopicPartition
 
 

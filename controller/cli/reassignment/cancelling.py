@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import click
 from attrs import define, field
 
-from controller.admin_client import OutcomeUnknown
+from controller.admin.client import OutcomeUnknown
+from controller.admin.move_admin import MoveAdmin
+from controller.admin.moves import MoveStatus, MoveWatch, partition_of, waits_for
 from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome
 from controller.cli.reassignment.watching import show_until_over
-from controller.move_admin import MoveAdmin
-from controller.moves import MoveStatus, MoveWatch, partition_of, waits_for
 from transport.errors import ErrorCode
 from transport.messages import PartitionError, ReassignablePartition, ReassignmentDescription
 from transport.metadata import TopicPartition

@@ -12,7 +12,9 @@ import click
 import trio
 from attrs import define, evolve, field, frozen
 
-from controller.admin_client import OutcomeUnknown
+from controller.admin.client import OutcomeUnknown
+from controller.admin.move_admin import MoveAdmin
+from controller.admin.moves import CANNOT_SEE, MoveStatus, MoveWatch
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.reassignment import preview, throttling
 from controller.cli.reassignment.cancelling import Cancelling
@@ -21,8 +23,6 @@ from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome, judg
 from controller.cli.reassignment.throttling import throttle_option
 from controller.cli.reassignment.watching import show_until_over
 from controller.cli.running import INTERRUPTED, run, stoppable
-from controller.move_admin import MoveAdmin
-from controller.moves import CANNOT_SEE, MoveStatus, MoveWatch
 from transport.errors import ErrorCode
 from transport.messages import MetadataResponse, ReassignablePartition
 from transport.metadata import TopicPartition

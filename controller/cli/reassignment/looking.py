@@ -9,11 +9,11 @@ from typing import Any, Final
 import click
 from attrs import frozen
 
+from controller.admin.moves import partition_of, waits_for
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import print_document, print_table
 from controller.cli.running import run
 from controller.cli.units import duration, moment, rate, size
-from controller.moves import partition_of, waits_for
 from transport.host import Host
 from transport.messages import UNKNOWN, UNTHROTTLED, ReassignmentDescription, ReplicaProgress
 from transport.metadata import TopicPartition

@@ -9,8 +9,8 @@ from typing import Any
 import click
 from attrs import frozen
 
+from controller.admin.moves import MoveStatus, partition_of, waits_for
 from controller.cli.output import print_document
-from controller.moves import MoveStatus, partition_of, waits_for
 from transport.messages import ReassignmentDescription
 from transport.metadata import TopicPartition
 

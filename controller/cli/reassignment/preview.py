@@ -9,11 +9,11 @@ from typing import Any, Final
 import click
 from attrs import frozen
 
+from controller.admin.move_admin import MoveAdmin
 from controller.cli.output import print_document, print_table, show
 from controller.cli.reassignment.files import Targets
 from controller.cli.units import size
-from controller.move_admin import MoveAdmin
-from controller.reassignment import target_fault
+from controller.model.reassignment import target_fault
 from transport.messages import UNKNOWN, MetadataResponse, PartitionState
 from transport.metadata import LEADER_DURING_DELETE, NO_LEADER, ReplicaAssignment, TopicPartition
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable
 
 import click
 
-from controller import move_throttles
-from controller.admin_client import AdminClient
+from controller.admin import move_throttles
+from controller.admin.client import AdminClient
+from controller.admin.move_admin import MoveAdmin
 from controller.cli.reassignment.files import Targets
-from controller.move_admin import MoveAdmin
 from transport.messages import PartitionState
 from transport.metadata import TopicPartition
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import click
 
+from controller.admin.moves import MoveWatch
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.reassignment import throttling
 from controller.cli.reassignment.files import Targets, json_file, read_targets
 from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
 from controller.cli.reassignment.throttling import preserve_option
 from controller.cli.running import run
-from controller.moves import MoveWatch
 
 
 @click.command()

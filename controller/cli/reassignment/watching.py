@@ -13,9 +13,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from controller.admin.move_admin import MoveAdmin
+from controller.admin.moves import MoveStatus, MoveWatch, Targets, partition_of, waits_for
 from controller.cli.units import duration, rate, size
-from controller.move_admin import MoveAdmin
-from controller.moves import MoveStatus, MoveWatch, Targets, partition_of, waits_for
 from transport.host import Host
 from transport.messages import UNKNOWN, ReassignmentDescription
 

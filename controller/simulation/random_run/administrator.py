@@ -7,7 +7,7 @@ from typing import Final
 import trio
 from attrs import frozen
 
-from controller.admin_client import ClusterUnreachable
+from controller.admin.client import ClusterUnreachable
 from controller.simulation import administration
 from controller.simulation.cluster import ADMIN, SimulatedCluster, partition_named
 from controller.simulation.random_run.actions import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import define, field, frozen
 
-from controller.move_rows import Stage, stage_of
+from controller.admin.move_rows import Stage, stage_of
 from controller.simulation.steps import Moment, Step
 from controller.simulation.trace import Trace
 from transport.messages import PartitionState

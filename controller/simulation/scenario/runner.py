@@ -10,7 +10,7 @@ import trio
 from attrs import define, field
 
 from broker.client import GaveUp
-from controller.admin_client import ClusterUnreachable, OutcomeUnknown
+from controller.admin.client import ClusterUnreachable, OutcomeUnknown
 from controller.simulation import scheduling
 from controller.simulation.cluster import NotInTime, SimulatedCluster, partition_named, simulated_cluster
 from controller.simulation.invariants import Violation

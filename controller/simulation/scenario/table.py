@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from controller.move_rows import COLUMNS, cells
+from controller.admin.move_rows import COLUMNS, cells
 from controller.simulation.scenario.outcome import Happening, Outcome, Row
 
 WIDTH: Final = 80

@@ -10,9 +10,9 @@ import re
 
 from attrs import frozen
 
-from controller.partition_states import PartitionPhase
-from controller.reassignment import ReassignmentIdentity
-from controller.replica_states import ReplicaPhase
+from controller.model.partition_states import PartitionPhase
+from controller.model.reassignment import ReassignmentIdentity
+from controller.model.replica_states import ReplicaPhase
 from transport.metadata import EPOCH_DURING_DELETE, BrokerRegistration, LeaderAndIsr, Stray, TopicPartition
 from transport.store.formats import TopicZnode
 

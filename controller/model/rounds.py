@@ -14,7 +14,7 @@ from typing import Final, TypeVar, cast
 
 from attrs import frozen
 
-from controller.facts import Fact
+from controller.model.facts import Fact
 from transport.messages import BrokerEndpoint, PartitionState, StopReplicaPartition
 from transport.metadata import TopicPartition
 from transport.store.protocol import Op, Znode

@@ -15,10 +15,10 @@ import orjson
 import trio
 from attrs import frozen
 
-from controller.admin_reassignments import ReassignmentDescriptions
-from controller.broker_log_dirs import BrokerLogDirs
-from controller.reassignment import reassign_to, target_fault
-from controller.topic_size import size_fault
+from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.reassignments import ReassignmentDescriptions
+from controller.model.reassignment import reassign_to, target_fault
+from controller.model.topic_size import size_fault
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     UNKNOWN,

@@ -13,13 +13,13 @@ from typing import Final
 import structlog
 from attrs import define, field
 
-from controller import facts
-from controller.broker_channels import BrokerChannels
-from controller.context import ControllerContext
+from controller.channels.broker_channels import BrokerChannels
 from controller.events import ControllerEvent
-from controller.facts import Fact, words
-from controller.instruments import Application, Instrument
-from controller.partition_states import PartitionPhase
+from controller.model import facts
+from controller.model.context import ControllerContext
+from controller.model.facts import Fact, words
+from controller.model.partition_states import PartitionPhase
+from controller.monitoring.instruments import Application, Instrument
 from transport.metadata import LeaderAndIsr
 
 log = structlog.get_logger(__name__)

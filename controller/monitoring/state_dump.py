@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from controller import damage
+from controller.monitoring import damage
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore, Znode

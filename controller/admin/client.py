@@ -14,8 +14,8 @@ from typing import Final, Protocol, TypeVar
 import trio
 from attrs import frozen
 
-from controller.admin_reassignments import Reassignment, ReassignmentDescriptions, listed
-from controller.broker_log_dirs import BrokerLogDirs, ask_log_dirs
+from controller.admin.broker_log_dirs import BrokerLogDirs, ask_log_dirs
+from controller.admin.reassignments import Reassignment, ReassignmentDescriptions, listed
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     AlterConfigsResource,

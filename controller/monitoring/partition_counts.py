@@ -11,10 +11,10 @@ from typing import Final
 
 from attrs import define, field
 
-from controller import facts
-from controller.context import UNASSIGNED, ControllerContext
-from controller.facts import Fact
-from controller.partition_states import PartitionPhase
+from controller.model import facts
+from controller.model.context import UNASSIGNED, ControllerContext
+from controller.model.facts import Fact
+from controller.model.partition_states import PartitionPhase
 from transport.metadata import NO_LEADER, TopicPartition
 
 

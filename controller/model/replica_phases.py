@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping
 
-from controller.facts import Replica
-from controller.replica_states import ReplicaPhase
+from controller.model.facts import Replica
+from controller.model.replica_states import ReplicaPhase
 from transport.metadata import TopicPartition
 
 

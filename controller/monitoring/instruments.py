@@ -10,11 +10,11 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
-from controller.broker_channels import BrokerChannels
-from controller.context import ControllerContext
+from controller.channels.broker_channels import BrokerChannels
 from controller.events import ControllerEvent
-from controller.facts import Fact
-from controller.rounds import Step
+from controller.model.context import ControllerContext
+from controller.model.facts import Fact
+from controller.model.rounds import Step
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""The state machines as diagrams: `python -m controller.state_diagrams` writes docs/state_machines.md."""
+"""The state machines as diagrams: `python -m controller.monitoring.state_diagrams` writes docs/state_machines.md."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, TypeVar
 
-from controller.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
-from controller.partition_states import PartitionPhase
-from controller.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
-from controller.replica_states import ReplicaPhase
+from controller.model.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
+from controller.model.partition_states import PartitionPhase
+from controller.model.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
+from controller.model.replica_states import ReplicaPhase
 
 DEFAULT_FILE: Final = Path("docs/state_machines.md")
 
@@ -20,9 +20,10 @@ Phase = TypeVar("Phase", bound=Enum)
 _PAGE: Final = """\
 # The state machines
 
-This page is made by `python -m controller.state_diagrams` from the tables in `controller/partition_states.py` and
-`controller/replica_states.py`; a test fails if it differs from them. The dot is the state of what does not exist. A
-transition that is not here is refused and logged with both states and the id of the event that asked for it.
+This page is made by `python -m controller.monitoring.state_diagrams` from the tables in
+`controller/model/partition_states.py` and `controller/model/replica_states.py`; a test fails if it differs from them.
+The dot is the state of what does not exist. A transition that is not here is refused and logged with both states and
+the id of the event that asked for it.
 
 ## Partitions
 

@@ -14,15 +14,15 @@ from typing import assert_never
 import structlog
 from attrs import Factory, define, field, frozen
 
-from controller import facts
 from controller.config import ControllerConfig
-from controller.facts import Fact, Replica
-from controller.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
-from controller.partition_states import PartitionPhase
-from controller.reassignment import UNIDENTIFIED, ReassignmentIdentity
-from controller.replica_phases import ReplicaPhases
-from controller.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
-from controller.replica_states import ReplicaPhase
+from controller.model import facts
+from controller.model.facts import Fact, Replica
+from controller.model.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
+from controller.model.partition_states import PartitionPhase
+from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
+from controller.model.replica_phases import ReplicaPhases
+from controller.model.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
+from controller.model.replica_states import ReplicaPhase
 from transport.messages import BrokerEndpoint, PartitionState
 from transport.metadata import (
     LEADER_DURING_DELETE,

@@ -17,14 +17,14 @@ from typing import Any, Final
 import orjson
 from attrs import define, field
 
-from controller import facts
-from controller.context import UNASSIGNED, ControllerContext
-from controller.facts import Fact, Replica, words
-from controller.instruments import Application, Instrument
-from controller.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
-from controller.partition_states import PartitionPhase
-from controller.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
-from controller.replica_states import ReplicaPhase
+from controller.model import facts
+from controller.model.context import UNASSIGNED, ControllerContext
+from controller.model.facts import Fact, Replica, words
+from controller.model.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
+from controller.model.partition_states import PartitionPhase
+from controller.model.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
+from controller.model.replica_states import ReplicaPhase
+from controller.monitoring.instruments import Application, Instrument
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 MAX_BYTES: Final = 100 * 1024 * 1024

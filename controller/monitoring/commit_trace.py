@@ -8,7 +8,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from controller.observer import CommittedRound, Observer
+from controller.monitoring.observer import CommittedRound, Observer
 from transport.messages import CommitTraceRequest, CommitTraceResponse, TracedCommit
 
 CAPACITY: Final = 10_000

@@ -6,14 +6,14 @@ from collections import Counter
 
 from attrs import define, field
 
-from controller import facts
-from controller.broker_channels import BrokerChannels
-from controller.context import ControllerContext
-from controller.controller_states import ControllerState, state_of
+from controller.channels.broker_channels import BrokerChannels
 from controller.events import ControllerEvent
-from controller.histogram import Histogram
-from controller.instruments import Application, Instrument
-from controller.partition_counts import PartitionCounts
+from controller.model import facts
+from controller.model.context import ControllerContext
+from controller.monitoring.controller_states import ControllerState, state_of
+from controller.monitoring.histogram import Histogram
+from controller.monitoring.instruments import Application, Instrument
+from controller.monitoring.partition_counts import PartitionCounts
 from transport.metadata import NO_LEADER
 from transport.store.protocol import MetadataStore, SessionChanged, SessionState, StoreEvent
 from transport.store.timed import TimedStore

@@ -18,8 +18,8 @@ import trio
 from attrs import define, evolve, field
 
 from actors import Backoff, supervise
-from controller.progress import Moves, Progress
-from controller.progress_report import Totals, totals, with_progress
+from controller.progress.report import Totals, totals, with_progress
+from controller.progress.tracker import Moves, Progress
 from transport.errors import ApiError
 from transport.host import Host
 from transport.messages import DescribeLogDirsRequest, DescribeReassignmentsResponse

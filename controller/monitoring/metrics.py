@@ -18,11 +18,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from actors import EventStatistics
-from controller.context import ControllerContext
-from controller.histogram import Histogram
-from controller.measurements import Measurements
-from controller.partition_counts import Notable, PartitionCounts
-from controller.progress_report import Totals
+from controller.model.context import ControllerContext
+from controller.monitoring.histogram import Histogram
+from controller.monitoring.measurements import Measurements
+from controller.monitoring.partition_counts import Notable, PartitionCounts
+from controller.progress.report import Totals
 from transport.store.protocol import SessionState
 
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from controller.admin_reassignments import ReassignmentDescriptions
-from controller.broker_log_dirs import BrokerLogDirs
+from controller.admin.broker_log_dirs import BrokerLogDirs
+from controller.admin.reassignments import ReassignmentDescriptions
 from transport.messages import (
     AlterPartitionReassignmentsResponse,
     MetadataResponse,

@@ -14,7 +14,7 @@ from typing import Final
 
 from attrs import frozen
 
-from controller.admin_client import AdminClient
+from controller.admin.client import AdminClient
 from transport.dynamic_configs import (
     FOLLOWER_RATE_BEFORE_MOVES,
     FOLLOWER_REPLICAS_OF_MOVES,

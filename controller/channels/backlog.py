@@ -19,7 +19,7 @@ from typing import Final, TypeVar
 
 from attrs import define, evolve, field, frozen
 
-from controller.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
+from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from transport.messages import (
     BrokerEndpoint,
     LeaderAndIsrPartition,

@@ -11,7 +11,7 @@ from typing import Final
 from attrs import evolve, frozen
 from rich.filesize import decimal
 
-from controller.progress import Copy, CopyState, Progress
+from controller.progress.tracker import Copy, CopyState, Progress
 from transport.messages import UNKNOWN, UNTHROTTLED, ReassignmentDescription, ReplicaProgress
 from transport.metadata import TopicPartition
 

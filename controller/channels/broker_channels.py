@@ -11,11 +11,11 @@ import trio
 from attrs import define, evolve, field
 
 from actors import Backoff, Channel, supervise
-from controller.backlog import BrokerBacklog, Newest
+from controller.channels.backlog import BrokerBacklog, Newest
 from controller.config import ControllerConfig
-from controller.facts import BrokerGone, BrokerRegistered
-from controller.histogram import Histogram
-from controller.rounds import Publication, TellMetadata
+from controller.model.facts import BrokerGone, BrokerRegistered
+from controller.model.rounds import Publication, TellMetadata
+from controller.monitoring.histogram import Histogram
 from transport.errors import ApiError
 from transport.host import Host
 from transport.messages import BrokerEndpoint, PartitionState, Request

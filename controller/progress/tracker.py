@@ -12,9 +12,9 @@ from typing import Final
 
 from attrs import define, field, frozen
 
-from controller.context import ControllerContext
-from controller.facts import Replica
-from controller.rate_window import RateWindow
+from controller.model.context import ControllerContext
+from controller.model.facts import Replica
+from controller.progress.rate_window import RateWindow
 from transport.errors import ErrorCode
 from transport.messages import UNKNOWN, LogDir, LogDirReplica
 from transport.metadata import NO_LEADER, BrokerRegistration, TopicPartition

@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from controller.measurements import Measurements
+from controller.monitoring.measurements import Measurements
 from controller.service import ControllerService
 from transport.http import Page, Pages, not_found, serve_http
 from transport.network import Network
@@ -46,7 +46,7 @@ async def monitored(service: ControllerService, measurements: Measurements, netw
 def pages_of(service: ControllerService, measurements: Measurements) -> Pages:
     """Return the pages of a service."""
     # Loaded only by those who ask for metrics.
-    from controller.metrics import CONTENT_TYPE, ControllerMetrics  # noqa: PLC0415
+    from controller.monitoring.metrics import CONTENT_TYPE, ControllerMetrics  # noqa: PLC0415
 
     metrics = ControllerMetrics(
         measurements,

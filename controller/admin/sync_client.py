@@ -17,7 +17,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import trio
 from attrs import frozen
 
-from controller.admin_client import Address, AdminClient, open_admin
+from controller.admin.client import Address, AdminClient, open_admin
 from transport.network import Network
 from transport.store.security import OPEN, ZooKeeperSecurity
 

@@ -8,9 +8,9 @@ from typing import Final
 import trio
 from attrs import define, evolve, field, frozen
 
-from controller.admin_client import ClusterUnreachable
-from controller.admin_reassignments import ReassignmentDescriptions
-from controller.move_admin import MoveAdmin
+from controller.admin.client import ClusterUnreachable
+from controller.admin.move_admin import MoveAdmin
+from controller.admin.reassignments import ReassignmentDescriptions
 from transport.messages import UNKNOWN, ReassignmentDescription, ReplicaProgress
 from transport.metadata import TopicPartition
 from transport.store.protocol import StoreError

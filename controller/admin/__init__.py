@@ -1,0 +1,3 @@
+"""The administrator's side: clients of the active controller, and what they follow and show."""
+
+from __future__ import annotations
