@@ -14,22 +14,27 @@ from transport.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from transport.messages.control import UNNUMBERED
 from transport.metadata import EPOCH_DURING_DELETE, NO_EPOCH
 
 ControllerRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
 
 class ControllerFence:
-    """Knows the highest controller epoch that was heard of.
+    """Knows the highest controller epoch that was heard of, and the latest request.
 
-    It is not kept over a restart: a request for an earlier life of the broker is refused for its broker epoch.
+    They are not kept over a restart: a request for an earlier life of the broker is refused for its broker epoch.
     """
 
     def __init__(self) -> None:
         self.controller_epoch = NO_EPOCH
+        self._latest = NO_EPOCH, NO_EPOCH, UNNUMBERED
 
     def admit(self, request: ControllerRequest, broker_epoch: int) -> None:
-        """Let a request pass, or raise ApiError with STALE_BROKER_EPOCH or STALE_CONTROLLER_EPOCH.
+        """Let a request pass, or raise ApiError with STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH or INVALID_REQUEST.
+
+        The last is for a copy that was on its way on a connection that the controller has given up, and comes after
+        later requests: live brokers, topics and replicas that are gone have no epoch that would tell it.
 
         A broker epoch larger than ours passes, as in Kafka: the controller has seen our new registration before the
         store's answer reached us, and it would not send the request again.
@@ -41,6 +46,11 @@ class ControllerFence:
                 ErrorCode.STALE_CONTROLLER_EPOCH, f"{request.controller_epoch} is older than {self.controller_epoch}"
             )
         self.controller_epoch = request.controller_epoch
+        this = request.controller_epoch, request.broker_epoch, request.number
+        if request.number != UNNUMBERED:
+            if this < self._latest:
+                raise ApiError(ErrorCode.INVALID_REQUEST, f"request {request.number} is older than one that was obeyed")
+            self._latest = this
 
 
 @frozen

@@ -13,8 +13,8 @@ passed over while one of its partition waits that is to arrive before it.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sized
-from itertools import islice
+from collections.abc import Container, Iterable, Iterator, Mapping, Sized
+from itertools import count, islice
 from typing import Final, TypeVar
 
 from attrs import define, evolve, field, frozen
@@ -109,6 +109,8 @@ class BrokerBacklog:
     _overtaken: list[int] = field(factory=lambda: [0] * 5, init=False)
     """How often each kind of request was overtaken, in the order in which they are to go."""
 
+    _numbers: Iterator[int] = field(factory=count, init=False)
+
     def __len__(self) -> int:
         """Count the entries that wait."""
         parts: tuple[Sized, ...] = (
@@ -166,7 +168,9 @@ class BrokerBacklog:
         if not told:
             return None
         items = tuple([LeaderAndIsrPartition(item.state, item.is_new) for item in told])
-        return LeaderAndIsrRequest(self.controller.id, self.controller_epoch, self.broker_epoch, items)
+        return LeaderAndIsrRequest(
+            self.controller.id, self.controller_epoch, self.broker_epoch, items, next(self._numbers)
+        )
 
     def _take_metadata(self) -> Request[object] | None:
         states = _take_out(self._gone, self.max_partitions)
@@ -225,10 +229,14 @@ class BrokerBacklog:
         live, self._live_brokers = self._live_brokers, None
         topics, self._topics = self._topics, None
         epochs = self.controller_epoch, self.broker_epoch
-        return UpdateMetadataRequest(self.controller.id, *epochs, self.controller, live, tuple(partitions), topics)
+        number = next(self._numbers)
+        return UpdateMetadataRequest(
+            self.controller.id, *epochs, self.controller, live, tuple(partitions), topics, number
+        )
 
     def _stop_request(self, stops: list[StopReplicaPartition]) -> StopReplicaRequest:
-        return StopReplicaRequest(self.controller.id, self.controller_epoch, self.broker_epoch, tuple(stops))
+        epochs = self.controller_epoch, self.broker_epoch
+        return StopReplicaRequest(self.controller.id, *epochs, tuple(stops), next(self._numbers))
 
 
 def _take_out(waiting: dict[K, V], limit: int, behind: Container[K] = ()) -> list[V]:

@@ -269,7 +269,7 @@ class Progress:
             storage_id = None if broker is None else broker.storage_id
             log = self._logs[move.tp, broker_id] = _Log(size, end, storage_id, now)
         elif _is_less(size, log.size) or _is_less(end, log.end):
-            if broker_id != move.leader:
+            if broker_id in move.target:
                 self._setbacks[move.tp] = _why_less(broker_id, log, told)
             log.window = RateWindow()
         elif size > log.size or end > log.end:

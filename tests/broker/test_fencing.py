@@ -126,6 +126,29 @@ async def test_a_deposed_controller_is_refused_whatever_it_asks(tmp_path: Path) 
         assert it.service.calls == ["lead 5.7"]
 
 
+@pytest.mark.requirement("D10")
+async def test_a_copy_that_comes_after_later_requests_is_refused_and_a_repetition_is_not(
+    tmp_path: Path,
+) -> None:
+    brokers = tuple(BrokerEndpoint(b, LOOPBACK, 9000 + b, rack=None) for b in (1, 2))
+    async with running_broker(tmp_path) as it:
+        await it.inform(live_brokers=brokers[:1], number=7)
+        await it.inform(live_brokers=brokers, number=8)
+        for late in (
+            it.order(STATE, is_new=True, number=7),
+            it.stop(stopping(), number=7),
+            it.inform(live_brokers=brokers[:1], number=7),
+        ):
+            with pytest.raises(ApiError) as refusal:
+                await late
+            assert refusal.value.code is ErrorCode.INVALID_REQUEST
+        assert (await it.connection.call(MetadataRequest())).brokers == brokers
+        await it.inform(live_brokers=brokers, number=8)
+        await it.inform(live_brokers=brokers[:1], number=0, controller_epoch=4)
+        assert (await it.connection.call(MetadataRequest())).brokers == brokers[:1]
+        assert it.service.calls == ["metadata [1]", *["metadata [1, 2]"] * 2, "metadata [1]"]
+
+
 @pytest.mark.requirement("D5")
 async def test_a_request_for_an_earlier_life_of_the_broker_is_refused(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as it:

@@ -263,3 +263,17 @@ def test_all_topics_go_with_the_next_metadata_and_what_waits_of_others_does_not(
     waiting = backlog(know(STATE), TellMetadata(None, (), topics=()))
     assert len(waiting) == 1, "that there are none is news, too"
     assert drain(waiting) == [evolve(metadata([], None), topics=())]
+
+
+def test_requests_are_numbered_in_the_order_in_which_they_leave() -> None:
+    waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH)
+    numbers = []
+    for _ in range(2):
+        waiting.add(TellStopReplica((1,), StopReplicaPartition("t", "id", 0, 5, delete=True)))
+        waiting.add(TellLeaderAndIsr((1,), STATE, is_new=False))
+        waiting.add(TellMetadata(None, (STATE,)))
+        while (request := waiting.take()) is not None:
+            assert isinstance(request, StopReplicaRequest | LeaderAndIsrRequest | UpdateMetadataRequest)
+            numbers.append(request.number)
+    assert numbers == list(range(len(numbers)))
+    assert len(numbers) >= 6

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from attrs import define, evolve, field
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controller import dispatch
@@ -384,6 +384,7 @@ step = st.one_of(
 )
 
 
+@example([("target", 4, 1), ("disk", 4, 0), ("told", 1, 0)])  # the leader is of the target, and has less
 @given(st.lists(step, max_size=30))
 def test_bytes_fall_only_with_a_reason_and_the_numbers_agree(steps: list[tuple[str, int, int]]) -> None:
     room = copying(20)

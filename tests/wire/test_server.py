@@ -100,7 +100,7 @@ def _produce_body(partition: int, seconds: int = 0) -> bytes:
 
 async def test_versions_are_offered_for_what_has_a_handler_and_for_themselves(serve_in_memory: Serve) -> None:
     response = await _ask(serve_in_memory(HANDLERS), VERSIONS, encode(ApiVersionsRequest()))
-    highest = {PRODUCE: 0, FETCH: 1, METADATA: 0, STOP_REPLICA: 0, VERSIONS: 0}
+    highest = {PRODUCE: 0, FETCH: 1, METADATA: 0, STOP_REPLICA: 1, VERSIONS: 0}
     expected = tuple(ApiVersion(key, 0, version) for key, version in highest.items())
     assert decode(ApiVersionsResponse, response.body) == ApiVersionsResponse(expected)
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from typing import Final
+
+from attrs import field, frozen
 
 from transport.errors import ErrorCode
 from transport.messages.common import BrokerEndpoint, PartitionError, PartitionState, Request
+
+UNNUMBERED: Final = -1
+"""The number of a request in whose version requests have none."""
 
 
 @frozen
@@ -25,12 +30,17 @@ class LeaderAndIsrResponse:
 
 @frozen
 class LeaderAndIsrRequest(Request[LeaderAndIsrResponse]):
-    """Lead or follow these partitions. Fenced by the controller's, the broker's and each leader's epoch."""
+    """Lead or follow these partitions. Fenced by the controller's, the broker's and each leader's epoch.
+
+    `number`, since version 1 and in the other requests too, rises with each request to one broker epoch under one
+    controller epoch. A repeated one keeps it, so that a copy that arrives after later requests is known for what it is.
+    """
 
     controller_id: int
     controller_epoch: int
     broker_epoch: int
     partitions: tuple[LeaderAndIsrPartition, ...]
+    number: int = field(default=UNNUMBERED, eq=False)
 
 
 @frozen
@@ -53,6 +63,7 @@ class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
     live_brokers: tuple[BrokerEndpoint, ...] | None
     partitions: tuple[PartitionState, ...]
     topics: tuple[tuple[str, str], ...] | None = None
+    number: int = field(default=UNNUMBERED, eq=False)
 
 
 @frozen
@@ -81,6 +92,7 @@ class StopReplicaRequest(Request[StopReplicaResponse]):
     controller_epoch: int
     broker_epoch: int
     partitions: tuple[StopReplicaPartition, ...]
+    number: int = field(default=UNNUMBERED, eq=False)
 
 
 @frozen
