@@ -111,8 +111,9 @@ async def test_a_reassignment_is_itself_until_it_is_over(cluster: ProcessCluster
     await store.multi([Delete(paths.reassignment(TPS[1]))])
     await cluster.kill(FIRST)
     await until_controller(store, SECOND)
-    await move(admin, (SLOW, 2))
     same, another = await admin.list_reassignments()
+    await move(admin, (SLOW, 2))
+    assert await admin.list_reassignments() == (same, another), "an override is the same reassignment"
     assert (same, another == two) == (one, False)
     after = await admin.describe_reassignments(begun)
     assert list(after) == [one]
