@@ -66,12 +66,12 @@ class SimulatedNetwork:
     def default_link(self, link: Link) -> None:
         self._default_link = link
         for ends, path in self._paths.items():
-            path.link = self._links.get(ends, link)
+            path.become(self._links.get(ends, link))
 
     def set_link(self, source: str, destination: str, link: Link) -> None:
         """Set what one direction between two hosts is like for all that is sent from now on."""
         self._links[source, destination] = link
-        self._path(source, destination).link = link
+        self._path(source, destination).become(link)
 
     def block(self, source: str, destination: str) -> None:
         """Hold back, in order, what has not arrived yet and what is sent in this direction; connecting hangs."""
@@ -132,7 +132,7 @@ class SimulatedNetwork:
         """End all faults but pauses and deaths: every link is the default one, and none is blocked."""
         self._links.clear()
         for path in list(self._paths.values()):
-            path.link = self._default_link
+            path.become(self._default_link)
             self.unblock(path.source.name, path.destination.name)
 
     async def connect(self, source: _View, host: str, port: int) -> SimulatedStream:

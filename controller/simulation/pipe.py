@@ -73,6 +73,11 @@ class Path:
             self._free_at = left = max(left, self._free_at) + size / link.bytes_per_second
         return left + link.latency + (link.jitter * self.rng.random() if link.jitter else 0.0)
 
+    def become(self, link: Link) -> None:
+        """Be like another link for what is sent from now on: it does not queue behind what the old one is slow with."""
+        if link != self.link:
+            self.link, self._free_at = link, 0.0
+
     def tell(self, news: Callable[[Pipe], None]) -> None:
         """Tell all pipes, in order."""
         for pipe in list(self.pipes):
