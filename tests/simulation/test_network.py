@@ -86,6 +86,20 @@ async def test_connections_share_the_bandwidth_of_their_link(world: World, clock
     assert (await received(a1, 1))[0][0] - start == pytest.approx(6.101)
 
 
+async def test_what_is_sent_on_a_link_that_is_fast_again_does_not_queue_behind_what_it_was_slow_with(
+    world: World, clock: Clock
+) -> None:
+    (a1, b1), (a2, b2) = await world.pair(), await world.pair()
+    start = now()
+    world.network.default_link = Link(latency=0.001, bytes_per_second=1000.0)
+    world.network.set_link("a", "b", Link(latency=1.0, bytes_per_second=1.0))
+    await a1.send_all(b"x" * 100)
+    world.network.mend()
+    await a2.send_all(b"y")
+    assert [time - start for time, _ in await received(b2, 1)] == pytest.approx([0.002])
+    assert [time - start for time, _ in await received(b1, 1)] == pytest.approx([101.0])
+
+
 async def test_no_chunk_is_no_bytes(world: World, clock: Clock) -> None:
     a, b = await world.pair()
     await a.send_all(b"")
