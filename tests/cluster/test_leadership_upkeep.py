@@ -117,7 +117,7 @@ class Cluster:
 
         async def know() -> bool:
             said = [await _ask(broker) for broker in brokers]
-            return all((state.replicas, state.leader) == (replicas, leader) for state in said)
+            return all([(s.replicas, s.leader) for s in states] == [(replicas, leader)] for states in said)
 
         await until(know)
 
@@ -152,10 +152,10 @@ class Cluster:
         return found[0]
 
 
-async def _ask(broker: BrokerEndpoint) -> PartitionState:
+async def _ask(broker: BrokerEndpoint) -> tuple[PartitionState, ...]:
+    """Return what a broker tells of the topic, nothing if it has not heard of it yet."""
     async with open_connection(TcpNetwork(), broker.host, broker.port, client_id="test") as connection:
-        [state] = (await connection.call(MetadataRequest((ORDERS.topic,)))).partitions
-        return state
+        return (await connection.call(MetadataRequest((ORDERS.topic,)))).partitions
 
 
 @asynccontextmanager
