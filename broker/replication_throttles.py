@@ -5,14 +5,13 @@ The rates are settings of the broker, or of the default of all brokers; topics s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-import structlog
 import trio
 
 from actors import Backoff
 from broker.replication_quota import ReplicationQuota
-from broker.topic_configs import decode_layer
+from broker.topic_configs import read_layers, value_in_force
 from broker.wakeup import Wakeup
 from transport.dynamic_configs import (
     BROKER_SETTINGS,
@@ -22,7 +21,6 @@ from transport.dynamic_configs import (
     LEADER_THROTTLED_REPLICAS,
     TOPIC_SETTINGS,
     Layer,
-    in_force,
     parse_replicas,
 )
 from transport.host import Host
@@ -30,8 +28,6 @@ from transport.metadata import TopicPartition
 from transport.settings import LONG_MAX
 from transport.store import paths
 from transport.store.protocol import MetadataStore, StoreError
-
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 Partitions = frozenset[int] | None
 """Partitions of a topic, None for all of them."""
@@ -78,35 +74,24 @@ class ReplicationThrottles:
                 break
 
     async def _read(self) -> None:
-        layers = await self._layers([paths.broker_config(self._broker_id), paths.broker_config(None)])
-        leader, follower = (self._rate(name, layers) for name in (LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE))
+        layers = await read_layers(self._store, [paths.broker_config(self._broker_id), paths.broker_config(None)])
+        rates = (LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE)
+        leader, follower = (int(value_in_force(BROKER_SETTINGS[name], layers)) for name in rates)
         names: list[str] = []
         if min(leader, follower) < LONG_MAX:
             names = (await self._store.children([paths.TOPIC_CONFIGS]))[0] or []
-        topics = dict(zip(names, await self._layers([paths.topic_config(name) for name in names]), strict=True))
+        own = await read_layers(self._store, [paths.topic_config(name) for name in names])
+        topics = dict(zip(names, own, strict=True))
         self._leading = self._partitions(LEADER_THROTTLED_REPLICAS, topics)
         self._following = self._partitions(FOLLOWER_THROTTLED_REPLICAS, topics)
         now = trio.current_time()
         self.leader.alter(leader, now)
         self.follower.alter(follower, now)
 
-    async def _layers(self, wanted: Sequence[str]) -> list[Layer]:
-        found = await self._store.read(wanted) if wanted else []
-        return [decode_layer(path, znode) for path, znode in zip(wanted, found, strict=True)]
-
-    def _rate(self, name: str, layers: Sequence[Layer]) -> int:
-        force = in_force(BROKER_SETTINGS[name], layers)
-        for fault in force.faults:
-            _log.error("a setting is set aside: alter it with `klamm config alter`", fault=fault)
-        return int(force.value)
-
     def _partitions(self, name: str, topics: Mapping[str, Layer]) -> dict[str, Partitions]:
         found: dict[str, Partitions] = {}
         for topic, layer in topics.items():
-            force = in_force(TOPIC_SETTINGS[name], [layer])
-            for fault in force.faults:
-                _log.error("a setting is set aside: alter it with `klamm config alter`", topic=topic, fault=fault)
-            replicas = parse_replicas(str(force.value))
+            replicas = parse_replicas(str(value_in_force(TOPIC_SETTINGS[name], [layer], topic=topic)))
             mine = (
                 None if replicas is None else frozenset(p for p, broker_id in replicas if broker_id == self._broker_id)
             )

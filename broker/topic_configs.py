@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import structlog
 import trio
 from attrs import frozen
@@ -20,6 +22,7 @@ from transport.dynamic_configs import (
 )
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
+from transport.settings import Setting, Value
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore, SessionChanged, StoreError, StoreEvent, Znode
 
@@ -113,19 +116,27 @@ class TopicConfigs:
 
     async def _read(self, topic: str) -> TopicConfig:
         wanted = [paths.topic_config(topic), paths.broker_config(self._broker_id), paths.broker_config(None)]
-        found = await self._store.read(wanted)
-        own, *brokers = [decode_layer(path, znode) for path, znode in zip(wanted, found, strict=True)]
+        own, *brokers = await read_layers(self._store, wanted)
         layers = (own, *(as_topic_layer(layer) for layer in (*brokers, self._static)))
-        values = []
-        for name in (MIN_INSYNC_REPLICAS, MAX_MESSAGE_BYTES):
-            force = in_force(TOPIC_SETTINGS[name], layers)
-            for fault in force.faults:
-                _log.error("a setting is set aside: alter it with `klamm config alter`", topic=topic, fault=fault)
-            values.append(int(force.value))
-        return TopicConfig(*values)
+        names = (MIN_INSYNC_REPLICAS, MAX_MESSAGE_BYTES)
+        return TopicConfig(*(int(value_in_force(TOPIC_SETTINGS[name], layers, topic=topic)) for name in names))
 
 
-def decode_layer(path: str, znode: Znode | None) -> Layer:
+async def read_layers(store: MetadataStore, wanted: Sequence[str]) -> list[Layer]:
+    """Read the settings in znodes, none of one that does not exist or cannot be decoded. Raises StoreError."""
+    found = await store.read(wanted) if wanted else []
+    return [_decode_layer(path, znode) for path, znode in zip(wanted, found, strict=True)]
+
+
+def value_in_force(setting: Setting, layers: Sequence[Layer], **subject: str) -> Value:
+    """Return a setting's value, and log what had to be set aside for it; `subject` is whose it is."""
+    force = in_force(setting, layers)
+    for fault in force.faults:
+        _log.error("a setting is set aside: alter it with `klamm config alter`", **subject, fault=fault)
+    return force.value
+
+
+def _decode_layer(path: str, znode: Znode | None) -> Layer:
     """Return the settings in a znode, none if it does not exist or cannot be decoded."""
     if znode is None:
         return Layer(path, {})
