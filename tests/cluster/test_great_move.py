@@ -23,7 +23,7 @@ from controller.admin.client import AdminClient
 from controller.admin.moves import MoveStatus, MoveWatch, Targets
 from controller.cli.demo.clusters import log_dir
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from tests.cluster.waiting import until, until_controller
+from tests.cluster.waiting import until, until_controller, until_live
 from transport.errors import ErrorCode
 from transport.host import Host
 from transport.messages import (
@@ -163,14 +163,6 @@ def shifted(replicas: Sequence[int]) -> tuple[int, ...]:
     return tuple(dict.fromkeys((*free[start:], *free)))[: len(replicas)]
 
 
-async def until_live(admin: AdminClient) -> list[tuple[str, int]]:
-    async def are_live() -> bool:
-        return len((await admin.describe_cluster()).brokers) == len(BROKERS)
-
-    await until(are_live)
-    return [(broker.host, broker.port) for broker in (await admin.describe_cluster()).brokers]
-
-
 async def until_deleted(store: MetadataStore) -> None:
     async def is_clean() -> bool:
         return not any(await store.children([paths.STRAYS]))
@@ -220,7 +212,8 @@ async def move(zookeeper: str, data_dir: Path) -> Outcome:
         cluster.start(SECOND, "controller.cli", "controller", "run")
         cluster.start_brokers(BROKERS)
         admin = AdminClient(TcpNetwork(), (), store, 60)
-        load = Load(await until_live(admin))
+        await until_live(admin, BROKERS)
+        load = Load([(broker.host, broker.port) for broker in (await admin.describe_cluster()).brokers])
         await create_topics(admin)
         async with trio.open_nursery() as nursery:
             for topic in TOPICS:

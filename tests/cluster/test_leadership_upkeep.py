@@ -16,7 +16,7 @@ from controller.admin.client import AdminClient
 from controller.cli.demo.clusters import CONTROLLERS, log_dir
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS
-from tests.cluster.waiting import until, until_controller
+from tests.cluster.waiting import until, until_controller, until_live
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterableConfig,
@@ -76,12 +76,6 @@ class Cluster:
         await until(is_led)
         return await self.state()
 
-    async def until_live(self, brokers: Sequence[int]) -> None:
-        async def are_live() -> bool:
-            return [broker.id for broker in (await self.admin.describe_cluster()).brokers] == list(brokers)
-
-        await until(are_live)
-
     async def lose_the_isr(self, *, survivor: int) -> None:
         """Let all brokers die, 1 as the last member of the ISR, and only the `survivor` come back."""
         await self.processes.kill(2)
@@ -90,7 +84,7 @@ class Cluster:
         await self.processes.kill(1)
         await self.until_led(NO_LEADER, (1,))
         self.start([survivor])
-        await self.until_live([survivor])
+        await until_live(self.admin, [survivor])
         assert (await self.state()).leader == NO_LEADER
 
     async def znodes(self) -> tuple[Znode, Znode]:
@@ -167,7 +161,7 @@ async def running(address: str, data_dir: Path, *settings: str) -> AsyncIterator
         await until_controller(store, CONTROLLERS[0])
         cluster = Cluster(processes)
         cluster.start(BROKERS)
-        await cluster.until_live(BROKERS)
+        await until_live(cluster.admin, BROKERS)
         [created] = (await cluster.admin.create_topics([NewTopic(ORDERS.topic, 1, 3, (BROKERS,))])).topics
         assert created.error is ErrorCode.NONE
         await until(cluster.is_led)
@@ -278,12 +272,12 @@ async def test_an_administrator_names_the_leader_and_changes_orders(zookeeper: s
 
         # A move to a broker that does not come along goes on as long as we like.
         cluster.processes.start_brokers([4])
-        await cluster.until_live([2, 3, 4])
+        await until_live(cluster.admin, [2, 3, 4])
         cluster.processes.processes[4].send_signal(signal.SIGSTOP)
         [begun] = await cluster.reassign(4, 2, 3)
         assert begun.error is ErrorCode.NONE
         await cluster.processes.kill(4)
-        await cluster.until_live([2, 3])
+        await until_live(cluster.admin, [2, 3])
         untouched = await cluster.znodes()
         assert await cluster.elect_in_order(3, 2, 4, 1) is ErrorCode.REASSIGNMENT_IN_PROGRESS
         assert await cluster.znodes() == untouched

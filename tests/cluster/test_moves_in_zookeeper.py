@@ -16,7 +16,7 @@ from controller.admin.client import AdminClient
 from controller.cli.demo.clusters import BROKERS, CONTROLLERS, log_dir
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS
-from tests.cluster.waiting import until, until_controller
+from tests.cluster.waiting import until, until_controller, until_live
 from transport.errors import ErrorCode
 from transport.host import Host
 from transport.messages import (
@@ -73,12 +73,6 @@ class Cluster:
 
         await until(are_in_sync)
 
-    async def until_live(self, brokers: Sequence[int]) -> None:
-        async def are_live() -> bool:
-            return [broker.id for broker in (await self.admin.describe_cluster()).brokers] == list(brokers)
-
-        await until(are_live)
-
     async def reassign(self, replicas: tuple[int, ...] | None, tp: TopicPartition = ORDERS) -> PartitionError:
         [outcome] = (await self.admin.alter_partition_reassignments([ReassignablePartition(*tp, replicas)])).partitions
         return outcome
@@ -116,7 +110,7 @@ async def running(address: str, data_dir: Path) -> AsyncIterator[Cluster]:
         await until_controller(store, CONTROLLERS[0])
         processes.start_brokers()
         cluster = Cluster(processes, AdminClient(TcpNetwork(), [], store, 60), store)
-        await cluster.until_live(BROKERS)
+        await until_live(cluster.admin, BROKERS)
         [created] = (await cluster.admin.create_topics([NewTopic(ORDERS.topic, 1, 3, (ORIGIN,))])).topics
         assert created.error is ErrorCode.NONE
         await cluster.until_in_sync(*ORIGIN)

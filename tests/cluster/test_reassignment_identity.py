@@ -12,7 +12,7 @@ from controller.admin.client import AdminClient
 from controller.admin.reassignments import Reassignment
 from controller.cli.demo.clusters import CONTROLLERS
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller
+from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller, until_live
 from transport.errors import ApiError, ErrorCode
 from transport.messages import UNTHROTTLED, ListReassignmentsRequest, NewTopic, ReassignablePartition
 from transport.metadata import TopicPartition
@@ -39,13 +39,6 @@ async def move(admin: AdminClient, *targets: tuple[int, ...]) -> None:
     asked = [ReassignablePartition(*tp, target) for tp, target in zip(TPS, targets, strict=False)]
     outcomes = (await admin.alter_partition_reassignments(asked)).partitions
     assert {outcome.error for outcome in outcomes} == {ErrorCode.NONE}
-
-
-async def until_live(admin: AdminClient, *brokers: int) -> None:
-    async def are_live() -> bool:
-        return tuple(broker.id for broker in (await admin.describe_cluster([])).brokers) == brokers
-
-    await until(are_live)
 
 
 async def nothing_moves(admin: AdminClient) -> bool:
@@ -78,7 +71,7 @@ async def cluster(zookeeper: str, tmp_path: Path) -> AsyncIterator[ProcessCluste
         cluster.start(SECOND, "controller.cli", "controller", "run")
         cluster.start_brokers(BROKERS)
         admin = AdminClient(TcpNetwork(), (), store, PATIENCE_SECONDS)
-        await until_live(admin, *BROKERS)
+        await until_live(admin, BROKERS)
         [created] = (await admin.create_topics([NewTopic("orders", 2, 2, ((1, SLOW), (2, SLOW)))])).topics
         assert created.error is ErrorCode.NONE
         yield cluster
@@ -95,7 +88,7 @@ async def test_a_reassignment_is_itself_until_it_is_over(cluster: ProcessCluster
     assert await ask_standby(store) is ErrorCode.NOT_CONTROLLER
 
     await cluster.kill(SLOW)
-    await until_live(admin, 1, 2, 3)
+    await until_live(admin, (1, 2, 3))
     await move(admin, (SLOW, 3), (SLOW, 3))
     one, two = begun = await admin.list_reassignments()
     znode, topic = await stat(store, paths.reassignment(TPS[0])), await stat(store, paths.topic("orders"))
@@ -127,7 +120,7 @@ async def test_a_reassignment_is_itself_until_it_is_over(cluster: ProcessCluster
     assert await admin.describe_reassignments([same, another]) == {}
 
     await cluster.kill(SLOW)
-    await until_live(admin, 1, 2, 3)
+    await until_live(admin, (1, 2, 3))
     await move(admin, (SLOW, 3))
     [again] = await admin.list_reassignments()
     assert again != one

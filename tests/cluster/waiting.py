@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
+from controller.admin.client import AdminClient
 from controller.cli.demo.scenario import ORDERS, Scene
 from transport.errors import ApiError, ErrorCode
 from transport.messages import BrokerEndpoint, MetadataRequest, PartitionState
@@ -21,6 +22,15 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     with trio.fail_after(PATIENCE_SECONDS):
         while not await condition():
             await trio.sleep(0.05)
+
+
+async def until_live(admin: AdminClient, brokers: Sequence[int]) -> None:
+    """Wait until the active controller knows just these brokers, given in order, as live."""
+
+    async def are_live() -> bool:
+        return [broker.id for broker in (await admin.describe_cluster([])).brokers] == list(brokers)
+
+    await until(are_live)
 
 
 async def until_controller(store: MetadataStore, controller_id: int) -> None:
