@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 from attrs import asdict, field, frozen
 
+from spark_bridge.errors import PlanError
 
-class PlanError(Exception):
-    """There is no plan: its text is one line that names what is wrong and the cure."""
+__all__ = ["BrokerLoad", "Plan", "PlanError", "PlanRequest", "Reassignment"]
 
 
 @frozen

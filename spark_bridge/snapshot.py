@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 import orjson
 from attrs import frozen
 
-from spark_bridge.plan import PlanError
+from spark_bridge.errors import PlanError
 
 _INT32_MAX = 2**31 - 1
 

@@ -1,0 +1,113 @@
+"""A block: a fixed part of all partitions, as arrays.
+
+Partitions are dealt into blocks by a stable hash of their names, and the number of blocks depends on the number of
+partitions alone. So which partitions are planned together never depends on the engine, nor on how Spark happens to
+cut its data. Within a block partitions are in the order of topic and number.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from typing import Self, cast
+from zlib import crc32
+
+import numpy as np
+from attrs import evolve, frozen
+from numpy.typing import NDArray
+
+NOBODY = -1
+"""Fills the end of a replica list that is shorter than the widest of its block."""
+
+BLOCK_SIZE = 65_536
+"""How many partitions a block has at most, about: the hash decides."""
+
+REPLICAS, BYTES, BYTES_IN = 0, 1, 2
+"""The measures that follow a replica, by their place in `Block.weights`. Leaders and bytes out follow the leader."""
+
+MEASURES = ("replicas", "bytes", "bytes in")
+
+
+def count_of_blocks(partitions: int) -> int:
+    """Return into how many blocks so many partitions are dealt."""
+    return max(1, -(-partitions // BLOCK_SIZE))
+
+
+def name_hash(topic: str, partition: int) -> int:
+    """Return the stable hash of a partition's name; Spark's `crc32(concat(topic, '-', partition))` is the same."""
+    return crc32(f"{topic}-{partition}".encode())
+
+
+@frozen(eq=False)
+class Block:
+    """Some partitions: P of them, with up to R replicas before and W after.
+
+    Attributes:
+        topics: Names, in order.
+        topic: (P) place in `topics`.
+        partition: (P) partition number.
+        before: (P, R) broker indices, preferred leader first, NOBODY after the last.
+        after: (P, W) the same, as planned so far.
+        weights: (P, 3) what one replica weighs in each measure: 1, bytes, bytes in per second.
+        bytes_out: (P) bytes per second that consumers read from the leader.
+        tie: (P) the stable hash that breaks ties.
+    """
+
+    topics: tuple[str, ...]
+    topic: NDArray[np.int32]
+    partition: NDArray[np.int32]
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    weights: NDArray[np.int64]
+    bytes_out: NDArray[np.int64]
+    tie: NDArray[np.uint32]
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[tuple[str, int]],
+        replicas: Sequence[Sequence[int]],
+        size: Sequence[int],
+        bytes_in: Sequence[int],
+        bytes_out: Sequence[int],
+    ) -> Self:
+        """Make a block of rows in any order; `replicas` are lists of broker indices, none of them empty."""
+        order = sorted(range(len(names)), key=names.__getitem__)
+        topics = tuple(sorted({topic for topic, _ in names}))
+        number = {topic: n for n, topic in enumerate(topics)}
+        before = padded([replicas[i] for i in order])
+        return cls(
+            topics=topics,
+            topic=np.array([number[names[i][0]] for i in order], np.int32),
+            partition=np.array([names[i][1] for i in order], np.int32),
+            before=before,
+            after=before,
+            weights=np.array([(1, size[i], bytes_in[i]) for i in order], np.int64).reshape(-1, 3),
+            bytes_out=np.array([bytes_out[i] for i in order], np.int64),
+            tie=np.array([name_hash(*names[i]) for i in order], np.uint32),
+        )
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    def with_after(self, after: NDArray[np.int32]) -> Self:
+        """Return the block with another plan."""
+        return evolve(self, after=after)
+
+    def to_bytes(self) -> bytes:
+        """Return the block as Spark carries it between rounds: one binary value."""
+        return pickle.dumps(self, protocol=5)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `to_bytes` wrote in this same plan."""
+        return cast("Self", pickle.loads(data))  # noqa: S301 (it is this program's own, from this same run)
+
+
+def padded(lists: Sequence[Sequence[int]]) -> NDArray[np.int32]:
+    """Return lists of broker indices as one array, NOBODY after the end of each."""
+    width = max(map(len, lists), default=1)
+    array = np.full((len(lists), width), NOBODY, np.int32)
+    for row, replicas in enumerate(lists):
+        array[row, : len(replicas)] = replicas
+    return array
