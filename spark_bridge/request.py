@@ -1,0 +1,103 @@
+"""What to plan, on what, and where it runs: one request, as JSON between two processes.
+
+Imports neither NumPy nor PySpark, so that a command line can make a request without paying for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+import orjson
+from attrs import asdict, field, frozen
+
+from spark_bridge.document import from_document
+from spark_bridge.errors import PlanError
+from spark_bridge.inputs.sources import Sources
+from spark_bridge.model.goal import Goal
+
+
+class Engine(StrEnum):
+    """What computes the plan; the plan is the same."""
+
+    AUTO = "auto"  # the kernel up to the size that it does well, Spark above
+    KERNEL = "kernel"
+    SPARK = "spark"
+
+
+@frozen
+class PlanRequest:
+    """A request to plan.
+
+    Attributes:
+        sources: The files that say what there is.
+        goal: What to plan for.
+        output: The folder for the plan's files. Workers write there: on a cluster it must be one that all share.
+        engine: What computes the plan.
+        master: Where Spark runs, as `spark-submit --master` takes it; None for this machine.
+        remote: A Spark Connect server to use instead, such as sc://host:15002.
+        timeout: After how many seconds to give up; None for never.
+        conf: More settings for Spark, by name; they win over ours.
+    """
+
+    sources: Sources
+    goal: Goal
+    output: str
+    engine: Engine = Engine.AUTO
+    master: str | None = None
+    remote: str | None = None
+    timeout: float | None = None
+    conf: Mapping[str, str] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        """Refuse options that do not belong together or are out of range.
+
+        Raises:
+            PlanError: They do not.
+        """
+        if not self.output:
+            raise PlanError("output must be a folder for the plan's files, and it is empty")
+        if self.master is not None and self.remote is not None:
+            raise PlanError("master and remote are two places for Spark to run: give one of them")
+        if self.engine is Engine.KERNEL and (self.master or self.remote):
+            raise PlanError("the kernel engine runs without Spark: leave out master and remote, or choose engine spark")
+        if self.remote is not None and not self.remote.startswith("sc://"):
+            raise PlanError(f"remote must be a Spark Connect address such as sc://host:15002, not {self.remote!r}")
+        if self.timeout is not None and not self.timeout > 0:
+            raise PlanError(f"timeout must be a number of seconds above 0, not {self.timeout}")
+        if strange := sorted(name for name in self.conf if not name.startswith("spark.")):
+            raise PlanError(f"conf takes Spark's settings, whose names begin with 'spark.', not {strange[0]!r}")
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Return what two requests must have in common to share a Spark session."""
+        return self.master, self.remote, tuple(sorted(self.conf.items()))
+
+    def to_json(self) -> bytes:
+        """Return the request as the bridge process reads it, in one line."""
+        return orjson.dumps(asdict(self), default=_plain)
+
+    @classmethod
+    def from_json(cls, data: bytes) -> PlanRequest:
+        """Read a request.
+
+        Raises:
+            PlanError: It is not one; the text names the field.
+        """
+        try:
+            document = orjson.loads(data)
+        except orjson.JSONDecodeError as error:
+            raise PlanError(f"request: not JSON: {error}") from None
+        return from_document(cls, document, "request")
+
+
+def _plain(value: object) -> object:
+    """Return what JSON has for a value that orjson does not know."""
+    match value:
+        case frozenset():
+            return sorted(value)
+        case Path():
+            return str(value)
+        case _:
+            raise TypeError(f"{value!r} does not belong in a request")
