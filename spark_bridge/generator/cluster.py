@@ -1,0 +1,155 @@
+"""A generated cluster: its brokers at once, its partitions block by block.
+
+What belongs to topics is drawn from the seed, what belongs to partitions from the seed and their block's number. So any
+block can be made alone, by any process, and is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from spark_bridge.generator.names import name_hashes, topic_states
+from spark_bridge.generator.placement import place
+from spark_bridge.generator.shapes import Shape
+from spark_bridge.model.block import Block, count_of_blocks
+from spark_bridge.model.brokers import Broker, Brokers
+
+_SLICE: Final = 1_000_000
+"""How many partitions are hashed at once: what bounds the memory of it."""
+
+_DISK_OF_MEAN: Final = 2.4
+"""What a broker can hold over what one holds on average, as in Cruise Control's random clusters."""
+
+_RETENTION_DAYS: Final = (1, 3, 7, 14)
+_MOST_READERS: Final = 4
+_DAY: Final = 86_400
+
+_OF_TOPICS, _OF_BLOCKS = 1, 2
+"""Keep apart what is drawn from one seed."""
+
+
+def generate_blocks(shape: Shape) -> tuple[Brokers, Iterator[Block]]:
+    """Return the brokers of a cluster and, one at a time, its blocks."""
+    cluster = GeneratedCluster(shape)
+    return cluster.brokers, cluster.blocks()
+
+
+@frozen(slots=False)
+class GeneratedCluster:
+    """The cluster of a shape."""
+
+    shape: Shape
+
+    @property
+    def count_of_blocks(self) -> int:
+        """Return how many blocks the cluster's partitions make."""
+        return count_of_blocks(self.shape.partitions)
+
+    @cached_property
+    def brokers(self) -> Brokers:
+        """Return all brokers; the new ones have the highest ids."""
+        shape = self.shape
+        disk = int(_DISK_OF_MEAN * shape.mean_bytes * shape.partitions * shape.replication_factor / shape.brokers)
+        digits = len(str(shape.racks))
+        racks = [f"rack-{n + 1:0{digits}}" for n in range(shape.racks)]
+        ids = range(1, shape.brokers + shape.new_brokers + 1)
+        return Brokers.of(
+            Broker(id_, racks[(id_ - 1) % len(racks)] if racks else None, disk=disk or None) for id_ in ids
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """Make one block after the other."""
+        return map(self.block, range(self.count_of_blocks))
+
+    def block(self, number: int) -> Block:
+        """Make one block."""
+        rng = np.random.default_rng([self.shape.seed, _OF_BLOCKS, number])
+        all_topics, partition = self._named(self._members(number))
+        present, topic = np.unique(all_topics, return_inverse=True)
+        before = place(self.shape, self._brokers_then[all_topics], rng)
+        size = (rng.exponential(size=len(topic)) * self._topic_bytes[all_topics]).astype(np.int64)
+        bytes_in = (size / self._retention[all_topics]).astype(np.int64)
+        return Block(
+            topics=tuple(self.topics[n] for n in present),
+            topic=topic.astype(np.int32),
+            partition=partition,
+            before=before,
+            after=before,
+            weights=np.stack([np.ones_like(size), size, bytes_in], axis=1),
+            bytes_out=bytes_in * self._readers[all_topics],
+            tie=name_hashes(self._states[all_topics], partition),
+        )
+
+    @cached_property
+    def topics(self) -> tuple[str, ...]:
+        """Return the topics' names, in the order of their age and of their names."""
+        digits = len(str(self.shape.topics - 1))
+        return tuple(f"topic-{n:0{digits}}" for n in range(self.shape.topics))
+
+    @cached_property
+    def _states(self) -> NDArray[np.uint32]:
+        return topic_states(self.topics)
+
+    def _drawn(self, what: int) -> np.random.Generator:
+        """Return where one property of the topics is drawn from, which no other disturbs."""
+        return np.random.default_rng([self.shape.seed, _OF_TOPICS, what])
+
+    @cached_property
+    def _first(self) -> NDArray[np.int64]:
+        """Return where each topic's partitions begin among all partitions, and where the last one's end."""
+        shape = self.shape
+        weight = np.cumsum(self._drawn(0).exponential(size=shape.topics))
+        more = np.floor(weight / weight[-1] * (shape.partitions - shape.topics)).astype(np.int64)
+        return np.concatenate([[0], more + np.arange(1, shape.topics + 1)])
+
+    @cached_property
+    def _topic_bytes(self) -> NDArray[np.float64]:
+        """Return the mean size of each topic's partitions; over all partitions the mean is the shape's."""
+        popularity = self._drawn(1).exponential(size=self.shape.topics)
+        mean = np.average(popularity, weights=np.diff(self._first))
+        return popularity * self.shape.mean_bytes / mean
+
+    @cached_property
+    def _retention(self) -> NDArray[np.int64]:
+        """Return for how many seconds each topic keeps what is written."""
+        return self._drawn(2).choice(_RETENTION_DAYS, self.shape.topics) * _DAY
+
+    @cached_property
+    def _readers(self) -> NDArray[np.int64]:
+        """Return how many consumers read each topic."""
+        return self._drawn(3).integers(0, _MOST_READERS, self.shape.topics, endpoint=True)
+
+    @cached_property
+    def _brokers_then(self) -> NDArray[np.int32]:
+        """Return how many brokers there were when each topic was created."""
+        shape = self.shape
+        age = np.arange(shape.topics) / shape.topics
+        came = np.floor(age * (shape.brokers - shape.first_brokers + 1)).astype(np.int32)
+        return came + np.int32(shape.first_brokers)
+
+    @cached_property
+    def _by_block(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the partitions in the order of their blocks, and where each block begins and ends."""
+        count = self.count_of_blocks
+        block = np.empty(self.shape.partitions, np.uint16 if count <= np.iinfo(np.uint16).max else np.uint32)
+        for start in range(0, self.shape.partitions, _SLICE):
+            members = np.arange(start, min(start + _SLICE, self.shape.partitions))
+            topic, partition = self._named(members)
+            block[members] = name_hashes(self._states[topic], partition) % np.uint32(count)
+        return np.argsort(block, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(block, minlength=count))])
+
+    def _members(self, number: int) -> NDArray[np.int64]:
+        """Return the partitions of a block, as places among all partitions."""
+        order, bounds = self._by_block
+        return order[bounds[number] : bounds[number + 1]]
+
+    def _named(self, members: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Return topics and numbers of partitions given as places among all partitions."""
+        topic = np.searchsorted(self._first, members, side="right") - 1
+        return topic, (members - self._first[topic]).astype(np.int32)
