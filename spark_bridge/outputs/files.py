@@ -1,0 +1,81 @@
+"""A plan's files in a folder: each is written whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_bridge.errors import PlanError
+from spark_bridge.outputs.reassignment import LIMIT, steps
+from spark_bridge.outputs.rows import SCHEMA
+
+
+def claim_folder(folder: Path) -> None:
+    """Make the folder of a plan, so that no file of an earlier plan is taken for one of this plan.
+
+    Raises:
+        PlanError: It is there and not empty, or cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise PlanError(f"{folder} is not empty: name another folder for the plan, or empty this one")
+    except OSError as error:
+        raise PlanError(f"{folder}: {error.strerror}") from None
+
+
+def write_plan(
+    batches: Iterable[pa.RecordBatch], folder: Path, *, part: str = "", limit: int = LIMIT
+) -> tuple[Path, ...]:
+    """Write the rows of a plan to a folder and return the files, by name.
+
+    These are `plan.json` and `rollback.json`, or `plan-0001.json` and so on with the rollback of each under the same
+    number, and `plan.parquet`. A plan that changes nothing has no JSON: there is nothing to execute.
+
+    Args:
+        batches: Rows of `rows.SCHEMA`, read once.
+        folder: Where the files go; it exists.
+        part: What part of a plan this is, if others write the rest: every name has it. Named after what it holds
+            (a block's number) and not after who writes, it makes the files the same whoever writes them, and writing
+            them once more does no harm.
+        limit: How many bytes each JSON file has at most.
+
+    Raises:
+        PlanError: A file cannot be written, or a partition does not fit one.
+    """
+    try:
+        with _all_or_none(folder) as scratch:
+            suffix = f"-{part}" if part else ""
+            with pq.ParquetWriter(scratch / f"plan{suffix}.parquet", SCHEMA) as parquet:
+                count = 0
+                for count, step in enumerate(steps(_noted(batches, parquet), limit), 1):
+                    (scratch / f"plan{suffix}-{count:04}.json").write_bytes(step.plan)
+                    (scratch / f"rollback{suffix}-{count:04}.json").write_bytes(step.rollback)
+            if count == 1:
+                for name in ("plan", "rollback"):
+                    (scratch / f"{name}{suffix}-0001.json").rename(scratch / f"{name}{suffix}.json")
+            names = sorted(path.name for path in scratch.iterdir())
+    except OSError as error:
+        raise PlanError(f"{folder}: {error.strerror or error}") from None
+    return tuple(folder / name for name in names)
+
+
+def _noted(batches: Iterable[pa.RecordBatch], parquet: pq.ParquetWriter) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        parquet.write_batch(batch)
+        yield batch
+
+
+@contextmanager
+def _all_or_none(folder: Path) -> Iterator[Path]:
+    """Lend a folder whose files get their names in `folder` only when all of them are written."""
+    with TemporaryDirectory(prefix=".part-", dir=folder) as name:
+        scratch = Path(name)
+        yield scratch
+        for path in sorted(scratch.iterdir()):
+            path.replace(folder / path.name)

@@ -1,0 +1,131 @@
+"""Why a partition gets another replica list: one reason each, the most pressing."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from attrs import frozen
+from numpy.typing import NDArray
+
+from spark_bridge.model.block import NOBODY, Block
+
+
+class Reason(IntEnum):
+    """What makes a partition change, the most pressing first; a partition that does not change has none."""
+
+    NONE = 0
+    LEAVES = 1  # a replica leaves a broker that is draining or dead
+    REPLICATION_FACTOR = 2
+    RACKS = 3
+    RELIEVES = 4  # a replica leaves a broker that is to be relieved
+    BALANCE = 5
+    PREFERRED_LEADER = 6  # the same brokers in another order
+
+
+TEXTS: Final = {
+    Reason.NONE: "",
+    Reason.LEAVES: "leaves broker {}",
+    Reason.REPLICATION_FACTOR: "replication factor",
+    Reason.RACKS: "racks",
+    Reason.RELIEVES: "relieves broker {}",
+    Reason.BALANCE: "balance",
+    Reason.PREFERRED_LEADER: "preferred leader",
+}
+
+
+@frozen(eq=False)
+class Marks:
+    """What a goal says of brokers, as arrays of one value for each of B brokers.
+
+    Attributes:
+        must_leave: (B) which are to lose all that they have.
+        relieved: (B) which ones the goal relieves.
+        rack: (B) number of the rack, 0 or more; a broker without rack has a number of its own.
+        rack_limit: How many replicas one rack may have, by replication factor: (greatest factor + 1).
+    """
+
+    must_leave: NDArray[np.bool_]
+    relieved: NDArray[np.bool_]
+    rack: NDArray[np.int32]
+    rack_limit: NDArray[np.int32]
+
+
+@frozen(eq=False)
+class Reasons:
+    """Why each of P partitions changes.
+
+    Attributes:
+        kind: (P) a `Reason`.
+        broker: (P) index of the broker that the reason names, else NOBODY. Of several that a partition leaves, it is
+            the first in its list.
+    """
+
+    kind: NDArray[np.int8]
+    broker: NDArray[np.int32]
+
+    def texts(self, ids: NDArray[np.int32]) -> pa.StringArray:
+        """Return each reason in words, with broker ids; empty where nothing changes."""
+        _, rows, which = np.unique(
+            (self.kind.astype(np.int64) << 32) + self.broker, return_index=True, return_inverse=True
+        )
+        pairs = zip(self.kind[rows].tolist(), self.broker[rows].tolist(), strict=True)
+        words = [TEXTS[Reason(kind)].format(ids[broker]) for kind, broker in pairs]
+        return pa.array(words, pa.string()).take(pa.array(which))
+
+
+def reasons_of(block: Block, marks: Marks) -> Reasons:
+    """Say why each partition of a block changes.
+
+    Racks are the reason where a partition breaks its rack limit less than before. A change of order alone always
+    counts as one of the preferred leader: planning has no other cause to reorder.
+    """
+    held_before, held_after = block.before != NOBODY, block.after != NOBODY
+    stays = (block.before[:, :, None] == block.after[:, None, :]).any(axis=2)
+    left = held_before & ~stays
+    leaving, relieved = left & marks.must_leave[block.before], left & marks.relieved[block.before]
+    factor = held_after.sum(axis=1)
+    limit = marks.rack_limit[factor]
+    kind = np.select(
+        [
+            leaving.any(axis=1),
+            factor != held_before.sum(axis=1),
+            left.any(axis=1) & (_violation(block.before, marks, limit) > _violation(block.after, marks, limit)),
+            relieved.any(axis=1),
+            left.any(axis=1),
+            _reordered(block),
+        ],
+        [reason for reason in Reason if reason is not Reason.NONE],
+        Reason.NONE,
+    ).astype(np.int8)
+    return Reasons(kind, _first(block.before, kind, {Reason.LEAVES: leaving, Reason.RELIEVES: relieved}))
+
+
+def _violation(replicas: NDArray[np.int32], marks: Marks, limit: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return by how many replicas each partition's racks are over its limit, together."""
+    held = replicas != NOBODY
+    rack = np.where(held, marks.rack[replicas], NOBODY)
+    # A replica is one too many when as many before it in the list are in its rack as the limit permits.
+    width = replicas.shape[1]
+    earlier = np.tril(np.ones((width, width), np.bool_), -1)
+    before_it = ((rack[:, :, None] == rack[:, None, :]) & earlier).sum(axis=2)
+    excess: NDArray[np.int64] = (held & (before_it >= limit[:, None])).sum(axis=1)
+    return excess
+
+
+def _reordered(block: Block) -> NDArray[np.bool_]:
+    width = min(block.before.shape[1], block.after.shape[1])
+    differs: NDArray[np.bool_] = (block.before[:, :width] != block.after[:, :width]).any(axis=1)
+    return differs
+
+
+def _first(
+    before: NDArray[np.int32], kind: NDArray[np.int8], masks: dict[Reason, NDArray[np.bool_]]
+) -> NDArray[np.int32]:
+    broker = np.full(len(kind), NOBODY, np.int32)
+    for reason, mask in masks.items():
+        rows = np.flatnonzero(kind == reason)
+        broker[rows] = before[rows, mask[rows].argmax(axis=1)]
+    return broker

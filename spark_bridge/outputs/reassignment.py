@@ -1,0 +1,82 @@
+"""Kafka's reassignment JSON, that of `kafka-reassign-partitions`, in documents of limited size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+
+from spark_bridge.errors import PlanError
+
+LIMIT: Final = 900_000
+"""How many bytes a document has at most: Kafka's tool writes it to one znode, and ZooKeeper takes 1 MB."""
+
+_HEAD: Final = b'{"version":1,"partitions":[\n'
+_TAIL: Final = b"\n]}\n"
+_BETWEEN: Final = b",\n"
+
+
+@frozen
+class Step:
+    """Some partitions of a plan: the document that moves them, and the one that brings them back."""
+
+    plan: bytes
+    rollback: bytes
+
+
+def steps(batches: Iterable[pa.RecordBatch], limit: int = LIMIT) -> Iterator[Step]:
+    """Yield the rows of a plan as documents of at most `limit` bytes, a partition a line, never splitting one.
+
+    A step's rollback names the same partitions as its plan, so that each file can be taken back by itself.
+
+    Raises:
+        PlanError: Not even one partition fits.
+    """
+    room = limit - len(_HEAD) - len(_TAIL) + len(_BETWEEN)
+    lines: list[tuple[bytes, bytes]] = []
+    size = 0
+    for pair in _lines(batches):
+        needed = max(map(len, pair)) + len(_BETWEEN)
+        if needed > room:
+            text = pair[0].decode()
+            raise PlanError(f"files of {limit:,} bytes cannot hold {text}: allow {limit + needed - room:,} or more")
+        if size + needed > room:
+            yield _step(lines)
+            lines, size = [], 0
+        lines.append(pair)
+        size += needed
+    if lines:
+        yield _step(lines)
+
+
+def _step(lines: list[tuple[bytes, bytes]]) -> Step:
+    plan, rollback = (_HEAD + _BETWEEN.join(column) + _TAIL for column in zip(*lines, strict=True))
+    return Step(plan, rollback)
+
+
+def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield each partition's entry in the plan and in the rollback."""
+    for batch in batches:
+        yield from zip(_entries(batch, "after"), _entries(batch, "before"), strict=True)
+
+
+def _entries(batch: pa.RecordBatch, replicas: str) -> list[bytes]:
+    """Return JSON objects, put together by Arrow: a plan may have millions."""
+    names = batch["topic"].dictionary_encode()
+    quoted = pa.array([orjson.dumps(name).decode() for name in names.dictionary.to_pylist()], pa.string())
+    listed = pc.binary_join(batch[replicas].cast(pa.list_(pa.string())), ",")
+    pieces = (
+        '{"topic":',
+        quoted.take(names.indices),
+        ',"partition":',
+        batch["partition"].cast(pa.string()),
+        ',"replicas":[',
+        listed,
+        "]}",
+    )
+    entries: list[bytes] = pc.binary_join_element_wise(*pieces, "").cast(pa.binary()).to_pylist()
+    return entries
