@@ -42,6 +42,7 @@ class Goal:
         racks: Whether racks count.
         leaders: Which partitions may get another preferred leader; None for what suits the kind.
         force: Accept a plan that leaves some measure worse.
+        exclude: Brokers that get nothing new and keep what they have.
     """
 
     kind: GoalKind
@@ -52,6 +53,7 @@ class Goal:
     racks: bool = True
     leaders: LeaderScope | None = None
     force: bool = False
+    exclude: frozenset[int] = frozenset()
 
     def __attrs_post_init__(self) -> None:
         """Refuse what is no goal.
@@ -62,6 +64,8 @@ class Goal:
         named = {GoalKind.ADD_BROKERS, GoalKind.REMOVE_BROKERS, GoalKind.RELIEVE}
         if self.kind in named and not self.brokers:
             raise PlanError(f"{self.kind} needs brokers: name at least one")
+        if both := sorted(self.brokers & self.exclude):
+            raise PlanError(f"broker {both[0]} is both named and excluded: it can be one of them")
         if not 0 < self.tolerance <= 1:
             raise PlanError(f"the tolerance must be above 0 and at most 1 (0.05 is 5 %), not {self.tolerance}")
         wants_factor = self.kind is GoalKind.SET_REPLICATION_FACTOR
