@@ -1,0 +1,304 @@
+"""The hard rules, checked on a finished plan by code that took no part in making it.
+
+`violations` looks at one block, wherever it was planned; `disk_tally` and `disk_violations` are for the one rule that
+takes all blocks together. Both only look: what they find means that the planner is wrong, and nothing is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from spark_bridge.model.block import BYTES, NOBODY, Block
+from spark_bridge.model.brokers import NO_RACK, Brokers, BrokerState
+from spark_bridge.model.goal import Goal, GoalKind
+
+Flags = NDArray[np.bool_]
+Counts = NDArray[np.int64]
+
+
+def violations(block: Block, brokers: Brokers, goal: Goal) -> list[str]:
+    """Return what in a planned block breaks a hard rule: a line for each partition and rule, in the block's order.
+
+    A line names the partition, its broker ids before and after, and the rule. A broker that the goal removes counts as
+    draining, whatever its state.
+    """
+    plan = _Plan.of(block, brokers, goal)
+    found = [
+        (row, place, text) for place, rule in enumerate((*_RULES, *_RULES_OF[goal.kind])) for row, text in rule(plan)
+    ]
+    return [f"{_moved(block, brokers, row)}: {text}" for row, _, text in sorted(found)]
+
+
+def disk_tally(block: Block, brokers: Brokers) -> Counts:
+    """Return the bytes that every broker has after the plan, and those that it gets: (B, 2), summed over blocks."""
+    size = np.broadcast_to(block.weights[:, BYTES, None], block.after.shape)
+    there = block.after != NOBODY
+    new = there & ~_in(block.after, block.before)
+    return np.stack([_sums(block.after[slots], size[slots], len(brokers)) for slots in (there, new)], axis=1)
+
+
+def disk_violations(brokers: Brokers, tally: Counts) -> list[str]:
+    """Return which brokers get data and then have more than their disks hold, from all blocks' tallies together."""
+    over = (tally[:, 0] > brokers.disk) & (tally[:, 1] > 0)
+    return [
+        f"broker {brokers.ids[b]}: gets {tally[b, 1]} bytes and has {tally[b, 0]} then, "
+        f"but its disk holds {brokers.disk[b]}"
+        for b in np.flatnonzero(over)
+    ]
+
+
+@frozen(eq=False)
+class _Plan:
+    """A planned block next to what the rules ask of it; P partitions, R replicas before, W after, B brokers.
+
+    Attributes:
+        before: (P, R) broker indices.
+        after: (P, W) broker indices; what is none became NOBODY.
+        ids: (B) broker ids.
+        broken: (P) whether a list has a gap, or an index that is no broker's.
+        new: (P, W) replicas that were elsewhere before.
+        left: (P, R) replicas that are not there any more.
+        wanted: (P) replication factor.
+        receives: (B) whether a broker may get something.
+        drained: (B) whether all that a broker has must leave.
+        named: (B) whether the goal names a broker.
+        limit: (P) how many replicas a rack may have.
+        crowded_before: (P) replicas above the limit of their racks, before.
+        crowded: (P) the same, after.
+        least_crowded: (P) the least that the brokers permit.
+        forced: (P) how many replicas have to be new.
+    """
+
+    before: NDArray[np.int32]
+    after: NDArray[np.int32]
+    ids: NDArray[np.int32]
+    broken: Flags
+    new: Flags
+    left: Flags
+    wanted: Counts
+    receives: Flags
+    drained: Flags
+    named: Flags
+    limit: Counts
+    crowded_before: Counts
+    crowded: Counts
+    least_crowded: Counts
+    forced: Counts
+
+    @classmethod
+    def of(cls, block: Block, brokers: Brokers, goal: Goal) -> _Plan:
+        before, known = block.before, (block.after >= NOBODY) & (block.after < len(brokers))
+        after = np.where(known, block.after, NOBODY).astype(np.int32)
+        named = np.isin(brokers.ids, sorted(goal.brokers))
+        removed = named & (goal.kind is GoalKind.REMOVE_BROKERS)
+        drained = removed | brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
+        receives = brokers.in_state(BrokerState.LIVE) & ~removed
+        wanted = _wanted(block, goal)
+        racks = _Racks.of(brokers, receives, wanted, counted=goal.racks)
+        kept = np.where(_at(drained, before), NOBODY, before)
+        least, crowded_kept = racks.least_crowded(kept), racks.crowded(kept)
+        keepable = _count(kept != NOBODY) - np.maximum(crowded_kept - least, 0)
+        return cls(
+            before=before,
+            after=after,
+            ids=brokers.ids,
+            broken=~known.all(axis=1) | ((after[:, :-1] == NOBODY) & (after[:, 1:] != NOBODY)).any(axis=1),
+            new=(after != NOBODY) & ~_in(after, before),
+            left=(before != NOBODY) & ~_in(before, after),
+            wanted=wanted,
+            receives=receives,
+            drained=drained,
+            named=named,
+            limit=racks.limit,
+            crowded_before=racks.crowded(before),
+            crowded=racks.crowded(after),
+            least_crowded=least,
+            forced=np.maximum(wanted - keepable, 0),
+        )
+
+
+@frozen(eq=False)
+class _Racks:
+    """Racks by number (a broker without one is a rack of its own), and how many of a partition each may have.
+
+    Attributes:
+        rack: (B) number of every broker's rack.
+        receives: (B) whether a broker may get something.
+        receivers: number of receivers of every rack.
+        wanted: (P) replication factor.
+        limit: (P) how many replicas a rack may have; more than any list has where racks do not count.
+    """
+
+    rack: Counts
+    receives: Flags
+    receivers: Counts
+    wanted: Counts
+    limit: Counts
+
+    @classmethod
+    def of(cls, brokers: Brokers, receives: Flags, wanted: Counts, *, counted: bool) -> _Racks:
+        own = len(brokers.rack_names) + np.arange(len(brokers))
+        rack = np.where(brokers.rack == NO_RACK, own, brokers.rack).astype(np.int64)
+        receivers = np.bincount(rack[receives], minlength=len(brokers.rack_names) + len(brokers))
+        limit = -(-wanted // max(1, int(np.count_nonzero(receivers))))
+        limit = limit if counted else np.full_like(wanted, np.iinfo(np.int64).max)
+        return cls(rack, receives, receivers, wanted, limit)
+
+    def crowded(self, replicas: NDArray[np.int32]) -> Counts:
+        """Return how many replicas of each partition are above the limit of their racks."""
+        return _count((self._nth(replicas) > self.limit[:, None]) & (replicas != NOBODY))
+
+    def least_crowded(self, kept: NDArray[np.int32]) -> Counts:
+        """Return the least that `crowded` can come to for partitions that may keep these replicas.
+
+        A rack has room for its receivers, and for what its other brokers keep, up to the limit.
+        """
+        limits, which = np.unique(self.limit, return_inverse=True)
+        room = np.array([np.minimum(self.receivers, limit).sum() for limit in limits], np.int64)[which]
+        resting = np.where(_at(self.receives, kept), NOBODY, kept)
+        roomy = self.receivers[self.rack[resting]] + self._nth(resting) <= self.limit[:, None]
+        least: Counts = np.maximum(self.wanted - room - _count(roomy & (resting != NOBODY)), 0)
+        return least
+
+    def _nth(self, replicas: NDArray[np.int32]) -> Counts:
+        """Return of each replica the how manieth of its rack it is in its list, from 1."""
+        rack = np.where(replicas == NOBODY, NOBODY, self.rack[replicas])
+        nth: Counts = np.tril(rack[:, :, None] == rack[:, None, :]).sum(axis=2)
+        return nth
+
+
+Found = Iterator[tuple[int, str]]
+"""Rows that break a rule, with what is wrong."""
+
+
+def _has_a_list(plan: _Plan) -> Found:
+    for row in np.flatnonzero(plan.broken):
+        yield int(row), "its list has a gap or names a broker that is not there"
+
+
+def _has_its_factor(plan: _Plan) -> Found:
+    count = _count(plan.after != NOBODY)
+    for row in np.flatnonzero(count != plan.wanted):
+        yield int(row), f"has {count[row]} replicas, not {plan.wanted[row]}"
+
+
+def _is_nowhere_twice(plan: _Plan) -> Found:
+    same = (plan.after[:, :, None] == plan.after[:, None, :]) & (plan.after != NOBODY)[:, None, :]
+    yield from _slots(plan, plan.after, np.tril(same, -1).any(axis=2), "is there twice")
+
+
+def _goes_to_receivers(plan: _Plan) -> Found:
+    yield from _slots(plan, plan.after, plan.new & ~_at(plan.receives, plan.after), "may get nothing new")
+
+
+def _leaves_the_drained(plan: _Plan) -> Found:
+    stays = ~plan.new & _at(plan.drained, plan.after)
+    yield from _slots(plan, plan.after, stays, "is draining or dead, and keeps its replica")
+
+
+def _is_spread(plan: _Plan) -> Found:
+    for row in np.flatnonzero(plan.crowded > plan.least_crowded):
+        crowded, least = plan.crowded[row], plan.least_crowded[row]
+        text = f"{crowded} replicas more than racks may have, of which {plan.limit[row]} each"
+        yield int(row), text + (f"; {least} is possible" if least else "")
+
+
+def _is_no_less_spread(plan: _Plan) -> Found:
+    for row in np.flatnonzero(plan.crowded > plan.crowded_before):
+        text = f"{plan.crowded[row]} replicas more than racks may have, of which {plan.limit[row]} each"
+        yield int(row), f"{text}; {plan.crowded_before[row]} before"
+
+
+def _moves_only_what_must(plan: _Plan) -> Found:
+    moved = _count(plan.new)
+    for row in np.flatnonzero(moved > plan.forced):
+        yield int(row), f"{moved[row]} new replicas, where {plan.forced[row]} would do"
+
+
+def _goes_to_the_added(plan: _Plan) -> Found:
+    gains = plan.new & ~_at(plan.named, plan.after)
+    too_many = _count(gains) > plan.forced
+    yield from _slots(plan, plan.after, gains & too_many[:, None], "is not added, and gets a replica without need")
+
+
+def _leaves_the_relieved(plan: _Plan) -> Found:
+    stray = plan.left & ~_at(plan.named | plan.drained, plan.before)
+    yield from _slots(plan, plan.before, stray, "is not to be relieved, and loses its replica")
+
+
+Rule = Callable[[_Plan], Found]
+
+_RULES: tuple[Rule, ...] = (
+    _has_a_list,
+    _has_its_factor,
+    _is_nowhere_twice,
+    _goes_to_receivers,
+    _leaves_the_drained,
+)
+
+_RULES_OF: dict[GoalKind, tuple[Rule, ...]] = {
+    GoalKind.REBALANCE: (_is_spread,),
+    GoalKind.ADD_BROKERS: (_is_spread, _goes_to_the_added),
+    GoalKind.REMOVE_BROKERS: (_is_spread, _moves_only_what_must),
+    GoalKind.SET_REPLICATION_FACTOR: (_is_spread, _moves_only_what_must),
+    GoalKind.RELIEVE: (_is_no_less_spread, _leaves_the_relieved),
+    GoalKind.REPAIR_RACKS: (_is_spread, _moves_only_what_must),
+}
+
+
+def _slots(plan: _Plan, replicas: NDArray[np.int32], broken: Flags, what: str) -> Found:
+    """Yield a line's text for each replica that breaks a rule."""
+    for row, slot in zip(*np.nonzero(broken), strict=True):
+        yield int(row), f"broker {plan.ids[replicas[row, slot]]} {what}"
+
+
+def _wanted(block: Block, goal: Goal) -> Counts:
+    """Return the replication factor of every partition: (P)."""
+    kept = _count(block.before != NOBODY)
+    if goal.kind is not GoalKind.SET_REPLICATION_FACTOR:
+        return kept
+    patterns = goal.topics or ("*",)
+    matched = np.array([any(fnmatchcase(t, p) for p in patterns) for t in block.topics], np.bool_)
+    return np.where(matched[block.topic], goal.replication_factor or 1, kept)
+
+
+def _in(replicas: NDArray[np.int32], others: NDArray[np.int32]) -> Flags:
+    """Return of each replica whether the other list of its partition has it."""
+    found: Flags = (replicas[:, :, None] == others[:, None, :]).any(axis=2)
+    return found
+
+
+def _at(flags: Flags, replicas: NDArray[np.int32]) -> Flags:
+    """Return a flag of brokers for each replica; false where there is none."""
+    found: Flags = flags[replicas] & (replicas != NOBODY)
+    return found
+
+
+def _count(slots: Flags) -> Counts:
+    """Return how many slots of each partition are set: (P)."""
+    count: Counts = slots.sum(axis=1)
+    return count
+
+
+def _sums(brokers: NDArray[np.int32], values: Counts, count: int) -> Counts:
+    """Return the sums of values by broker, as whole numbers."""
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, brokers, values)
+    return sums
+
+
+def _moved(block: Block, brokers: Brokers, row: int) -> str:
+    """Return a partition and its lists: `topic-3: 1,2 -> 1,4`."""
+    name = f"{block.topics[block.topic[row]]}-{block.partition[row]}"
+    return f"{name}: {_ids(brokers, block.before[row])} -> {_ids(brokers, block.after[row])}"
+
+
+def _ids(brokers: Brokers, replicas: NDArray[np.int32]) -> str:
+    """Return a list as ids: `_` is a gap, `?` an index that is no broker's; what is unused at the end is left out."""
+    used = replicas[: np.max(np.flatnonzero(replicas != NOBODY), initial=-1) + 1]
+    return ",".join("_" if b == NOBODY else str(brokers.ids[b]) if 0 <= b < len(brokers) else "?" for b in used)

@@ -1,0 +1,269 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+from spark_bridge.checks import disk_tally, disk_violations, violations
+from spark_bridge.model.block import Block, padded
+from spark_bridge.model.brokers import Broker, Brokers, BrokerState
+from spark_bridge.model.goal import Goal, GoalKind
+
+LIVE, EXCLUDED, DRAINING, DEAD = BrokerState
+REBALANCE, ADD, REMOVE, FACTOR, RELIEVE, RACKS = GoalKind
+
+Lists = tuple[Sequence[int], Sequence[int]]
+"""The brokers of a partition before and after, by id."""
+
+
+def brokers_of(racks: str, states: Mapping[int, BrokerState] | None = None) -> Brokers:
+    """Return brokers 1, 2, 3 ... with a letter each for their racks, `.` for none."""
+    letters = enumerate(racks, start=1)
+    return Brokers.of(Broker(i, None if r == "." else r, state=(states or {}).get(i, LIVE)) for i, r in letters)
+
+
+def planned(brokers: Brokers, *lists: Lists) -> Block:
+    """Return partitions t-0, t-1 ... of 10 bytes."""
+    before, after = ([[brokers.index_of.get(id_, id_) for id_ in pair[n]] for pair in lists] for n in (0, 1))
+    names = [("t", number) for number in range(len(lists))]
+    block = Block.of(names, before, [10] * len(lists), [0] * len(lists), [0] * len(lists))
+    return block.with_after(padded(after))
+
+
+def goal_of(kind: GoalKind, *named: int, racks: bool = True) -> Goal:
+    return Goal(kind, frozenset(named), replication_factor=2 if kind is FACTOR else None, racks=racks)
+
+
+def broken(brokers: Brokers, goal: Goal, *lists: Lists) -> list[str]:
+    return violations(planned(brokers, *lists), brokers, goal)
+
+
+@pytest.mark.parametrize("kind", [REBALANCE, RACKS])
+def test_a_plan_that_changes_nothing_breaks_nothing(kind: GoalKind) -> None:
+    assert broken(brokers_of("aabb"), goal_of(kind), ([1, 3], [1, 3]), ([4], [4])) == []
+
+
+def test_a_block_without_partitions_breaks_nothing() -> None:
+    assert broken(brokers_of("ab"), goal_of(REBALANCE)) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rule"),
+    [
+        ([1, 2], [1], "has 1 replicas, not 2"),
+        ([1, 2], [1, 2, 3], "has 3 replicas, not 2"),
+        ([1, 2], [1, 1], "broker 1 is there twice"),
+        ([1, 2, 3], [2, 2, 2], "broker 2 is there twice"),
+        ([1, 2], [1, 4], "broker 4 may get nothing new"),
+        ([1, 2], [1, 5], "broker 5 may get nothing new"),
+        ([1, 2], [1, 6], "broker 6 may get nothing new"),
+        ([1, 5], [1, 5], "broker 5 is draining or dead, and keeps its replica"),
+        ([6, 2], [2, 6], "broker 6 is draining or dead, and keeps its replica"),
+        ([1, 2], [1, 99], "its list has a gap or names a broker that is not there"),
+        ([1, 2], [1, -2], "its list has a gap or names a broker that is not there"),
+        ([1, 2], [1, -1, 2], "its list has a gap or names a broker that is not there"),
+    ],
+)
+def test_whatever_the_goal_each_list_is_one_that_brokers_can_carry_out(
+    before: Sequence[int], after: Sequence[int], rule: str
+) -> None:
+    brokers = brokers_of("abcdef", {4: EXCLUDED, 5: DRAINING, 6: DEAD})
+    for goal in (goal_of(REBALANCE), goal_of(RELIEVE, 1, 2), goal_of(ADD, 3), goal_of(RACKS)):
+        assert any(line.startswith("t-0: ") and line.endswith(rule) for line in broken(brokers, goal, (before, after)))
+
+
+def test_what_an_excluded_broker_has_may_stay_or_leave() -> None:
+    brokers = brokers_of("abc", {3: EXCLUDED})
+    assert broken(brokers, goal_of(REBALANCE), ([1, 3], [1, 3]), ([3], [2])) == []
+
+
+def test_a_removed_broker_drains_even_where_it_is_still_called_live() -> None:
+    brokers, goal = brokers_of("abc"), goal_of(REMOVE, 3)
+    assert broken(brokers, goal, ([1, 3], [1, 2])) == []
+    assert broken(brokers, goal, ([1, 3], [1, 3]), ([3, 1], [2, 3])) == [
+        "t-0: 1,3 -> 1,3: broker 3 is draining or dead, and keeps its replica",
+        "t-1: 3,1 -> 2,3: broker 3 is draining or dead, and keeps its replica",
+    ]
+    assert broken(brokers, goal, ([1], [3])) == [
+        "t-0: 1 -> 3: broker 3 may get nothing new",
+        "t-0: 1 -> 3: 1 new replicas, where 0 would do",
+    ]
+
+
+def test_a_line_shows_ids_as_they_are_with_gaps_and_what_is_no_broker() -> None:
+    brokers = Brokers.of(Broker(id_) for id_ in (10, 20, 30))
+    block = planned(brokers, ([10, 20, 30], [20])).with_after(np.array([[1, -1, 7]], np.int32))
+    assert violations(block, brokers, goal_of(REBALANCE)) == [
+        "t-0: 10,20,30 -> 20,_,?: its list has a gap or names a broker that is not there",
+        "t-0: 10,20,30 -> 20,_,?: has 1 replicas, not 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("racks", "states", "before", "after", "rule"),
+    [
+        ("aabb", {}, [1, 2], [1, 3], None),
+        ("aabb", {}, [1, 2], [1, 2], "1 replicas more than racks may have, of which 1 each"),
+        ("aabb", {}, [1, 3], [1, 2], "1 replicas more than racks may have, of which 1 each"),
+        # ceil(3 / 2) is 2, in either rack.
+        ("aaabb", {}, [1, 2, 4], [1, 2, 4], None),
+        ("aaabb", {}, [1, 2, 3], [1, 2, 3], "1 replicas more than racks may have, of which 2 each"),
+        # A broker without a rack is a rack.
+        ("...", {}, [1, 2], [1, 2], None),
+        ("aa.", {}, [1, 2], [1, 3], None),
+        ("aa.", {}, [1, 2], [1, 2], "1 replicas more than racks may have, of which 1 each"),
+        # One rack, or none that receives: nothing to spread over.
+        ("aaa", {}, [1, 2], [1, 2], None),
+        # A rack whose brokers all drain is none to count on.
+        ("aab", {3: DRAINING}, [1, 3], [1, 2], None),
+        # Four replicas are to be two in each rack, but b has only one broker.
+        ("aaab", {}, [1, 2, 3, 4], [1, 2, 3, 4], None),
+        ("aaaabb", {6: EXCLUDED}, [1, 2, 3, 5], [1, 2, 3, 5], None),
+        (
+            "aaaabb",
+            {6: EXCLUDED},
+            [1, 2, 3, 5],
+            [1, 2, 3, 4],
+            "2 replicas more than racks may have, of which 2 each; 1 is possible",
+        ),
+        ("aaaab", {4: EXCLUDED}, [1, 2, 4, 5], [1, 2, 4, 5], None),
+        # What an excluded broker keeps counts in its rack, as room for one ...
+        ("aaaabb", {6: EXCLUDED}, [1, 2, 5, 6], [1, 2, 5, 6], None),
+        ("aaaabb", {6: EXCLUDED}, [1, 2, 5, 6], [1, 2, 5, 3], "1 replicas more than racks may have, of which 2 each"),
+        # ... and against the limit.
+        ("aabb", {2: EXCLUDED}, [1, 2], [1, 2], "1 replicas more than racks may have, of which 1 each"),
+        ("aabb", {2: EXCLUDED}, [1, 2], [2, 3], None),
+    ],
+)
+@pytest.mark.parametrize("kind", [REBALANCE, ADD, REMOVE, RACKS])
+def test_replicas_are_spread_over_racks_as_far_as_receivers_permit(
+    kind: GoalKind,
+    racks: str,
+    states: Mapping[int, BrokerState],
+    before: Sequence[int],
+    after: Sequence[int],
+    rule: str | None,
+) -> None:
+    brokers = brokers_of(racks + "z", {**states, len(racks) + 1: DRAINING})
+    goal = goal_of(kind, *([len(racks) + 1] if kind is REMOVE else [1] if kind is ADD else []))
+    crowds = [line for line in broken(brokers, goal, (before, after)) if "racks may have" in line]
+    lists = f"{','.join(map(str, before))} -> {','.join(map(str, after))}"
+    assert crowds == ([f"t-0: {lists}: {rule}"] if rule else [])
+    assert not [line for line in broken(brokers, evolve(goal, racks=False), (before, after)) if "racks" in line]
+
+
+def test_partitions_of_different_factors_have_limits_of_their_own() -> None:
+    brokers = brokers_of("aabb")
+    assert broken(brokers, goal_of(REBALANCE), ([1], [1]), ([1, 2], [1, 2]), ([1, 2, 3], [1, 2, 3])) == [
+        "t-1: 1,2 -> 1,2: 1 replicas more than racks may have, of which 1 each"
+    ]
+
+
+def test_relieving_makes_no_partition_less_spread_and_repairs_none() -> None:
+    brokers, goal = brokers_of("aaabbb"), goal_of(RELIEVE, 1)
+    assert broken(brokers, goal, ([1, 2], [2, 1]), ([1, 2], [3, 2]), ([1, 4], [2, 4])) == []
+    assert broken(brokers, goal, ([1, 4], [5, 4])) == [
+        "t-0: 1,4 -> 5,4: 1 replicas more than racks may have, of which 1 each; 0 before"
+    ]
+
+
+def test_relieving_moves_replicas_of_the_named_brokers_and_of_those_that_drain() -> None:
+    brokers, goal = brokers_of("....", {4: DRAINING}), goal_of(RELIEVE, 1)
+    assert broken(brokers, goal, ([1, 2], [3, 2]), ([4, 2], [3, 2])) == []
+    assert broken(brokers, goal, ([1, 2], [1, 3])) == [
+        "t-0: 1,2 -> 1,3: broker 2 is not to be relieved, and loses its replica"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("racks", "states", "before", "after", "gainer"),
+    [
+        ("abc", {}, [1, 2], [3, 2], None),
+        ("abc", {}, [1, 3], [2, 3], 2),
+        # A replica of a drained or dead broker may go to any receiver, another of the same partition not.
+        ("abcd", {4: DEAD}, [4, 1], [2, 1], None),
+        ("abcd", {4: DRAINING}, [4, 3], [1, 2], 1),
+        ("abcd", {4: DRAINING}, [4, 1], [3, 2], None),
+        # So may one that has to change racks.
+        ("aab", {}, [1, 2], [1, 3], None),
+        ("aabb", {}, [1, 2], [1, 4], None),
+        ("aaab", {}, [1, 4], [2, 4], 2),
+        # The drained one was what crowded its rack.
+        ("aabb", {2: DEAD}, [1, 2], [1, 4], None),
+    ],
+)
+def test_adding_brokers_gives_replicas_to_others_only_as_repairs(
+    racks: str, states: Mapping[int, BrokerState], before: Sequence[int], after: Sequence[int], gainer: int | None
+) -> None:
+    lines = broken(brokers_of(racks, states), goal_of(ADD, 3), (before, after))
+    without_need = [line for line in lines if "not added" in line]
+    assert any(f"broker {gainer} is not added" in line for line in without_need) if gainer else lines == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "rule"),
+    [
+        (REMOVE, [1, 5], [1, 2], None),
+        (REMOVE, [1, 5], [2, 3], "2 new replicas, where 1 would do"),
+        (REMOVE, [1, 3], [1, 4], "1 new replicas, where 0 would do"),
+        (RACKS, [1, 3], [2, 4], "2 new replicas, where 0 would do"),
+        (FACTOR, [1, 3, 4], [1, 3], None),
+        (FACTOR, [1, 3, 4], [1, 4], None),
+        (FACTOR, [1, 2, 3], [1, 4], "1 new replicas, where 0 would do"),
+        (FACTOR, [1], [1, 3], None),
+        (FACTOR, [1], [2, 3], "2 new replicas, where 1 would do"),
+        (FACTOR, [1], [1], "has 1 replicas, not 2"),
+        (FACTOR, [1, 5], [1, 3], None),
+    ],
+)
+def test_other_goals_move_only_what_must(
+    kind: GoalKind, before: Sequence[int], after: Sequence[int], rule: str | None
+) -> None:
+    brokers = brokers_of("aabbc", {5: DRAINING})
+    lines = broken(brokers, goal_of(kind, *([5] if kind is REMOVE else [])), (before, after))
+    assert [line.rpartition(": ")[2] for line in lines if "racks" not in line] == ([rule] if rule else [])
+
+
+def test_a_crowd_that_no_move_could_make_smaller_forces_none() -> None:
+    assert broken(brokers_of("aaaab"), goal_of(RACKS), ([1, 2, 3, 5], [1, 2, 3, 5]), ([1, 2, 3, 5], [1, 2, 4, 5])) == [
+        "t-1: 1,2,3,5 -> 1,2,4,5: 1 new replicas, where 0 would do"
+    ]
+
+
+def test_a_smaller_factor_moves_nothing() -> None:
+    assert broken(brokers_of("abcd"), goal_of(FACTOR), ([1, 2, 3], [1, 2]), ([1, 2, 3], [1, 4])) == [
+        "t-1: 1,2,3 -> 1,4: 1 new replicas, where 0 would do"
+    ]
+
+
+def test_a_new_factor_is_asked_of_the_topics_that_match() -> None:
+    brokers = brokers_of("abc")
+    block = Block.of([("logs-a", 0), ("other", 0)], [[0], [1]], [1, 1], [0, 0], [0, 0])
+    goal = evolve(goal_of(FACTOR), topics=("logs-*", "nothing"))
+    assert violations(block, brokers, goal) == ["logs-a-0: 1 -> 1: has 1 replicas, not 2"]
+    assert violations(block.with_after(padded([[0, 2], [1]])), brokers, goal) == []
+    assert violations(block, brokers, evolve(goal, topics=("*",)))[1:] == ["other-0: 2 -> 2: has 1 replicas, not 2"]
+
+
+def test_lines_come_in_the_order_of_partitions_with_all_that_is_wrong() -> None:
+    brokers = brokers_of("abc", {3: EXCLUDED})
+    assert broken(brokers, goal_of(REBALANCE), ([1], [3]), ([1, 2], [2]), ([1, 2], [1, 2]), ([1], [3])) == [
+        "t-0: 1 -> 3: broker 3 may get nothing new",
+        "t-1: 1,2 -> 2: has 1 replicas, not 2",
+        "t-3: 1 -> 3: broker 3 may get nothing new",
+    ]
+
+
+def test_a_disk_may_be_full_to_the_brim_and_over_full_only_where_nothing_new_came() -> None:
+    brokers = Brokers.of([Broker(1, disk=20), Broker(2, disk=20), Broker(3, disk=5), Broker(4)])
+    lists: list[Lists] = [([1], [1]), ([1], [1]), ([1], [2]), ([1], [2]), ([3], [3]), ([1], [4]), ([1], [4])]
+    tally = disk_tally(planned(brokers, *lists), brokers)
+    assert tally.tolist() == [[20, 0], [20, 20], [10, 0], [20, 20]]
+    assert disk_violations(brokers, tally) == []
+    more = disk_tally(planned(brokers, ([1], [3]), ([1], [2])), brokers)
+    assert disk_violations(brokers, tally + more) == [
+        "broker 2: gets 30 bytes and has 30 then, but its disk holds 20",
+        "broker 3: gets 10 bytes and has 20 then, but its disk holds 5",
+    ]
