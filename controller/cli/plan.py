@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from controller.admin.planning import Plan, PlanError, PlanRequest, compute_plan
+from controller.cli.planning.generating import generate_cluster
 from controller.cli.running import run
 
 _WIDTH: Final = 80
@@ -39,6 +40,9 @@ def remove_brokers(snapshot: str, brokers: str, output: str | None) -> None:
         made = run(partial(compute_plan, request), PlanError)
     _write(made.reassignment_json(), output)
     _report(made, console)
+
+
+plan.add_command(generate_cluster)
 
 
 def _ids(text: str) -> tuple[int, ...]:

@@ -58,10 +58,12 @@ class Shape:
         Raises:
             PlanError: A number is out of range.
         """
-        least = {"brokers": 1, "racks": 0, "topics": 1, "partitions": self.topics, "replication_factor": 1}
-        for name, floor in {**least, "new_brokers": 0, "mean_bytes": 0, "seed": 0}.items():
+        least = {"brokers": 1, "racks": 0, "topics": 1, "replication_factor": 1, "new_brokers": 0, "mean_bytes": 0}
+        for name, floor in {**least, "seed": 0}.items():
             if getattr(self, name) < floor:
                 raise PlanError(f"{name.replace('_', ' ')} must be {floor} or more, not {getattr(self, name)}")
+        if self.partitions < self.topics:
+            raise PlanError(f"partitions must be {self.topics} or more, one for each topic, not {self.partitions}")
         if not 0 <= self.growth < 1:
             raise PlanError(f"growth must be 0 or more and below 1, not {self.growth}")
         if self.replication_factor > self.first_brokers:

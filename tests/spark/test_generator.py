@@ -150,7 +150,7 @@ def test_spark_makes_the_same_rows(spark: SparkSession) -> None:
     ("changes", "line"),
     [
         ({"brokers": 2}, r"^2 brokers cannot hold 3 replicas of a partition: give more brokers or a lower factor$"),
-        ({"partitions": 10}, r"^partitions must be 3000 or more, not 10$"),
+        ({"partitions": 10}, r"^partitions must be 3000 or more, one for each topic, not 10$"),
         ({"replication_factor": 0}, r"^replication factor must be 1 or more, not 0$"),
     ],
 )

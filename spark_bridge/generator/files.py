@@ -1,0 +1,61 @@
+"""A generated cluster as the files that planning reads: a snapshot, loads, and a table of brokers."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_bridge.errors import PlanError
+from spark_bridge.generator.cluster import GeneratedCluster
+from spark_bridge.generator.rows import rows_of
+from spark_bridge.generator.shapes import Shape
+from spark_bridge.model.brokers import Brokers
+
+SNAPSHOT: Final = "snapshot"
+LOADS: Final = "loads"
+BROKERS: Final = "brokers.csv"
+
+_COLUMNS: Final = {
+    SNAPSHOT: ["topic", "partition", "replicas", "leader"],
+    LOADS: ["topic", "partition", "bytes", "bytes_in", "bytes_out"],
+}
+
+
+def write_cluster(shape: Shape, folder: Path, on_written: Callable[[int], None]) -> None:
+    """Write a cluster to a folder: `snapshot` and `loads`, which are folders of Parquet, and `brokers.csv`.
+
+    Args:
+        shape: What to generate.
+        folder: Where to; it is made, and holds nothing yet.
+        on_written: Told how many partitions were written, as they are.
+
+    Raises:
+        PlanError: The folder is there and not empty, or cannot be written.
+    """
+    cluster = GeneratedCluster(shape)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise PlanError(f"{folder} is not empty: name another folder, or empty this one")
+        _write_brokers(cluster.brokers, folder / BROKERS)
+        for name in _COLUMNS:
+            (folder / name).mkdir()
+        for number, block in enumerate(cluster.blocks()):
+            rows = pa.Table.from_batches([rows_of(block, cluster.brokers)])
+            for name, columns in _COLUMNS.items():
+                pq.write_table(rows.select(columns), folder / name / f"block-{number:05}.parquet")
+            on_written(len(block))
+    except OSError as error:
+        raise PlanError(f"{folder}: {error.strerror or error}") from None
+
+
+def _write_brokers(brokers: Brokers, path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(["id", "rack", "capacity", "disk"])
+        table.writerows([broker.id, broker.rack or "", f"{broker.capacity:g}", broker.disk] for broker in brokers.rows)

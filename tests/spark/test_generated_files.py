@@ -1,0 +1,68 @@
+"""`klamm plan generate-cluster`: a made-up cluster as the files that planning reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+from controller.cli.planning.generating import generate_cluster
+
+pytestmark = pytest.mark.requirement("E3")
+
+SMALL = ("--brokers", "4", "--racks", "2", "--topics", "3", "--partitions", "20", "--replication-factor", "2")
+
+
+def generate(folder: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(generate_cluster, [*arguments, "-o", str(folder)])
+
+
+def test_snapshot_loads_and_brokers_are_written(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    result = generate(folder, *SMALL, "--new-brokers", "1")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr.startswith("20 partitions in 3 topics on 4 brokers. Try:\nklamm plan rebalance --snapshot ")
+    snapshot, loads = (pq.read_table(folder / name) for name in ("snapshot", "loads"))
+    assert snapshot.column_names == ["topic", "partition", "replicas", "leader"]
+    assert loads.column_names == ["topic", "partition", "bytes", "bytes_in", "bytes_out"]
+    assert [len(snapshot), len(loads)] == [20, 20]
+    assert (folder / "brokers.csv").read_text().splitlines()[:2] == ["id,rack,capacity,disk", "1,rack-1,1,25769803776"]
+    assert len((folder / "brokers.csv").read_text().splitlines()) == 6
+
+
+def test_the_same_numbers_give_the_same_files(tmp_path: Path) -> None:
+    for name, seed in (("first", "1"), ("again", "1"), ("other", "2")):
+        assert generate(tmp_path / name, *SMALL, "--seed", seed).exit_code == 0
+    first, again, other = (pq.read_table(tmp_path / name / "loads") for name in ("first", "again", "other"))
+    assert first.equals(again)
+    assert not first.equals(other)
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").touch()
+    result = generate(tmp_path, *SMALL)
+    assert result.exit_code == 1
+    assert result.stderr == f"Error: {tmp_path} is not empty: name another folder, or empty this one\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("--brokers", "2"), "2 brokers cannot hold 3 replicas of a partition: give more brokers or a lower factor"),
+        (("--partitions", "5"), "partitions must be 3000 or more, one for each topic, not 5"),
+        (("--racks", "-1"), "racks must be 0 or more, not -1"),
+    ],
+)
+def test_what_is_no_cluster_is_told_and_nothing_written(tmp_path: Path, arguments: tuple[str, ...], line: str) -> None:
+    result = generate(tmp_path / "cluster", "--shape", "uniform", *arguments)
+    assert (result.exit_code, result.stderr) == (1, f"Error: {line}\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = generate(tmp_path / "file" / "cluster", *SMALL)
+    assert (result.exit_code, result.stderr) == (1, f"Error: {tmp_path}/file/cluster: Not a directory\n")
