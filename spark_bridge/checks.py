@@ -97,7 +97,10 @@ class _Plan:
         named = np.isin(brokers.ids, sorted(goal.brokers))
         removed = named & (goal.kind is GoalKind.REMOVE_BROKERS)
         drained = removed | brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
-        receives = brokers.in_state(BrokerState.LIVE) & ~removed
+        # Relieving moves nothing but what is on the named.
+        drained &= goal.kind is not GoalKind.RELIEVE
+        excluded = np.isin(brokers.ids, sorted(goal.exclude))
+        receives = brokers.in_state(BrokerState.LIVE) & ~removed & ~excluded
         wanted = _wanted(block, goal)
         racks = _Racks.of(brokers, receives, wanted, counted=goal.racks)
         kept = np.where(_at(drained, before), NOBODY, before)
@@ -227,7 +230,7 @@ def _goes_to_the_added(plan: _Plan) -> Found:
 
 
 def _leaves_the_relieved(plan: _Plan) -> Found:
-    stray = plan.left & ~_at(plan.named | plan.drained, plan.before)
+    stray = plan.left & ~_at(plan.named, plan.before)
     yield from _slots(plan, plan.before, stray, "is not to be relieved, and loses its replica")
 
 

@@ -59,8 +59,6 @@ def test_a_block_without_partitions_breaks_nothing() -> None:
         ([1, 2], [1, 4], "broker 4 may get nothing new"),
         ([1, 2], [1, 5], "broker 5 may get nothing new"),
         ([1, 2], [1, 6], "broker 6 may get nothing new"),
-        ([1, 5], [1, 5], "broker 5 is draining or dead, and keeps its replica"),
-        ([6, 2], [2, 6], "broker 6 is draining or dead, and keeps its replica"),
         ([1, 2], [1, 99], "its list has a gap or names a broker that is not there"),
         ([1, 2], [1, -2], "its list has a gap or names a broker that is not there"),
         ([1, 2], [1, -1, 2], "its list has a gap or names a broker that is not there"),
@@ -74,9 +72,25 @@ def test_whatever_the_goal_each_list_is_one_that_brokers_can_carry_out(
         assert any(line.startswith("t-0: ") and line.endswith(rule) for line in broken(brokers, goal, (before, after)))
 
 
+def test_nothing_stays_on_brokers_that_drain_or_are_dead() -> None:
+    brokers = brokers_of("abcd", {3: DRAINING, 4: DEAD})
+    for goal in (goal_of(REBALANCE), goal_of(ADD, 2), goal_of(REMOVE, 2), goal_of(RACKS)):
+        assert broken(brokers, goal, ([1, 3], [3, 1]), ([4], [1]), ([4], [4])) == [
+            "t-0: 1,3 -> 3,1: broker 3 is draining or dead, and keeps its replica",
+            "t-2: 4 -> 4: broker 4 is draining or dead, and keeps its replica",
+        ]
+
+
 def test_what_an_excluded_broker_has_may_stay_or_leave() -> None:
     brokers = brokers_of("abc", {3: EXCLUDED})
     assert broken(brokers, goal_of(REBALANCE), ([1, 3], [1, 3]), ([3], [2])) == []
+
+
+def test_a_broker_that_the_goal_excludes_gets_nothing_new() -> None:
+    goal = evolve(goal_of(REBALANCE), exclude=frozenset({3}))
+    assert broken(brokers_of("abc"), goal, ([1, 3], [1, 3]), ([1], [3]), ([3], [2])) == [
+        "t-1: 1 -> 3: broker 3 may get nothing new"
+    ]
 
 
 def test_a_removed_broker_drains_even_where_it_is_still_called_live() -> None:
@@ -169,11 +183,12 @@ def test_relieving_makes_no_partition_less_spread_and_repairs_none() -> None:
     ]
 
 
-def test_relieving_moves_replicas_of_the_named_brokers_and_of_those_that_drain() -> None:
+def test_relieving_moves_replicas_of_the_named_brokers_alone() -> None:
     brokers, goal = brokers_of("....", {4: DRAINING}), goal_of(RELIEVE, 1)
-    assert broken(brokers, goal, ([1, 2], [3, 2]), ([4, 2], [3, 2])) == []
-    assert broken(brokers, goal, ([1, 2], [1, 3])) == [
-        "t-0: 1,2 -> 1,3: broker 2 is not to be relieved, and loses its replica"
+    assert broken(brokers, goal, ([1, 2], [3, 2]), ([4, 2], [4, 2])) == []
+    assert broken(brokers, goal, ([1, 2], [1, 3]), ([4], [3])) == [
+        "t-0: 1,2 -> 1,3: broker 2 is not to be relieved, and loses its replica",
+        "t-1: 4 -> 3: broker 4 is not to be relieved, and loses its replica",
     ]
 
 
