@@ -1,0 +1,81 @@
+"""The brokers of a plan: what the snapshot says of them, and a table that adds to it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from attrs import evolve
+
+from spark_bridge.errors import PlanError
+from spark_bridge.inputs.columns import ROW, WRONG
+from spark_bridge.inputs.files import Part
+from spark_bridge.model.brokers import Broker, Brokers, BrokerState
+
+_INT32_MAX: Final = 2**31 - 1
+
+
+def all_brokers(
+    listed: Iterable[Part],
+    added: Iterable[Part] | None,
+    assigned: Iterable[int],
+) -> Brokers:
+    """Put together the brokers of a plan. A bad row is refused: a broker left out would be emptied.
+
+    Args:
+        listed: What the snapshot says of brokers, as raw tables of `BROKER_COLUMNS`; Kafka's own JSON says nothing.
+        added: A table of brokers; what it says counts, what it leaves empty does not.
+        assigned: Every id that has a replica.
+
+    Returns:
+        The brokers that the snapshot lists are live; if it lists none, those of the table are; without a table, all
+        that have replicas. Whoever else is in the table or has replicas is dead, unless the table gives a state.
+
+    Raises:
+        PlanError: A row is bad.
+    """
+    brokers = _merged({}, listed, BrokerState.LIVE)
+    if added is not None:
+        brokers = _merged(brokers, added, BrokerState.DEAD if brokers else BrokerState.LIVE)
+    if not brokers:
+        return Brokers.of(Broker(id_) for id_ in sorted(set(assigned)))
+    return Brokers.of(brokers.values(), assigned)
+
+
+def _merged(known: dict[int, Broker], parts: Iterable[Part], new: BrokerState) -> dict[int, Broker]:
+    """Return the known brokers with what rows say; those that are new get state `new` unless they say."""
+    brokers = dict(known)
+    seen: set[int] = set()
+    for where, row in _rows(parts):
+        _check(where, row)
+        id_ = row["id"]
+        if id_ in seen:
+            raise PlanError(f"{where}: broker {id_} is there twice")
+        seen.add(id_)
+        said = {name: row[name] for name in ("rack", "capacity", "disk") if row[name] not in {None, ""}}
+        if row["state"]:
+            said["state"] = BrokerState(row["state"])
+        brokers[id_] = evolve(brokers.get(id_, Broker(id_, state=new)), **said)
+    return brokers
+
+
+def _rows(parts: Iterable[Part]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for part in parts:
+        for table in part.tables():
+            for row in table.to_pylist():
+                yield f"{part.place.file}: {part.place.unit} {row[ROW]}", row
+
+
+def _check(where: str, row: dict[str, Any]) -> None:
+    name = f"{where}: broker {row['id']}"
+    if row[WRONG] is not None:
+        raise PlanError(f"{where}: {row[WRONG]}")
+    if row["id"] is None or not 0 <= row["id"] <= _INT32_MAX:
+        raise PlanError(f"{where}: id must be a number from 0 to {_INT32_MAX}, not {row['id']}")
+    if row["capacity"] is not None and not (0 < row["capacity"] < math.inf):
+        raise PlanError(f"{name}: capacity must be a number above 0, not {row['capacity']}")
+    if row["disk"] is not None and row["disk"] < 0:
+        raise PlanError(f"{name}: disk must be a number of bytes, not {row['disk']}")
+    if row["state"] and row["state"] not in set(BrokerState):
+        raise PlanError(f"{name}: state must be {', '.join(BrokerState)}, not {row['state']!r}")

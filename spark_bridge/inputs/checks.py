@@ -1,0 +1,205 @@
+"""The checks of rows: a raw table in, good rows and what is wrong with the others out. Loops only over what is bad.
+
+What needs more than one row (is it there twice, does the snapshot have the partition) is for whoever has them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+from numpy.typing import NDArray
+
+from spark_bridge.inputs.columns import MEASURES, ROW, WRONG, quoted
+from spark_bridge.inputs.faults import Bad, Fault
+
+PARTITIONS: Final = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("replicas", pa.list_(pa.int32())),
+        ("leader", pa.int32()),
+        (ROW, pa.int64()),
+    ]
+)
+"""Good rows of a snapshot: `replicas` is the target of one being reassigned, `leader` one of them or null."""
+
+LOADS: Final = pa.schema(
+    [("topic", pa.string()), ("partition", pa.int32()), *((name, pa.int64()) for name in MEASURES), (ROW, pa.int64())]
+)
+"""Good rows of loads: bytes and bytes per second, null where nobody said."""
+
+_INT32_MAX: Final = 2**31 - 1
+_LEGAL_NAME: Final = r"^[a-zA-Z0-9._-]{1,249}$"
+_TOO_MUCH: Final = 2.0**53
+"""Up to here a float is exact, and no partition holds eight petabytes."""
+
+Mask = NDArray[np.bool_]
+
+
+@frozen
+class Checked:
+    """Rows that passed, in the order they came, and what is wrong with the others."""
+
+    good: pa.Table
+    bad: tuple[Bad, ...]
+
+
+def check_partitions(raw: pa.Table) -> Checked:
+    """Check rows of a snapshot, a raw table of `PARTITION_COLUMNS`; the good ones come as `PARTITIONS`.
+
+    A removing replica of a partition being reassigned is left out: what remains is what its assignment becomes
+    (KIP-455), and what a new reassignment would replace.
+    """
+    raw = raw.combine_chunks()
+    replicas = _Lists.of(raw["replicas"])
+    target = replicas.without(_Lists.of(raw["removing_replicas"]))
+    leader = _numbers(raw["leader"], -1)
+    faults = [
+        *_common_faults(raw),
+        (Fault.BROKER, replicas.has_no_id() | (leader < -1) | (leader > _INT32_MAX)),
+        (Fault.TWICE_IN_LIST, replicas.has_twins()),
+        (Fault.NO_REPLICAS, target.lengths() == 0),
+    ]
+    good, bad = _sorted_out(raw, faults)
+    led = target.contains(leader)
+    columns = [raw["topic"], raw["partition"], target.array(), pa.array(leader, mask=~led), raw[ROW]]
+    table = pa.table(columns, names=PARTITIONS.names)
+    return Checked((table.filter(pa.array(good)) if bad else table).cast(PARTITIONS), bad)
+
+
+def check_loads(raw: pa.Table) -> Checked:
+    """Check rows of loads, a raw table of `LOAD_COLUMNS`; the good ones come as `LOADS`, rates rounded."""
+    raw = raw.combine_chunks()
+    wrong: Mask = np.zeros(len(raw), np.bool_)
+    for name in MEASURES:
+        # A null is fine, but NaN is not: only comparisons that hold for good numbers tell.
+        values = _numbers(raw[name], 0)
+        wrong |= ~((values >= 0) & (values < _TOO_MUCH))
+    good, bad = _sorted_out(raw, [*_common_faults(raw), (Fault.NUMBER, wrong)])
+    kept = raw.filter(pa.array(good)) if bad else raw
+    measures = [pc.round(kept[name]) for name in MEASURES]
+    columns = [kept["topic"], kept["partition"], *measures, kept[ROW]]
+    return Checked(pa.table(columns, names=LOADS.names).cast(LOADS), bad)
+
+
+def _common_faults(raw: pa.Table) -> list[tuple[Fault, Mask]]:
+    topics = raw["topic"].combine_chunks().dictionary_encode()
+    names = topics.dictionary
+    legal = pc.and_not(pc.match_substring_regex(names, _LEGAL_NAME), pc.is_in(names, pa.array([".", ".."])))
+    known = pc.fill_null(pc.take(legal, topics.indices), fill_value=False)
+    partition = _numbers(raw["partition"], -1)
+    return [
+        (Fault.SHAPE, _mask(pc.is_valid(raw[WRONG]))),
+        (Fault.TOPIC, ~_mask(known)),
+        (Fault.PARTITION, (partition < 0) | (partition > _INT32_MAX)),
+    ]
+
+
+def _sorted_out(raw: pa.Table, faults: list[tuple[Fault, Mask]]) -> tuple[Mask, tuple[Bad, ...]]:
+    """Return which rows are good, and the rest by the first fault of each."""
+    good: Mask = np.ones(len(raw), np.bool_)
+    bad = []
+    for fault, has in faults:
+        newly = np.flatnonzero(has & good)
+        if len(newly):
+            rows = raw[ROW].to_numpy()[newly]
+            first = int(newly[rows.argmin()])
+            bad.append(Bad(int(rows.min()), _detail(fault, raw.slice(first, 1).to_pylist()[0]), fault, len(newly)))
+        good &= ~has
+    return good, tuple(bad)
+
+
+def _detail(fault: Fault, row: dict[str, Any]) -> str:
+    """Say what is wrong with a row, beginning with its name where that is not the fault."""
+    name = f"{row['topic']}-{row['partition']}"
+    match fault:
+        case Fault.SHAPE:
+            return str(row[WRONG])
+        case Fault.TOPIC:
+            return f"topic must be up to 249 letters, digits, '.', '_' and '-', not {quoted(row['topic'])}"
+        case Fault.PARTITION:
+            return f"partition of {row['topic']} must be a number from 0 to {_INT32_MAX}, not {row['partition']}"
+        case Fault.BROKER:
+            return f"{name}: a broker id is from 0 to {_INT32_MAX}: {_ids(row)}, leader {row['leader']}"
+        case Fault.TWICE_IN_LIST:
+            return f"{name}: a broker is there twice: {_ids(row)}"
+        case Fault.NO_REPLICAS:
+            return f"{name}: it has no replicas"
+        case _:
+            return f"{name}: a size or rate must be a number from 0 to 2^53: {', '.join(_measures(row))}"
+
+
+def _ids(row: dict[str, Any]) -> str:
+    return f"replicas {quoted(row['replicas'])}"
+
+
+def _measures(row: dict[str, Any]) -> Iterator[str]:
+    for name in MEASURES:
+        if row[name] is not None:
+            yield f"{name} {row[name]:.15g}"
+
+
+def _numbers(column: pa.ChunkedArray, otherwise: float) -> NDArray[Any]:
+    """Return a column of numbers; `otherwise` stands for null."""
+    filled: NDArray[Any] = pc.fill_null(column, pa.scalar(otherwise, column.type)).to_numpy()
+    return filled
+
+
+def _mask(column: pa.Array) -> Mask:
+    array: Mask = column.to_numpy(zero_copy_only=False)
+    return array
+
+
+@frozen(eq=False)
+class _Lists:
+    """Lists of broker ids, as one flat array and the row of each of its members; null is empty."""
+
+    rows: int
+    flat: NDArray[np.int64]
+    row: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, column: pa.ChunkedArray) -> _Lists:
+        lists = column.combine_chunks()
+        return cls(len(lists), _numbers(pc.list_flatten(lists), -1), pc.list_parent_indices(lists).to_numpy())
+
+    def without(self, others: _Lists) -> _Lists:
+        ids = (others.flat >= 0) & (others.flat <= _INT32_MAX)
+        if not ids.any():
+            return self
+        kept = ~np.isin(self._keys(), others._keys()[ids])
+        return _Lists(self.rows, self.flat[kept], self.row[kept])
+
+    def _keys(self) -> NDArray[np.int64]:
+        """Return row and id as one number; of what is no id (and refused for that) nothing is promised."""
+        return self.row * 2**31 + self.flat
+
+    def lengths(self) -> NDArray[np.int64]:
+        return np.bincount(self.row, minlength=self.rows).astype(np.int64)
+
+    def has_no_id(self) -> Mask:
+        return self._rows_where((self.flat < 0) | (self.flat > _INT32_MAX))
+
+    def has_twins(self) -> Mask:
+        order = np.argsort(self._keys(), kind="stable")
+        ids, rows = self.flat[order], self.row[order]
+        found: Mask = np.zeros(self.rows, np.bool_)
+        found[rows[1:][(ids[1:] == ids[:-1]) & (rows[1:] == rows[:-1])]] = True
+        return found
+
+    def contains(self, value: NDArray[np.int64]) -> Mask:
+        return self._rows_where(self.flat == value[self.row])
+
+    def array(self) -> pa.Array:
+        ends = np.cumsum(np.append(0, self.lengths()))
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(self.flat))
+
+    def _rows_where(self, member: Mask) -> Mask:
+        found: Mask = np.zeros(self.rows, np.bool_)
+        found[self.row[member]] = True
+        return found

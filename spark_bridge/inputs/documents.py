@@ -1,0 +1,165 @@
+"""JSON documents of any size: the lists in them are decoded piece by piece, so that memory holds one piece."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+import orjson
+from attrs import define
+
+from spark_bridge.errors import PlanError
+
+_CHUNK = 4 << 20
+_FEW = 100
+_LONGEST_TOKEN = 1 << 20
+_SPACE = re.compile(r"[ \t\r\n]*")
+_DECODER = json.JSONDecoder()
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a text file; what is no UTF-8 becomes a character that no topic name may have.
+
+    Raises:
+        PlanError: It cannot be read.
+    """
+    try:
+        return path.open(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise PlanError(f"{path}: {error.strerror}") from None
+
+
+@define
+class Document:
+    """A JSON document that is being read from its beginning."""
+
+    path: Path
+    _file: TextIO
+    _text: str = ""
+    _at: int = 0
+    _lines: int = 1
+    _tried: bool = False
+
+    def peek(self) -> str:
+        """Return the next character that is not white space; "" at the end."""
+        while True:
+            space = _SPACE.match(self._text, self._at)
+            assert space is not None
+            self._at = space.end()
+            if self._at < len(self._text) or not self._read():
+                return self._text[self._at : self._at + 1]
+
+    def take(self, wanted: str) -> bool:
+        """Step over a character if it is the next one."""
+        is_next = self.peek() == wanted
+        self._at += is_next
+        return is_next
+
+    def expect(self, wanted: str) -> None:
+        """Step over a character that must come now.
+
+        Raises:
+            PlanError: Another comes.
+        """
+        if not self.take(wanted):
+            raise self._fault(f"{wanted!r} expected")
+
+    def value(self) -> Any:  # noqa: ANN401 (any JSON value)
+        """Decode the value that comes next.
+
+        Raises:
+            PlanError: That is no JSON.
+        """
+        while True:
+            self.peek()
+            try:
+                value, end = _DECODER.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                # What is only not whole yet fails in its last token.
+                if len(self._text) - error.pos > _LONGEST_TOKEN or not self._read():
+                    self._at = error.pos
+                    raise self._fault(error.msg) from None
+                continue
+            # A number that ends with the text may go on in the file.
+            if end < len(self._text) or not self._read():
+                self._at = end
+                return value
+
+    def members(self) -> Iterator[str]:
+        """Yield the keys of an object; whoever draws them takes the value of each before the next.
+
+        Raises:
+            PlanError: That is no JSON object.
+        """
+        self.expect("{")
+        more = not self.take("}")
+        while more:
+            key = self.value()
+            if not isinstance(key, str):
+                raise self._fault("a key must be a string")
+            self.expect(":")
+            yield key
+            more = self.take(",")
+            if not more:
+                self.expect("}")
+
+    def items(self) -> Iterator[list[Any]]:
+        """Yield the values of a list, many at a time.
+
+        Raises:
+            PlanError: That is no JSON list.
+        """
+        self.expect("[")
+        more = not self.take("]")
+        while more:
+            yield self._run_of_objects() or self._few_values()
+            more = self.take(",")
+            if not more:
+                self.expect("]")
+
+    def end(self) -> None:
+        """Require that nothing follows.
+
+        Raises:
+            PlanError: Something does.
+        """
+        if self.peek():
+            raise self._fault("nothing more expected")
+
+    def _run_of_objects(self) -> list[Any]:
+        """Decode all objects of the list that are whole in the text and followed by another.
+
+        The quick decoder needs to be told where they end. If what is cut at a brace is no JSON, as where the list ends
+        before, or in the middle of a nested object, there is none: this text's values are then decoded one by one.
+        """
+        end = self._text.rfind("},", self._at)
+        if self._tried or end < 0:
+            return []
+        self._tried = True
+        try:
+            run: list[Any] = orjson.loads(f"[{self._text[self._at : end + 1]}]")
+        except orjson.JSONDecodeError:
+            return []
+        self._at, self._tried = end + 1, False
+        return run
+
+    def _few_values(self) -> list[Any]:
+        values = [self.value()]
+        while len(values) < _FEW and self.take(","):
+            values.append(self.value())
+        return values
+
+    def _read(self) -> bool:
+        """Let go of what was decoded and read on; return whether there was more."""
+        self._lines += self._text.count("\n", 0, self._at)
+        rest = self._text[self._at :]
+        more = self._file.read(max(_CHUNK, len(rest)))
+        self._text, self._at, self._tried = rest + more, 0, False
+        return bool(more)
+
+    def _fault(self, what: str) -> PlanError:
+        line = self._lines + self._text.count("\n", 0, self._at)
+        return PlanError(f"{self.path}: line {line}: not JSON: {what}")

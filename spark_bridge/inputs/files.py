@@ -1,0 +1,207 @@
+"""Files of inputs as raw tables, whatever their format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+from typing import Final
+
+import orjson
+import pyarrow as pa
+from attrs import frozen
+
+from spark_bridge.errors import PlanError
+from spark_bridge.inputs.columns import BROKER_COLUMNS, LOAD_COLUMNS, PARTITION_COLUMNS, Column, from_objects
+from spark_bridge.inputs.documents import Document, open_text
+from spark_bridge.inputs.faults import Place
+from spark_bridge.inputs.formats import Format, format_of
+from spark_bridge.inputs.log_dirs import log_dir_tables
+from spark_bridge.inputs.parquet import parquet_files, parquet_tables
+from spark_bridge.inputs.text import Header, csv_table, json_table, numbered_lines
+
+BROKERS_FILE: Final = "brokers.json"
+"""What a folder of Parquet has beside the partitions: {"brokers": [...]}."""
+
+PARTITION_LINE, BROKER_LINE, OTHER_LINE = range(3)
+"""What a line of a snapshot of JSON lines is about."""
+
+_CURE: Final = "give the output of `klamm state dump`"
+
+Tables = Callable[[], Iterator[pa.Table]]
+
+
+@frozen
+class Part:
+    """One file of an input.
+
+    Attributes:
+        place: What to call its rows.
+        tables: Reads it, as raw tables.
+        of_replicas: Whether a row is a replica of a partition, so that one has several.
+    """
+
+    place: Place
+    tables: Tables
+    of_replicas: bool = False
+
+
+@frozen
+class Snapshot:
+    """The files of a snapshot.
+
+    Attributes:
+        parts: The files that have partitions.
+        brokers: What was read of brokers so far, as raw tables: all of it once the parts were read.
+        brokers_place: What to call the rows of `brokers`.
+    """
+
+    parts: tuple[Part, ...]
+    brokers: list[pa.Table]
+    brokers_place: Place
+
+    def broker_parts(self) -> list[Part]:
+        """Return what was read of brokers, once the parts were."""
+        return [Part(self.brokers_place, lambda: iter(self.brokers))]
+
+
+def load_parts(path: Path) -> list[Part]:
+    """Return the files of loads.
+
+    Raises:
+        PlanError: It cannot be read, or holds no loads.
+    """
+    if format_of(path) is Format.LOG_DIRS:
+        return [Part(Place(path, "entry"), partial(log_dir_tables, path), of_replicas=True)]
+    return _rows(path, LOAD_COLUMNS, "loads")
+
+
+def broker_parts(path: Path) -> list[Part]:
+    """Return the files of a table of brokers.
+
+    Raises:
+        PlanError: It cannot be read, or is no such table.
+    """
+    if format_of(path) is Format.JSON_DOCUMENT:
+        return [Part(Place(path, "entry"), partial(_brokers_of_document, path))]
+    return _rows(path, BROKER_COLUMNS, "a table of brokers")
+
+
+def open_snapshot(path: Path) -> Snapshot:
+    """Return the files of a snapshot.
+
+    Raises:
+        PlanError: It cannot be read, or is no snapshot.
+    """
+    brokers: list[pa.Table] = []
+    match format_of(path):
+        case Format.PARQUET:
+            parts = tuple(_rows(path, PARTITION_COLUMNS, "a snapshot"))
+            beside = path / BROKERS_FILE
+            if beside.exists():
+                brokers.extend(_brokers_of_document(beside))
+            return Snapshot(parts, brokers, Place(beside, "entry"))
+        case Format.JSON_LINES:
+            place = Place(path, "line")
+            return Snapshot((Part(place, partial(_snapshot_lines, path, brokers)),), brokers, place)
+        case Format.JSON_DOCUMENT:
+            part = Part(Place(path, "entry"), partial(_snapshot_document, path, brokers))
+            return Snapshot((part,), brokers, Place(path, "entry"))
+        case _:
+            raise PlanError(f"{path}: not JSON: {_CURE}")
+
+
+def _rows(path: Path, columns: Sequence[Column], what: str) -> list[Part]:
+    match format_of(path):
+        case Format.PARQUET:
+            return [Part(Place(file, "row"), partial(parquet_tables, file, columns)) for file in parquet_files(path)]
+        case Format.JSON_LIST:
+            return [Part(Place(path, "entry"), partial(_list_tables, path, columns))]
+        case Format.JSON_LINES:
+            return [Part(Place(path, "line"), partial(_json_line_tables, path, columns))]
+        case Format.CSV:
+            return [Part(Place(path, "line"), partial(_csv_tables, path, columns))]
+        case _:
+            raise PlanError(f"{path}: not {what}: a JSON list, JSON lines, CSV or Parquet is")
+
+
+def _list_tables(path: Path, columns: Sequence[Column]) -> Iterator[pa.Table]:
+    with open_text(path) as file:
+        document = Document(path, file)
+        yield from _entries(document, columns)
+        document.end()
+
+
+def _entries(document: Document, columns: Sequence[Column]) -> Iterator[pa.Table]:
+    numbers = count(1)
+    for objects in document.items():
+        yield from_objects(objects, list(islice(numbers, len(objects))), columns)
+
+
+def _json_line_tables(path: Path, columns: Sequence[Column]) -> Iterator[pa.Table]:
+    for lines, numbers in numbered_lines(path):
+        if lines:
+            yield json_table(lines, numbers, columns)
+
+
+def _csv_tables(path: Path, columns: Sequence[Column]) -> Iterator[pa.Table]:
+    header = Header.of(path, columns)
+    for lines, numbers in numbered_lines(path):
+        below = 1 if numbers[:1] == [header.row] else 0
+        if lines[below:]:
+            yield csv_table(header, lines[below:], numbers[below:], columns)
+
+
+def _snapshot_document(path: Path, brokers: list[pa.Table]) -> Iterator[pa.Table]:
+    found = False
+    with open_text(path) as file:
+        document = Document(path, file)
+        for key in document.members():
+            if key == "partitions" and document.peek() == "[":
+                found = True
+                yield from _entries(document, PARTITION_COLUMNS)
+            elif key == "brokers" and document.peek() == "[":
+                brokers.extend(_entries(document, BROKER_COLUMNS))
+            else:
+                document.value()
+        document.end()
+    if not found:
+        raise PlanError(f"{path}: no list 'partitions' in it: {_CURE}")
+
+
+def _brokers_of_document(path: Path) -> Iterator[pa.Table]:
+    with open_text(path) as file:
+        document = Document(path, file)
+        for key in document.members():
+            if key == "brokers" and document.peek() == "[":
+                yield from _entries(document, BROKER_COLUMNS)
+            else:
+                document.value()
+        document.end()
+
+
+def _snapshot_lines(path: Path, brokers: list[pa.Table]) -> Iterator[pa.Table]:
+    for lines, numbers in numbered_lines(path):
+        kinds = [kind_of_line(line) for line in lines]
+        for kind, columns in ((BROKER_LINE, BROKER_COLUMNS), (PARTITION_LINE, PARTITION_COLUMNS)):
+            chosen = [i for i, k in enumerate(kinds) if k == kind]
+            if chosen:
+                table = json_table([lines[i] for i in chosen], [numbers[i] for i in chosen], columns)
+                if kind == BROKER_LINE:
+                    brokers.append(table)
+                else:
+                    yield table
+
+
+def kind_of_line(line: str) -> int:
+    """Tell what a line of a snapshot is about; one that is about nothing known is a bad one about a partition."""
+    if '"topic"' in line:
+        return PARTITION_LINE
+    try:
+        row = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return PARTITION_LINE
+    if not isinstance(row, dict):
+        return PARTITION_LINE
+    return BROKER_LINE if "id" in row else OTHER_LINE if "controller" in row else PARTITION_LINE

@@ -1,0 +1,67 @@
+"""Telling what a file holds, by its content; its name decides only where content does not."""
+
+from __future__ import annotations
+
+import json
+from enum import Enum, auto
+from pathlib import Path
+
+from spark_bridge.errors import PlanError
+from spark_bridge.inputs.documents import open_text
+
+_SAMPLE = 1 << 20
+_PARQUET = b"PAR1"
+_LINES = {".jsonl", ".ndjson"}
+
+
+class Format(Enum):
+    """The formats of inputs."""
+
+    PARQUET = auto()  # a file, or a folder of them
+    JSON_LIST = auto()  # [{...}, {...}]
+    JSON_DOCUMENT = auto()  # {"partitions": [...]}
+    JSON_LINES = auto()  # an object a line
+    LOG_DIRS = auto()  # what kafka-log-dirs prints, with or without its two lines of text
+    CSV = auto()  # a header and lines
+
+
+def format_of(path: Path) -> Format:
+    """Tell the format of an input.
+
+    Raises:
+        PlanError: It cannot be read, or is empty.
+    """
+    if path.is_dir() or path.suffix == ".parquet" or _first_bytes(path) == _PARQUET:
+        return Format.PARQUET
+    with open_text(path) as file:
+        sample = file.read(_SAMPLE).lstrip()
+    if not sample:
+        raise PlanError(f"{path}: it is empty")
+    if sample.startswith("["):
+        return Format.JSON_LIST
+    if sample.startswith("{"):
+        return _of_objects(path, sample)
+    return Format.LOG_DIRS if "log director" in sample.partition("{")[0] else Format.CSV
+
+
+def _of_objects(path: Path, sample: str) -> Format:
+    if path.suffix in _LINES:
+        return Format.JSON_LINES
+    head = sample[: sample.find("[")]
+    if '"brokers"' in head and '"logDirs"' in sample:
+        return Format.LOG_DIRS
+    try:
+        first = json.loads(sample.partition("\n")[0])
+    except json.JSONDecodeError:
+        # An object that goes on in the next line, or longer than any row.
+        return Format.JSON_DOCUMENT
+    # The document {} is no row either.
+    return Format.JSON_LINES if first.keys() - {"version"} and "partitions" not in first else Format.JSON_DOCUMENT
+
+
+def _first_bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_PARQUET))
+    except OSError as error:
+        raise PlanError(f"{path}: {error.strerror}") from None

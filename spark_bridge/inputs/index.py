@@ -1,0 +1,83 @@
+"""Finding partitions by name, and gathering what loads say of them: NumPy arrays in the order of the partitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+from numpy.typing import NDArray
+
+from spark_bridge.inputs.columns import MEASURES
+
+
+@frozen(eq=False)
+class Index:
+    """The names of partitions, in order.
+
+    Attributes:
+        topics: The topics, in order.
+        keys: (P) for each partition one number: its topic's place above its own number; ascending.
+    """
+
+    topics: pa.Array
+    keys: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: pa.Table) -> tuple[Index, NDArray[np.int64], NDArray[np.int64]]:
+        """Put rows with `topic` and `partition` in order.
+
+        Returns:
+            The index, the places of its partitions in `rows`, and the places of rows that name one for the second or
+            a later time, ascending.
+        """
+        topics = pc.unique(rows["topic"]).sort()
+        keys = _keys(topics, rows)
+        order = np.argsort(keys, kind="stable")
+        repeated: NDArray[np.bool_] = np.zeros(len(order), np.bool_)
+        repeated[1:] = keys[order][1:] == keys[order][:-1]
+        return cls(topics, keys[order][~repeated]), order[~repeated], np.sort(order[repeated])
+
+    def find(self, rows: pa.Table) -> NDArray[np.int64]:
+        """Return the place of each row's partition in the order, -1 if it is not there."""
+        keys = _keys(self.topics, rows)
+        places = np.minimum(np.searchsorted(self.keys, keys), max(0, len(self.keys) - 1))
+        found = self.keys[places] == keys if len(self.keys) else np.zeros(len(keys), np.bool_)
+        return np.where(found, places, -1)
+
+
+def _keys(topics: pa.Array, rows: pa.Table) -> NDArray[np.int64]:
+    place = pc.fill_null(pc.index_in(rows["topic"], topics), -1).to_numpy().astype(np.int64)
+    numbers: NDArray[np.int64] = rows["partition"].to_numpy().astype(np.int64)
+    return np.where(place < 0, -1, place * 2**31 + numbers)
+
+
+class Loads:
+    """What is known of each partition's load.
+
+    Attributes:
+        values: For each of `MEASURES` (P) numbers, 0 where nothing is known.
+        known: For each of `MEASURES` (P) whether something is.
+    """
+
+    def __init__(self, partitions: int) -> None:
+        self.values = {name: np.zeros(partitions, np.int64) for name in MEASURES}
+        self.known: dict[str, NDArray[np.bool_]] = {name: np.zeros(partitions, np.bool_) for name in MEASURES}
+
+    def add(self, places: NDArray[np.int64], rows: pa.Table) -> None:
+        """Take in the rows of one input, given which partition each is about.
+
+        What they know counts instead of what was known; of several of them about a partition the greatest.
+        """
+        for name in MEASURES:
+            says = pc.is_valid(rows[name]).to_numpy(zero_copy_only=False)
+            about = places[says]
+            self.values[name][about] = 0
+            np.maximum.at(self.values[name], about, rows[name].drop_null().to_numpy())
+            self.known[name][about] = True
+
+    def columns(self) -> list[Any]:
+        """Return the measures as Arrow's arrays, null where unknown."""
+        return [pa.array(self.values[name], mask=~self.known[name]) for name in MEASURES]

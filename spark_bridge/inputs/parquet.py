@@ -1,0 +1,77 @@
+"""Parquet as raw tables: one file, or all files of a folder in the order of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet as pq
+
+from spark_bridge.errors import PlanError
+from spark_bridge.inputs.columns import ROW, Column, raw_schema
+
+_ROWS = 131_072
+"""How many rows are read together."""
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """Return the files of an input.
+
+    Raises:
+        PlanError: There are none in the folder.
+    """
+    files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+    if not files:
+        raise PlanError(f"{path}: no *.parquet in this folder")
+    return files
+
+
+def parquet_tables(path: Path, columns: Sequence[Column]) -> Iterator[pa.Table]:
+    """Yield one file's rows as raw tables.
+
+    Raises:
+        PlanError: It cannot be read, or its columns are others.
+    """
+    schema = raw_schema(columns)
+    first = 1
+    try:
+        with pq.ParquetFile(path) as file:
+            names = present(path, file.schema_arrow, columns)
+            for batch in file.iter_batches(_ROWS, columns=names):
+                have = dict(zip(batch.schema.names, batch.columns, strict=True))
+                have[ROW] = pa.array(np.arange(first, first + len(batch)))
+                arrays = [have.get(f.name, pa.nulls(len(batch), f.type)).cast(f.type, safe=False) for f in schema]
+                yield pa.table(arrays, schema)
+                first += len(batch)
+    except (OSError, pa.ArrowException) as error:
+        raise PlanError(f"{path}: not Parquet that can be read: {str(error).partition(chr(10))[0]}") from None
+
+
+def present(path: Path, schema: pa.Schema, columns: Sequence[Column]) -> list[str]:
+    """Return which of `columns` a file has; each must be of its kind.
+
+    Raises:
+        PlanError: One is missing or of another kind.
+    """
+    names = [column.name for column in columns if column.name in schema.names]
+    if missing := [column.name for column in columns if column.is_needed and column.name not in names]:
+        raise PlanError(f"{path}: no column {missing[0]}: it has {', '.join(schema.names)}")
+    for column in columns:
+        if column.name in names and not _fits(schema.field(column.name).type, column.type):
+            raise PlanError(
+                f"{path}: column {column.name} must be {column.wants}, not {schema.field(column.name).type}"
+            )
+    return names
+
+
+def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_list(wanted):
+        is_list = pa.types.is_list(found) or pa.types.is_large_list(found)
+        return is_list and _fits(found.value_type, wanted.value_type)
+    if pa.types.is_integer(wanted):
+        return bool(pa.types.is_integer(found) and found != pa.uint64())
+    if pa.types.is_floating(wanted):
+        return bool(pa.types.is_integer(found) or pa.types.is_floating(found))
+    return bool(pa.types.is_string(found) or pa.types.is_large_string(found) or pa.types.is_dictionary(found))

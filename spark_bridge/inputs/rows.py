@@ -1,0 +1,67 @@
+"""The good rows of an input's files together, and the bad ones of each."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pyarrow as pa
+from attrs import define
+from numpy.typing import NDArray
+
+from spark_bridge.inputs.checks import Checked
+from spark_bridge.inputs.columns import ROW
+from spark_bridge.inputs.faults import AMONG_OTHERS, Bad, Fault, Place, settle
+from spark_bridge.inputs.files import Part
+from spark_bridge.inputs.sources import OnBadRows
+
+
+@define
+class Rows:
+    """All good rows of one input, file by file, in the order they came.
+
+    Attributes:
+        table: They.
+        places: The files.
+        ends: For each file, how many rows there are up to its end.
+        bad: For each file, what is wrong with its other rows.
+    """
+
+    table: pa.Table
+    places: list[Place]
+    ends: list[int]
+    bad: list[list[Bad]]
+
+    @classmethod
+    def of(cls, parts: Sequence[Part], check: Callable[[pa.Table], Checked], schema: pa.Schema) -> Rows:
+        """Read and check all rows; good ones come as `schema`.
+
+        Raises:
+            PlanError: A file cannot be read or is not what it should be.
+        """
+        good, bad, ends = [schema.empty_table()], [], []
+        for part in parts:
+            checked = [check(raw) for raw in part.tables()]
+            good.extend(c.good for c in checked)
+            bad.append([b for c in checked for b in c.bad])
+            ends.append(sum(map(len, good)))
+        return cls(pa.concat_tables(good).combine_chunks(), [part.place for part in parts], ends, bad)
+
+    def blame(self, rows: NDArray[np.int64], fault: Fault) -> None:
+        """Find a fault with some of the good rows, given by their places in `table`, ascending."""
+        file = np.searchsorted(self.ends, rows, side="right")
+        for n in np.unique(file).tolist():
+            mine = rows[file == n]
+            first = self.table.slice(int(mine[0]), 1).to_pylist()[0]
+            detail = f"{first['topic']}-{first['partition']} {AMONG_OTHERS[fault]}"
+            self.bad[n].append(Bad(first[ROW], detail, fault, len(mine)))
+
+    def settle(self, on_bad_rows: OnBadRows, set_aside: Counter[str]) -> None:
+        """Refuse the bad rows of the first file that has some, or count all of them in `set_aside`.
+
+        Raises:
+            PlanError: There are some, and they are to be refused.
+        """
+        for place, bad in zip(self.places, self.bad, strict=True):
+            settle(place, bad, on_bad_rows, set_aside)

@@ -1,0 +1,137 @@
+"""Lines of text as raw tables: JSON lines and CSV.
+
+A line is read by itself: which lines are read together makes no difference.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator, Sequence
+from functools import partial
+from io import BytesIO
+from itertools import count
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from attrs import frozen
+from pyarrow import csv as arrow_csv
+
+from spark_bridge.errors import PlanError
+from spark_bridge.inputs.columns import MISFITS, Column, from_objects, in_halves, quoted, raw_schema, unreadable
+from spark_bridge.inputs.documents import open_text
+
+_CHUNK = 4 << 20
+"""How many characters are read together."""
+
+
+def numbered_lines(path: Path) -> Iterator[tuple[list[str], list[int]]]:
+    """Yield the lines of a file that are not blank, many at a time, and their numbers.
+
+    Raises:
+        PlanError: It cannot be read.
+    """
+    numbers = count(1)
+    with open_text(path) as file:
+        while lines := file.readlines(_CHUNK):
+            kept = [(line.rstrip("\n"), n) for line, n in zip(lines, numbers, strict=False) if not line.isspace()]
+            yield [line for line, _ in kept], [n for _, n in kept]
+
+
+def json_table(lines: Sequence[str], rows: Sequence[int], columns: Sequence[Column]) -> pa.Table:
+    """Return JSON lines as a raw table."""
+    return in_halves(partial(_json_together, columns), partial(_json_one, columns), lines, rows)
+
+
+def _json_together(columns: Sequence[Column], lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
+    objects = orjson.loads(f"[{','.join(lines)}]")
+    if len(objects) != len(lines):
+        raise ValueError
+    return from_objects(objects, rows, columns)
+
+
+def _json_one(columns: Sequence[Column], line: str, row: int) -> pa.Table:
+    try:
+        # Unlike the quick decoder this one knows NaN, which many programs write.
+        return from_objects([json.loads(line)], [row], columns)
+    except ValueError:
+        return unreadable(f"not JSON: {quoted(line)}", row, columns)
+
+
+@frozen
+class Header:
+    """The first line of a CSV file: the names of its columns, and at which line they stand."""
+
+    names: tuple[str, ...]
+    row: int
+
+    @classmethod
+    def of(cls, path: Path, columns: Sequence[Column]) -> Header:
+        """Read it; those of `columns` that are needed must be there.
+
+        Raises:
+            PlanError: It cannot be read, or is no such header.
+        """
+        lines, rows = next(numbered_lines(path), ([], []))
+        names = [name.strip() for name in next(csv.reader(lines[:1]), [])]
+        if missing := [column.name for column in columns if column.is_needed and column.name not in names]:
+            all_names = ",".join(column.name for column in columns)
+            raise PlanError(f"{path}: no column {missing[0]} in its first line: name the columns there ({all_names})")
+        if twice := [column.name for column in columns if names.count(column.name) > 1]:
+            raise PlanError(f"{path}: column {twice[0]} is there twice")
+        return cls(tuple(names), rows[0])
+
+
+def csv_table(header: Header, lines: Sequence[str], rows: Sequence[int], columns: Sequence[Column]) -> pa.Table:
+    """Return CSV lines below the header as a raw table."""
+    return in_halves(partial(_csv_together, header, columns), partial(_csv_one, header, columns), lines, rows)
+
+
+def _csv_together(header: Header, columns: Sequence[Column], lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
+    cells = _cells(header, columns, lines)
+    arrays = [cells[column.name].cast(column.type) for column in columns]
+    return pa.table([*arrays, pa.array(rows, pa.int64()), pa.nulls(len(lines), pa.string())], raw_schema(columns))
+
+
+def _csv_one(header: Header, columns: Sequence[Column], line: str, row: int) -> pa.Table:
+    try:
+        cells = _cells(header, columns, [line])
+    except MISFITS:
+        return unreadable(f"{len(header.names)} columns expected: {quoted(line)}", row, columns)
+    for column in columns:
+        try:
+            cells[column.name].cast(column.type)
+        except MISFITS:
+            return unreadable(column.misfit(cells[column.name][0].as_py()), row, columns)
+    raise AssertionError("a line was read alone that can be read with others")
+
+
+def _cells(header: Header, columns: Sequence[Column], lines: Sequence[str]) -> pa.Table:
+    """Return the cells as text, null where empty or where there is no such column.
+
+    Raises:
+        ValueError: A line has too many or too few of them, or a quote that it does not close.
+    """
+    text = "\n".join(lines)
+    if '"' in text and any(line.count('"') % 2 for line in lines):
+        raise ValueError
+    table = arrow_csv.read_csv(
+        BytesIO(text.encode()),
+        arrow_csv.ReadOptions(column_names=header.names, use_threads=False),
+        arrow_csv.ParseOptions(ignore_empty_lines=False),
+        arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(header.names, pa.string()),
+            include_columns=[column.name for column in columns],
+            include_missing_columns=True,
+        ),
+    )
+    if len(table) != len(lines):
+        raise ValueError
+    return pa.table({name: _cell_texts(table[name]) for name in table.column_names})
+
+
+def _cell_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    return pc.if_else(pc.equal(texts, ""), None, texts)
