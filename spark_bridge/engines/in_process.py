@@ -1,0 +1,71 @@
+"""The engine of one process: blocks in memory, one after the other. Needs no Java."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define, frozen
+
+from spark_bridge.engines.engine import Accept
+from spark_bridge.kernel.tally import Query, Step, Tally, add
+from spark_bridge.model.block import Block
+from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.goal import Goal
+from spark_bridge.planner import Bounds, plan_moves
+
+
+@define(eq=False)
+class InProcess:
+    """Blocks in this process's memory, by number."""
+
+    held: list[Block]
+    name: str = "kernel"
+
+    @property
+    def blocks(self) -> int:
+        """Return how many blocks there are."""
+        return len(self.held)
+
+    def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
+        """Replace every block by what the step makes of it, if the sum of the tallies is accepted."""
+        total: Tally = {}
+        stepped = []
+        for number, block in enumerate(self.held):
+            done, tally = step(number, block)
+            stepped.append(done)
+            total = add(total, tally)
+        if accept is not None and not accept(total):
+            return None
+        self.held = stepped
+        return total
+
+    def ask(self, query: Query) -> Tally:
+        """Return the sum of a query's tallies over all blocks."""
+        total: Tally = {}
+        for number, block in enumerate(self.held):
+            total = add(total, query(number, block))
+        return total
+
+
+@frozen(eq=False)
+class Planned:
+    """A plan in memory: the blocks with their new lists, and what it was planned to."""
+
+    blocks: tuple[Block, ...]
+    bounds: Bounds
+
+
+def plan_blocks(blocks: Sequence[Block], brokers: Brokers, goal: Goal) -> Planned:
+    """Plan blocks in this process.
+
+    Args:
+        blocks: All partitions of the cluster, dealt into blocks by name.
+        brokers: All brokers.
+        goal: What to plan for.
+
+    Raises:
+        PlanError: There is no plan; the line says why and the smallest change after which there is.
+    """
+    engine = InProcess(list(blocks))
+    bounds = plan_moves(engine, brokers, goal)
+    return Planned(tuple(engine.held), bounds)

@@ -1,0 +1,114 @@
+"""Forced moves: replicas that have to leave their broker or rack, and places that a new replication factor adds.
+
+They are dealt the heaviest first, each to the emptiest broker that may have it, so the loads end as even as forced
+moves alone can make them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from spark_bridge.kernel.destinations import Destinations
+from spark_bridge.kernel.racks import MOST_REPLICAS, surplus
+from spark_bridge.kernel.tally import Tally, loads
+from spark_bridge.kernel.terms import UNBOUNDED, Terms
+from spark_bridge.kernel.view import Turn, View
+from spark_bridge.model.block import BYTES, NOBODY, Block
+
+
+@frozen(eq=False)
+class Deal:
+    """The step of a round that deals what is forced; `load` are the cluster's (B, 3) loads."""
+
+    terms: Terms
+    load: NDArray[np.int64]
+    turn: Turn
+
+    def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
+        """Deal one block's forced replicas.
+
+        Returns:
+            The block, and as a tally the loads and, by replication factor, how many replicas found no place
+            (`unplaced`, MOST_REPLICAS + 1).
+        """
+        open_places, kept = forced(block, self.terms, self.load)
+        view = View.of(block, number, self.turn, self.terms, self.load)
+        limit = np.full(self.load.shape, UNBOUNDED, np.int64)
+        limit[:, BYTES] = self.terms.disk
+        destinations = Destinations.of(view, self.terms.receives, self.terms.rack, limit, number)
+        gone = (block.after != NOBODY) & (kept == NOBODY)
+        for row, place in np.argwhere(gone).tolist():
+            view.add(int(block.after[row, place]), block.weights[row].tolist(), -1)
+        for broker in np.flatnonzero(self.terms.receives).tolist():
+            # What left made these emptier than the heaps know.
+            destinations.refresh(broker, int(self.terms.rack[broker]))
+        after, unplaced = _fill(block, kept, open_places, self.terms, destinations)
+        done = block.with_after(after)
+        return done, {"load": loads(done, len(self.load)), "unplaced": unplaced}
+
+
+def forced(block: Block, terms: Terms, load: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
+    """Return which places of the lists are open, and the lists with NOBODY in these.
+
+    The lists are as wide as the widest wanted one; replicas beyond a lower replication factor are taken from the
+    fullest brokers, never the first of the list.
+    """
+    wanted = terms.factors(block)
+    width = max(int(wanted.max(initial=1)), block.after.shape[1])
+    kept = np.full((len(block), width), NOBODY, np.int32)
+    kept[:, : block.after.shape[1]] = block.after
+    kept[(kept != NOBODY) & terms.leaves[kept]] = NOBODY
+    full = terms.fullness(load)
+    if terms.repairs:
+        kept[surplus(kept, terms.rack, terms.limits[np.minimum(wanted, MOST_REPLICAS)], full)] = NOBODY
+    kept = _shrunk(kept, wanted, full)
+    missing = wanted - np.count_nonzero(kept != NOBODY, axis=1)
+    # The places of those that go come first, then those at the end.
+    free = kept == NOBODY
+    open_places = free & (np.cumsum(free, axis=1) <= missing[:, None])
+    return open_places, kept
+
+
+def _shrunk(kept: NDArray[np.int32], wanted: NDArray[np.int64], full: NDArray[np.float64]) -> NDArray[np.int32]:
+    """Take replicas from lists that are longer than wanted."""
+    kept = kept.copy()
+    while (long := np.flatnonzero(np.count_nonzero(kept != NOBODY, axis=1) > wanted)).size:
+        there = kept[long] != NOBODY
+        score = np.where(there, full[kept[long]], -1.0)
+        score[np.arange(len(long)), there.argmax(axis=1)] = -0.5
+        kept[long, score.argmax(axis=1)] = NOBODY
+    # A list has no holes once nothing will fill them.
+    order = np.argsort(kept == NOBODY, axis=1, kind="stable")
+    short = np.count_nonzero(kept != NOBODY, axis=1) == wanted
+    kept[short] = np.take_along_axis(kept, order, axis=1)[short]
+    return kept
+
+
+def _fill(
+    block: Block, kept: NDArray[np.int32], places: NDArray[np.bool_], terms: Terms, destinations: Destinations
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    after = kept.copy()
+    unplaced = np.zeros(MOST_REPLICAS + 1, np.int64)
+    rows, columns = np.nonzero(places)
+    order = np.lexsort((columns, block.tie[rows], -block.weights[rows, BYTES]))
+    rack_of, limits = terms.rack.tolist(), terms.limits.tolist()
+    factors = terms.factors(block)
+    for row, column in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
+        factor = min(int(factors[row]), MOST_REPLICAS)
+        holders = [b for b in after[row].tolist() if b != NOBODY]
+        weight = block.weights[row].tolist()
+        broker = destinations.choose(holders, full_racks(holders, rack_of, limits[factor]), weight)
+        if broker is None:
+            unplaced[factor] += 1
+        else:
+            after[row, column] = broker
+            destinations.take(broker, rack_of[broker], weight)
+    return after, unplaced
+
+
+def full_racks(holders: list[int], rack_of: list[int], limit: int) -> set[int]:
+    """Return the racks that have their limit of a partition."""
+    racks = [rack_of[b] for b in holders if rack_of[b] >= 0]
+    return {r for r in racks if racks.count(r) >= limit}

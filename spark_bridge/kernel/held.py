@@ -1,0 +1,27 @@
+"""Which replicas every broker holds in a block."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+
+@frozen(eq=False)
+class Held:
+    """Places in the replica lists, sorted by broker."""
+
+    width: int
+    places: NDArray[np.intp]
+    starts: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, lists: NDArray[np.int32], brokers: int) -> Held:
+        """Sort the places of (P, W) replica lists."""
+        holder = lists.ravel()
+        places = np.argsort(holder, kind="stable")
+        return cls(lists.shape[1], places, np.searchsorted(holder[places], np.arange(brokers + 1)))
+
+    def by(self, broker: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the rows and columns of a broker's replicas."""
+        return np.divmod(self.places[self.starts[broker] : self.starts[broker + 1]], self.width)

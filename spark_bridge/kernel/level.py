@@ -1,0 +1,210 @@
+"""Levelling: brokers above their level give replicas to the emptiest, in bulk.
+
+The driver sets levels (`levels`), the blocks move replicas until the levels are reached (`Level`). What to give is
+chosen so that few bytes move: where bytes have to leave, replicas whose bytes add up to just that, and where only
+replicas or bytes in have to, those that cost the fewest bytes for it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define, frozen
+from numpy.typing import NDArray
+
+from spark_bridge.kernel.deal import full_racks
+from spark_bridge.kernel.destinations import Destinations
+from spark_bridge.kernel.held import Held
+from spark_bridge.kernel.racks import MOST_REPLICAS
+from spark_bridge.kernel.tally import Tally, loads
+from spark_bridge.kernel.terms import UNBOUNDED, Terms
+from spark_bridge.kernel.view import Turn, View
+from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
+
+
+@frozen(eq=False)
+class Levels:
+    """(B, 3) each: brokers give down to `keep` and take up to `limit`."""
+
+    keep: NDArray[np.int64]
+    limit: NDArray[np.int64]
+
+
+def levels(terms: Terms, load: NDArray[np.int64]) -> Levels:
+    """Set the levels for a round.
+
+    In every measure what is above the bounds has to leave. Where more is missing below the bounds than that, givers
+    go down to a common part of their shares at which they give what is missing. Takers fill up to their shares, or
+    beyond it, within the bounds, as far as what leaves needs room.
+    """
+    keep = np.where(terms.sheds[:, None], terms.high, UNBOUNDED)
+    limit = np.where(terms.takes[:, None], terms.high, 0)
+    for m in range(len(MEASURES)):
+        share = terms.share[:, m]
+        needed = int(np.maximum(terms.low[:, m] - load[:, m], 0).sum())
+        over = int(np.maximum(load[:, m] - keep[:, m], 0).sum())
+        if needed > over:
+            part = _level(load[terms.gives, m], share[terms.gives], needed, above=True)
+            lowered = np.ceil(share * part).astype(np.int64)
+            keep[:, m] = np.where(terms.gives, np.minimum(keep[:, m], np.maximum(lowered, terms.low[:, m])), UNBOUNDED)
+        part = max(1.0, _level(load[terms.takes, m], share[terms.takes], max(over, needed), above=False))
+        raised = np.ceil(share * part).astype(np.int64)
+        limit[:, m] = np.where(terms.takes, np.minimum(limit[:, m], raised), 0)
+    limit[:, BYTES] = np.minimum(limit[:, BYTES], terms.disk)
+    return Levels(keep, limit)
+
+
+def _level(load: NDArray[np.int64], share: NDArray[np.float64], amount: int, *, above: bool) -> float:
+    """Return the part of their shares at which an amount lies above it (or fits below it)."""
+    if not len(load) or amount <= 0:
+        return np.inf if above else 0.0
+    sign = 1.0 if above else -1.0
+    low, high = 0.0, float((load / share).max()) + amount / float(share.min())
+    for _ in range(100):
+        part = (low + high) / 2
+        enough = np.maximum(sign * (load - share * part), 0).sum() >= amount
+        low, high = (part, high) if enough == above else (low, part)
+    return low if above else high
+
+
+@frozen(eq=False)
+class Level:
+    """The step of a round that levels; `load` are the cluster's (B, 3) loads."""
+
+    terms: Terms
+    load: NDArray[np.int64]
+    turn: Turn
+    levels: Levels
+
+    def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
+        """Level one block; as a tally, return the loads and how many replicas moved (`moves`)."""
+        view = View.of(block, number, self.turn, self.terms, self.load)
+        destinations = Destinations.of(view, self.terms.takes, self.terms.rack, self.levels.limit, number)
+        racks, limits = self.terms.rack.tolist(), self.terms.limits.tolist()
+        held = Held.of(block.after, len(self.load))
+        work = _Work(block, self.terms, view, destinations, self.levels, block.after.copy(), held, racks, limits)
+        seen = np.array(view.load)
+        over = np.where(view.active & self.terms.gives, ((seen - self.levels.keep) / self.terms.share).max(axis=1), 0.0)
+        for broker in np.argsort(-over, kind="stable")[: np.count_nonzero(over > 0)].tolist():
+            work.give(broker)
+        done = block.with_after(work.after)
+        return done, {"load": loads(done, len(self.load)), "moves": np.array([work.moves])}
+
+
+@define(eq=False)
+class _Work:
+    """A block in levelling."""
+
+    block: Block
+    terms: Terms
+    view: View
+    destinations: Destinations
+    levels: Levels
+    after: NDArray[np.int32]
+    held: Held
+    racks: list[int]
+    limits: list[int]
+    moves: int = 0
+
+    @property
+    def slack(self) -> float:
+        """Return how many times what is left a replica may be: with many copies, errors up and down even out."""
+        return 2.0 if self.view.copies > 1 else 1.0
+
+    def give(self, broker: int) -> None:
+        """Move replicas away from a broker until it is at its level or nothing that fits is left."""
+        keep = self.levels.keep[broker].tolist()
+        rows, columns = self.held.by(broker)
+        while len(rows):
+            need = self._need(broker, keep)
+            needed = tuple(m for m, n in enumerate(need) if n > 0)
+            if not needed:
+                return
+            own = [n / self.view.copies for n in need]
+            order = _order(self.block.weights[rows], self.block.tie[rows], own, needed)
+            if self.destinations.is_empty():
+                return
+            rows, columns = rows[order], columns[order]
+            stays = np.ones(len(rows), np.bool_)
+            if not self._give_in_order(broker, keep, needed, rows, columns, stays):
+                return
+            rows, columns = rows[stays], columns[stays]
+
+    def _need(self, broker: int, keep: list[int]) -> list[int]:
+        return [have - level for have, level in zip(self.view.load[broker], keep, strict=True)]
+
+    def _give_in_order(
+        self,
+        broker: int,
+        keep: list[int],
+        needed: tuple[int, ...],
+        rows: NDArray[np.intp],
+        columns: NDArray[np.intp],
+        stays: NDArray[np.bool_],
+    ) -> bool:
+        """Give until one of the measures is at its level; return whether one came to be, and mark what went."""
+        watched = (BYTES,) if BYTES in needed else needed
+        weights = self.block.weights[rows].tolist()
+        for i, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+            need = self._need(broker, keep)
+            if any(need[m] <= 0 for m in watched):
+                return True
+            fits = all(self.view.copies * weights[i][m] <= self.slack * need[m] for m in watched)
+            if fits and self._move(row, column, broker, weights[i]):
+                stays[i] = False
+        return any(n <= 0 for n in (self._need(broker, keep)[m] for m in watched))
+
+    def _move(self, row: int, column: int, source: int, weight: list[int]) -> bool:
+        holders = [b for b in self.after[row].tolist() if b != NOBODY]
+        others = [b for b in holders if b != source]
+        barred = full_racks(others, self.racks, self.limits[min(len(holders), MOST_REPLICAS)])
+        barred.discard(self.racks[source])
+        target = self.destinations.choose(holders, barred, weight)
+        if target is None or self.view.full[target] >= self.view.full[source]:
+            return False
+        self.after[row, column] = target
+        self.view.add(source, weight, -1)
+        self.destinations.take(target, self.racks[target], weight)
+        self.moves += 1
+        return True
+
+
+def _order(
+    weights: NDArray[np.int64], tie: NDArray[np.uint32], need: list[float], needed: tuple[int, ...]
+) -> NDArray[np.intp]:
+    """Return in which order to give replicas, of which (n, 3) `weights` tell.
+
+    While bytes are among what has to leave, every replica costs as much as it brings. If replicas have to leave as
+    well, some are picked that are together just as many and as large; the others follow, largest first. Without
+    bytes the order is that of cost for what is needed.
+    """
+    size = weights[:, BYTES].astype(np.float64)
+    if BYTES not in needed:
+        gain = sum((weights[:, m] / max(float(weights[:, m].mean()), 1e-9) for m in needed), np.zeros(len(size)))
+        return np.lexsort((tie, size / np.maximum(gain, 1e-9)))
+    by_size = np.lexsort((tie, -size))
+    if REPLICAS not in needed:
+        return by_size
+    picked = np.zeros(len(size), np.bool_)
+    picked[_sample(size[by_size], need[REPLICAS], need[BYTES])] = True
+    return by_size[np.argsort(~picked, kind="stable")]
+
+
+def _sample(size: NDArray[np.float64], count: float, total: float) -> NDArray[np.intp]:
+    """Pick so many of some sizes, which are sorted downwards, that they add up to a total, nearly.
+
+    They are spread evenly over all sizes but the largest or the smallest, as many of these as it takes for the mean of
+    the rest to be the wanted one.
+    """
+    wanted = max(1, round(count))
+    mean = total / wanted
+    sums = np.cumsum(size)
+    if sums[-1] / len(size) < mean:
+        means = sums / np.arange(1, len(size) + 1)
+        first, last = 0, int(np.count_nonzero(means >= mean))
+    else:
+        means = (sums[-1] - sums + size) / np.arange(len(size), 0, -1)
+        first, last = int(np.count_nonzero(means > mean)), len(size)
+    pool = np.arange(first, max(last, first + 1)) if first < len(size) else np.arange(len(size))
+    if wanted >= len(pool):
+        return pool
+    return pool[((np.arange(wanted) + 0.5) * len(pool) / wanted).astype(np.intp)]

@@ -1,0 +1,129 @@
+"""A lower bound: how many bytes every plan moves that meets the same rules.
+
+Three sums bound it from below, and the greatest counts:
+
+- what is forced: every place that needs another broker costs its partition's bytes;
+- what leaves: from a broker that is emptied all its bytes go, and one above its upper bounds loses at least the
+  cheapest replicas that bring it back, measure by measure;
+- what arrives: brokers below their lower bounds get at least the cheapest replicas of all that fill them.
+
+"The cheapest" is a fractional knapsack over classes of replicas with about equal cost for what is needed: whole
+classes are summed exactly, and of the last one the rest at the least its members can cost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from spark_bridge.kernel.deal import forced
+from spark_bridge.kernel.tally import Tally
+from spark_bridge.kernel.terms import Terms
+from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
+
+_OCTAVES = 48
+_CELLS = 1_000_000
+"""How many numbers a table by broker and class may have, about."""
+
+
+def classes(brokers: int) -> NDArray[np.float64]:
+    """Return the lower ends of the classes of cost, finer for fewer brokers: 0, and then powers of two and between."""
+    per_octave = int(np.clip(_CELLS // (_OCTAVES * brokers), 1, 64))
+    return np.concatenate([[0.0], 2.0 ** (np.arange(_OCTAVES * per_octave) / per_octave)])
+
+
+_RATIO_SCALE = 2.0**20
+"""Bytes for each byte in per second are scaled up, so that ratios below one fall into different classes."""
+
+
+@frozen(eq=False)
+class Costs:
+    """Asks for what the replicas of every broker cost and bring, by class, and for what is forced."""
+
+    terms: Terms
+    load: NDArray[np.int64]
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        """Ask a block: `count` and `bytes` by (B, class of size), `in` and `in_bytes` by (B, class of ratio)."""
+        del number
+        ends = classes(len(self.load))
+        there = block.before != NOBODY
+        rows, columns = np.nonzero(there)
+        holder = block.before[rows, columns].astype(np.intp)
+        size, flow = block.weights[rows, BYTES], block.weights[rows, BYTES_IN]
+        ratio = _RATIO_SCALE * size / np.maximum(flow, 1)
+        places, _ = forced(block, self.terms, self.load)
+        return {
+            "count": _table(holder, size.astype(np.float64), np.ones_like(size), ends, len(self.load)),
+            "bytes": _table(holder, size.astype(np.float64), size, ends, len(self.load)),
+            "in": _table(holder, ratio, flow, ends, len(self.load)),
+            "in_bytes": _table(holder, ratio, size, ends, len(self.load)),
+            "forced": np.array([(places.sum(axis=1) * block.weights[:, BYTES]).sum()]),
+        }
+
+
+def _table(
+    holder: NDArray[np.intp],
+    key: NDArray[np.float64],
+    value: NDArray[np.int64],
+    ends: NDArray[np.float64],
+    brokers: int,
+) -> NDArray[np.int64]:
+    table = np.zeros((brokers, len(ends)), np.int64)
+    np.add.at(table, (holder, np.searchsorted(ends, key, side="right") - 1), value)
+    return table
+
+
+def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally) -> int:
+    """Return the bound in bytes.
+
+    Args:
+        terms: The terms.
+        load: (B, 3) the loads before the plan.
+        costs: The sum of what `Costs` asked for.
+    """
+    leaving = sum(
+        int(load[b, BYTES]) if terms.leaves[b] else _least(load[b] - terms.high[b], *_of(costs, b))
+        for b in np.flatnonzero(terms.leaves | terms.sheds).tolist()
+    )
+    missing = np.maximum(terms.low - load, 0).sum(axis=0)
+    arriving = _least(missing, *(costs[name].sum(axis=0) for name in ("count", "bytes", "in", "in_bytes")))
+    return max(int(costs["forced"][0]), leaving, arriving)
+
+
+def _of(costs: Tally, broker: int) -> tuple[NDArray[np.int64], ...]:
+    return tuple(costs[name][broker] for name in ("count", "bytes", "in", "in_bytes"))
+
+
+def _least(
+    need: NDArray[np.int64],
+    count: NDArray[np.int64],
+    bytes_: NDArray[np.int64],
+    flow: NDArray[np.int64],
+    flow_bytes: NDArray[np.int64],
+) -> int:
+    """Return how many bytes at least it takes to move what is needed of each measure."""
+    ends = _ends(len(count))
+    return max(
+        int(need[BYTES]),
+        _cheapest(int(need[REPLICAS]), count, bytes_, ends),
+        _cheapest(int(need[BYTES_IN]), flow, flow_bytes, ends / _RATIO_SCALE),
+        0,
+    )
+
+
+def _ends(length: int) -> NDArray[np.float64]:
+    per_octave = (length - 1) // _OCTAVES
+    return np.concatenate([[0.0], 2.0 ** (np.arange(_OCTAVES * per_octave) / per_octave)])
+
+
+def _cheapest(need: int, gain: NDArray[np.int64], cost: NDArray[np.int64], unit: NDArray[np.float64]) -> int:
+    """Return the least cost of a gain, taking classes in order; `unit` is the least cost of one in each."""
+    if need <= 0:
+        return 0
+    reached = np.cumsum(gain)
+    whole = int(np.searchsorted(reached, need, side="right"))
+    rest = need - (int(reached[whole - 1]) if whole else 0)
+    least = float(unit[whole]) * rest if whole < len(unit) else 0.0
+    return int(cost[:whole].sum()) + int(least)

@@ -1,0 +1,64 @@
+"""Racks: how many replicas of a partition one may hold, and which replicas have to leave theirs.
+
+No rack holds more than its limit of a partition. The limit is the smallest with which all replicas find a place:
+ceil(RF / racks) where each rack has brokers enough. A broker without a rack is a rack of its own, which the rule that
+no broker holds a partition twice takes care of.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_bridge.model.block import NOBODY
+
+MOST_REPLICAS = 64
+"""The greatest replication factor that is planned."""
+
+
+def rack_limits(rack: NDArray[np.int32], receives: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Return by replication factor how many replicas of a partition a rack may hold.
+
+    Args:
+        rack: (B) rack numbers, negative without a rack.
+        receives: (B) which brokers may get replicas.
+
+    Returns:
+        (MOST_REPLICAS + 1) limits; the factor itself where there are too few brokers whatever the limit.
+    """
+    sizes = np.bincount(rack[receives & (rack >= 0)])
+    alone = int(np.count_nonzero(receives & (rack < 0)))
+    limits = np.arange(MOST_REPLICAS + 1, dtype=np.int32)
+    for factor in range(1, MOST_REPLICAS + 1):
+        for limit in range(1, factor + 1):
+            if alone + np.minimum(sizes, limit).sum() >= factor:
+                limits[factor] = limit
+                break
+    return limits
+
+
+def surplus(
+    after: NDArray[np.int32], rack: NDArray[np.int32], limit: NDArray[np.int32], fullness: NDArray[np.float64]
+) -> NDArray[np.bool_]:
+    """Return which replicas have to leave their rack.
+
+    Of a rack's replicas those on the emptiest brokers stay; of equals those earlier in the list.
+
+    Args:
+        after: (P, W) broker indices; NOBODY where there is no replica.
+        rack: (B) rack numbers, negative without a rack.
+        limit: (P) how many replicas of the partition one rack may hold.
+        fullness: (B) load of each broker against its share.
+
+    Returns:
+        (P, W) True for replicas that are too many in their racks.
+    """
+    racks = np.where(after == NOBODY, NOBODY, rack[after])
+    full = np.where(after == NOBODY, np.inf, fullness[after])
+    before_it = np.zeros(after.shape, np.int32)
+    for i in range(after.shape[1]):
+        for j in range(after.shape[1]):
+            if i != j:
+                stays = (full[:, j] < full[:, i]) | ((full[:, j] == full[:, i]) & (j < i))
+                before_it[:, i] += (racks[:, i] == racks[:, j]) & stays
+    return (racks >= 0) & (before_it >= limit[:, None])

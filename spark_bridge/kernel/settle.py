@@ -1,0 +1,63 @@
+"""Small clusters, planned until planning again would change nothing.
+
+Here annealing makes up for what greedy steps lose. As it is no descent, a second plan could find still more evenness
+where not all of it was found the first time; so the plan is planned again until it stays as it is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import evolve, frozen
+from numpy.typing import NDArray
+
+from spark_bridge.kernel.descend import Descend
+from spark_bridge.kernel.level import Level, levels
+from spark_bridge.kernel.polish import polish
+from spark_bridge.kernel.tally import Step, Tally, loads, moved_bytes
+from spark_bridge.kernel.terms import Terms
+from spark_bridge.kernel.view import Turn
+from spark_bridge.model.block import Block
+
+_ALONE = Turn(0, 1, 1)
+_MOST_TIMES = 6
+
+
+@frozen(eq=False)
+class Settle:
+    """The only step of a small cluster's plan, after the forced moves."""
+
+    terms: Terms
+    bound: int
+
+    def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
+        """Plan the one block there is; as a tally, return the loads."""
+        del number
+        planned = self._improved(block)
+        for _ in range(_MOST_TIMES):
+            again = self._improved(evolve(planned, before=planned.after))
+            if np.array_equal(again.after, planned.after):
+                break
+            planned = again
+        return block.with_after(planned.after), {"load": loads(planned, len(self.terms.rack))}
+
+    def _improved(self, block: Block) -> Block:
+        load = loads(block, len(self.terms.rack))
+        if not self.out(load):
+            return block
+        block = self._if_better(block, Level(self.terms, load, _ALONE, levels(self.terms, load)))
+        block = self._descended(block)
+        load = loads(block, len(self.terms.rack))
+        if self.out(load) or moved_bytes(block) > self.bound:
+            block = self._descended(polish(block, self.terms, load, self.bound))
+        return block
+
+    def _if_better(self, block: Block, step: Step) -> Block:
+        tried, tally = step(0, block)
+        return tried if self.out(tally["load"]) < self.out(loads(block, len(self.terms.rack))) else block
+
+    def _descended(self, block: Block) -> Block:
+        return Descend(self.terms, loads(block, len(self.terms.rack)), _ALONE)(0, block)[0]
+
+    def out(self, load: NDArray[np.int64]) -> float:
+        """Return how far all brokers are out of bounds together."""
+        return float(self.terms.violation(load).sum())

@@ -1,0 +1,73 @@
+"""What is every broker's share of the cluster, and between which bounds its load may end.
+
+A share is a part of the total in proportion to capacity. Where the rules keep a broker or a rack from holding that
+much, it is what they can hold, and the others share the rest: the nearest to even that is feasible. Nobody holds more
+than one replica of a partition, and a rack no more than its limit of each (see `racks`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_HALVINGS = 100
+"""Of the interval in which the water level lies: far below what a float can tell apart."""
+
+
+def shares(
+    total: float,
+    capacity: NDArray[np.float64],
+    rack: NDArray[np.int32],
+    most_of_broker: float,
+    most_of_rack: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Divide a total among brokers in proportion to capacity, as far as the rules permit.
+
+    Args:
+        total: What there is of the measure.
+        capacity: (B) capacities; 0 for brokers that get no share.
+        rack: (B) rack numbers, negative without a rack.
+        most_of_broker: What one broker can hold at most.
+        most_of_rack: By rack number, what it can hold at most.
+
+    Returns:
+        (B) shares. They sum to the total, or to less where the rules leave no room for it.
+    """
+    low, high = 0.0, total / max(capacity[capacity > 0].min(initial=np.inf), 1e-12)
+    for _ in range(_HALVINGS):
+        level = (low + high) / 2
+        if _held(level, capacity, rack, most_of_broker, most_of_rack).sum() < total:
+            low = level
+        else:
+            high = level
+    return _held(high, capacity, rack, most_of_broker, most_of_rack)
+
+
+def _held(
+    level: float,
+    capacity: NDArray[np.float64],
+    rack: NDArray[np.int32],
+    most_of_broker: float,
+    most_of_rack: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return what brokers hold when the water stands at a level: racks that are full scale down all they have."""
+    held = np.minimum(level * capacity, most_of_broker)
+    if len(most_of_rack):
+        in_rack = np.bincount(rack[rack >= 0], held[rack >= 0], len(most_of_rack))
+        scale = np.minimum(1.0, most_of_rack / np.maximum(in_rack, 1e-12))
+        held = np.where(rack >= 0, held * scale[rack], held)
+    return held
+
+
+def whole_bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the bounds of something counted: the tolerance, widened to the whole numbers next to the share."""
+    # Shares come from halving: 3.9999999999 is 4.
+    share = np.round(share, 6)
+    low = np.minimum(np.ceil(share * (1 - tolerance)), np.floor(share))
+    high = np.maximum(np.floor(share * (1 + tolerance)), np.ceil(share))
+    return low.astype(np.int64), high.astype(np.int64)
+
+
+def bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the bounds of a measure: the share, less and plus the tolerance."""
+    return np.ceil(share * (1 - tolerance)).astype(np.int64), np.floor(share * (1 + tolerance)).astype(np.int64)

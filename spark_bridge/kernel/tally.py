@@ -1,0 +1,60 @@
+"""What blocks report to the driver: broker-sized sums of whole numbers, which do not depend on any order."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_bridge.model.block import MEASURES, NOBODY, Block
+
+Tally = dict[str, NDArray[np.int64]]
+
+
+class Step(Protocol):
+    """What a round does to a block, given its number: a new block, and what to tell the driver."""
+
+    def __call__(self, number: int, block: Block, /) -> tuple[Block, Tally]:
+        """Take a block through the step."""
+
+
+class Query(Protocol):
+    """What is asked of a block without changing it."""
+
+    def __call__(self, number: int, block: Block, /) -> Tally:
+        """Ask a block."""
+
+
+def loads(block: Block, brokers: int, *, before: bool = False) -> NDArray[np.int64]:
+    """Return (B, 3) what the block's replicas weigh on every broker, as planned or before."""
+    lists = block.before if before else block.after
+    there = lists != NOBODY
+    holder = lists[there]
+    row = np.broadcast_to(np.arange(len(block))[:, None], lists.shape)[there]
+    return np.stack([sums(holder, block.weights[row, m], brokers) for m in range(len(MEASURES))], axis=1)
+
+
+def sums(index: NDArray[np.int32], values: NDArray[np.int64], length: int) -> NDArray[np.int64]:
+    """Return the sums of whole numbers by index; exact, which `np.bincount` with weights is not beyond 2**53."""
+    total = np.zeros(length, np.int64)
+    np.add.at(total, index, values)
+    return total
+
+
+def moved(block: Block) -> NDArray[np.bool_]:
+    """Return (P, W) which planned replicas are on a broker that has none of the partition before."""
+    new: NDArray[np.bool_] = block.after != NOBODY
+    for column in range(block.before.shape[1]):
+        new &= block.after != block.before[:, column, None]
+    return new
+
+
+def moved_bytes(block: Block) -> int:
+    """Return how many bytes the plan moves."""
+    return int((moved(block).sum(axis=1) * block.weights[:, 1]).sum())
+
+
+def add(total: Tally, part: Tally) -> Tally:
+    """Return the sum of two tallies, by name."""
+    return {name: total[name] + part[name] if name in total else part[name] for name in {**total, **part}}

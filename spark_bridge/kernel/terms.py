@@ -1,0 +1,165 @@
+"""The terms of a plan: all that a block must know of the cluster and the goal, in broker-sized arrays."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from spark_bridge.kernel.racks import MOST_REPLICAS, rack_limits
+from spark_bridge.kernel.shares import bounds, shares, whole_bounds
+from spark_bridge.model.block import MEASURES, NOBODY, REPLICAS, Block
+from spark_bridge.model.brokers import Brokers, BrokerState
+from spark_bridge.model.goal import Goal, GoalKind
+
+UNBOUNDED = np.iinfo(np.int64).max // 4
+
+
+@frozen(eq=False)
+class Terms:
+    """What a plan must keep to; B brokers, measures as in `Block.weights`.
+
+    Attributes:
+        rack: (B) rack numbers, negative without a rack, or for all when racks do not count.
+        limits: by replication factor, how many replicas of a partition a rack may hold.
+        receives: (B) who may get a replica that has to move.
+        leaves: (B) whose replicas all have to move.
+        gives: (B) who may lose replicas for the sake of evenness.
+        takes: (B) who may get replicas for the sake of evenness.
+        sheds: (B) who has to end below the upper bounds.
+        repairs: Whether racks are repaired.
+        capacity: (B) capacities, 0 where nothing is received.
+        share: (B, 3) what is every broker's share, at least a tiny number.
+        low: (B, 3) the least load to reach, 0 where nobody is filled.
+        high: (B, 3) the greatest load to end at.
+        disk: (B) bytes that fit.
+        factor: The new replication factor, None to keep each.
+        topics: The topics that get it, as patterns; empty for all.
+    """
+
+    rack: NDArray[np.int32]
+    limits: NDArray[np.int32]
+    receives: NDArray[np.bool_]
+    leaves: NDArray[np.bool_]
+    gives: NDArray[np.bool_]
+    takes: NDArray[np.bool_]
+    sheds: NDArray[np.bool_]
+    repairs: bool
+    share: NDArray[np.float64]
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    disk: NDArray[np.int64]
+    factor: int | None
+    topics: tuple[str, ...]
+
+    def factors(self, block: Block) -> NDArray[np.int64]:
+        """Return (P) how many replicas every partition shall have."""
+        return wanted_factors(block, self.factor, self.topics)
+
+    def fullness(self, load: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return (B) the greatest part of its share that each broker has of any measure."""
+        return np.asarray((load / self.share).max(axis=1))
+
+    def violation(self, load: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return (B) how far each broker is out of bounds, in parts of its shares, all measures together."""
+        over = np.maximum(load - self.high, 0) * self.sheds[:, None]
+        under = np.maximum(self.low - load, 0)
+        return np.asarray(((over + under) / self.share).sum(axis=1))
+
+
+def wanted_factors(block: Block, factor: int | None, topics: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return (P) how many replicas every partition shall have."""
+    has: NDArray[np.int64] = np.count_nonzero(block.before != NOBODY, axis=1)
+    if factor is None:
+        return has
+    matched = np.array([not topics or any(fnmatchcase(name, p) for p in topics) for name in block.topics], np.bool_)
+    return np.where(matched[block.topic], factor, has)
+
+
+def make_terms(brokers: Brokers, goal: Goal, load: NDArray[np.int64], by_factor: NDArray[np.int64]) -> Terms:
+    """Draw up the terms.
+
+    Args:
+        brokers: All brokers.
+        goal: What to plan for.
+        load: (B, 3) what every broker has now.
+        by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by wanted factor.
+    """
+    live = brokers.in_state(BrokerState.LIVE)
+    leaves = brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
+    if goal.kind is GoalKind.REMOVE_BROKERS:
+        leaves[brokers.indices(goal.brokers)] = True
+        live = live & ~leaves
+    rack = brokers.rack if goal.racks else np.full(len(brokers), NOBODY, np.int32)
+    limits = rack_limits(rack, live)
+    named = np.zeros(len(brokers), np.bool_)
+    named[brokers.indices(goal.brokers)] = True
+    share = _shares(brokers, live, leaves, rack, limits, load, by_factor)
+    low, high = _bounds(share, goal.tolerance)
+    gives, takes = _scope(goal.kind, live, named)
+    low[~(takes & live) if goal.kind in {GoalKind.REBALANCE, GoalKind.ADD_BROKERS} else slice(None)] = 0
+    return Terms(
+        rack=rack,
+        limits=limits,
+        receives=live,
+        leaves=leaves if goal.kind is not GoalKind.RELIEVE else np.zeros_like(leaves),
+        gives=gives,
+        takes=takes,
+        sheds=gives if goal.kind is not GoalKind.ADD_BROKERS else np.zeros_like(gives),
+        repairs=goal.racks and goal.kind is not GoalKind.RELIEVE,
+        share=share,
+        low=low,
+        high=high,
+        disk=brokers.disk,
+        factor=goal.replication_factor,
+        topics=goal.topics,
+    )
+
+
+def _scope(
+    kind: GoalKind, live: NDArray[np.bool_], named: NDArray[np.bool_]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return who gives and who takes for the sake of evenness."""
+    nobody = np.zeros_like(live)
+    match kind:
+        case GoalKind.REBALANCE:
+            return live, live
+        case GoalKind.ADD_BROKERS:
+            return live & ~named, live & named
+        case GoalKind.RELIEVE:
+            return named, live & ~named
+        case _:
+            return nobody, nobody
+
+
+def _shares(
+    brokers: Brokers,
+    live: NDArray[np.bool_],
+    leaves: NDArray[np.bool_],
+    rack: NDArray[np.int32],
+    limits: NDArray[np.int32],
+    load: NDArray[np.int64],
+    by_factor: NDArray[np.int64],
+) -> NDArray[np.float64]:
+    kept = load * ~(live | leaves)[:, None]
+    factors = np.arange(MOST_REPLICAS + 1)
+    capacity = np.where(live, brokers.capacity, 0.0)
+    racks = int(rack.max(initial=NOBODY)) + 1
+    share = np.zeros(load.shape)
+    for m in range(len(MEASURES)):
+        of_racks = float(limits @ by_factor[:, m]) - np.bincount(rack[rack >= 0], kept[rack >= 0, m], racks)
+        total = float(factors @ by_factor[:, m] - kept[:, m].sum())
+        share[:, m] = shares(total, capacity, rack, float(by_factor[:, m].sum()), np.maximum(of_racks, 0))
+    return np.maximum(share, 1e-6)
+
+
+def _bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    low, high = bounds(share, tolerance)
+    low[:, REPLICAS], high[:, REPLICAS] = whole_bounds(share[:, REPLICAS], tolerance)
+    # A measure that nobody knows bounds nothing.
+    unknown = share.max(axis=0) <= 1.0
+    unknown[REPLICAS] = False
+    low[:, unknown], high[:, unknown] = 0, UNBOUNDED
+    return low, high

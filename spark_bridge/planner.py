@@ -1,0 +1,175 @@
+"""The rounds of a plan. The driver decides from broker-sized sums; what grows with partitions stays in the blocks.
+
+1. Ask for the loads, and draw up the terms.
+2. Deal what is forced to move.
+3. Level: bulk moves in rounds with fewer and fewer copies (see `view`), until every broker is within bounds or a
+   round moves nothing.
+4. Descend: single moves and swaps where something is still out of bounds.
+5. Choose leaders.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from attrs import define, frozen
+from numpy.typing import NDArray
+
+from spark_bridge.engines.engine import Engine
+from spark_bridge.errors import PlanError
+from spark_bridge.kernel.deal import Deal
+from spark_bridge.kernel.descend import Descend
+from spark_bridge.kernel.level import Level, levels
+from spark_bridge.kernel.lower_bound import Costs, lower_bound
+from spark_bridge.kernel.racks import MOST_REPLICAS
+from spark_bridge.kernel.settle import Settle
+from spark_bridge.kernel.tally import Step, Tally, loads, sums
+from spark_bridge.kernel.terms import Terms, make_terms, wanted_factors
+from spark_bridge.kernel.view import Turn
+from spark_bridge.model.block import MEASURES, Block
+from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.goal import Goal
+
+Progress = Callable[[str, int, int], None]
+"""Told the phase, how much of it is done, and of how much."""
+
+MOST_SETTLED = 5_000
+"""How many partitions a cluster may have to be planned in one step (see `settle`)."""
+
+_CYCLES = 5
+_DESCENTS = 3
+_WORTH_IT = 0.8
+"""A bulk round that leaves more than this part of the violation is not worth what it moves."""
+
+
+@frozen(eq=False)
+class AtFirst:
+    """Asks for the loads before the plan, and the weights by wanted replication factor."""
+
+    brokers: int
+    goal: Goal
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        """Ask a block."""
+        del number
+        factor = np.minimum(wanted_factors(block, self.goal.replication_factor, self.goal.topics), MOST_REPLICAS)
+        by_factor = [sums(factor, block.weights[:, m], MOST_REPLICAS + 1) for m in range(len(MEASURES))]
+        return {"load": loads(block, self.brokers, before=True), "by_factor": np.stack(by_factor, axis=1)}
+
+
+@frozen(eq=False)
+class Bounds:
+    """What a plan was held to.
+
+    Attributes:
+        terms: The terms.
+        lower_bound: No plan that meets them moves fewer bytes.
+        before: (B, 3) the loads before the plan.
+        after: (B, 3) the loads as planned.
+    """
+
+    terms: Terms
+    lower_bound: int
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
+
+
+def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: Progress = lambda *_: None) -> Bounds:
+    """Move replicas in an engine's blocks; leaders come after.
+
+    Raises:
+        PlanError: There is no plan.
+    """
+    progress("loads", 0, 1)
+    first = engine.ask(AtFirst(len(brokers), goal))
+    before = first["load"]
+    terms = make_terms(brokers, goal, before, first["by_factor"])
+    bound = lower_bound(terms, before, engine.ask(Costs(terms, before)))
+    progress("forced moves", 0, 1)
+    dealt = engine.step(Deal(terms, before, Turn(0, engine.blocks, engine.blocks)))
+    assert dealt is not None
+    refuse_unplaced(dealt["unplaced"], brokers, terms)
+    rounds = _Rounds(engine, terms, dealt["load"], progress)
+    if engine.blocks == 1 and int(first["by_factor"][:, 0].sum()) <= MOST_SETTLED:
+        rounds.settle(bound)
+    else:
+        rounds.run()
+    return Bounds(terms, bound, before, rounds.load)
+
+
+@define(eq=False)
+class _Rounds:
+    """The rounds that even out."""
+
+    engine: Engine
+    terms: Terms
+    load: NDArray[np.int64]
+    progress: Progress
+
+    def out(self, load: NDArray[np.int64]) -> float:
+        return float(self.terms.violation(load).sum())
+
+    def settle(self, bound: int) -> None:
+        """Plan a small cluster in one step."""
+        if self.out(self.load):
+            self._step(Settle(self.terms, bound), 1.0)
+
+    def run(self) -> None:
+        """Level and descend until nothing is out of bounds, or a whole cycle changed nothing."""
+        for cycle in range(_CYCLES):
+            changed = False
+            for number, copies in enumerate(schedule(self.engine.blocks)):
+                if not self.out(self.load):
+                    return
+                self.progress("levelling", number, len(schedule(self.engine.blocks)))
+                turn = Turn(1 + number, self.engine.blocks, copies)
+                changed |= self._step(Level(self.terms, self.load, turn, levels(self.terms, self.load)), _WORTH_IT)
+            for number in range(_DESCENTS):
+                if not self.out(self.load):
+                    return
+                self.progress("descent", cycle * _DESCENTS + number, _CYCLES * _DESCENTS)
+                turn = Turn(101 + number, self.engine.blocks, 1)
+                changed |= self._step(Descend(self.terms, self.load, turn), 1.0)
+            if not changed:
+                return
+
+    def _step(self, step: Step, part: float) -> bool:
+        """Take a step if it leaves less than a part of the violation."""
+        out = self.out(self.load)
+        tally = self.engine.step(step, lambda tally: self.out(tally["load"]) < part * out)
+        if tally is not None:
+            self.load = tally["load"]
+        return tally is not None
+
+
+def schedule(blocks: int) -> list[int]:
+    """Return how many copies each round of levelling has (see `view`): all blocks at once first, one at last."""
+    copies = [blocks]
+    while copies[-1] > 1:
+        copies.append(max(1, copies[-1] // 8))
+    return copies
+
+
+def refuse_unplaced(unplaced: NDArray[np.int64], brokers: Brokers, terms: Terms) -> None:
+    """Refuse a cluster in which replicas that have to move find no broker.
+
+    Raises:
+        PlanError: Some do not.
+    """
+    factors = np.flatnonzero(unplaced)
+    if not len(factors):
+        return
+    factor, receivers = int(factors.max()), int(terms.receives.sum())
+    if receivers == 0:
+        raise PlanError("no broker is left to receive replicas: name fewer brokers, or start others first")
+    if factor > receivers:
+        raise PlanError(
+            f"{int(unplaced.sum())} replicas find no broker: a replication factor of {factor} needs {factor} brokers, "
+            f"and of {len(brokers)} only {receivers} may receive replicas: start {factor - receivers} more, "
+            f"name fewer, or lower the factor to {receivers}"
+        )
+    raise PlanError(
+        f"{int(unplaced.sum())} replicas find no broker that has room on its disks for them: add disks or brokers, or "
+        f"name fewer brokers"
+    )
