@@ -10,18 +10,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from spark_bridge.java import java_problem
+from spark_bridge.model.summary import Summary
+from spark_bridge.opener import SparkOpener
 from spark_bridge.plan import Plan, PlanError, PlanRequest
+from spark_bridge.progress import OnProgress
+from spark_bridge.request import PlanRequest as Request
 from spark_bridge.rules import Cluster, refuse, violations
+from spark_bridge.serving import RunPlan, serve
 from spark_bridge.snapshot import read_snapshot
 
 
 def main(arguments: Sequence[str]) -> int:
     """Answer one request; return the exit code."""
+    if len(arguments) == 2 and arguments[0] == "serve":  # noqa: PLR2004 (a word and a folder)
+        serve(run_plan, Path(arguments[1]))
     if len(arguments) not in (1, 2):
         print("usage: python -m spark_bridge PLAN [REQUEST]", file=sys.stderr)  # noqa: T201 (it is a command)
         return 2
@@ -34,6 +42,12 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)  # noqa: T201 (it is a command)
         return 1
     return 0
+
+
+def run_plan(request: Request, progress: OnProgress, spark: SparkOpener) -> Summary:
+    """Plan, once what that needs is imported: the bridge hears its caller before."""
+    run: RunPlan = import_module("spark_bridge.planning").run_plan
+    return run(request, progress, spark)
 
 
 def plan_on_spark(cluster: Cluster) -> Plan:

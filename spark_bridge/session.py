@@ -1,15 +1,23 @@
-"""A Spark session inside this process and one JVM beside it: loopback only, nothing on the terminal, no files left."""
+"""A Spark session: on this machine, on a cluster, or on a Spark Connect server. Only DataFrames from here on.
+
+On this machine it listens on loopback only, says nothing on the terminal, and leaves no files.
+"""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import urlsplit
 
 import orjson
 from pyspark.sql import DataFrame, SparkSession
+
+from spark_bridge.shipping import zip_for_workers
 
 _LOOPBACK = "127.0.0.1"
 
@@ -17,14 +25,39 @@ _JAVA_OPTIONS = "-XX:-UsePerfData -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """No file in /tmp, and only the quick compiler: a JVM that lives for seconds does not earn back what the optimizing one
 costs. On 2 cores that halves the CPU time of a small plan, and a plan for 300,000 partitions is no slower."""
 
+_GIGABYTE = 2**30
+
+_SQL = {
+    # A block of partitions is one value of some megabytes: a batch for Python is bounded by its bytes, not by its rows.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
+    # A few bytes for each broker and block come back from a round; adaptive execution merges what is too small.
+    "spark.sql.shuffle.partitions": "64",
+}
+
+NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
+
 
 @contextmanager
-def spark_session(scratch: Path) -> Iterator[SparkSession]:
-    """Start Spark for the length of the block; whatever it spills goes below `scratch`."""
-    os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    spark = _builder(scratch).getOrCreate()
+def spark_session(
+    scratch: Path, master: str | None = None, remote: str | None = None, conf: Mapping[str, str] = NO_SETTINGS
+) -> Iterator[SparkSession]:
+    """Start Spark for the length of the block, with this program's code on its workers.
+
+    Args:
+        scratch: A folder of this session's own, for all that it writes on this machine.
+        master: Where Spark runs, as `spark-submit --master` takes it; None for this machine.
+        remote: A Spark Connect server to use instead.
+        conf: Settings that win over ours.
+    """
+    settings = {**_SQL, **conf} if remote is not None else _classic(scratch, master or "local[*]", conf)
+    builder: SparkSession.Builder = SparkSession.builder
+    if remote is not None:
+        builder = builder.remote(remote)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     try:
+        spark.addArtifacts(str(zip_for_workers(scratch)), pyfile=True)
         yield spark
     finally:
         spark.stop()
@@ -63,22 +96,49 @@ def output_to(log: Path) -> Iterator[None]:
             os.close(saved)
 
 
-def _builder(scratch: Path) -> SparkSession.Builder:
-    settings = {
+def jvm_of(spark: SparkSession) -> subprocess.Popen[bytes] | None:
+    """Return the JVM that this process started for a session; None where it is a Spark Connect server's."""
+    context = getattr(spark, "_sc", None)
+    jvm: subprocess.Popen[bytes] | None = getattr(getattr(context, "_gateway", None), "proc", None)
+    return jvm
+
+
+def _classic(scratch: Path, master: str, conf: Mapping[str, str]) -> dict[str, str]:
+    """Return all settings of a session whose driver is a JVM of our own."""
+    # The launcher is a JVM, too, and would leave a file in /tmp for as long as it runs.
+    os.environ["SPARK_LAUNCHER_OPTS"] = "-XX:-UsePerfData"
+    if "spark.pyspark.python" in conf:
+        # PySpark reads only the variable.
+        os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
+    java_options = f"-Djava.io.tmpdir={scratch} {_JAVA_OPTIONS} {conf.get('spark.driver.extraJavaOptions', '')}"
+    return {
+        **_SQL,
         "spark.app.name": "klamm plan",
-        "spark.master": "local[*]",
-        "spark.driver.host": _LOOPBACK,
-        "spark.driver.bindAddress": _LOOPBACK,
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} {_JAVA_OPTIONS}",
+        "spark.master": master,
+        "spark.driver.memory": f"{_heap() // 2**20}m",
         "spark.local.dir": str(scratch),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # The default of 200 is for clusters; adaptive execution merges what is too small of these.
-        "spark.sql.shuffle.partitions": "16",
+        **(_here() if _is_here(master) else {}),
+        **conf,
+        "spark.driver.extraJavaOptions": java_options.strip(),
     }
-    builder: SparkSession.Builder = SparkSession.builder
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder
+
+
+def _here() -> dict[str, str]:
+    """Keep to loopback, and have workers run the Python that this process runs unless the user settled another."""
+    os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    return {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+
+
+def _is_here(master: str) -> bool:
+    """Return whether everything runs on this machine: inside the driver, or on a cluster on loopback."""
+    return master.startswith("local") or urlsplit(master).hostname in ("localhost", _LOOPBACK)
+
+
+def _heap() -> int:
+    """Return how many bytes the driver's heap may take: a quarter of the machine, from 1 to 8 GB."""
+    return min(max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4, _GIGABYTE), 8 * _GIGABYTE)

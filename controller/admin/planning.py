@@ -1,66 +1,218 @@
-"""The one door to Spark: a plan is computed by a process of its own, which this one waits for.
+"""The one door to planning: a bridge, which is a process of its own, plans for this one and keeps Spark warm.
 
-Spark's JVM and its memory stay out of the controller, and what nobody waits for any more is killed.
+Spark's JVM and the memory of planning stay out of this process. What nobody waits for any more is stopped. A bridge
+whose Spark died is replaced when the next plan is asked for, and when this process dies, its bridge ends itself.
 """
 
 from __future__ import annotations
 
+import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
+from typing import Any, Final
 
+import orjson
 import trio
 
 import spark_bridge
-from spark_bridge.plan import Plan, PlanError, PlanRequest
+from spark_bridge.errors import PlanError
+from spark_bridge.failures import last_line
+from spark_bridge.model.summary import Summary
+from spark_bridge.progress import OnProgress, Progress
+from spark_bridge.request import Engine, PlanRequest
 
-__all__ = ["Plan", "PlanError", "PlanRequest", "compute_plan"]
+__all__ = ["Bridge", "PlanError", "PlanRequest", "Progress", "Summary", "compute_plan", "open_bridge"]
 
-_PACKAGES = str(Path(spark_bridge.__file__).parent.parent)
+_PACKAGES: Final = str(Path(spark_bridge.__file__).parent.parent)
+_COMMAND: Final = ("-m", "spark_bridge", "serve")
+_LOG: Final = "bridge.log"
+
+_GRACE: Final = 5.0
+"""How many seconds a plan has to stop, and a bridge to end, before it is killed. A plan that stops keeps Spark warm."""
 
 
-async def compute_plan(request: PlanRequest) -> Plan:
-    """Compute a plan in a planning process; kill that and its JVM when cancelled.
+@asynccontextmanager
+async def open_bridge() -> AsyncIterator[Bridge]:
+    """Have plans computed, one after another, by a bridge that ends with the block."""
+    bridge = Bridge()
+    try:
+        yield bridge
+    finally:
+        await bridge.aclose()
+
+
+async def compute_plan(request: PlanRequest, progress: OnProgress | None = None) -> Summary:
+    """Compute one plan; stop all that works on it when cancelled.
 
     Raises:
         PlanError: There is no plan; its text is one line with the cure.
     """
-    # A killed JVM does not tidy up: whatever planning leaves goes with this folder.
-    with TemporaryDirectory(prefix="klamm-plan-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        asked, answer, complaint = folder / "request.json", folder / "plan.json", folder / "stderr"
-        await trio.Path(asked).write_bytes(request.to_json())
-        code = await _run(["-m", "spark_bridge", str(answer), str(asked)], folder, complaint)
-        if code != 0:
-            lines = (await trio.Path(complaint).read_text(errors="replace")).split("\n")
-            raise PlanError(next(filter(None, reversed(lines)), f"planning ended with code {code} and said nothing"))
-        return Plan.from_json(await trio.Path(answer).read_bytes())
+    async with open_bridge() as bridge:
+        return await bridge.plan(request, progress)
 
 
-async def _run(arguments: list[str], scratch: Path, stderr: Path) -> int:
-    """Run Python in a session of its own, so that it can be killed with all that it started.
+class Bridge:
+    """Computes plans, one at a time. Made by `open_bridge`."""
 
-    It imports the packages that this process imports (-P: nothing from the working directory).
-    """
-    path = os.pathsep.join(filter(None, [_PACKAGES, os.environ.get("PYTHONPATH")]))
-    with stderr.open("wb") as log:
-        process = await trio.lowlevel.open_process(
-            [sys.executable, "-P", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=log.fileno(),
-            env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(scratch)},
-            start_new_session=True,
-        )
-    try:
-        return await process.wait()
-    except BaseException:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+    def __init__(self) -> None:
+        self._turn = trio.Lock()
+        self._process: _Process | None = None
+        self._place: object = None
+
+    async def plan(self, request: PlanRequest, progress: OnProgress | None = None) -> Summary:
+        """Compute a plan, after those asked for before.
+
+        Args:
+            request: What to plan.
+            progress: Is told how far it is. What it raises ends the plan.
+
+        Raises:
+            PlanError: There is no plan; its text is one line with the cure. That of a plan that took too long is such
+                an error, too.
+        """
+        async with self._turn:
+            with trio.move_on_after(math.inf if request.timeout is None else request.timeout):
+                return await self._plan(request, progress or _tell_nobody)
+        raise PlanError(f"there was no plan within {request.timeout:g} s: allow more time, or move fewer replicas")
+
+    async def aclose(self) -> None:
+        """Stop the process and all that it started."""
+        if self._process is not None:
+            await self._process.aclose()
+            self._process = None
+
+    async def _plan(self, request: PlanRequest, progress: OnProgress) -> Summary:
+        process = await self._process_for(request)
+        try:
+            await process.send({"plan": orjson.Fragment(request.to_json())})
+            answer = await process.answer(progress)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await self._cancel(process)
+            raise
+        if answer.get("last"):
+            await self.aclose()
+        if "error" in answer:
+            raise PlanError(answer["error"])
+        return Summary.from_document(answer["summary"])
+
+    async def _process_for(self, request: PlanRequest) -> _Process:
+        """Return a bridge that runs and whose session, if it has one, is in the place that is asked for."""
+        moves = request.engine is not Engine.KERNEL and self._place not in (None, request.place)
+        if self._process is not None and (moves or self._process.has_ended):
+            await self.aclose()
+        if self._process is None:
+            self._process, self._place = await _Process.start(), None
+        if request.engine is not Engine.KERNEL:
+            self._place = request.place
+        return self._process
+
+    async def _cancel(self, process: _Process) -> None:
+        """Have the plan stopped and Spark kept; where that does not work in time, neither is kept."""
+        with trio.move_on_after(_GRACE), suppress(PlanError):
+            await process.send({"cancel": None})
+            if not (await process.answer(_tell_nobody)).get("last"):
+                return
+        await process.aclose(0)
+        self._process = None
+
+
+class _Process:
+    """A bridge process, and the folder that it and its JVM may write into."""
+
+    def __init__(self, process: trio.Process, scratch: Path) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self._process = process
+        self._requests = process.stdin
+        self._answers = process.stdout
+        self._scratch = scratch
+        self._read = bytearray()
+
+    @classmethod
+    async def start(cls) -> _Process:
+        """Start Python in a session of its own, so that it can be killed with all that it started.
+
+        It imports the packages that this process imports (-P: nothing from the working directory).
+        """
+        path = os.pathsep.join(filter(None, [_PACKAGES, os.environ.get("PYTHONPATH")]))
+        scratch = Path(mkdtemp(prefix="klamm-plan-"))
+        with trio.CancelScope(shield=True), (scratch / _LOG).open("wb") as log:
+            process = await trio.lowlevel.open_process(
+                [sys.executable, "-P", *_COMMAND, str(scratch)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log.fileno(),
+                env={**os.environ, "PYTHONPATH": path, "TMPDIR": str(scratch)},
+                start_new_session=True,
+            )
+        return cls(process, scratch)
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether it ended by itself."""
+        return self._process.poll() is not None
+
+    async def send(self, message: Mapping[str, Any]) -> None:
+        """Send a message; where nobody hears it, `answer` tells."""
+        with suppress(trio.BrokenResourceError):
+            await self._requests.send_all(orjson.dumps(message) + b"\n")
+
+    async def answer(self, progress: OnProgress) -> dict[str, Any]:
+        """Return the answer to a plan, and tell its progress before.
+
+        Raises:
+            PlanError: The process ended without one.
+        """
+        while True:
+            message = orjson.loads(await self._line())
+            if "progress" not in message:
+                answer: dict[str, Any] = message
+                return answer
+            progress(Progress(**message["progress"]))
+
+    async def _line(self) -> bytes:
+        searched = 0
+        while (end := self._read.find(b"\n", searched)) < 0:
+            searched = len(self._read)
+            received = await self._answers.receive_some()
+            if not received:
+                raise PlanError(await self._obituary())
+            self._read += received
+        line = bytes(self._read[:end])
+        del self._read[: end + 1]
+        return line
+
+    async def _obituary(self) -> str:
+        self._kill()
+        code = await self._process.wait()
+        return f"planning ended with code {code}; its last words: {last_line(self._scratch / _LOG)}"
+
+    async def aclose(self, grace: float = _GRACE) -> None:
+        """Let it end by itself for some seconds, then kill what is left, and remove its folder."""
         with trio.CancelScope(shield=True):
-            await process.wait()
-        raise
+            await self._requests.aclose()
+            with trio.move_on_after(grace):
+                # Its end of the pipe closes when it ends; until it is waited for, its id stays its own.
+                while await self._answers.receive_some():
+                    pass
+            self._kill()
+            await self._process.wait()
+            await self._answers.aclose()
+            await trio.to_thread.run_sync(lambda: shutil.rmtree(self._scratch, ignore_errors=True))
+
+    def _kill(self) -> None:
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _tell_nobody(_: Progress) -> None:
+    pass

@@ -11,7 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from controller.admin.planning import Plan, PlanError, PlanRequest, compute_plan
+from controller.admin.removal_planning import Plan, PlanError, PlanRequest, compute_plan
 from controller.cli.planning.generating import generate_cluster
 from controller.cli.running import run
 

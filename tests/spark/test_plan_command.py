@@ -11,7 +11,7 @@ import pytest
 import trio
 from click.testing import CliRunner
 
-from controller.admin.planning import Plan, PlanRequest
+from controller.admin.removal_planning import Plan, PlanRequest
 from controller.cli.plan import plan
 from spark_bridge.plan import BrokerLoad, Reassignment
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from controller.admin.planning import PlanError, PlanRequest, compute_plan
+from controller.admin.removal_planning import PlanError, PlanRequest, compute_plan
 
 pytestmark = pytest.mark.requirement("E3")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import orjson
 
-from controller.admin.planning import compute_plan
+from controller.admin.removal_planning import compute_plan
 from controller.cli.demo.scenario import Scene, reassign
 from controller.cli.reassignment.watching import wait_for
 from controller.monitoring.state_dump import dump

@@ -1,0 +1,94 @@
+"""The one Spark session of a bridge: opened when a plan first asks for it, then kept."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from spark_bridge.errors import PlanError
+from spark_bridge.java import java_problem
+from spark_bridge.request import PlanRequest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SparkOpener: TypeAlias = "Callable[[], SparkSession]"
+"""What planning calls for its Spark session; a plan that never calls it starts no JVM."""
+
+_TAG: Final = "klamm-plan"
+
+
+class Opener:
+    """Opens a session below a folder, and knows whether it still serves.
+
+    Args:
+        scratch: For all that the session writes on this machine.
+        gone: Called from a thread of its own when a JVM that the session started has ended.
+    """
+
+    def __init__(self, scratch: Path, gone: Callable[[], None]) -> None:
+        self._scratch = scratch
+        self._gone = gone
+        self._stack = ExitStack()
+        self._session: SparkSession | None = None
+        self._jvm: subprocess.Popen[bytes] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Return whether there is a session."""
+        return self._session is not None
+
+    @property
+    def is_alive(self) -> bool:
+        """Return whether the JVM that the session started runs; True where it started none."""
+        return self._jvm is None or self._jvm.poll() is None
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Return whether Spark may be of no more use once it failed: it never started, or is out of sight."""
+        return self._session is None or self._jvm is None
+
+    def open(self, request: PlanRequest) -> SparkSession:
+        """Return the session; what the calling thread starts on it, `interrupt` ends.
+
+        Raises:
+            PlanError: There is no PySpark or no Java.
+        """
+        if self._session is None:
+            _refuse_without_spark(request)
+            from spark_bridge.session import jvm_of, spark_session  # noqa: PLC0415 (imports PySpark)
+
+            place = spark_session(self._scratch, request.master, request.remote, request.conf)
+            self._session = self._stack.enter_context(place)
+            self._jvm = jvm_of(self._session)
+            if self._jvm is not None:
+                threading.Thread(target=self._watch, args=(self._jvm,), daemon=True).start()
+        self._session.addTag(_TAG)
+        return self._session
+
+    def interrupt(self) -> None:
+        """End what runs on the session."""
+        if self._session is not None:
+            self._session.interruptTag(_TAG)
+
+    def leave(self) -> None:
+        """End what runs on a Spark Connect server, which would go on; a JVM of ours ends with this process."""
+        if self._session is not None and self._jvm is None:
+            self.interrupt()
+            self._stack.close()
+
+    def _watch(self, jvm: subprocess.Popen[bytes]) -> None:
+        jvm.wait()
+        self._gone()
+
+
+def _refuse_without_spark(request: PlanRequest) -> None:
+    if not find_spec("pyspark"):
+        raise PlanError("planning needs Spark: pip install 'klamm[spark]'")
+    if request.remote is None and (problem := java_problem()):
+        raise PlanError(problem)

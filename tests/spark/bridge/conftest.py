@@ -1,0 +1,36 @@
+"""A door behind which plans do as they are told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+
+from spark_bridge.inputs.sources import Sources
+from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.request import Engine, PlanRequest
+
+Asking: TypeAlias = Callable[..., PlanRequest]
+
+
+@pytest.fixture
+def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Have the door start the stub, and keep all that it writes below a folder, which is returned."""
+    monkeypatch.setattr("controller.admin.planning._COMMAND", (str(Path(__file__).parent / "stub_bridge.py"),))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    return scratch
+
+
+@pytest.fixture
+def ask(tmp_path: Path) -> Asking:
+    """Return what makes a request whose plan does as it is told."""
+
+    def asking(what: str, engine: Engine = Engine.KERNEL, **options: Any) -> PlanRequest:
+        goal = Goal(GoalKind.REBALANCE, topics=(what,))
+        return PlanRequest(Sources(Path("snapshot.json")), goal, str(tmp_path), engine, **options)
+
+    return asking

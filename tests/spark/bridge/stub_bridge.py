@@ -1,0 +1,102 @@
+"""A bridge whose plans are told by a word what to do; its scratch folder is its argument, as of the real one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spark_bridge.errors import PlanError
+from spark_bridge.model.summary import Summary
+from spark_bridge.opener import SparkOpener
+from spark_bridge.progress import OnProgress, Progress
+from spark_bridge.request import PlanRequest
+from spark_bridge.serving import serve
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> Summary:
+    """Do what the first topic says, with the output folder for what is shared with the test."""
+    progress(Progress("bridge", left=str(os.getpid())))
+    match request.goal.topics[0]:
+        case "sing":
+            progress(Progress("moving", 1, 2, "7 replicas"))
+            progress(Progress("moving", 2, 2))
+        case "refuse":
+            raise PlanError("there is no way: make one")
+        case "fail":
+            raise ValueError("odd\nvery odd")
+        case "be deaf":
+            threading.Event().wait()
+        case "die":
+            os.write(2, b"a last gasp\n")
+            os.kill(os.getpid(), signal.SIGKILL)
+        case "count":
+            return summary(str(on_spark(spark, progress, Path(request.output), gate=False)))
+        case "count at the gate":
+            return summary(str(on_spark(spark, progress, Path(request.output), gate=True)))
+        case "refuse in a worker":
+            refuse_in_a_worker(spark)
+    return summary(*(name for name in ("pyspark", "numpy") if name in sys.modules))
+
+
+def on_spark(spark: SparkOpener, progress: OnProgress, folder: Path, *, gate: bool) -> int:
+    """Count bytes in workers; with a gate, each task leaves a file and waits until the gate is opened."""
+    from spark_bridge.session import jvm_of  # noqa: PLC0415 (a bridge may do without PySpark)
+
+    session = spark()
+    jvm = jvm_of(session)
+    progress(Progress("spark", left=None if jvm is None else str(jvm.pid)))
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa  # noqa: PLC0415 (runs in a worker)
+
+        for batch in batches:
+            if gate:
+                (folder / f"waiting.{os.getpid()}").touch()
+                (folder / "gate").read_bytes()
+            sizes = [len(value) for value in batch.column(0).to_pylist()]
+            yield pa.RecordBatch.from_pydict({"size": pa.array(sizes, pa.int64())})
+
+    rows = session.range(0, 4, 1, 2).selectExpr("cast(repeat('x', 1000000) as binary) as state")
+    return sum(row["size"] for row in rows.mapInArrow(count, "size bigint").collect())
+
+
+def refuse_in_a_worker(spark: SparkOpener) -> None:
+    """Raise what our code raises for bad input, where Spark runs it."""
+
+    def refuse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        raise PlanError("loads.csv, row 7: no size")
+
+    spark().range(1).mapInArrow(refuse, "id bigint").collect()
+
+
+def summary(*notes: str) -> Summary:
+    """Return a summary that says nothing but this."""
+    nothing = dict.fromkeys(("partitions", "changed", "reordered", "moved_replicas", "moved_bytes", "lower_bound"), 0)
+    return Summary(
+        goal="none",
+        options={},
+        engine="none",
+        **nothing,
+        brokers=(),
+        evenness=(),
+        flows=(),
+        flows_left=0,
+        reasons={},
+        set_aside={},
+        unknown_loads=0,
+        worse=(),
+        notes=notes,
+    )
+
+
+if __name__ == "__main__":
+    serve(run_plan, Path(sys.argv[1]))
