@@ -9,6 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from controller.cli.planning.generating import generate_cluster
+from spark_bridge.generator.cluster import GeneratedCluster
+from spark_bridge.generator.rows import rows_of
+from spark_bridge.generator.shapes import Shape
+from spark_bridge.inputs.read import read_cluster
+from spark_bridge.inputs.sources import Sources
 
 pytestmark = pytest.mark.requirement("E3")
 
@@ -66,3 +71,13 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     result = generate(tmp_path / "file" / "cluster", *SMALL)
     assert (result.exit_code, result.stderr) == (1, f"Error: {tmp_path}/file/cluster: Not a directory\n")
+
+
+def test_planning_reads_what_is_written(tmp_path: Path) -> None:
+    folder = tmp_path / "cluster"
+    assert generate(folder, *SMALL, "--new-brokers", "1").exit_code == 0
+    inputs = read_cluster(Sources(folder / "snapshot", (folder / "loads",), folder / "brokers.csv"))
+    cluster = GeneratedCluster(Shape(4, 2, 3, 20, replication_factor=2, new_brokers=1))
+    assert inputs.brokers == cluster.brokers
+    assert inputs.partitions.to_pylist() == rows_of(cluster.block(0), cluster.brokers).to_pylist()
+    assert (inputs.set_aside, inputs.unknown_loads) == ({}, 0)
