@@ -1,0 +1,53 @@
+"""Which replica of a partition is its preferred leader: the first of its list.
+
+One block alone (up to `BLOCK_SIZE` partitions) is solved exactly: see `leader_view` for what is cheapest. More blocks
+take rounds, as `leader_rounds` deals them out, and come near to that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_bridge.kernel.leader_flow import LeaderFlow
+from spark_bridge.kernel.leader_view import LeaderView
+from spark_bridge.model.block import NOBODY, Block
+
+
+def choose_leaders(block: Block, view: LeaderView, in_scope: NDArray[np.bool_], number: int = 0) -> Block:
+    """Put other replicas first where that brings brokers within their bounds or nearer, changing few leaders.
+
+    A replica list keeps its order but for the one that is put first. The block itself is returned when there is
+    nothing to gain.
+
+    Args:
+        block: Partitions whose lists in `after` are not empty.
+        view: All brokers' leaders.
+        in_scope: (P) which partitions may get another leader.
+        number: The block's number among all blocks.
+    """
+    if not view.acts(number):
+        return block
+    top = view.top(number)
+    replicas = block.after
+    stranded = in_scope & ~view.may_lead[replicas[:, 0]]
+    if not (stranded.any() or view.out_of_bounds(top)):
+        return block
+    may = in_scope[:, None] & (replicas != NOBODY) & view.may_lead[replicas]
+    flow = LeaderFlow(replicas, may, block.tie)
+    for grain in view.grains(top):
+        flow.settle(view, top, grain)
+        if not view.out_of_bounds(flow.height(view, top)):
+            break
+    return _with_leaders(block, flow.leader)
+
+
+def _with_leaders(block: Block, leader: NDArray[np.int64]) -> Block:
+    changed = np.flatnonzero(leader != block.after[:, 0])
+    if not len(changed):
+        return block
+    after = block.after.copy()
+    rows = after[changed]
+    order = np.argsort(rows != leader[changed, None], axis=1, kind="stable")
+    after[changed] = np.take_along_axis(rows, order, axis=1)
+    return block.with_after(after)
