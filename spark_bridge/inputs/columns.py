@@ -64,8 +64,8 @@ _PARTITION = Column("partition", pa.int64(), frozenset({int, _NONE}), "a whole n
 PARTITION_COLUMNS: Final = (
     _TOPIC,
     _PARTITION,
-    Column("replicas", pa.list_(pa.int64()), frozenset({int}), "a list of broker ids", is_needed=True),
-    Column("removing_replicas", pa.list_(pa.int64()), frozenset({int}), "a list of broker ids"),
+    Column("replicas", pa.list_(pa.int64()), frozenset({int, _NONE}), "a list of broker ids", is_needed=True),
+    Column("removing_replicas", pa.list_(pa.int64()), frozenset({int, _NONE}), "a list of broker ids"),
     Column("leader", pa.int64(), frozenset({int, _NONE}), "a broker id, or -1 for none"),
 )
 """What a snapshot says of a partition."""
@@ -132,8 +132,12 @@ def from_objects(objects: Sequence[object], rows: Sequence[int], columns: Sequen
 
 
 def _together(columns: Sequence[Column], objects: Sequence[Any], rows: Sequence[int]) -> pa.Table:
-    arrays = [column.array(objects) for column in columns]
-    return pa.table([*arrays, pa.array(rows, pa.int64()), pa.nulls(len(objects), pa.string())], raw_schema(columns))
+    return with_rows([column.array(objects) for column in columns], rows, columns)
+
+
+def with_rows(arrays: Sequence[pa.Array], rows: Sequence[int], columns: Sequence[Column]) -> pa.Table:
+    """Return a raw table of rows that all fit, given their columns and where each stands."""
+    return pa.table([*arrays, pa.array(rows, pa.int64()), pa.nulls(len(rows), pa.string())], raw_schema(columns))
 
 
 def _misfit(columns: Sequence[Column], row: object, number: int) -> pa.Table:

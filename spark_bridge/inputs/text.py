@@ -13,14 +13,14 @@ from io import BytesIO
 from itertools import count
 from pathlib import Path
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
 from pyarrow import csv as arrow_csv
+from pyarrow import json as arrow_json
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import MISFITS, Column, from_objects, in_halves, quoted, raw_schema, unreadable
+from spark_bridge.inputs.columns import MISFITS, Column, from_objects, in_halves, quoted, unreadable, with_rows
 from spark_bridge.inputs.documents import open_text
 
 _CHUNK = 4 << 20
@@ -46,15 +46,19 @@ def json_table(lines: Sequence[str], rows: Sequence[int], columns: Sequence[Colu
 
 
 def _json_together(columns: Sequence[Column], lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
-    objects = orjson.loads(f"[{','.join(lines)}]")
-    if len(objects) != len(lines):
+    schema = pa.schema([(column.name, column.type) for column in columns])
+    table = arrow_json.read_json(
+        BytesIO("\n".join(lines).encode()),
+        arrow_json.ReadOptions(use_threads=False, block_size=2 * _CHUNK),
+        arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+    )
+    if len(table) != len(lines):
         raise ValueError
-    return from_objects(objects, rows, columns)
+    return with_rows(table.select(schema.names).columns, rows, columns)
 
 
 def _json_one(columns: Sequence[Column], line: str, row: int) -> pa.Table:
     try:
-        # Unlike the quick decoder this one knows NaN, which many programs write.
         return from_objects([json.loads(line)], [row], columns)
     except ValueError:
         return unreadable(f"not JSON: {quoted(line)}", row, columns)
@@ -92,7 +96,7 @@ def csv_table(header: Header, lines: Sequence[str], rows: Sequence[int], columns
 def _csv_together(header: Header, columns: Sequence[Column], lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
     cells = _cells(header, columns, lines)
     arrays = [cells[column.name].cast(column.type) for column in columns]
-    return pa.table([*arrays, pa.array(rows, pa.int64()), pa.nulls(len(lines), pa.string())], raw_schema(columns))
+    return with_rows(arrays, rows, columns)
 
 
 def _csv_one(header: Header, columns: Sequence[Column], line: str, row: int) -> pa.Table:
