@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from controller.cli.cluster import zookeeper_option
-from controller.cli.output import print_json
 from controller.cli.running import run
-from controller.monitoring.state_dump import dump as dump_state
+from controller.cli.state_files import open_writer
+from controller.monitoring.state_dump import dump_in_parts
 from transport.store.security import security_of_environment
 from transport.store.zookeeper import open_zookeeper
 
@@ -21,11 +19,24 @@ def state() -> None:
 
 @state.command()
 @zookeeper_option
-def dump(zookeeper: str) -> None:
-    """Print brokers and partitions as JSON, read from ZooKeeper without being controller."""
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["json", "jsonl", "parquet"]),
+    default="json",
+    show_default=True,
+    help="One JSON document; for large clusters a JSON object a line, or a folder of Parquet.",
+)
+@click.option("-o", "--output", metavar="PATH", help="The file or, for Parquet, the folder; without it, stdout.")
+def dump(zookeeper: str, form: str, output: str | None) -> None:
+    """Print brokers and partitions as JSON, read from ZooKeeper without being controller.
 
-    async def work() -> dict[str, Any]:
-        async with open_zookeeper(zookeeper, security=security_of_environment()) as store:
-            return await dump_state(store)
+    Planning reads each of the formats.
+    """
 
-    print_json(run(work))
+    async def work() -> None:
+        with open_writer(form, output) as writer:
+            async with open_zookeeper(zookeeper, security=security_of_environment()) as store:
+                writer.finish(await dump_in_parts(store, writer.partitions))
+
+    run(work)

@@ -2,22 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Final
 
 from controller.monitoring import damage
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore, Znode
 
+Rows = list[dict[str, Any]]
+
+_TOPICS: Final = 1_000
+"""How many topics are read together."""
+
 
 async def dump(store: MetadataStore) -> dict[str, Any]:
     """Read everything into one JSON value: controller, brokers, partitions, requests, and what could not be decoded."""
+    partitions: Rows = []
+    others = await dump_in_parts(store, partitions.extend)
+    return {"controller": others["controller"], "brokers": others["brokers"], "partitions": partitions, **others}
+
+
+async def dump_in_parts(store: MetadataStore, take: Callable[[Rows], object]) -> dict[str, Any]:
+    """Read everything; hand over the partitions, those of some topics at a time, and return the rest.
+
+    Args:
+        store: Where to read.
+        take: Is called with partitions until all were read.
+    """
     faults = await damage.find(store)
+    controller, brokers = await _controller(store), await _brokers(store, faults)
+    [names] = await store.children([paths.TOPICS])
+    topics = names or []
+    for start in range(0, len(topics), _TOPICS):
+        take(await _partitions(store, topics[start : start + _TOPICS], faults))
     return {
-        "controller": await _controller(store),
-        "brokers": await _brokers(store, faults),
-        "partitions": await _partitions(store, faults),
+        "controller": controller,
+        "brokers": brokers,
         "reassign_partitions": await _requests(store, faults),
         "delete_topics": (await store.children([paths.DELETE_TOPICS]))[0] or [],
         "undecodable": faults,
@@ -39,7 +60,7 @@ def _decoded(decode: Callable[[bytes], int], znode: Znode | None, otherwise: int
         return otherwise
 
 
-async def _brokers(store: MetadataStore, faults: list[str]) -> list[dict[str, Any]]:
+async def _brokers(store: MetadataStore, faults: list[str]) -> Rows:
     [names] = await store.children([paths.BROKER_IDS])
     ids = sorted(int(name) for name in names or [] if name.isdecimal())
     found = await store.read([paths.broker(id_) for id_ in ids])
@@ -56,10 +77,9 @@ async def _brokers(store: MetadataStore, faults: list[str]) -> list[dict[str, An
     return brokers
 
 
-async def _partitions(store: MetadataStore, faults: list[str]) -> list[dict[str, Any]]:
-    [names] = await store.children([paths.TOPICS])
+async def _partitions(store: MetadataStore, names: Sequence[str], faults: list[str]) -> Rows:
     topics = {}
-    for name, znode in zip(names or [], await store.read([paths.topic(name) for name in names or []]), strict=True):
+    for name, znode in zip(names, await store.read([paths.topic(name) for name in names]), strict=True):
         try:
             if znode is not None:
                 topics[name] = formats.decode_topic(name, znode.data)
@@ -93,7 +113,7 @@ def _partition(tp: TopicPartition, topic: formats.TopicZnode, znode: Znode | Non
     }
 
 
-async def _requests(store: MetadataStore, faults: list[str]) -> list[dict[str, Any]]:
+async def _requests(store: MetadataStore, faults: list[str]) -> Rows:
     [znode] = await store.read([paths.REASSIGN_PARTITIONS])
     if znode is None:
         return []

@@ -77,6 +77,8 @@ class Document:
             self.peek()
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
+            except RecursionError:
+                raise self._fault("nested too deep") from None
             except json.JSONDecodeError as error:
                 # What is only not whole yet fails in its last token.
                 if len(self._text) - error.pos > _LONGEST_TOKEN or not self._read():

@@ -52,7 +52,7 @@ def _of_objects(path: Path, sample: str) -> Format:
         return Format.LOG_DIRS
     try:
         first = json.loads(sample.partition("\n")[0])
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RecursionError):
         # An object that goes on in the next line, or longer than any row.
         return Format.JSON_DOCUMENT
     # The document {} is no row either.

@@ -60,7 +60,7 @@ def _json_together(columns: Sequence[Column], lines: Sequence[str], rows: Sequen
 def _json_one(columns: Sequence[Column], line: str, row: int) -> pa.Table:
     try:
         return from_objects([json.loads(line)], [row], columns)
-    except ValueError:
+    except (ValueError, RecursionError):
         return unreadable(f"not JSON: {quoted(line)}", row, columns)
 
 
