@@ -42,6 +42,16 @@ class Flow:
 
 
 @frozen
+class RackFlow:
+    """What moves from one rack to another, or within one; None stands for all brokers without a rack."""
+
+    source: str | None
+    destination: str | None
+    replicas: int
+    bytes: int
+
+
+@frozen
 class Evenness:
     """How far the farthest broker is from its share of a measure, as a part of that share (0.05 is 5 %).
 
@@ -81,6 +91,7 @@ class Summary:
         unknown_loads: How many partitions have no known size, and count as empty.
         worse: Measures that end worse than before and out of tolerance; not empty only in a forced plan.
         notes: Sentences that a reader must see: what could not be reached and why.
+        rack_flows: All that moves, by racks; empty when nobody counted, and then `flows` must do.
     """
 
     goal: str
@@ -101,6 +112,7 @@ class Summary:
     unknown_loads: int
     worse: tuple[str, ...]
     notes: tuple[str, ...]
+    rack_flows: tuple[RackFlow, ...] = ()
 
     def to_document(self) -> dict[str, Any]:
         """Return the summary as a JSON document."""
@@ -121,5 +133,6 @@ class Summary:
                 "flows": tuple(Flow(**row) for row in document["flows"]),
                 "worse": tuple(document["worse"]),
                 "notes": tuple(document["notes"]),
+                "rack_flows": tuple(RackFlow(**row) for row in document.get("rack_flows", ())),
             }
         )

@@ -1,0 +1,53 @@
+"""A plan by racks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from attrs import asdict
+
+from spark_bridge.model.brokers import BrokerState
+from spark_bridge.model.summary import BrokerChange, Flow, Load, RackFlow, Summary
+
+NO_RACK = "(no rack)"
+
+
+def rack_name(rack: str | None) -> str:
+    """Return a rack as people read it."""
+    return NO_RACK if rack is None else rack
+
+
+def by_rack(brokers: Iterable[BrokerChange]) -> dict[str | None, list[BrokerChange]]:
+    """Return the brokers of each rack, racks by name, those without one last."""
+    members: dict[str | None, list[BrokerChange]] = defaultdict(list)
+    for broker in brokers:
+        members[broker.rack].append(broker)
+    return {rack: members[rack] for rack in sorted(members, key=lambda rack: (rack is None, rack or ""))}
+
+
+def together(members: list[BrokerChange]) -> BrokerChange:
+    """Return some brokers as if they were one: what they carry, and the capacity of those that take anything new."""
+    capacity = sum(broker.capacity for broker in members if broker.state == BrokerState.LIVE)
+    state = BrokerState.LIVE if capacity else members[0].state
+    before, after = (_sum(getattr(broker, when) for broker in members) for when in ("before", "after"))
+    return BrokerChange(members[0].id, members[0].rack, state, capacity, None, before, after)
+
+
+def _sum(loads: Iterable[Load]) -> Load:
+    rows = [asdict(load) for load in loads]
+    return Load(**{name: sum(row[name] for row in rows) for name in rows[0]})
+
+
+def rack_flows(summary: Summary) -> tuple[RackFlow, ...]:
+    """Return what moves between racks; when nobody counted that, what is known of it from the greatest flows."""
+    if summary.rack_flows:
+        return summary.rack_flows
+    rack = {broker.id: broker.rack for broker in summary.brokers}
+    sums: dict[tuple[str | None, str | None], list[Flow]] = defaultdict(list)
+    for flow in summary.flows:
+        sums[rack.get(flow.source), rack.get(flow.destination)].append(flow)
+    return tuple(
+        RackFlow(*pair, sum(flow.replicas for flow in flows), sum(flow.bytes for flow in flows))
+        for pair, flows in sums.items()
+    )

@@ -1,0 +1,81 @@
+"""Sentences about a plan that each form of the report has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from spark_bridge.model.summary import Evenness, Summary
+from spark_bridge.report.measures import size
+
+
+@frozen
+class Cost:
+    """What a plan moves and the least that any plan could move, in bytes, or in replicas when no size is known."""
+
+    moved: int
+    least: int
+    in_replicas: bool
+
+    @classmethod
+    def of(cls, summary: Summary) -> Cost:
+        """Return what a plan costs: with no sizes at all, every replica costs 1."""
+        unsized = 0 < summary.partitions == summary.unknown_loads
+        return cls(summary.moved_replicas if unsized else summary.moved_bytes, summary.lower_bound, unsized)
+
+    @property
+    def ratio(self) -> float | None:
+        """Return how many times the least this is; None where that is nothing."""
+        if self.moved == self.least:
+            return 1.0
+        return self.moved / self.least if self.least else None
+
+    def text(self, number: int) -> str:
+        """Return an amount with its unit."""
+        return things(number, "replica") if self.in_replicas else size(number)
+
+    def compared(self) -> str:
+        """Return how the plan compares with the least."""
+        if self.moved == self.least:
+            return "the plan moves no more than that" if self.moved else "nothing has to move"
+        return f"the plan moves {self.ratio:.3f} times that" if self.ratio else "no move is forced by the goal"
+
+
+def things(number: int, name: str) -> str:
+    """Return a number of things, as 1 replica or 2 replicas."""
+    return f"{number:,} {name}{'' if number == 1 else 's'}"
+
+
+def verdict(row: Evenness) -> str:
+    """Return how a measure ends."""
+    if row.after <= row.reachable + 1e-9:
+        return "reached"
+    return "nearer" if row.after < row.before else "as before" if row.after == row.before else "worse"
+
+
+def is_idle(summary: Summary) -> bool:
+    """Return whether a plan leaves all as it is."""
+    return summary.changed == 0
+
+
+IDLE = "Nothing has to change: the cluster is as the goal wants it, or as near to that as it can be."
+
+
+def warnings(summary: Summary) -> Iterator[str]:
+    """Yield what a reader must not miss before carrying the plan out."""
+    if summary.worse:
+        names = ", ".join(summary.worse)
+        yield f"This plan was forced: it leaves {names} worse than before and out of tolerance."
+    yield from summary.notes
+
+
+def caveats(summary: Summary) -> Iterator[str]:
+    """Yield what the numbers leave out."""
+    if 0 < summary.partitions == summary.unknown_loads:
+        yield "No size is known: each replica counts the same."
+    elif summary.unknown_loads:
+        of_all = f"{summary.unknown_loads:,} of {things(summary.partitions, 'partition')}"
+        yield f"The size of {of_all} is not known: these count as empty."
+    for fault, rows in summary.set_aside.items():
+        yield f"{things(rows, 'row')} of the inputs {'was' if rows == 1 else 'were'} set aside: {fault}."
