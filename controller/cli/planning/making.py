@@ -1,0 +1,94 @@
+"""Making one plan: what can be told wrong at once, then planning with progress, then all files or none."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from controller.admin.planning import compute_plan
+from controller.cli.output import print_json
+from controller.cli.planning.options import Options, request_of
+from controller.cli.planning.places import check_file, check_output, publish, scratch, write_whole
+from controller.cli.running import run
+from spark_bridge.errors import PlanError
+from spark_bridge.model.goal import GoalKind
+from spark_bridge.model.summary import Summary
+from spark_bridge.progress import Progress
+from spark_bridge.request import PlanRequest
+
+
+def make_plan(kind: GoalKind, options: Options) -> None:
+    """Plan, put the files where they belong, and tell what changes.
+
+    Raises:
+        click.ClickException: There is no plan; nothing was written.
+    """
+    _check_places(options)
+    with scratch(options["output"]) as folder:
+        summary = _computed(request_of(kind, options, folder))
+        try:
+            _write(summary, folder, options)
+        except OSError as error:
+            raise click.ClickException(f"{error.filename}: {error.strerror}") from None
+    _tell(summary, as_json=options["as_json"])
+
+
+def _check_places(options: Options) -> None:
+    output, report, master = options["output"], options["report"], options["master"]
+    if options["as_json"] and output is None:
+        raise click.ClickException("--json prints to stdout, where the plan goes without -o: say where that is to go")
+    if output is None and (options["remote"] or (master or "local").partition("[")[0] != "local"):
+        raise click.ClickException("on a cluster workers write the plan: give -o, a place that all of them share")
+    if output is not None:
+        check_output(output)
+    if report is not None:
+        check_file(report)
+
+
+def _computed(request: PlanRequest) -> Summary:
+    """Plan in a process of its own; on a terminal, with a line that tells how far that is."""
+    console = Console(stderr=True, highlight=False)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("starting")
+
+        def show(progress: Progress) -> None:
+            bar.update(task, description=in_words(progress))
+
+        return run(partial(compute_plan, request, show), PlanError)
+
+
+def in_words(progress: Progress) -> str:
+    """Return how far planning is, as a line says it."""
+    of = "" if progress.rounds is None else f" of at most {progress.rounds}"
+    rounds = "" if progress.round is None else f", round {progress.round}{of}"
+    left = "" if progress.left is None else f": {progress.left}"
+    return f"{progress.phase}{rounds}{left}"
+
+
+def _write(summary: Summary, folder: Path, options: Options) -> None:
+    """Put the page and the plan's files where they belong.
+
+    Raises:
+        OSError: They cannot be put there.
+    """
+    from spark_bridge.report.page import html
+
+    if options["report"] is not None:
+        write_whole(Path(options["report"]), iter([html(summary)]))
+    publish(folder, options["output"])
+
+
+def _tell(summary: Summary, *, as_json: bool) -> None:
+    from controller.cli.plan_report import WIDTH, print_report
+    from spark_bridge.report.document import document
+
+    if as_json:
+        print_json(document(summary))
+    else:
+        print_report(summary, Console(stderr=True, width=WIDTH, highlight=False))

@@ -1,0 +1,109 @@
+"""Where a plan's files go: to a folder, to one file, or to stdout; all of them or none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import click
+
+_HEAD: Final = b'{"version":1,"partitions":['
+_TAIL: Final = b"]}\n"
+
+
+def check_output(output: str) -> None:
+    """See that the plan can go there.
+
+    Raises:
+        click.ClickException: It cannot.
+    """
+    path = Path(output)
+    if _is_one_file(path):
+        check_file(output)
+    elif path.is_dir():
+        if any(path.iterdir()):
+            raise click.ClickException(f"{output} is not empty: name another folder for the plan, or empty this one")
+    elif path.exists():
+        raise click.ClickException(f"{output} is a file: name a folder for the plan, or a file that ends in .json")
+    else:
+        _check_parent(path)
+
+
+def check_file(name: str) -> None:
+    """See that a file can be written.
+
+    Raises:
+        click.ClickException: It cannot.
+    """
+    if Path(name).is_dir():
+        raise click.ClickException(f"{name} is a folder: name a file")
+    _check_parent(Path(name))
+
+
+def _check_parent(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise click.ClickException(f"{path}: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK):
+        raise click.ClickException(f"{path}: nobody may write to {path.parent} but its owner")
+
+
+@contextmanager
+def scratch(output: str | None) -> Iterator[Path]:
+    """Lend an empty folder for the plan's files, beside the place where they go: workers reach that as well."""
+    if output is None:
+        with TemporaryDirectory(prefix="klamm-plan-") as name:
+            yield Path(name)
+        return
+    path = Path(output).absolute()
+    folder = path.with_name(f".{path.name}.part-{os.getpid()}")
+    try:
+        folder.mkdir()
+    except OSError as error:
+        raise click.ClickException(f"{folder}: {error.strerror}") from None
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def publish(folder: Path, output: str | None) -> None:
+    """Put a plan's files where they were asked for.
+
+    Raises:
+        OSError: They cannot be put there.
+    """
+    if output is None:
+        for piece in _joined(folder):
+            click.echo(piece, nl=False)
+    elif _is_one_file(Path(output)):
+        write_whole(Path(output), _joined(folder))
+    else:
+        folder.replace(output)
+
+
+def write_whole(path: Path, pieces: Iterator[bytes]) -> None:
+    """Write the whole file or none of it."""
+    part = path.with_name(f".{path.name}.part")
+    with part.open("wb") as file:
+        file.writelines(pieces)
+    part.replace(path)
+
+
+def _joined(folder: Path) -> Iterator[bytes]:
+    """Yield the plan's JSON as one document: its files are limited in size, each begins and ends alike."""
+    yield _HEAD
+    end = b""
+    for file in sorted(folder.glob("plan*.json")):
+        yield b"," if end else b""
+        yield file.read_bytes().removeprefix(_HEAD).removesuffix(b"\n" + _TAIL)
+        end = b"\n"
+    yield end + _TAIL
+
+
+def _is_one_file(path: Path) -> bool:
+    return path.suffix == ".json"
