@@ -1,0 +1,92 @@
+"""The most memory that a process and those it started were seen to take."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from attrs import define
+
+_INTERVAL: Final = 0.1
+_KIB: Final = 1024
+
+
+@define
+class Peaks:
+    """The most bytes in memory: of this process, of the JVMs below it, of the Python processes below it together."""
+
+    driver: int = 0
+    jvm: int = 0
+    workers: int = 0
+
+    def note(self) -> None:
+        """Look once."""
+        self.driver = max(self.driver, _status(os.getpid(), "VmHWM"))
+        below = descendants(os.getpid())
+        java = [pid for pid in below if _name(pid) == "java"]
+        self.jvm = max(self.jvm, sum(_status(pid, "VmHWM") for pid in java))
+        self.workers = max(self.workers, sum(_share(pid) for pid in below if pid not in java))
+
+
+@contextmanager
+def watched() -> Iterator[Peaks]:
+    """Look ten times a second until the block ends."""
+    peaks, over = Peaks(), threading.Event()
+
+    def look() -> None:
+        while not over.wait(_INTERVAL):
+            peaks.note()
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield peaks
+    finally:
+        over.set()
+        thread.join()
+        peaks.note()
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes below one."""
+    children = defaultdict(list)
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            # The name, in parentheses, may hold anything; the parent is the second field behind it.
+            parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
+            children[int(parent)].append(int(entry.name))
+    found, seen = [], [pid]
+    while seen:
+        below = children[seen.pop()]
+        found += below
+        seen += below
+    return found
+
+
+def _name(pid: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def _status(pid: int, field: str) -> int:
+    """Return a number of /proc/PID/status in bytes; 0 of a process that is gone."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1]) * _KIB
+    return 0
+
+
+def _share(pid: int) -> int:
+    """Return what a process has in memory; what it shares with others, as forked workers do, counts by its share."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * _KIB
+    return 0
