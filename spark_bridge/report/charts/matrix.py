@@ -109,7 +109,9 @@ def matrix(cells: Sequence[Cell], order: Sequence[str], write: Callable[[int], s
         title: What the drawing shows.
     """
     sources, destinations = {cell.source for cell in cells}, {cell.destination for cell in cells}
-    rows, columns = ([name for name in [*order, OTHERS] if name in ends] for ends in (sources, destinations))
+    rows, columns = (
+        [name for name in dict.fromkeys([*order, OTHERS]) if name in ends] for ends in (sources, destinations)
+    )
     layout = _Layout.of(rows, columns)
     greatest = max(cell.amount for cell in cells) or 1
     width, height = max(layout.x(len(columns)), layout.left + 160), layout.y(len(rows)) + 4

@@ -95,6 +95,7 @@ def summary(*notes: str) -> Summary:
         unknown_loads=0,
         worse=(),
         notes=notes,
+        rack_flows=(),
     )
 
 

@@ -134,6 +134,18 @@ def test_movement_is_by_rack_also_if_not_all_brokers_are_listed_or_they_are_too_
     assert "From racks (rows)" in read(many).text
 
 
+def test_a_rack_may_be_called_others() -> None:
+    made = growth(300, 30, 2, 3)
+    names = {"rack-00": "others", "rack-01": "rack-01"}
+    flows = tuple(
+        evolve(flow, source=names[flow.source or ""], destination=names[flow.destination or ""])
+        for flow in made.rack_flows
+    )
+    brokers = tuple(evolve(b, rack=names[b.rack or ""]) for b in made.brokers)
+    page = html(evolve(made, brokers=brokers, rack_flows=flows)).decode()
+    assert page.partition('class="matrix"')[2].count(">others</text>") == 2
+
+
 def test_without_racks_the_greatest_brokers_stand_for_all_and_the_page_says_so() -> None:
     text = read(growth(300, 30, 0, 3)).text
     assert "From brokers (rows)" in text
