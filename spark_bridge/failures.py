@@ -35,6 +35,11 @@ def is_of_spark(error: BaseException) -> bool:
     return type(error).__module__.startswith(_SPARKS)
 
 
+def is_of_lost_spark(error: BaseException) -> bool:
+    """Return whether it may be that a JVM does not answer: it also shows as a broken connection."""
+    return isinstance(error, ConnectionError | EOFError) or type(error).__module__.startswith("py4j")
+
+
 def last_line(log: Path) -> str:
     """Return the last line of a log that is not empty."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []

@@ -5,12 +5,13 @@ from __future__ import annotations
 import subprocess
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from spark_bridge.errors import PlanError
+from spark_bridge.failures import is_of_lost_spark
 from spark_bridge.java import java_problem
 from spark_bridge.request import PlanRequest
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 SparkOpener: TypeAlias = "Callable[[], SparkSession]"
 """What planning calls for its Spark session; a plan that never calls it starts no JVM."""
 
-_TAG: Final = "klamm-plan"
+_DYING: Final = 1.0
+"""After how many seconds a JVM that no longer answers has ended, as far as this process is concerned."""
 
 
 class Opener:
@@ -43,10 +45,13 @@ class Opener:
         """Return whether there is a session."""
         return self._session is not None
 
-    @property
-    def is_alive(self) -> bool:
-        """Return whether the JVM that the session started runs; True where it started none."""
-        return self._jvm is None or self._jvm.poll() is None
+    def is_lost(self, error: BaseException) -> bool:
+        """Return whether an error tells that the JVM which the session started has ended."""
+        if self._jvm is None or not is_of_lost_spark(error):
+            return False
+        with suppress(subprocess.TimeoutExpired):
+            self._jvm.wait(_DYING)
+        return self._jvm.poll() is not None
 
     @property
     def is_doubtful(self) -> bool:
@@ -54,7 +59,7 @@ class Opener:
         return self._session is None or self._jvm is None
 
     def open(self, request: PlanRequest) -> SparkSession:
-        """Return the session; what the calling thread starts on it, `interrupt` ends.
+        """Return the session, in the place that the first request asked for.
 
         Raises:
             PlanError: There is no PySpark or no Java.
@@ -68,13 +73,13 @@ class Opener:
             self._jvm = jvm_of(self._session)
             if self._jvm is not None:
                 threading.Thread(target=self._watch, args=(self._jvm,), daemon=True).start()
-        self._session.addTag(_TAG)
         return self._session
 
     def interrupt(self) -> None:
         """End what runs on the session."""
         if self._session is not None:
-            self._session.interruptTag(_TAG)
+            # All of it is this bridge's one plan. A tag would do the same, but PySpark ends it only for its own thread.
+            self._session.interruptAll()
 
     def leave(self) -> None:
         """End what runs on a Spark Connect server, which would go on; a JVM of ours ends with this process."""

@@ -106,7 +106,7 @@ class Bridge:
         return orjson.dumps({"summary": summary.to_document(), "last": False})
 
     def _failure(self, plan: _Plan, error: BaseException) -> Mapping[str, Any]:
-        if not self._opener.is_alive:
+        if self._opener.is_lost(error):
             line = f"Spark ended in the middle of the plan (its log ends: {last_line(self._scratch / LOG)})"
             return {"error": line, "last": True}
         if plan.cancelled.is_set():

@@ -89,19 +89,25 @@ class Bridge:
             self._process = None
 
     async def _plan(self, request: PlanRequest, progress: OnProgress) -> Summary:
-        process = await self._process_for(request)
         try:
-            await process.send({"plan": orjson.Fragment(request.to_json())})
-            answer = await process.answer(progress)
-        except BaseException:
-            with trio.CancelScope(shield=True):
-                await self._cancel(process)
-            raise
+            answer = await self._ask(request, progress)
+        except _EndedWhileIdle:
+            answer = await self._ask(request, progress)
         if answer.get("last"):
             await self.aclose()
         if "error" in answer:
             raise PlanError(answer["error"])
         return Summary.from_document(answer["summary"])
+
+    async def _ask(self, request: PlanRequest, progress: OnProgress) -> dict[str, Any]:
+        process = await self._process_for(request)
+        try:
+            await process.send({"plan": orjson.Fragment(request.to_json())})
+            return await process.answer(progress)
+        except BaseException:
+            with trio.CancelScope(shield=True):
+                await self._cancel(process)
+            raise
 
     async def _process_for(self, request: PlanRequest) -> _Process:
         """Return a bridge that runs and whose session, if it has one, is in the place that is asked for."""
@@ -124,6 +130,10 @@ class Bridge:
         self._process = None
 
 
+class _EndedWhileIdle(PlanError):
+    """A bridge that has made plans ended when the next one was already on its way to it."""
+
+
 class _Process:
     """A bridge process, and the folder that it and its JVM may write into."""
 
@@ -135,6 +145,7 @@ class _Process:
         self._answers = process.stdout
         self._scratch = scratch
         self._read = bytearray()
+        self._answered = 0
 
     @classmethod
     async def start(cls) -> _Process:
@@ -171,20 +182,24 @@ class _Process:
         Raises:
             PlanError: The process ended without one.
         """
-        while True:
-            message = orjson.loads(await self._line())
+        heard = 0
+        while (line := await self._line()) is not None:
+            heard += 1
+            message: dict[str, Any] = orjson.loads(line)
             if "progress" not in message:
-                answer: dict[str, Any] = message
-                return answer
+                self._answered += 1
+                return message
             progress(Progress(**message["progress"]))
+        obituary = await self._obituary()
+        raise _EndedWhileIdle(obituary) if self._answered and not heard else PlanError(obituary)
 
-    async def _line(self) -> bytes:
+    async def _line(self) -> bytes | None:
         searched = 0
         while (end := self._read.find(b"\n", searched)) < 0:
             searched = len(self._read)
             received = await self._answers.receive_some()
             if not received:
-                raise PlanError(await self._obituary())
+                return None
             self._read += received
         line = bytes(self._read[:end])
         del self._read[: end + 1]

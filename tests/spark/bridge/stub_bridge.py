@@ -20,9 +20,14 @@ from spark_bridge.serving import serve
 if TYPE_CHECKING:
     import pyarrow as pa
 
+plans: list[PlanRequest] = []
+
 
 def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> Summary:
     """Do what the first topic says, with the output folder for what is shared with the test."""
+    plans.append(request)
+    if request.goal.topics[0] == "die unless first" and len(plans) > 1:
+        os.kill(os.getpid(), signal.SIGKILL)
     progress(Progress("bridge", left=str(os.getpid())))
     match request.goal.topics[0]:
         case "sing":

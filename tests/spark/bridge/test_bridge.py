@@ -58,6 +58,15 @@ async def test_a_bridge_that_dies_is_told_in_one_line_and_replaced(ask: Asking, 
         await bridge.plan(ask("sing"))
 
 
+@pytest.mark.usefixtures("stub")
+async def test_a_bridge_that_ends_just_when_it_is_asked_is_replaced_without_a_word(ask: Asking) -> None:
+    told: list[Progress] = []
+    async with open_bridge() as bridge:
+        await bridge.plan(ask("sing"))
+        await bridge.plan(ask("die unless first"), told.append)
+    assert len(told) == 1
+
+
 async def test_a_cancelled_plan_leaves_no_process_and_the_next_one_is_made(ask: Asking, stub: Path) -> None:
     told: list[Progress] = []
     async with open_bridge() as bridge:

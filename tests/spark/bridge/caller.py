@@ -1,0 +1,22 @@
+"""A program that has something planned, to be killed meanwhile: tells the ids of the processes, one a line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import trio
+
+from controller.admin import planning
+from controller.admin.planning import PlanRequest, Progress
+
+
+def tell(made: Progress) -> None:
+    """Print the id that the stub tells as what is left."""
+    sys.stdout.write(f"{made.left}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    vars(planning)["_COMMAND"] = (str(Path(__file__).with_name("stub_bridge.py")),)
+    trio.run(planning.compute_plan, PlanRequest.from_json(sys.argv[1].encode()), tell)
