@@ -10,8 +10,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 from attrs import define, frozen
 from numpy.typing import NDArray
@@ -26,16 +24,20 @@ from spark_bridge.kernel.racks import MOST_REPLICAS
 from spark_bridge.kernel.settle import Settle
 from spark_bridge.kernel.tally import Step, Tally, loads, sums
 from spark_bridge.kernel.terms import Terms, make_terms, wanted_factors
-from spark_bridge.kernel.view import Turn
+from spark_bridge.kernel.view import ALL_MEASURES, Turn
 from spark_bridge.model.block import MEASURES, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal
-
-Progress = Callable[[str, int, int], None]
-"""Told the phase, how much of it is done, and of how much."""
+from spark_bridge.progress import OnProgress, Progress
 
 MOST_SETTLED = 5_000
 """How many partitions a cluster may have to be planned in one step (see `settle`)."""
+
+_TOGETHER_AND_ALONE = (ALL_MEASURES, *((m,) for m in ALL_MEASURES))
+"""What is levelled, one after the other: all measures, and then each alone, which finds its own emptiest brokers."""
+
+_HARDLY = 0.02
+"""Violations smaller than this together, in parts of a share, are no work for bulk moves."""
 
 _CYCLES = 5
 _DESCENTS = 3
@@ -75,18 +77,18 @@ class Bounds:
     after: NDArray[np.int64]
 
 
-def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: Progress = lambda *_: None) -> Bounds:
+def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgress = lambda _: None) -> Bounds:
     """Move replicas in an engine's blocks; leaders come after.
 
     Raises:
         PlanError: There is no plan.
     """
-    progress("loads", 0, 1)
+    progress(Progress("summing loads"))
     first = engine.ask(AtFirst(len(brokers), goal))
     before = first["load"]
     terms = make_terms(brokers, goal, before, first["by_factor"])
     bound = lower_bound(terms, before, engine.ask(Costs(terms, before)))
-    progress("forced moves", 0, 1)
+    progress(Progress("dealing forced moves"))
     dealt = engine.step(Deal(terms, before, Turn(0, engine.blocks, engine.blocks)))
     assert dealt is not None
     refuse_unplaced(dealt["unplaced"], brokers, terms)
@@ -105,7 +107,7 @@ class _Rounds:
     engine: Engine
     terms: Terms
     load: NDArray[np.int64]
-    progress: Progress
+    progress: OnProgress
 
     def out(self, load: NDArray[np.int64]) -> float:
         return float(self.terms.violation(load).sum())
@@ -119,20 +121,27 @@ class _Rounds:
         """Level and descend until nothing is out of bounds, or a whole cycle changed nothing."""
         for cycle in range(_CYCLES):
             changed = False
-            for number, copies in enumerate(schedule(self.engine.blocks)):
-                if not self.out(self.load):
-                    return
-                self.progress("levelling", number, len(schedule(self.engine.blocks)))
+            turns = [(copies, measures) for copies in schedule(self.engine.blocks) for measures in _TOGETHER_AND_ALONE]
+            for number, (copies, measures) in enumerate(turns):
+                out = self.terms.violations(self.load)[:, measures].sum()
+                if out < _HARDLY:
+                    continue
+                self._tell("levelling", number, len(turns))
                 turn = Turn(1 + number, self.engine.blocks, copies)
-                changed |= self._step(Level(self.terms, self.load, turn, levels(self.terms, self.load)), _WORTH_IT)
+                at = levels(self.terms, self.load, measures)
+                changed |= self._step(Level(self.terms, self.load, turn, at, measures), _WORTH_IT)
             for number in range(_DESCENTS):
                 if not self.out(self.load):
                     return
-                self.progress("descent", cycle * _DESCENTS + number, _CYCLES * _DESCENTS)
+                self._tell("descending", cycle * _DESCENTS + number, _CYCLES * _DESCENTS)
                 turn = Turn(101 + number, self.engine.blocks, 1)
                 changed |= self._step(Descend(self.terms, self.load, turn), 1.0)
             if not changed:
                 return
+
+    def _tell(self, phase: str, number: int, rounds: int) -> None:
+        out = int(np.count_nonzero(self.terms.violation(self.load)))
+        self.progress(Progress(phase, number + 1, rounds, f"{out} brokers out of bounds"))
 
     def _step(self, step: Step, part: float) -> bool:
         """Take a step if it leaves less than a part of the violation."""

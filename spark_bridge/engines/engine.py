@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from spark_bridge.kernel.tally import Query, Step, Tally
+from spark_bridge.model.block import Block
+from spark_bridge.model.summary import Flow
+from spark_bridge.outputs.flows import FlowsOf
 
 Accept = Callable[[Tally], bool]
+Texts = Callable[[int, Block], Sequence[str]]
 
 
 class Engine(Protocol):
@@ -25,6 +29,12 @@ class Engine(Protocol):
         Returns:
             The sum, None when it was not accepted and the blocks are as they were.
         """
+
+    def texts(self, query: Texts, most: int) -> list[str]:
+        """Return what a query says of blocks, not more than so many lines."""
+
+    def flows(self, query: FlowsOf, most: int) -> tuple[list[Flow], int]:
+        """Return the greatest flows between brokers, most bytes first, and how many there are more."""
 
     def ask(self, query: Query) -> Tally:
         """Return the sum of a query's tallies over all blocks."""

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, islice
 
+import pyarrow as pa
 from attrs import define, frozen
 
-from spark_bridge.engines.engine import Accept
+from spark_bridge.engines.engine import Accept, Texts
 from spark_bridge.kernel.tally import Query, Step, Tally, add
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal
+from spark_bridge.model.summary import Flow
+from spark_bridge.outputs.flows import FLOWS, FlowsOf
 from spark_bridge.planner import Bounds, plan_moves
 
 
@@ -45,6 +49,19 @@ class InProcess:
         for number, block in enumerate(self.held):
             total = add(total, query(number, block))
         return total
+
+    def texts(self, query: Texts, most: int) -> list[str]:
+        """Return what a query says of blocks, not more than so many lines."""
+        return list(islice(chain.from_iterable(query(n, block) for n, block in enumerate(self.held)), most))
+
+    def flows(self, query: FlowsOf, most: int) -> tuple[list[Flow], int]:
+        """Return the greatest flows between brokers, most bytes first, and how many there are more."""
+        pairs = pa.Table.from_batches([query(block) for block in self.held])
+        summed = pairs.group_by(["source", "destination"]).aggregate([("replicas", "sum"), ("bytes", "sum")])
+        summed = summed.rename_columns(FLOWS.names)
+        order = [("bytes", "descending"), ("replicas", "descending"), ("source", "ascending")]
+        rows = summed.sort_by([*order, ("destination", "ascending")]).slice(0, most).to_pylist()
+        return [Flow(**row) for row in rows], len(summed) - len(rows)
 
 
 @frozen(eq=False)

@@ -36,7 +36,7 @@ class Deal:
         open_places, kept = forced(block, self.terms, self.load)
         view = View.of(block, number, self.turn, self.terms, self.load)
         limit = np.full(self.load.shape, UNBOUNDED, np.int64)
-        limit[:, BYTES] = self.terms.disk
+        limit[:, BYTES] = self.terms.disk - self._reserve(block)
         destinations = Destinations.of(view, self.terms.receives, self.terms.rack, limit, number)
         gone = (block.after != NOBODY) & (kept == NOBODY)
         for row, place in np.argwhere(gone).tolist():
@@ -47,6 +47,11 @@ class Deal:
         after, unplaced = _fill(block, kept, open_places, self.terms, destinations)
         done = block.with_after(after)
         return done, {"load": loads(done, len(self.load)), "unplaced": unplaced}
+
+    def _reserve(self, block: Block) -> int:
+        """Return how many bytes of each disk stay free because other blocks deal at the same time."""
+        others = self.turn.copies - 1
+        return int(others * block.weights[:, BYTES].mean()) if others and len(block) else 0
 
 
 def forced(block: Block, terms: Terms, load: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:

@@ -21,6 +21,9 @@ from spark_bridge.model.block import BYTES, NOBODY, Block
 _PARTNERS = 12
 """How many brokers a violator is tried with."""
 
+_MOVED = 128
+"""Of how many replicas of a broker moves are tried."""
+
 _SWAPPED = 64
 """Of how many replicas on either side swaps are tried."""
 
@@ -86,7 +89,7 @@ class Descent:
         return self._best_move(broker) or self._best_swap(broker)
 
     def violation_of(self, broker: NDArray[np.intp] | int, load: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return how far brokers would be out of bounds with a load (..., 3); takers count beyond their upper bounds."""
+        """Return how far brokers would be out of bounds with a load (..., 3), takers beyond their upper bounds too."""
         terms = self.terms
         over = np.maximum(load - terms.high[broker], 0) * (terms.sheds | terms.takes)[broker][..., None]
         under = np.maximum(terms.low[broker] - load, 0)
@@ -94,13 +97,16 @@ class Descent:
 
     def _best_move(self, broker: int) -> Change | None:
         """Return the best single move away from a broker or to it, None without any that helps."""
-        out = self._moves(*self.rows(broker), np.array(self._partners(broker, takers=True), np.intp))
-        partners = self._partners(broker, takers=False)
-        if not self.terms.takes[broker] or not partners:
-            return out
-        rows = np.concatenate([self.places[p] for p in partners])
-        into = self._moves(*np.divmod(rows, self.after.shape[1]), np.array([broker], np.intp))
-        return max((c for c in (out, into) if c is not None), key=lambda c: c.value, default=None)
+        found = []
+        if self.terms.sheds[broker] and (self.load[broker] > self.terms.high[broker]).any():
+            targets = np.array(self._partners(broker, takers=True), np.intp)
+            found.append(self._moves(*self._few(broker, _MOVED), targets))
+        if (self.load[broker] < self.terms.low[broker]).any():
+            parts = [self._few(p, _MOVED) for p in self._partners(broker, takers=False)]
+            if parts:
+                rows, columns = (np.concatenate(column) for column in zip(*parts, strict=True))
+                found.append(self._moves(rows, columns, np.array([broker], np.intp)))
+        return max((c for c in found if c is not None), key=lambda c: c.value, default=None)
 
     def rows(self, broker: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the rows and columns of the replicas that a broker has now."""
@@ -177,8 +183,8 @@ class Descent:
         return max((c for c in found if c is not None), key=lambda c: c.value, default=None)
 
     def _swaps(self, one: int, other: int) -> Change | None:
-        rows, columns = self._few(one)
-        rows2, columns2 = self._few(other)
+        rows, columns = self._few(one, _SWAPPED)
+        rows2, columns2 = self._few(other, _SWAPPED)
         if not len(rows) or not len(rows2):
             return None
         difference = self.block.weights[rows][:, None] - self.block.weights[rows2][None, :]
@@ -204,12 +210,12 @@ class Descent:
         back = (int(rows2[j]), int(columns2[j]), one)
         return Change((there, back), float(value[i, j]))
 
-    def _few(self, broker: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _few(self, broker: int, most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return some replicas of a broker, spread evenly over all sizes."""
         rows, columns = self.rows(broker)
-        if len(rows) > _SWAPPED:
+        if len(rows) > most:
             by_size = np.lexsort((self.block.tie[rows], self.block.weights[rows, BYTES]))
-            some = by_size[((np.arange(_SWAPPED) + 0.5) * len(rows) / _SWAPPED).astype(np.intp)]
+            some = by_size[((np.arange(most) + 0.5) * len(rows) / most).astype(np.intp)]
             rows, columns = rows[some], columns[some]
         return rows, columns
 

@@ -17,8 +17,8 @@ from spark_bridge.kernel.held import Held
 from spark_bridge.kernel.racks import MOST_REPLICAS
 from spark_bridge.kernel.tally import Tally, loads
 from spark_bridge.kernel.terms import UNBOUNDED, Terms
-from spark_bridge.kernel.view import Turn, View
-from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
+from spark_bridge.kernel.view import ALL_MEASURES, Turn, View
+from spark_bridge.model.block import BYTES, NOBODY, REPLICAS, Block
 
 
 @frozen(eq=False)
@@ -29,16 +29,17 @@ class Levels:
     limit: NDArray[np.int64]
 
 
-def levels(terms: Terms, load: NDArray[np.int64]) -> Levels:
-    """Set the levels for a round.
+def levels(terms: Terms, load: NDArray[np.int64], measures: tuple[int, ...] = ALL_MEASURES) -> Levels:
+    """Set the levels for a round that levels some measures; in the others only the bounds of takers count.
 
     In every measure what is above the bounds has to leave. Where more is missing below the bounds than that, givers
     go down to a common part of their shares at which they give what is missing. Takers fill up to their shares, or
     beyond it, within the bounds, as far as what leaves needs room.
     """
-    keep = np.where(terms.sheds[:, None], terms.high, UNBOUNDED)
+    keep = np.full(load.shape, UNBOUNDED)
+    keep[:, measures] = np.where(terms.sheds[:, None], terms.high, UNBOUNDED)[:, measures]
     limit = np.where(terms.takes[:, None], terms.high, 0)
-    for m in range(len(MEASURES)):
+    for m in measures:
         share = terms.share[:, m]
         needed = int(np.maximum(terms.low[:, m] - load[:, m], 0).sum())
         over = int(np.maximum(load[:, m] - keep[:, m], 0).sum())
@@ -74,10 +75,11 @@ class Level:
     load: NDArray[np.int64]
     turn: Turn
     levels: Levels
+    measures: tuple[int, ...] = ALL_MEASURES
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Level one block; as a tally, return the loads and how many replicas moved (`moves`)."""
-        view = View.of(block, number, self.turn, self.terms, self.load)
+        view = View.of(block, number, self.turn, self.terms, self.load, self.measures)
         destinations = Destinations.of(view, self.terms.takes, self.terms.rack, self.levels.limit, number)
         racks, limits = self.terms.rack.tolist(), self.terms.limits.tolist()
         held = Held.of(block.after, len(self.load))

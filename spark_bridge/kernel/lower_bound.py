@@ -23,7 +23,7 @@ from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
 
 _OCTAVES = 48
-_CELLS = 1_000_000
+_CELLS = 100_000
 """How many numbers a table by broker and class may have, about."""
 
 

@@ -15,7 +15,7 @@ from spark_bridge.kernel.level import Level, levels
 from spark_bridge.kernel.polish import polish
 from spark_bridge.kernel.tally import Step, Tally, loads, moved_bytes
 from spark_bridge.kernel.terms import Terms
-from spark_bridge.kernel.view import Turn
+from spark_bridge.kernel.view import ALL_MEASURES, Turn
 from spark_bridge.model.block import Block
 
 _ALONE = Turn(0, 1, 1)
@@ -44,7 +44,10 @@ class Settle:
         load = loads(block, len(self.terms.rack))
         if not self.out(load):
             return block
-        block = self._if_better(block, Level(self.terms, load, _ALONE, levels(self.terms, load)))
+        for measures in (ALL_MEASURES, *((m,) for m in ALL_MEASURES)):
+            load = loads(block, len(self.terms.rack))
+            at = levels(self.terms, load, measures)
+            block = self._if_better(block, Level(self.terms, load, _ALONE, at, measures))
         block = self._descended(block)
         load = loads(block, len(self.terms.rack))
         if self.out(load) or moved_bytes(block) > self.bound:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spark_bridge.kernel.racks import MOST_REPLICAS, rack_limits
 from spark_bridge.kernel.shares import bounds, shares, whole_bounds
-from spark_bridge.model.block import MEASURES, NOBODY, REPLICAS, Block
+from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
 
@@ -64,9 +64,13 @@ class Terms:
 
     def violation(self, load: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return (B) how far each broker is out of bounds, in parts of its shares, all measures together."""
+        return np.asarray(self.violations(load).sum(axis=1))
+
+    def violations(self, load: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return (B, 3) how far each broker is out of bounds in each measure, in parts of its share."""
         over = np.maximum(load - self.high, 0) * self.sheds[:, None]
         under = np.maximum(self.low - load, 0)
-        return np.asarray(((over + under) / self.share).sum(axis=1))
+        return np.asarray((over + under) / self.share)
 
 
 def wanted_factors(block: Block, factor: int | None, topics: tuple[str, ...]) -> NDArray[np.int64]:
@@ -91,13 +95,15 @@ def make_terms(brokers: Brokers, goal: Goal, load: NDArray[np.int64], by_factor:
     leaves = brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
     if goal.kind is GoalKind.REMOVE_BROKERS:
         leaves[brokers.indices(goal.brokers)] = True
-        live = live & ~leaves
+    live = live & ~leaves
+    live[brokers.indices(goal.exclude)] = False
     rack = brokers.rack if goal.racks else np.full(len(brokers), NOBODY, np.int32)
     limits = rack_limits(rack, live)
     named = np.zeros(len(brokers), np.bool_)
     named[brokers.indices(goal.brokers)] = True
     share = _shares(brokers, live, leaves, rack, limits, load, by_factor)
     low, high = _bounds(share, goal.tolerance)
+    high[:, BYTES] = np.minimum(high[:, BYTES], brokers.disk)
     gives, takes = _scope(goal.kind, live, named)
     low[~(takes & live) if goal.kind in {GoalKind.REBALANCE, GoalKind.ADD_BROKERS} else slice(None)] = 0
     return Terms(

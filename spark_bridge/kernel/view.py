@@ -16,7 +16,9 @@ from attrs import define, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.terms import Terms
-from spark_bridge.model.block import Block
+from spark_bridge.model.block import MEASURES, Block
+
+ALL_MEASURES = tuple(range(len(MEASURES)))
 
 
 @frozen
@@ -41,7 +43,7 @@ class View:
         copies: How many times a change counts.
         active: (B) which brokers take part in this block.
         load: The loads, by broker, in each measure.
-        full: The fullness by broker.
+        full: The fullness by broker: the greatest part of its share that it has of any of the `measures`.
     """
 
     copies: int
@@ -49,9 +51,18 @@ class View:
     load: list[list[int]]
     per_share: list[list[float]]
     full: list[float]
+    measures: tuple[int, ...]
 
     @classmethod
-    def of(cls, block: Block, number: int, turn: Turn, terms: Terms, load: NDArray[np.int64]) -> View:
+    def of(
+        cls,
+        block: Block,
+        number: int,
+        turn: Turn,
+        terms: Terms,
+        load: NDArray[np.int64],
+        measures: tuple[int, ...] = ALL_MEASURES,
+    ) -> View:
         """Look at the cluster from a block.
 
         Args:
@@ -60,6 +71,7 @@ class View:
             turn: The round.
             terms: The terms.
             load: (B, 3) the true loads of the whole cluster.
+            measures: The measures by which brokers are fuller or emptier.
         """
         rank = turn.ranks(number, len(load))
         weight = block.weights.mean(axis=0) if len(block) else np.ones(load.shape[1])
@@ -70,7 +82,8 @@ class View:
             active=rank < turn.copies,
             load=seen.tolist(),
             per_share=(1 / terms.share).tolist(),
-            full=terms.fullness(seen).tolist(),
+            full=(seen / terms.share)[:, measures].max(axis=1).tolist(),
+            measures=measures,
         )
 
     def add(self, broker: int, weight: list[int], times: int) -> None:
@@ -79,7 +92,7 @@ class View:
         step = times * self.copies
         for m, w in enumerate(weight):
             load[m] += step * w
-        self.full[broker] = max(load[0] * per_share[0], load[1] * per_share[1], load[2] * per_share[2])
+        self.full[broker] = max([load[m] * per_share[m] for m in self.measures])
 
     def fits(self, broker: int, weight: list[int], limit: list[int]) -> bool:
         """Return whether a replica more keeps a broker within a limit of each measure."""

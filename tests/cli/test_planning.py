@@ -311,9 +311,7 @@ def test_ctrl_c_leaves_nothing(planner: Planner, tmp_path: Path, monkeypatch: py
 
 def test_a_terminal_is_told_how_far_planning_is() -> None:
     assert in_words(Progress("reading")) == "reading"
-    assert (
-        in_words(Progress("leaders", 2, 9, "12 brokers")) == "leaders, round 2 of at most 9: 12 brokers"
-    )
+    assert in_words(Progress("leaders", 2, 9, "12 brokers")) == "leaders, round 2 of at most 9: 12 brokers"
 
 
 def test_help_and_mistakes_need_none_of_the_extras() -> None:

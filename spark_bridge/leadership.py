@@ -1,0 +1,84 @@
+"""The rounds that choose preferred leaders, once replicas are where they shall be."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import evolve, frozen
+from numpy.typing import NDArray
+
+from spark_bridge.engines.engine import Engine
+from spark_bridge.kernel.leader_rounds import LeaderRounds
+from spark_bridge.kernel.leader_view import LeaderView
+from spark_bridge.kernel.leaders import choose_leaders
+from spark_bridge.kernel.shares import shares, whole_bounds
+from spark_bridge.kernel.tally import Tally, moved, sums
+from spark_bridge.kernel.terms import Terms
+from spark_bridge.model.block import Block
+from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.goal import Goal, LeaderScope
+from spark_bridge.progress import OnProgress, Progress
+
+
+@frozen(eq=False)
+class ChooseLeaders:
+    """The step of a round that chooses leaders."""
+
+    view: LeaderView
+    scope: LeaderScope
+
+    def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
+        """Choose in one block; as a tally, return its leaders by broker."""
+        in_scope = np.ones(len(block), np.bool_)
+        if self.scope is LeaderScope.TOUCHED:
+            in_scope = np.asarray(moved(block).any(axis=1))
+        done = choose_leaders(block, self.view, in_scope, number) if len(block) else block
+        return done, leaders_of(number, done, len(self.view.load))
+
+
+def leaders_of(number: int, block: Block, brokers: int) -> Tally:
+    """Return how many partitions of a block each broker leads as planned."""
+    del number
+    return {"leaders": sums(block.after[:, 0], np.ones(len(block), np.int64), brokers)}
+
+
+@frozen(eq=False)
+class _Leaders:
+    """Asks for the leaders as planned so far."""
+
+    brokers: int
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        return leaders_of(number, block, self.brokers)
+
+
+def leader_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64]) -> LeaderView:
+    """Return what leader rounds start from: who gets nothing new keeps what it leads, the others share the rest."""
+    capacity = np.where(terms.receives, brokers.capacity, 0.0)
+    rest = float(load.sum() - load[~terms.receives & ~terms.leaves].sum())
+    share = shares(rest, capacity, np.full(len(brokers), -1, np.int32), rest, np.zeros(0))
+    low, high = whole_bounds(share, goal.tolerance)
+    kept = ~terms.receives
+    return LeaderView(
+        load=load,
+        lo=np.where(kept, 0, low),
+        hi=np.where(kept, load, high),
+        share=np.where(kept, np.maximum(load, 1), np.maximum(share, 1e-6)).astype(np.float64),
+        may_lead=~terms.leaves,
+    )
+
+
+def plan_leaders(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, progress: OnProgress) -> LeaderView:
+    """Choose leaders in an engine's blocks; return the view with the bounds and the final leaders."""
+    load = engine.ask(_Leaders(len(brokers)))["leaders"]
+    start = leader_view(brokers, terms, goal, load)
+    if goal.leader_scope is LeaderScope.NONE:
+        return start
+    rounds = LeaderRounds(start, engine.blocks)
+    number = 0
+    while (view := rounds.view(load)) is not None:
+        number += 1
+        progress(Progress("choosing leaders", number))
+        tally = engine.step(ChooseLeaders(view, goal.leader_scope))
+        assert tally is not None
+        load = tally["leaders"]
+    return evolve(start, load=load)

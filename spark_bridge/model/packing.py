@@ -1,0 +1,58 @@
+"""Packing rows of partitions into blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from spark_bridge.model.block import NOBODY, Block, count_of_blocks, name_hash
+
+
+def blocks_of(partitions: pa.Table, ids: NDArray[np.int32]) -> Iterator[Block]:
+    """Deal partitions into blocks; yield these by number.
+
+    Args:
+        partitions: Rows of the canonical columns: topic, partition, replicas, bytes, bytes_in, bytes_out.
+        ids: All brokers' ids, in order.
+    """
+    hashes = _hashes(partitions)
+    number = hashes % count_of_blocks(len(partitions))
+    for block in range(count_of_blocks(len(partitions))):
+        rows = np.flatnonzero(number == block)
+        yield pack(partitions.take(pa.array(rows)), ids, hashes[rows])
+
+
+def pack(partitions: pa.Table, ids: NDArray[np.int32], hashes: NDArray[np.uint32] | None = None) -> Block:
+    """Pack rows, in any order, into one block."""
+    hashes = _hashes(partitions) if hashes is None else hashes
+    order = pc.sort_indices(partitions, sort_keys=[("topic", "ascending"), ("partition", "ascending")])
+    partitions = partitions.take(order).combine_chunks()
+    names = pc.unique(partitions["topic"])
+    replicas = partitions["replicas"].combine_chunks()
+    lengths = pc.list_value_length(replicas).to_numpy(zero_copy_only=False).astype(np.int64)
+    before = np.full((len(lengths), int(lengths.max(initial=1))), NOBODY, np.int32)
+    before[np.arange(before.shape[1]) < lengths[:, None]] = np.searchsorted(ids, replicas.flatten().to_numpy())
+    loads = [_known(partitions, name) for name in ("bytes", "bytes_in", "bytes_out")]
+    return Block(
+        topics=tuple(names.to_pylist()),
+        topic=pc.index_in(partitions["topic"], names).to_numpy().astype(np.int32),
+        partition=partitions["partition"].to_numpy().astype(np.int32),
+        before=before,
+        after=before,
+        weights=np.stack([np.ones(len(lengths), np.int64), *loads[:2]], axis=1),
+        bytes_out=loads[2],
+        tie=hashes[order.to_numpy()],
+    )
+
+
+def _hashes(partitions: pa.Table) -> NDArray[np.uint32]:
+    pairs = zip(partitions["topic"].to_pylist(), partitions["partition"].to_pylist(), strict=True)
+    return np.fromiter((name_hash(*pair) for pair in pairs), np.uint32, len(partitions))
+
+
+def _known(partitions: pa.Table, column: str) -> NDArray[np.int64]:
+    return np.asarray(pc.fill_null(partitions[column], 0).to_numpy(), np.int64)

@@ -1,0 +1,183 @@
+"""A plan from start to end: read, move, choose leaders, check, write, sum up."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from spark_bridge.checks import disk_tally, disk_violations, violations
+from spark_bridge.engines.engine import Engine
+from spark_bridge.errors import PlanError
+from spark_bridge.kernel.tally import Tally
+from spark_bridge.leadership import plan_leaders
+from spark_bridge.model.block import BLOCK_SIZE, Block
+from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.goal import Goal
+from spark_bridge.model.summary import Summary
+from spark_bridge.outputs.files import claim_folder, write_plan
+from spark_bridge.outputs.reasons import Marks, reasons_of
+from spark_bridge.outputs.rows import plan_rows
+from spark_bridge.planner import plan_moves
+from spark_bridge.progress import OnProgress, Progress
+from spark_bridge.request import Engine as EngineName
+from spark_bridge.request import PlanRequest
+from spark_bridge.summing import Planned, marks_of, summarize
+
+if TYPE_CHECKING:
+    from spark_bridge.opener import SparkOpener
+
+KERNEL_LIMIT = 4 * BLOCK_SIZE
+"""Up to how many partitions the kernel plans where the engine may be chosen: Spark takes longer to start."""
+
+
+@frozen
+class Cluster:
+    """A cluster in an engine, and what was wrong with its inputs."""
+
+    engine: Engine
+    brokers: Brokers
+    set_aside: dict[str, int]
+    unknown_loads: int
+
+
+def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> Summary:
+    """Plan a request: write the plan's files to its folder and return the summary.
+
+    Args:
+        request: What to plan.
+        progress: Told how far it is; may raise to end the plan.
+        spark: Opens the Spark session; only called when Spark is to plan.
+
+    Raises:
+        PlanError: There is no plan; nothing was written.
+    """
+    output = Path(request.output)
+    progress(Progress("reading"))
+    cluster = open_cluster(request, spark)
+    planned = plan_cluster(cluster.engine, cluster.brokers, request.goal, progress)
+    summary = summarize(planned, cluster.set_aside, cluster.unknown_loads)
+    refuse_worse(summary, request.goal)
+    progress(Progress("writing"))
+    claim_folder(output)
+    write(planned, output)
+    return summary
+
+
+def plan_cluster(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgress) -> Planned:
+    """Plan the blocks of an engine, and check the plan against the rules.
+
+    Raises:
+        PlanError: There is no plan.
+    """
+    bounds = plan_moves(engine, brokers, goal, progress)
+    leaders = plan_leaders(engine, brokers, bounds.terms, goal, progress)
+    progress(Progress("checking"))
+    check(engine, brokers, goal)
+    return Planned(engine, brokers, goal, bounds, leaders)
+
+
+def open_cluster(request: PlanRequest, spark: SparkOpener) -> Cluster:
+    """Read the inputs into an engine.
+
+    Raises:
+        PlanError: The inputs cannot be read, or have bad rows that are to be refused.
+    """
+    from spark_bridge.engines.in_process import InProcess  # noqa: PLC0415 (see below)
+    from spark_bridge.inputs.read import read_cluster  # noqa: PLC0415
+    from spark_bridge.model.packing import blocks_of  # noqa: PLC0415
+
+    if request.engine is EngineName.SPARK or request.master or request.remote:
+        return _on_spark(request, spark)
+    inputs = read_cluster(request.sources)
+    if request.engine is EngineName.AUTO and len(inputs.partitions) > KERNEL_LIMIT:
+        return _on_spark(request, spark)
+    blocks = list(blocks_of(inputs.partitions, inputs.brokers.ids))
+    return Cluster(InProcess(blocks), inputs.brokers, inputs.set_aside, inputs.unknown_loads)
+
+
+def _on_spark(request: PlanRequest, spark: SparkOpener) -> Cluster:
+    # PySpark is an extra, and importing it takes a second.
+    from spark_bridge.engines.spark import OnSpark  # noqa: PLC0415
+    from spark_bridge.inputs.on_spark import read_cluster_on_spark  # noqa: PLC0415
+
+    inputs = read_cluster_on_spark(spark(), request.sources)
+    engine = OnSpark.of(inputs.partitions, inputs.partitions.count(), inputs.brokers.ids)
+    return Cluster(engine, inputs.brokers, inputs.set_aside, inputs.unknown_loads)
+
+
+@frozen(eq=False)
+class _Broken:
+    """Asks a block which rules its plan breaks."""
+
+    brokers: Brokers
+    goal: Goal
+
+    def __call__(self, number: int, block: Block) -> list[str]:
+        del number
+        return violations(block, self.brokers, self.goal)
+
+
+@frozen(eq=False)
+class _Disks:
+    """Asks for the bytes that every broker has and gets."""
+
+    brokers: Brokers
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        del number
+        return {"disks": disk_tally(block, self.brokers)}
+
+
+def check(engine: Engine, brokers: Brokers, goal: Goal) -> None:
+    """Hold a plan against the hard rules.
+
+    Raises:
+        PlanError: It breaks one: of a partition, which is this program's fault, or it does not fit the disks.
+    """
+    if broken := engine.texts(_Broken(brokers, goal), 1):
+        raise PlanError(f"the plan breaks a rule and was thrown away, please report: {broken[0]}")
+    if over := disk_violations(brokers, engine.ask(_Disks(brokers))["disks"]):
+        raise PlanError(f"the plan does not fit the disks: {over[0]}: add disks or brokers, or name fewer brokers")
+
+
+def refuse_worse(summary: Summary, goal: Goal) -> None:
+    """Refuse a plan that makes a measure worse, unless it is forced.
+
+    Raises:
+        PlanError: It does.
+    """
+    if summary.worse and not goal.force:
+        far = {e.measure: e for e in summary.evenness}
+        told = ", ".join(
+            f"{name} (a broker {far[name].after:.1%} from its share, before {far[name].before:.1%})"
+            for name in summary.worse
+        )
+        raise PlanError(f"the plan would leave the cluster less even than it is in {told}: --force takes it as it is")
+
+
+@frozen(eq=False)
+class _Write:
+    """Writes a block's part of the plan, and tells how many files that took."""
+
+    folder: str
+    ids: NDArray[np.int32]
+    marks: Marks
+    blocks: int
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        rows = plan_rows(block, self.ids, reasons_of(block, self.marks))
+        if not len(rows) and self.blocks > 1:
+            return {"files": np.array([0])}
+        part = f"{number:05}" if self.blocks > 1 else ""
+        return {"files": np.array([len(write_plan([rows], Path(self.folder), part=part))])}
+
+
+def write(planned: Planned, folder: Path) -> None:
+    """Have every block's part of the plan written where it is."""
+    marks = marks_of(planned.brokers, planned.goal, planned.bounds)
+    engine = planned.engine
+    engine.ask(_Write(str(folder.absolute()), planned.brokers.ids, marks, engine.blocks))

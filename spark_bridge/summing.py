@@ -1,0 +1,176 @@
+"""The summary of a plan, from broker-sized sums."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import asdict, frozen
+from numpy.typing import NDArray
+
+from spark_bridge.engines.engine import Engine
+from spark_bridge.kernel.leader_view import LeaderView
+from spark_bridge.kernel.tally import Tally, loads, moved, moved_bytes, sums
+from spark_bridge.model.block import MEASURES, NOBODY, Block
+from spark_bridge.model.brokers import NO_RACK, Brokers
+from spark_bridge.model.goal import Goal
+from spark_bridge.model.summary import BrokerChange, Evenness, Flow, Load, RackFlow, Summary
+from spark_bridge.outputs.flows import Flows
+from spark_bridge.outputs.reasons import TEXTS, Marks, Reason, reasons_of
+from spark_bridge.planner import Bounds
+
+MOST_FLOWS = 200
+MOST_RACK_FLOWS = 10_000
+
+_NO_SHARE = 1e-3
+"""A share below this is none: `terms` keeps every share above nothing, to divide by it."""
+
+
+@frozen(eq=False)
+class AtLast:
+    """Asks for all that a summary tells."""
+
+    brokers: int
+    marks: Marks
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        """Ask a block."""
+        del number
+        kinds = reasons_of(block, self.marks).kind
+        return {
+            "before": _all_loads(block, self.brokers, before=True),
+            "after": _all_loads(block, self.brokers, before=False),
+            "reasons": np.bincount(kinds, minlength=len(Reason)).astype(np.int64),
+            "moved": np.array([len(block), int(moved(block).sum()), moved_bytes(block)]),
+            "max_weight": block.weights.max(axis=0, initial=0),
+        }
+
+
+def _all_loads(block: Block, brokers: int, *, before: bool) -> NDArray[np.int64]:
+    """Return (B, 5) replicas, leaders, bytes, bytes in and bytes out of every broker."""
+    lists = block.before if before else block.after
+    weighed = loads(block, brokers, before=before)
+    leader = lists[:, 0]
+    led = sums(leader, np.ones(len(block), np.int64), brokers)
+    return np.stack([weighed[:, 0], led, weighed[:, 1], weighed[:, 2], sums(leader, block.bytes_out, brokers)], axis=1)
+
+
+def marks_of(brokers: Brokers, goal: Goal, bounds: Bounds) -> Marks:
+    """Return what the goal says of brokers, for the reasons of changes."""
+    relieved = np.zeros(len(brokers), np.bool_)
+    relieved[bounds.terms.sheds & ~bounds.terms.takes] = True
+    rack = bounds.terms.rack
+    alone = np.arange(len(brokers), dtype=np.int32) + int(rack.max(initial=NOBODY)) + 1
+    del goal
+    return Marks(bounds.terms.leaves, relieved, np.where(rack < 0, alone, rack), bounds.terms.limits)
+
+
+@frozen(eq=False)
+class Planned:
+    """What a summary is made of."""
+
+    engine: Engine
+    brokers: Brokers
+    goal: Goal
+    bounds: Bounds
+    leaders: LeaderView
+
+
+def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -> Summary:
+    """Sum a plan up."""
+    engine, brokers, goal, bounds = planned.engine, planned.brokers, planned.goal, planned.bounds
+    tally = engine.ask(AtLast(len(brokers), marks_of(brokers, goal, bounds)))
+    evenness = _evenness(planned, tally)
+    flows, flows_left = engine.flows(Flows(brokers.ids), MOST_FLOWS)
+    rack_rows, _ = engine.flows(Flows(brokers.rack), MOST_RACK_FLOWS)
+    partitions, replicas, size = tally["moved"].tolist()
+    reasons = {TEXTS[r].removesuffix(" {}"): int(tally["reasons"][r]) for r in Reason if tally["reasons"][r]}
+    reasons.pop("", None)
+    return Summary(
+        goal=str(goal.kind),
+        options=_options(goal),
+        engine=engine.name,
+        partitions=partitions,
+        changed=sum(reasons.values()),
+        reordered=int(tally["reasons"][Reason.PREFERRED_LEADER]),
+        moved_replicas=replicas,
+        moved_bytes=size,
+        lower_bound=bounds.lower_bound,
+        brokers=_changes(brokers, bounds, tally),
+        evenness=evenness,
+        flows=tuple(flows),
+        flows_left=flows_left,
+        rack_flows=tuple(_between_racks(flow, brokers.rack_names) for flow in rack_rows),
+        reasons=reasons,
+        set_aside=set_aside,
+        unknown_loads=unknown_loads,
+        worse=tuple(e.measure for e in evenness if e.after > max(e.before, e.reachable) + 1e-9),
+        notes=tuple(_notes(evenness, goal)),
+    )
+
+
+def _between_racks(flow: Flow, names: tuple[str, ...]) -> RackFlow:
+    """Name the racks of a flow between rack numbers."""
+    source, destination = (None if n == NO_RACK else names[n] for n in (flow.source, flow.destination))
+    return RackFlow(source, destination, flow.replicas, flow.bytes)
+
+
+def _options(goal: Goal) -> dict[str, str]:
+    shown = {name: value for name, value in asdict(goal).items() if name != "kind" and value not in (None, False)}
+    shown = {name: value for name, value in shown.items() if value not in (frozenset(), ())}
+    return {
+        name.replace("_", "-"): ", ".join(map(str, sorted(value)))
+        if isinstance(value, frozenset | tuple)
+        else str(value)
+        for name, value in shown.items()
+    }
+
+
+def _changes(brokers: Brokers, bounds: Bounds, tally: Tally) -> tuple[BrokerChange, ...]:
+    before, after = tally["before"].tolist(), tally["after"].tolist()
+    return tuple(
+        BrokerChange(
+            id=broker.id,
+            rack=broker.rack,
+            state="draining" if bounds.terms.leaves[i] and broker.state == "live" else str(broker.state),
+            capacity=broker.capacity,
+            disk=broker.disk,
+            before=Load(*before[i]),
+            after=Load(*after[i]),
+        )
+        for i, broker in enumerate(brokers.rows)
+    )
+
+
+def _evenness(planned: Planned, tally: Tally) -> tuple[Evenness, ...]:
+    terms = planned.bounds.terms
+    rows = [
+        _even(name, planned, terms.share[:, m], tally["before"][:, column], tally["after"][:, column], weight)
+        for m, (name, column, weight) in enumerate(zip(MEASURES, (0, 2, 3), tally["max_weight"].tolist(), strict=True))
+        if m == 0 or terms.share[:, m].max(initial=0) > 1
+    ]
+    led = _even("leaders", planned, planned.leaders.share, tally["before"][:, 1], tally["after"][:, 1], 1)
+    return (rows[0], led, *rows[1:])
+
+
+def _even(
+    name: str,
+    planned: Planned,
+    share: NDArray[np.float64],
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+    weight: int,
+) -> Evenness:
+    """Measure one measure; what is reachable is the tolerance, or what one replica makes of the smallest share."""
+    counted = planned.bounds.terms.receives & (share > _NO_SHARE)
+    if not counted.any():
+        return Evenness(name, 0.0, 0.0, planned.goal.tolerance)
+    first, last = (float(np.abs(load[counted] / share[counted] - 1).max()) for load in (before, after))
+    reachable = max(planned.goal.tolerance, weight / float(share[counted].min()))
+    return Evenness(name, before=first, after=last, reachable=reachable)
+
+
+def _notes(evenness: tuple[Evenness, ...], goal: Goal) -> list[str]:
+    return [
+        f"{e.measure}: a broker ends {e.after:.1%} from its share, beyond the tolerance of {goal.tolerance:.1%}"
+        for e in evenness
+        if e.after > goal.tolerance + 1e-9
+    ]
