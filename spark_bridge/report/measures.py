@@ -9,6 +9,9 @@ from attrs import frozen
 
 from spark_bridge.model.summary import BrokerChange, Load, Summary
 
+_PLENTY: Final = 9.95  # from here on a decimal tells nothing
+_MANY: Final = 100  # here too
+_ALMOST: Final = 1e-9
 _UNITS: Final = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 _DECIMALS: Final = (9.995, 99.95)  # below each of these there is room for one decimal more
 _OVERFLOWS: Final = 999.5  # what three digits would write as 1000
@@ -25,13 +28,13 @@ def size(number: float) -> str:
 
 def count(number: float) -> str:
     """Return how many of something; a share of whole things may be a fraction."""
-    return f"{number:,.0f}" if float(number).is_integer() or abs(number) >= 100 else f"{number:,.1f}"  # noqa: PLR2004 (a fraction of that many tells nothing)
+    return f"{number:,.0f}" if number == round(number) or abs(number) >= _MANY else f"{number:,.1f}"
 
 
 def percent(part: float) -> str:
-    """Return 0.05 as 5 %, with a decimal where that says more."""
+    """Return 0.05 as 5 %, with a decimal where that says more: 0.0502 is 5.0 %."""
     number = part * 100
-    return f"{number:,.1f} %" if 0 < abs(number) < 10 and not round(number, 1).is_integer() else f"{number:,.0f} %"  # noqa: PLR2004
+    return f"{number:,.0f} %" if abs(number) >= _PLENTY or abs(number - round(number)) < _ALMOST else f"{number:.1f} %"
 
 
 @frozen

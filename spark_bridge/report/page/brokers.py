@@ -20,7 +20,7 @@ def hottest_section(summary: Summary) -> Node | None:
     found = hottest(summary)
     if not found:
         return None
-    heads = [head("broker"), head("rack"), head("above its share", number=True), head("why"), head("")]
+    heads = [head("broker"), head("rack"), head("above its share", number=True), head("why"), head("aim")]
     return section(
         "The hottest brokers", table("Farthest above their share after the plan", [row(*heads)], map(_hot, found))
     )
@@ -28,9 +28,13 @@ def hottest_section(summary: Summary) -> Node | None:
 
 def _hot(hot: Hot) -> Node:
     rack = "-" if hot.broker.rack is None else hot.broker.rack
-    told = "more than aimed at" if hot.beyond else ""
+    aim = "missed" if hot.beyond else "met"
     return row(
-        el("th", str(hot.broker.id), scope="row"), words(rack), number(percent(hot.excess)), words(hot.why), words(told)
+        el("th", str(hot.broker.id), scope="row"),
+        words(rack),
+        number(percent(hot.excess)),
+        el("td", hot.why, class_="sentence"),
+        words(aim),
     )
 
 

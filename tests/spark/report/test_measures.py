@@ -32,7 +32,16 @@ def test_sizes_that_round_up_to_ten_keep_three_digits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("part", "text"), [(0, "0 %"), (0.05, "5 %"), (0.0473, "4.7 %"), (0.0999, "10 %"), (0.123, "12 %"), (15, "1,500 %")]
+    ("part", "text"),
+    [
+        (0, "0 %"),
+        (0.05, "5 %"),
+        (0.0473, "4.7 %"),
+        (0.0502, "5.0 %"),
+        (0.0999, "10 %"),
+        (0.123, "12 %"),
+        (15, "1,500 %"),
+    ],
 )
 def test_parts_are_percents(part: float, text: str) -> None:
     assert percent(part) == text
