@@ -12,34 +12,43 @@ from spark_bridge.report.measures import size
 
 @frozen
 class Cost:
-    """What a plan moves and the least that any plan could move, in bytes, or in replicas when no size is known."""
+    """What a plan moves and the least that any plan could move, in bytes, or in replicas when no size is known.
+
+    A bound of nothing in bytes says nothing of replicas: `least` is None then.
+    """
 
     moved: int
-    least: int
+    least: int | None
     in_replicas: bool
 
     @classmethod
     def of(cls, summary: Summary) -> Cost:
         """Return what a plan costs: with no sizes at all, every replica costs 1."""
-        unsized = 0 < summary.partitions == summary.unknown_loads
-        return cls(summary.moved_replicas if unsized else summary.moved_bytes, summary.lower_bound, unsized)
+        if not 0 < summary.partitions == summary.unknown_loads:
+            return cls(summary.moved_bytes, summary.lower_bound, in_replicas=False)
+        says_nothing = summary.lower_bound == 0 < summary.moved_replicas
+        return cls(summary.moved_replicas, None if says_nothing else summary.lower_bound, in_replicas=True)
 
     @property
     def ratio(self) -> float | None:
-        """Return how many times the least this is; None where that is nothing."""
+        """Return how many times the least this is; None where that is nothing or unknown."""
         if self.moved == self.least:
             return 1.0
         return self.moved / self.least if self.least else None
 
-    def text(self, number: int) -> str:
+    def text(self, number: int | None) -> str:
         """Return an amount with its unit."""
+        if number is None:
+            return "unknown"
         return things(number, "replica") if self.in_replicas else size(number)
 
     def compared(self) -> str:
         """Return how the plan compares with the least."""
+        if self.least is None:
+            return "that takes sizes"
         if self.moved == self.least:
             return "the plan moves no more than that" if self.moved else "nothing has to move"
-        return f"the plan moves {self.ratio:.3f} times that" if self.ratio else "no move is forced by the goal"
+        return f"the plan moves {self.ratio:.3f} times that" if self.ratio else "the goal forces no move"
 
 
 def things(number: int, name: str) -> str:

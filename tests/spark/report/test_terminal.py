@@ -128,6 +128,17 @@ def test_without_sizes_replicas_are_counted() -> None:
     assert "No size is known: each replica counts the same.\n" in text
 
 
+def test_a_bound_in_bytes_says_nothing_of_replicas() -> None:
+    made = growth(6, 1, 2, 1)
+    text = printed(evolve(made, unknown_loads=made.partitions, moved_replicas=30, moved_bytes=0, lower_bound=0))
+    assert "The least that any plan can move: unknown; that takes sizes.\n" in text
+
+
+def test_a_goal_that_forces_nothing_says_so() -> None:
+    text = printed(evolve(growth(6, 1, 2, 1), lower_bound=0))
+    assert "The least that any plan can move: 0 B; the goal forces no move.\n" in text
+
+
 def test_names_are_no_markup_and_their_ends_are_kept() -> None:
     made = growth(5, 2, 2, 1)
     racks = {"rack-00": "[red]x[/red]", "rack-01": "a-very-long-name-1b"}
