@@ -42,16 +42,16 @@ def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> 
         case "die":
             os.write(2, b"a last gasp\n")
             os.kill(os.getpid(), signal.SIGKILL)
-        case "count":
-            return summary(str(on_spark(spark, progress, Path(request.output), gate=False)))
-        case "count at the gate":
-            return summary(str(on_spark(spark, progress, Path(request.output), gate=True)))
+        case "count" | "count at the gate" as what:
+            return summary(str(count(spark, progress, Path(request.output), gate=what != "count")))
+        case "import in a worker":
+            return summary(import_in_a_worker(spark))
         case "refuse in a worker":
             refuse_in_a_worker(spark)
     return summary(*(name for name in ("pyspark", "numpy") if name in sys.modules))
 
 
-def on_spark(spark: SparkOpener, progress: OnProgress, folder: Path, *, gate: bool) -> int:
+def count(spark: SparkOpener, progress: OnProgress, folder: Path, *, gate: bool) -> int:
     """Count bytes in workers; with a gate, each task leaves a file and waits until the gate is opened."""
     from spark_bridge.session import jvm_of  # noqa: PLC0415 (a bridge may do without PySpark)
 
@@ -59,7 +59,7 @@ def on_spark(spark: SparkOpener, progress: OnProgress, folder: Path, *, gate: bo
     jvm = jvm_of(session)
     progress(Progress("spark", left=None if jvm is None else str(jvm.pid)))
 
-    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def measure(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa  # noqa: PLC0415 (runs in a worker)
 
         for batch in batches:
@@ -70,7 +70,7 @@ def on_spark(spark: SparkOpener, progress: OnProgress, folder: Path, *, gate: bo
             yield pa.RecordBatch.from_pydict({"size": pa.array(sizes, pa.int64())})
 
     rows = session.range(0, 4, 1, 2).selectExpr("cast(repeat('x', 1000000) as binary) as state")
-    return sum(row["size"] for row in rows.mapInArrow(count, "size bigint").collect())
+    return sum(row["size"] for row in rows.mapInArrow(measure, "size bigint").collect())
 
 
 def refuse_in_a_worker(spark: SparkOpener) -> None:
@@ -81,6 +81,22 @@ def refuse_in_a_worker(spark: SparkOpener) -> None:
         raise PlanError("loads.csv, row 7: no size")
 
     spark().range(1).mapInArrow(refuse, "id bigint").collect()
+
+
+def import_in_a_worker(spark: SparkOpener) -> str:
+    """Return the name of the file from which a worker imports this program."""
+
+    def tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa  # noqa: PLC0415 (runs in a worker)
+
+        import spark_bridge.model.block as imported  # noqa: PLC0415 (as above)
+
+        for _ in batches:
+            yield pa.RecordBatch.from_pydict({"home": [str(Path(imported.__file__).parents[2].name)]})
+
+    row = spark().range(1).mapInArrow(tell, "home string").first()
+    assert row is not None
+    return str(row["home"])
 
 
 def summary(*notes: str) -> Summary:
