@@ -20,7 +20,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "reassignment": ("controller.cli.reassignment:reassignment", "Move replicas between brokers."),
     "leader": ("controller.cli.leaders:leader", "Elect leaders."),
     "config": ("controller.cli.configs:config", "Look at and change settings of topics and brokers."),
-    "plan": ("controller.cli.plan:plan", "Compute reassignments with Spark."),
+    "plan": ("controller.cli.planning.commands:plan", "Plan big moves of replicas, in memory or on Spark."),
     "produce": ("controller.cli.data:produce", "Write lines of standard input as records."),
     "consume": ("controller.cli.data:consume", "Print records as lines."),
     "simulate": ("controller.cli.simulate:simulate", "Run a scripted cluster on virtual time."),

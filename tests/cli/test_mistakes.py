@@ -22,13 +22,13 @@ from transport.wire import serve
 KLAMM = (sys.executable, "-m", "controller.cli")
 INTERRUPTED = 130
 
-HIDE_PYSPARK = """
+HIDE = """
 import sys
 class Without:
     def __init__(self, finder):
         self.finder = finder
     def find_spec(self, name, path=None, target=None):
-        return None if name.partition(".")[0] == "pyspark" else self.finder.find_spec(name, path, target)
+        return None if name.partition(".")[0] in {hidden} else self.finder.find_spec(name, path, target)
 sys.meta_path[:] = [Without(finder) for finder in sys.meta_path]
 """
 
@@ -80,12 +80,22 @@ def no_java(tmp_path: Path) -> dict[str, str]:
     return {"PATH": str(tmp_path), "JAVA_HOME": ""}
 
 
+def without(modules: tuple[str, ...], folder: Path) -> dict[str, str]:
+    """Return an environment in which Python finds no modules of these names."""
+    (folder / "sitecustomize.py").write_text(HIDE.format(hidden=modules))
+    return {
+        "PYTHONPATH": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")]), str(Path.cwd())])
+    }
+
+
 @pytest.fixture
 def no_spark(tmp_path: Path) -> dict[str, str]:
-    (tmp_path / "sitecustomize.py").write_text(HIDE_PYSPARK)
-    return {
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH"), str(Path.cwd())])])
-    }
+    return without(("pyspark",), tmp_path)
+
+
+@pytest.fixture
+def no_extras(tmp_path: Path) -> dict[str, str]:
+    return without(("numpy", "pandas", "pyarrow", "pyspark"), tmp_path)
 
 
 # --- what is not installed --------------------------------------------------------------------------------------
@@ -103,12 +113,20 @@ def test_no_spark(no_spark: dict[str, str], tmp_path: Path) -> None:
     assert complaint("demo", env=no_spark) == f"{missing}, or run it without: klamm demo --store memory"
 
 
-def test_planning_without_spark_or_java(no_spark: dict[str, str], no_java: dict[str, str], tmp_path: Path) -> None:
+def test_planning_on_spark_without_it(no_spark: dict[str, str], tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_text(SNAPSHOT)
+    plan = ("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1", "--engine", "spark")
+    assert complaint(*plan, env=no_spark) == "Error: planning needs pyspark: pip install 'klamm[spark]'"
+
+
+def test_planning_without_its_extra(no_extras: dict[str, str], tmp_path: Path) -> None:
     snapshot = tmp_path / "snapshot.json"
     snapshot.write_text(SNAPSHOT)
     plan = ("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1")
-    assert complaint(*plan, env=no_spark) == "Error: planning needs Spark: pip install 'klamm[spark]'"
-    assert complaint(*plan, env=no_java).startswith("Error: planning needs Java, and there is none in PATH: install")
+    assert complaint(*plan, env=no_extras) == "Error: planning needs numpy: pip install 'klamm[plan]'"
+    cluster = ("plan", "generate-cluster", "-o", str(tmp_path / "cluster"))
+    assert complaint(*cluster, env=no_extras) == "Error: generating needs pyarrow: pip install 'klamm[plan]'"
 
 
 # --- files ------------------------------------------------------------------------------------------------------
