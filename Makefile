@@ -42,9 +42,10 @@ lint: $(INSTALLED) ## style, types, imports, and what would break replay
 simulate: $(INSTALLED) ## clusters with faults on virtual time, drawn from the seeds SEEDS=1..200
 	@$(BIN)/klamm simulate --seeds $(SEEDS)
 
-soak: java $(INSTALLED) ## the properties again with 1,000 examples each, and a great move timed, for minutes
+soak: java $(INSTALLED) ## the properties again with 1,000 examples each, and a great move and great plans timed, for an hour
 	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
 	@$(BIN)/python -m tests.cluster.test_great_move
+	@$(BIN)/python benchmarks/planning.py --large
 
 bench: java $(INSTALLED) ## the rates that docs and README quote, measured here
 	@for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done

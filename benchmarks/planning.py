@@ -1,0 +1,190 @@
+"""Plans of growing size: seconds, memory, bytes moved over the lower bound, and how full the fullest broker ends.
+
+Each plan is made in a process of its own, from the Parquet files of a generated cluster, as `klamm plan` makes it; on
+Spark with two cores of this machine. Beside its seconds are those of the floor: the same engine reads the same files
+and adds up the loads by broker, no more. Neither counts the start of Spark. `--large` adds the sizes that take minutes;
+arguments such as `spark 1000000` choose among all sizes.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from attrs import asdict, frozen
+
+from benchmarks.kit.load_sums import by_arrow, by_spark
+from benchmarks.kit.memory import processor_seconds, watched
+from spark_bridge.generator.files import BROKERS, LOADS, SNAPSHOT, write_cluster
+from spark_bridge.generator.shapes import Placement, Shape
+from spark_bridge.inputs.sources import Sources
+from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.model.summary import Summary
+from spark_bridge.planning import run_plan
+from spark_bridge.request import Engine, PlanRequest
+from spark_bridge.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MASTER: Final = "local[2]"
+PARTITIONS_PER_TOPIC: Final = 100
+ADD, DRAIN, REBALANCE = "add 10 %", "drain 2 %", "rebalance"
+
+
+@frozen
+class Case:
+    """A plan to make."""
+
+    engine: Engine
+    partitions: int
+    brokers: int
+    scenario: str
+
+    @property
+    def shape(self) -> Shape:
+        """Return the cluster; one that is to be rebalanced has grown, in the others replicas are anywhere."""
+        placement = Placement.HISTORY if self.scenario == REBALANCE else Placement.UNIFORM
+        new_brokers = self.brokers // 10 if self.scenario == ADD else 0
+        topics = self.partitions // PARTITIONS_PER_TOPIC
+        return Shape(
+            self.brokers, topics=topics, partitions=self.partitions, placement=placement, new_brokers=new_brokers
+        )
+
+    @property
+    def goal(self) -> Goal:
+        """Return what to plan for."""
+        if self.scenario == ADD:
+            added = range(self.brokers + 1, self.brokers + self.shape.new_brokers + 1)
+            return Goal(GoalKind.ADD_BROKERS, frozenset(added))
+        if self.scenario == DRAIN:
+            return Goal(GoalKind.REMOVE_BROKERS, frozenset(range(1, self.brokers + 1, 50)))
+        return Goal(GoalKind.REBALANCE)
+
+
+SIZES: Final = ((Engine.KERNEL, 10_000, 100), (Engine.KERNEL, 100_000, 100), (Engine.SPARK, 100_000, 100))
+LARGE: Final = (
+    (Engine.KERNEL, 1_000_000, 1_000),
+    (Engine.SPARK, 1_000_000, 1_000),
+    (Engine.SPARK, 10_000_000, 5_000),
+)
+
+
+@frozen
+class Measured:
+    """What a plan took, in seconds and bytes, and what became of the cluster."""
+
+    seconds: float
+    processor: float
+    floor: float
+    driver: int
+    jvm: int
+    workers: int
+    moved: int
+    lower_bound: int
+    fullest: dict[str, float]
+
+    def row(self, case: Case) -> str:
+        """Return a row of the table."""
+        ratio = f"{self.moved / self.lower_bound:.3f}" if self.lower_bound else "-"
+        cells = [
+            f"{case.partitions:,} x {case.brokers:,}",
+            case.engine,
+            case.scenario,
+            f"{self.seconds:.1f}",
+            f"{self.processor:.1f}",
+            f"{self.floor:.1f}",
+            *(f"{size / 2**20:,.0f}" if size else "-" for size in (self.driver, self.jvm, self.workers)),
+            f"{self.moved / 2**30:,.0f}",
+            ratio,
+            *(f"{self.fullest.get(measure, 0):.2f}" for measure in MEASURES),
+        ]
+        return f"| {' | '.join(cells)} |"
+
+
+MEASURES: Final = ("replicas", "leaders", "bytes", "bytes_in")
+COLUMNS: Final = (
+    *("partitions x brokers", "engine", "plan"),
+    *("s", "processor, s", "floor, s", "driver, MiB", "JVM, MiB", "workers, MiB"),
+    *("moved, GiB", "of lower bound", "max/mean: replicas", "leaders", "bytes", "bytes in"),
+)
+TEXTS: Final = 3
+"""How many columns, the first ones, are no numbers."""
+
+
+def measure(case: Case, folder: Path) -> Measured:
+    """Make one plan in this process."""
+    cluster = folder / "cluster"
+    sources = Sources(cluster / SNAPSHOT, (cluster / LOADS,), cluster / BROKERS)
+    request = PlanRequest(sources, case.goal, str(folder / "plan"), case.engine)
+    with ExitStack() as stack:
+        (folder / "spark").mkdir()
+        sessions: list[SparkSession] = []
+        if case.engine is Engine.SPARK:
+            sessions.append(stack.enter_context(spark_session(folder / "spark", MASTER)))
+            sessions[0].range(1).collect()
+        with watched() as peaks:
+            begun, used = time.perf_counter(), processor_seconds()
+            summary = run_plan(request, lambda _: None, lambda: sessions[0])
+            seconds, processor = time.perf_counter() - begun, processor_seconds() - used
+        begun = time.perf_counter()
+        by_spark(sessions[0], cluster) if sessions else by_arrow(cluster)
+        floor = time.perf_counter() - begun
+    return Measured(
+        seconds=seconds,
+        processor=processor,
+        floor=floor,
+        driver=peaks.driver,
+        jvm=peaks.jvm,
+        workers=peaks.workers,
+        moved=summary.moved_bytes,
+        lower_bound=summary.lower_bound,
+        fullest=fullest(summary),
+    )
+
+
+def fullest(summary: Summary) -> dict[str, float]:
+    """Return for each measure what the fullest broker has over the mean, of those that may have anything."""
+    live = [broker.after for broker in summary.brokers if broker.state == "live"]
+    loads = {measure: [getattr(load, measure) for load in live] for measure in MEASURES}
+    return {measure: max(values) * len(values) / sum(values) for measure, values in loads.items() if sum(values)}
+
+
+def measured_apart(case: Case) -> Measured:
+    """Generate a cluster, and make its plan in a process of its own."""
+    with TemporaryDirectory(prefix="klamm-bench-") as folder:
+        write_cluster(case.shape, Path(folder) / "cluster", lambda _: None)
+        command = [sys.executable, __file__, "--one", json.dumps(asdict(case)), folder]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return Measured(**json.loads(done.stdout))
+
+
+def cases(arguments: list[str]) -> list[Case]:
+    """Return the plans that were asked for."""
+    wanted = set(arguments) - {"--large"}
+    sizes = SIZES + LARGE if wanted or "--large" in arguments else SIZES
+    chosen = [size for size in sizes if wanted <= {str(size[0]), str(size[1])}]
+    return [Case(*size, scenario) for size in chosen for scenario in (ADD, DRAIN, REBALANCE)]
+
+
+def main(arguments: list[str]) -> None:
+    """Print a row for each plan."""
+    if arguments[:1] == ["--one"]:
+        case = json.loads(arguments[1])
+        measured = measure(Case(**{**case, "engine": Engine(case["engine"])}), Path(arguments[2]))
+        print(json.dumps(asdict(measured)))
+        return
+    print(f"| {' | '.join(COLUMNS)} |")
+    print(f"| {' | '.join(['---'] * TEXTS + ['---:'] * (len(COLUMNS) - TEXTS))} |", flush=True)
+    for case in cases(arguments):
+        print(measured_apart(case).row(case), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
