@@ -153,7 +153,7 @@ def refuse_worse(summary: Summary, goal: Goal) -> None:
     if summary.worse and not goal.force:
         far = {e.measure: e for e in summary.evenness}
         told = ", ".join(
-            f"{name} (a broker {far[name].after:.1%} from its share, before {far[name].before:.1%})"
+            f"{name} (a broker {100 * far[name].after:.1f} % from its share, before {100 * far[name].before:.1f} %)"
             for name in summary.worse
         )
         raise PlanError(f"the plan would leave the cluster less even than it is in {told}: --force takes it as it is")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import asdict, frozen
+from attrs import frozen
 from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
@@ -34,11 +34,14 @@ class AtLast:
     def __call__(self, number: int, block: Block) -> Tally:
         """Ask a block."""
         del number
-        kinds = reasons_of(block, self.marks).kind
+        reasons = reasons_of(block, self.marks)
+        by_broker = np.zeros((len(Reason), self.brokers + 1), np.int64)
+        # NOBODY, for reasons that name no broker, is the last place.
+        np.add.at(by_broker, (reasons.kind.astype(np.intp), reasons.broker), 1)
         return {
             "before": _all_loads(block, self.brokers, before=True),
             "after": _all_loads(block, self.brokers, before=False),
-            "reasons": np.bincount(kinds, minlength=len(Reason)).astype(np.int64),
+            "reasons": by_broker,
             "moved": np.array([len(block), int(moved(block).sum()), moved_bytes(block)]),
             "max_weight": block.weights.max(axis=0, initial=0),
         }
@@ -82,15 +85,14 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
     flows, flows_left = engine.flows(Flows(brokers.ids), MOST_FLOWS)
     rack_rows, _ = engine.flows(Flows(brokers.rack), MOST_RACK_FLOWS)
     partitions, replicas, size = tally["moved"].tolist()
-    reasons = {TEXTS[r].removesuffix(" {}"): int(tally["reasons"][r]) for r in Reason if tally["reasons"][r]}
-    reasons.pop("", None)
+    reasons = _reasons(tally["reasons"], brokers)
     return Summary(
         goal=str(goal.kind),
         options=_options(goal),
         engine=engine.name,
         partitions=partitions,
         changed=sum(reasons.values()),
-        reordered=int(tally["reasons"][Reason.PREFERRED_LEADER]),
+        reordered=int(tally["reasons"][Reason.PREFERRED_LEADER].sum()),
         moved_replicas=replicas,
         moved_bytes=size,
         lower_bound=bounds.lower_bound,
@@ -113,15 +115,30 @@ def _between_racks(flow: Flow, names: tuple[str, ...]) -> RackFlow:
     return RackFlow(source, destination, flow.replicas, flow.bytes)
 
 
+def _reasons(counts: NDArray[np.int64], brokers: Brokers) -> dict[str, int]:
+    """Return how many partitions change for which reason, in words; `counts` is by (reason, broker or nobody)."""
+    ids = [*brokers.ids.tolist(), NOBODY]
+    pairs = np.argwhere(counts[Reason.NONE + 1 :]).tolist()
+    return {TEXTS[Reason(r + 1)].format(ids[b]): int(counts[r + 1, b]) for r, b in pairs}
+
+
 def _options(goal: Goal) -> dict[str, str]:
-    shown = {name: value for name, value in asdict(goal).items() if name != "kind" and value not in (None, False)}
-    shown = {name: value for name, value in shown.items() if value not in (frozenset(), ())}
-    return {
-        name.replace("_", "-"): ", ".join(map(str, sorted(value)))
-        if isinstance(value, frozenset | tuple)
-        else str(value)
-        for name, value in shown.items()
+    """Return what was asked for, as the command line names it; what is as always is left out."""
+    told = {
+        "brokers": _list(goal.brokers),
+        "exclude": _list(goal.exclude),
+        "topics": ", ".join(goal.topics),
+        "replication-factor": str(goal.replication_factor or ""),
+        "tolerance": f"{100 * goal.tolerance:g} %",
+        "leaders": str(goal.leader_scope),
+        "ignore-racks": "" if goal.racks else "yes",
+        "force": "yes" if goal.force else "",
     }
+    return {name: value for name, value in told.items() if value}
+
+
+def _list(ids: frozenset[int]) -> str:
+    return ", ".join(map(str, sorted(ids)))
 
 
 def _changes(brokers: Brokers, bounds: Bounds, tally: Tally) -> tuple[BrokerChange, ...]:
@@ -170,7 +187,8 @@ def _even(
 
 def _notes(evenness: tuple[Evenness, ...], goal: Goal) -> list[str]:
     return [
-        f"{e.measure}: a broker ends {e.after:.1%} from its share, beyond the tolerance of {goal.tolerance:.1%}"
+        f"{e.measure}: a broker ends {100 * e.after:.1f} % from its share, beyond the tolerance of "
+        f"{100 * goal.tolerance:g} %"
         for e in evenness
         if e.after > goal.tolerance + 1e-9
     ]

@@ -58,6 +58,6 @@ def moved_bytes(block: Block) -> int:
 def add(total: Tally, part: Tally) -> Tally:
     """Return two tallies as one: sums by name, and the greater number under names that begin with `max_`."""
     both = {**total, **part}
-    for name in total.keys() & part.keys():
+    for name in sorted(total.keys() & part.keys()):
         both[name] = (np.maximum if name.startswith("max_") else np.add)(total[name], part[name])
     return both
