@@ -11,6 +11,9 @@ from spark_bridge.kernel.leader_view import Integers, LeaderView, count_alike
 
 FAR = np.iinfo(np.int64).max // 4
 
+_SCATTER = np.uint32(0x9E3779B1)
+"""Multiplied by this, modulo 2**32, neighbouring numbers end far apart (Knuth)."""
+
 _MANY_STEPS = 8
 """Paths of so many arcs are rare; where there are any, it pays to set apart the arcs that matter."""
 
@@ -30,9 +33,10 @@ class LeaderFlow:
         self.leader = self.first.copy()
         partition, place = np.nonzero(may)
         target = replicas[partition, place].astype(np.int64)
-        order = np.lexsort((partition, tie[partition], target))
+        order = np.argsort(target, kind="stable")
         self._partition, self._target = partition[order], target[order]
-        self._rank = np.argsort(np.lexsort((np.arange(len(tie)), tie)))[self._partition]
+        # Which of equal arcs is taken first: neither always the same brokers', nor always the same partitions'.
+        self._tie = (tie[self._partition] ^ self._target.astype(np.uint32) * _SCATTER) * _SCATTER
         self._changed = self._target != self.first[self._partition]
 
     def settle(self, view: LeaderView, top: Integers, grain: float | None) -> None:
@@ -84,7 +88,7 @@ class LeaderFlow:
         while count != (count := int(np.count_nonzero(useful))):
             useful[source[arcs[useful[self._target[arcs]]]]] = True
         arcs = arcs[useful[self._target[arcs]]]
-        return arcs[np.lexsort((self._rank[arcs], source[arcs]))]
+        return arcs[np.lexsort((self._tie[arcs], source[arcs]))]
 
     def _hand_on(self, arcs: Integers, source: Integers, stock: Integers, room: Integers) -> None:
         """Find paths over these arcs, which form no circle, until no source reaches a sink."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
 
-FINEST = 1e-6
+FINEST = 4.0**-10
 """The finest grain: loads that differ by less of their shares count as equal."""
 
 _STEEPEST = 1 << 30
@@ -41,10 +41,7 @@ class LeaderView:
         hi: How many it should lead at most; not below `lo`.
         share: How many would be its part.
         may_lead: Whether it may get a leadership; one that may not loses all it can.
-        copies: How many blocks act in this round, this one included.
-        stride: Blocks whose number is `offset` modulo `stride` act, and no others.
-        offset: See `stride`.
-        turn: Which round it is: blocks own other units in each.
+        copies: How many blocks act in this round: those with lower numbers.
         grain: How fine loads beyond the bounds are compared, as a part of the share; None to care for bounds alone.
     """
 
@@ -54,19 +51,16 @@ class LeaderView:
     share: NDArray[np.float64]
     may_lead: NDArray[np.bool_]
     copies: int = 1
-    stride: int = 1
-    offset: int = 0
-    turn: int = 0
     grain: float | None = FINEST
 
     def acts(self, block: int) -> bool:
         """Return whether the block of this number does something in this round."""
-        return block % self.stride == self.offset
+        return block < self.copies
 
     def top(self, block: int) -> Integers:
         """Return the highest unit of every broker's pile that the block owns; `copies` below it is the next."""
-        scattered = np.arange(len(self.load)) * 40_503 + self.turn * 30_011 >> 4
-        return self.load - (block // self.stride + scattered) % self.copies
+        scattered = np.arange(len(self.load)) * 40_503 >> 4
+        return self.load - (block + scattered) % self.copies
 
     def price(self, unit: Integers, grain: float | None) -> Integers:
         """Return the price of one unit on every broker, rounded down to the grain."""
@@ -98,10 +92,10 @@ class LeaderView:
         farthest = float(np.max(np.maximum(top, self.lo)[self.may_lead] / share[self.may_lead], initial=1.0))
         finer: list[float | None] = [None]
         grain = 4.0 ** np.ceil(np.log2(farthest) / 2)
-        while grain > self.grain:
+        while grain >= self.grain:
             finer.append(float(grain))
             grain /= 4
-        return [*finer, self.grain]
+        return finer
 
 
 def _level(height: NDArray[np.float64], grain: float) -> Integers:

@@ -64,6 +64,13 @@ def test_a_leadership_goes_a_long_way_round_where_there_is_no_other() -> None:
     assert case.count(case.solved()).tolist() == [1] * 10
 
 
+def test_what_a_broker_has_too_many_is_spread_over_those_with_room() -> None:
+    others = range(1, 11)
+    lists = [[0, *others]] * 60 + [[n, 0] for n in others for _ in range(4)]
+    case = even(lists, 11, 0.5)
+    assert case.count(case.solved())[1:].max() < case.hi[0]
+
+
 def test_what_cannot_be_within_bounds_ends_as_near_as_can_be() -> None:
     # Twelve partitions are on brokers 0 to 2 alone, four on 3 and 4: the share is 3.2, and 4 the least of the highest.
     case = even([[0, 1, 2]] * 12 + [[3, 4]] * 4, 5, 0.05)
