@@ -166,19 +166,20 @@ def refuse_unplaced(unplaced: NDArray[np.int64], brokers: Brokers, terms: Terms)
     Raises:
         PlanError: Some do not.
     """
-    factors = np.flatnonzero(unplaced)
+    factors = np.flatnonzero(unplaced[:, 0])
     if not len(factors):
         return
     factor, receivers = int(factors.max()), int(terms.receives.sum())
+    replicas, size = unplaced.sum(axis=0).tolist()
     if receivers == 0:
         raise PlanError("no broker is left to receive replicas: name fewer brokers, or start others first")
     if factor > receivers:
         raise PlanError(
-            f"{int(unplaced.sum())} replicas find no broker: a replication factor of {factor} needs {factor} brokers, "
+            f"{replicas} replicas find no broker: a replication factor of {factor} needs {factor} brokers, "
             f"and of {len(brokers)} only {receivers} may receive replicas: start {factor - receivers} more, "
             f"name fewer, or lower the factor to {receivers}"
         )
     raise PlanError(
-        f"{int(unplaced.sum())} replicas find no broker that has room on its disks for them: add disks or brokers, or "
-        f"name fewer brokers"
+        f"{replicas} replicas of {size} bytes together find no broker that has room on its disks for them: add disks "
+        f"for {size} bytes where they may go, or start brokers with as much, or name fewer brokers"
     )

@@ -30,8 +30,8 @@ class Deal:
         """Deal one block's forced replicas.
 
         Returns:
-            The block, and as a tally the loads and, by replication factor, how many replicas found no place
-            (`unplaced`, MOST_REPLICAS + 1).
+            The block, and as a tally the loads and, by replication factor, how many replicas found no place, and
+            how many bytes these are (`unplaced`, (MOST_REPLICAS + 1, 2)).
         """
         open_places, kept = forced(block, self.terms, self.load)
         view = View.of(block, number, self.turn, self.terms, self.load)
@@ -95,7 +95,7 @@ def _fill(
     block: Block, kept: NDArray[np.int32], places: NDArray[np.bool_], terms: Terms, destinations: Destinations
 ) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
     after = kept.copy()
-    unplaced = np.zeros(MOST_REPLICAS + 1, np.int64)
+    unplaced = np.zeros((MOST_REPLICAS + 1, 2), np.int64)
     rows, columns = np.nonzero(places)
     order = np.lexsort((columns, block.tie[rows], -block.weights[rows, BYTES]))
     rack_of, limits = terms.rack.tolist(), terms.limits.tolist()
@@ -106,7 +106,7 @@ def _fill(
         weight = block.weights[row].tolist()
         broker = destinations.choose(holders, full_racks(holders, rack_of, limits[factor]), weight)
         if broker is None:
-            unplaced[factor] += 1
+            unplaced[factor] += (1, weight[BYTES])
         else:
             after[row, column] = broker
             destinations.take(broker, rack_of[broker], weight)
