@@ -20,18 +20,6 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
 
-def open_text(path: Path) -> TextIO:
-    """Open a text file; what is no UTF-8 becomes a character that no topic name may have.
-
-    Raises:
-        PlanError: It cannot be read.
-    """
-    try:
-        return path.open(encoding="utf-8-sig", errors="replace")
-    except OSError as error:
-        raise PlanError(f"{path}: {error.strerror}") from None
-
-
 @define
 class Document:
     """A JSON document that is being read from its beginning."""

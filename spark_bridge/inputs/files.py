@@ -8,24 +8,20 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Final
 
-import orjson
 import pyarrow as pa
 from attrs import frozen
 
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.columns import BROKER_COLUMNS, LOAD_COLUMNS, PARTITION_COLUMNS, Column, from_objects
-from spark_bridge.inputs.documents import Document, open_text
+from spark_bridge.inputs.documents import Document
 from spark_bridge.inputs.faults import Place
 from spark_bridge.inputs.formats import Format, format_of
 from spark_bridge.inputs.log_dirs import log_dir_tables
 from spark_bridge.inputs.parquet import parquet_files, parquet_tables
-from spark_bridge.inputs.text import Header, csv_table, json_table, numbered_lines
+from spark_bridge.inputs.text import Header, by_kind, csv_table, json_table, numbered_lines, open_text
 
 BROKERS_FILE: Final = "brokers.json"
 """What a folder of Parquet has beside the partitions: {"brokers": [...]}."""
-
-PARTITION_LINE, BROKER_LINE, OTHER_LINE = range(3)
-"""What a line of a snapshot of JSON lines is about."""
 
 _CURE: Final = "give the output of `klamm state dump`"
 
@@ -183,25 +179,8 @@ def _brokers_of_document(path: Path) -> Iterator[pa.Table]:
 
 def _snapshot_lines(path: Path, brokers: list[pa.Table]) -> Iterator[pa.Table]:
     for lines, numbers in numbered_lines(path):
-        kinds = [kind_of_line(line) for line in lines]
-        for kind, columns in ((BROKER_LINE, BROKER_COLUMNS), (PARTITION_LINE, PARTITION_COLUMNS)):
-            chosen = [i for i, k in enumerate(kinds) if k == kind]
-            if chosen:
-                table = json_table([lines[i] for i in chosen], [numbers[i] for i in chosen], columns)
-                if kind == BROKER_LINE:
-                    brokers.append(table)
-                else:
-                    yield table
-
-
-def kind_of_line(line: str) -> int:
-    """Tell what a line of a snapshot is about; one that is about nothing known is a bad one about a partition."""
-    if '"topic"' in line:
-        return PARTITION_LINE
-    try:
-        row = orjson.loads(line)
-    except orjson.JSONDecodeError:
-        return PARTITION_LINE
-    if not isinstance(row, dict):
-        return PARTITION_LINE
-    return BROKER_LINE if "id" in row else OTHER_LINE if "controller" in row else PARTITION_LINE
+        of_partitions, of_brokers = by_kind(lines, numbers)
+        if of_brokers[0]:
+            brokers.append(json_table(*of_brokers, BROKER_COLUMNS))
+        if of_partitions[0]:
+            yield json_table(*of_partitions, PARTITION_COLUMNS)

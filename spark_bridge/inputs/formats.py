@@ -7,7 +7,7 @@ from enum import Enum, auto
 from pathlib import Path
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.documents import open_text
+from spark_bridge.inputs.text import open_text
 
 _SAMPLE = 1 << 20
 _PARQUET = b"PAR1"

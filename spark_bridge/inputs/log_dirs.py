@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.columns import LOAD_COLUMNS, ROW, WRONG, Column, from_objects, quoted, raw_schema
-from spark_bridge.inputs.documents import Document, open_text
+from spark_bridge.inputs.documents import Document
+from spark_bridge.inputs.text import open_text
 
 _COLUMNS: Final = (
     Column("partition", pa.string(), frozenset({str}), "a name such as orders-0"),

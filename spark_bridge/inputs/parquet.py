@@ -46,7 +46,23 @@ def parquet_tables(path: Path, columns: Sequence[Column]) -> Iterator[pa.Table]:
                 yield pa.table(arrays, schema)
                 first += len(batch)
     except (OSError, pa.ArrowException) as error:
-        raise PlanError(f"{path}: not Parquet that can be read: {str(error).partition(chr(10))[0]}") from None
+        raise _unreadable(path, error) from None
+
+
+def parquet_schema(path: Path) -> pa.Schema:
+    """Return the columns of one file.
+
+    Raises:
+        PlanError: It cannot be read.
+    """
+    try:
+        return pq.read_schema(path)
+    except (OSError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> PlanError:
+    return PlanError(f"{path}: not Parquet that can be read: {str(error).partition(chr(10))[0]}")
 
 
 def present(path: Path, schema: pa.Schema, columns: Sequence[Column]) -> list[str]:
@@ -67,6 +83,8 @@ def present(path: Path, schema: pa.Schema, columns: Sequence[Column]) -> list[st
 
 
 def _fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    if pa.types.is_null(found):
+        return True
     if pa.types.is_list(wanted):
         is_list = pa.types.is_list(found) or pa.types.is_large_list(found)
         return is_list and _fits(found.value_type, wanted.value_type)

@@ -12,6 +12,7 @@ from functools import partial
 from io import BytesIO
 from itertools import count
 from pathlib import Path
+from typing import TextIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,10 +22,21 @@ from pyarrow import json as arrow_json
 
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.columns import MISFITS, Column, from_objects, in_halves, quoted, unreadable, with_rows
-from spark_bridge.inputs.documents import open_text
 
 _CHUNK = 4 << 20
 """How many characters are read together."""
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a text file; what is no UTF-8 becomes a character that no topic name may have.
+
+    Raises:
+        PlanError: It cannot be read.
+    """
+    try:
+        return path.open(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise PlanError(f"{path}: {error.strerror}") from None
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[list[str], list[int]]]:
@@ -139,3 +151,33 @@ def _cells(header: Header, columns: Sequence[Column], lines: Sequence[str]) -> p
 def _cell_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
     texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
     return pc.if_else(pc.equal(texts, ""), None, texts)
+
+
+Numbered = tuple[list[str], list[int]]
+"""Lines, and the number of each."""
+
+
+def by_kind(lines: Sequence[str], rows: Sequence[int]) -> tuple[Numbered, Numbered]:
+    """Part the lines of a snapshot of JSON lines into those about partitions and those about brokers.
+
+    A line about a broker has `id` and no `topic`; one that has `controller` is about neither. What cannot be read
+    counts as a bad line about a partition.
+    """
+    partitions: Numbered = [], []
+    brokers: Numbered = [], []
+    for line, row in zip(lines, rows, strict=True):
+        kind = partitions if '"topic"' in line else _kind(line, partitions, brokers)
+        if kind is not None:
+            kind[0].append(line)
+            kind[1].append(row)
+    return partitions, brokers
+
+
+def _kind(line: str, partitions: Numbered, brokers: Numbered) -> Numbered | None:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return partitions
+    if not isinstance(row, dict):
+        return partitions
+    return brokers if "id" in row else None if "controller" in row else partitions

@@ -1,0 +1,168 @@
+"""Files of inputs as Spark's DataFrames of checked rows, whatever their format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, reduce
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from attrs import frozen
+from pyarrow import parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
+
+from spark_bridge.inputs import columns
+from spark_bridge.inputs.checks import LOADS, PARTITIONS, check_loads, check_partitions
+from spark_bridge.inputs.columns import LOAD_COLUMNS, PARTITION_COLUMNS, ROW, raw_schema
+from spark_bridge.inputs.faults import Place
+from spark_bridge.inputs.files import Part
+from spark_bridge.inputs.formats import Format
+from spark_bridge.inputs.parquet import parquet_schema, present
+from spark_bridge.inputs.text import Header
+from spark_bridge.inputs.workers import (
+    FILE,
+    Batches,
+    Check,
+    check_csv,
+    check_json_lines,
+    check_rows,
+    check_snapshot_lines,
+    told_schema,
+)
+
+_PARTITION_BITS: Final = 33
+"""How many bits of Spark's increasing ids count the rows of one of its partitions; those above number it."""
+
+
+@frozen
+class Kind:
+    """What rows are about: how they are checked, which columns they have before, and which good ones have."""
+
+    check: Check
+    columns: Sequence[columns.Column]
+    good: pa.Schema
+
+
+OF_PARTITIONS: Final = Kind(check_partitions, PARTITION_COLUMNS, PARTITIONS)
+OF_LOADS: Final = Kind(check_loads, LOAD_COLUMNS, LOADS)
+
+
+@frozen
+class Frame:
+    """The files of one input as a DataFrame.
+
+    Attributes:
+        checked: Good rows and notes, as `workers` tells them.
+        places: What to call the rows of each file.
+        lines: Lines of text with Spark's increasing ids as ROW, if the rows come from these and have the same.
+        of_replicas: Whether a row is a replica of a partition, so that one has several.
+    """
+
+    checked: DataFrame
+    places: dict[str, Place]
+    lines: DataFrame | None = None
+    of_replicas: bool = False
+
+    def numbers(self, rows: Iterable[int]) -> dict[int, int]:
+        """Return where rows stand in their file, given their ROW."""
+        rows = list(rows)
+        if self.lines is None:
+            return {row: row for row in rows}
+        starts = {0: 0}
+        if any(row >> _PARTITION_BITS for row in rows):
+            counts = self.lines.groupBy(F.spark_partition_id().alias("part")).count().orderBy("part").collect()
+            before = 0
+            for part, count in counts:
+                starts[part] = before
+                before += count
+        return {row: starts[row >> _PARTITION_BITS] + row % 2**_PARTITION_BITS + 1 for row in rows}
+
+
+def open_frame(spark: SparkSession, part: Part, form: Format, kind: Kind, scratch: Path) -> Frame:
+    """Read an input that is one file of text.
+
+    Args:
+        spark: The session.
+        part: The file.
+        form: Its format; where that is one document, the rows go through a file of Parquet.
+        kind: What it holds.
+        scratch: A folder for that file, which is not there yet; workers must see it, too.
+
+    Raises:
+        PlanError: It cannot be read or is not what it should be.
+    """
+    path, about = part.place.file, (kind.check, kind.columns, kind.good, part.place.file.name)
+    match form:
+        case Format.CSV:
+            return _of_lines(spark, part, kind, partial(check_csv, *about, Header.of(path, kind.columns)))
+        case Format.JSON_LINES if kind is OF_PARTITIONS:
+            return _of_lines(spark, part, kind, partial(check_snapshot_lines, *about))
+        case Format.JSON_LINES:
+            return _of_lines(spark, part, kind, partial(check_json_lines, *about))
+        case _:
+            return _converted(spark, part, kind, scratch)
+
+
+def open_parquet(spark: SparkSession, parts: Sequence[Part], kind: Kind) -> Frame:
+    """Read an input that is files of Parquet; those whose columns have the same types are read together.
+
+    Raises:
+        PlanError: It cannot be read, or its columns are others.
+    """
+    alike: dict[tuple[tuple[str, str], ...], list[Path]] = {}
+    for part in parts:
+        schema = parquet_schema(part.place.file)
+        types = [(name, str(schema.field(name).type)) for name in present(part.place.file, schema, kind.columns)]
+        alike.setdefault(tuple(types), []).append(part.place.file)
+    where = {ROW: F.col("_metadata.row_index") + 1, FILE: F.col("_metadata.file_name")}
+    groups = [_raw(spark, files, kind, {n: F.col(n) for n, _ in types} | where) for types, files in alike.items()]
+    rows = reduce(DataFrame.unionAll, groups)
+    return Frame(_checked(rows, partial(check_rows, kind.check, kind.columns, kind.good), kind), _places(parts))
+
+
+def _converted(spark: SparkSession, part: Part, kind: Kind, scratch: Path) -> Frame:
+    """Read a document piece by piece here, and have Spark go on from there."""
+    schema = raw_schema(kind.columns)
+    scratch.mkdir(parents=True)
+    target = scratch / "rows.parquet"
+    with pq.ParquetWriter(target, schema) as writer:
+        for table in part.tables():
+            writer.write_table(table)
+    names = {name: F.col(name) for name in schema.names}
+    rows = _raw(spark, [target], kind, names | {FILE: F.lit(part.place.file.name)})
+    checked = _checked(rows, partial(check_rows, kind.check, kind.columns, kind.good), kind)
+    return Frame(checked, _places([part]), of_replicas=part.of_replicas)
+
+
+def _of_lines(spark: SparkSession, part: Part, kind: Kind, work: Callable[[Batches], Batches]) -> Frame:
+    lines = spark.read.text(_url(part.place.file)).select("value", F.monotonically_increasing_id().alias(ROW))
+    return Frame(_checked(lines, work, kind), _places([part]), lines)
+
+
+def _raw(spark: SparkSession, files: Sequence[Path], kind: Kind, have: dict[str, Column]) -> DataFrame:
+    """Return files of Parquet as raw rows with FILE; a column that they do not have is null."""
+    schema = pa.schema([*raw_schema(kind.columns), pa.field(FILE, pa.string())])
+    chosen = [have.get(f.name, F.lit(None)).cast(_sql(f.type)).alias(f.name) for f in schema]
+    return spark.read.parquet(*map(_url, files)).select(*chosen)
+
+
+def _checked(rows: DataFrame, work: Callable[[Batches], Batches], kind: Kind) -> DataFrame:
+    return rows.mapInArrow(work, ", ".join(f"{f.name} {_sql(f.type)}" for f in told_schema(kind.good)))
+
+
+def _sql(type_: pa.DataType) -> str:
+    """Return SQL's name of one of the types of `columns` and `checks`."""
+    if pa.types.is_list(type_):
+        return f"array<{_sql(type_.value_type)}>"
+    return {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.float64(): "double"}[type_]
+
+
+def _places(parts: Sequence[Part]) -> dict[str, Place]:
+    return {part.place.file.name: part.place for part in parts}
+
+
+def _url(path: Path) -> str:
+    """Return the name of a file of this machine, also for a Spark whose own file system is another."""
+    return f"file://{path.absolute()}"
