@@ -38,7 +38,7 @@ class Deal:
         limit = np.full(self.load.shape, UNBOUNDED, np.int64)
         limit[:, BYTES] = self.terms.disk - self._reserve(block)
         destinations = Destinations.of(view, self.terms.receives, self.terms.rack, limit, number)
-        gone = (block.after != NOBODY) & (kept == NOBODY)
+        gone = (block.after != NOBODY) & (kept[:, : block.after.shape[1]] == NOBODY)
         for row, place in np.argwhere(gone).tolist():
             view.add(int(block.after[row, place]), block.weights[row].tolist(), -1)
         for broker in np.flatnonzero(self.terms.receives).tolist():

@@ -1,0 +1,50 @@
+"""Small clusters and terms for tables of what parts of the kernel do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_bridge.kernel.racks import MOST_REPLICAS
+from spark_bridge.kernel.tally import loads, sums
+from spark_bridge.kernel.terms import Terms, make_terms, wanted_factors
+from spark_bridge.model.block import MEASURES, NOBODY, Block
+from spark_bridge.model.brokers import Broker, Brokers
+from spark_bridge.model.goal import Goal, GoalKind
+
+REBALANCE = Goal(GoalKind.REBALANCE)
+
+
+def in_racks(racks: str) -> Brokers:
+    """Return brokers 0, 1, ... in racks of one letter each; `_` for a broker without."""
+    return Brokers.of(Broker(id_, None if rack == "_" else rack) for id_, rack in enumerate(racks))
+
+
+def block_of(
+    lists: Sequence[Sequence[int]], size: Sequence[int] | None = None, bytes_in: Sequence[int] | None = None
+) -> Block:
+    """Return a block of partitions `t-0`, `t-1`, ... with these broker indices; without sizes they are empty."""
+    none = [0] * len(lists)
+    return Block.of([("t", n) for n in range(len(lists))], lists, size or none, bytes_in or none, none)
+
+
+def load_of(blocks: Sequence[Block], brokers: Brokers) -> NDArray[np.int64]:
+    """Return what brokers carry as planned, over all blocks."""
+    return np.sum([loads(block, len(brokers)) for block in blocks], axis=0)
+
+
+def terms_of(blocks: Sequence[Block], brokers: Brokers, goal: Goal = REBALANCE) -> Terms:
+    """Draw up the terms for a goal."""
+    by_factor = np.zeros((MOST_REPLICAS + 1, len(MEASURES)), np.int64)
+    for block in blocks:
+        factor = wanted_factors(block, goal.replication_factor, goal.topics)
+        for m in range(len(MEASURES)):
+            by_factor[:, m] += sums(factor.astype(np.int32), block.weights[:, m], MOST_REPLICAS + 1)
+    return make_terms(brokers, goal, load_of(blocks, brokers), by_factor)
+
+
+def lists_of(replicas: NDArray[np.int32]) -> list[list[int]]:
+    """Return replica lists as lists, without what is unused at their ends."""
+    return [[b for b in row if b != NOBODY] for row in replicas.tolist()]
