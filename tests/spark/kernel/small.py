@@ -32,7 +32,8 @@ def block_of(
 
 def load_of(blocks: Sequence[Block], brokers: Brokers) -> NDArray[np.int64]:
     """Return what brokers carry as planned, over all blocks."""
-    return np.stack([loads(block, len(brokers)) for block in blocks]).sum(axis=0)
+    total: NDArray[np.int64] = np.sum([loads(block, len(brokers)) for block in blocks], axis=0)
+    return total
 
 
 def terms_of(blocks: Sequence[Block], brokers: Brokers, goal: Goal = REBALANCE) -> Terms:
