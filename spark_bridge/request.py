@@ -5,11 +5,11 @@ Imports neither NumPy nor PySpark, so that a command line can make a request wit
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 
-import orjson
 from attrs import asdict, field, frozen
 
 from spark_bridge.document import from_document
@@ -76,7 +76,7 @@ class PlanRequest:
 
     def to_json(self) -> bytes:
         """Return the request as the bridge process reads it, in one line."""
-        return orjson.dumps(asdict(self), default=_plain)
+        return json.dumps(asdict(self), default=_plain).encode()
 
     @classmethod
     def from_json(cls, data: bytes) -> PlanRequest:
@@ -86,14 +86,14 @@ class PlanRequest:
             PlanError: It is not one; the text names the field.
         """
         try:
-            document = orjson.loads(data)
-        except orjson.JSONDecodeError as error:
+            document = json.loads(data)
+        except json.JSONDecodeError as error:
             raise PlanError(f"request: not JSON: {error}") from None
         return from_document(cls, document, "request")
 
 
 def _plain(value: object) -> object:
-    """Return what JSON has for a value that orjson does not know."""
+    """Return what JSON has for a value that the encoder does not know."""
     match value:
         case frozenset():
             return sorted(value)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-import orjson
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from spark_bridge.shipping import zip_for_workers
 
@@ -61,39 +60,6 @@ def spark_session(
         yield spark
     finally:
         spark.stop()
-
-
-def stage(spark: SparkSession, path: Path, rows: Iterable[Mapping[str, object]], schema: str) -> DataFrame:
-    """Hand rows to Spark as a file of JSON lines, which it reads in parallel and without Python workers.
-
-    Args:
-        spark: The session.
-        path: A file that is not there yet.
-        rows: One mapping for each row.
-        schema: The columns and types, in SQL's notation.
-    """
-    with path.open("xb") as file:
-        file.writelines(orjson.dumps(row) + b"\n" for row in rows)
-    return spark.read.schema(schema).option("mode", "FAILFAST").json(str(path))
-
-
-@contextmanager
-def output_to(log: Path) -> Iterator[None]:
-    """Send what this process and those that it starts print into a file: the JVM talks before its log level is set."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    kept = os.dup(1), os.dup(2)
-    try:
-        with log.open("ab") as file:
-            os.dup2(file.fileno(), 1)
-            os.dup2(file.fileno(), 2)
-        yield
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for saved, stream in zip(kept, (1, 2), strict=True):
-            os.dup2(saved, stream)
-            os.close(saved)
 
 
 def jvm_of(spark: SparkSession) -> subprocess.Popen[bytes] | None:

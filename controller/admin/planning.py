@@ -31,7 +31,7 @@ from spark_bridge.request import Engine, PlanRequest
 __all__ = ["Bridge", "PlanError", "PlanRequest", "Progress", "Summary", "compute_plan", "open_bridge"]
 
 _PACKAGES: Final = str(Path(spark_bridge.__file__).parent.parent)
-_COMMAND: Final = ("-m", "spark_bridge", "serve")
+_COMMAND: Final = ("-m", "spark_bridge")
 _LOG: Final = "bridge.log"
 
 _GRACE: Final = 5.0

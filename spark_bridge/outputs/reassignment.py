@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
@@ -67,7 +67,7 @@ def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, bytes]]:
 def _entries(batch: pa.RecordBatch, replicas: str) -> list[bytes]:
     """Return JSON objects, put together by Arrow: a plan may have millions."""
     names = batch["topic"].dictionary_encode()
-    quoted = pa.array([orjson.dumps(name).decode() for name in names.dictionary.to_pylist()], pa.string())
+    quoted = pa.array([json.dumps(name) for name in names.dictionary.to_pylist()], pa.string())
     listed = pc.binary_join(batch[replicas].cast(pa.list_(pa.string())), ",")
     pieces = (
         '{"topic":',

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -72,10 +73,10 @@ async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcom
         scene = await scenario.set_up(cluster, nursery)
         click.echo("a producer writes to orders-0 on {1,2,3} with acks=all; moving it to {4,5,6}")
         await scenario.move(scene, scenario.kill_active_controller if kill_controller else None)
-        if store == "zookeeper":
+        if find_spec("numpy") and find_spec("pyarrow"):
             await remove_broker_one(scene)
         else:
-            click.echo("no plan on Spark without Java: leave out --store memory to see one")
+            click.echo("no plan of another move without NumPy and PyArrow: pip install 'klamm[plan]' to see one")
         outcome = await scenario.judge(scene)
         nursery.cancel_scope.cancel()
     return outcome
