@@ -8,9 +8,9 @@ nothing either.
 
 from __future__ import annotations
 
-import numpy as np
 from attrs import define, evolve, field
 
+from spark_bridge.kernel.cycle import Cycle
 from spark_bridge.kernel.leader_view import FINEST, Integers, LeaderView
 
 GRAIN = 4.0**-4
@@ -20,7 +20,7 @@ _CYCLE: tuple[tuple[bool, float | None], ...] = ((True, None), (True, GRAIN), (F
 """The rounds of a cycle: whether all blocks act or the first alone, and how fine they look."""
 
 MOST_ROUNDS = 100
-"""After so many rounds what is reached is kept, whatever else might be gained."""
+"""One to five do mostly. Where brokers share partitions with few others, leaders pass from one to the next slowly."""
 
 
 @define
@@ -34,18 +34,15 @@ class LeaderRounds:
 
     start: LeaderView
     blocks: int
-    _round: int = field(default=0, init=False)
-    _quiet: int = field(default=0, init=False)
-    _last: Integers | None = field(default=None, init=False)
+    _cycle: Cycle = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._cycle = Cycle(len(_CYCLE), MOST_ROUNDS) if self.blocks > 1 else Cycle(1, 1)
 
     def view(self, load: Integers) -> LeaderView | None:
         """Return what blocks are to see next, given every broker's leaders now; None when there is no more to do."""
-        self._quiet = self._quiet + 1 if self._last is not None and np.array_equal(load, self._last) else 0
-        self._last = load
         now = evolve(self.start, load=load)
-        enough = self._quiet == len(_CYCLE) or self._round == (MOST_ROUNDS if self.blocks > 1 else 1)
-        if enough or not now.lacking():
+        if not now.lacking() or (turn := self._cycle.turn(load)) is None:
             return None
-        together, grain = _CYCLE[self._round % len(_CYCLE)] if self.blocks > 1 else (False, FINEST)
-        self._round += 1
+        together, grain = _CYCLE[turn] if self.blocks > 1 else (False, FINEST)
         return evolve(now, grain=grain, copies=self.blocks if together else 1)

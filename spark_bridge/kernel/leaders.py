@@ -39,10 +39,11 @@ def choose_leaders(block: Block, view: LeaderView, in_scope: NDArray[np.bool_], 
         flow.settle(view, top, grain)
         if not view.out_of_bounds(flow.height(view, top)):
             break
-    return _with_leaders(block, flow.leader)
+    return with_leaders(block, flow.leader)
 
 
-def _with_leaders(block: Block, leader: NDArray[np.int64]) -> Block:
+def with_leaders(block: Block, leader: NDArray[np.int64]) -> Block:
+    """Return the block with these replicas (P) first, and itself where they are."""
     changed = np.flatnonzero(leader != block.after[:, 0])
     if not len(changed):
         return block
