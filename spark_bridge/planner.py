@@ -92,6 +92,8 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
     dealt = engine.step(Deal(terms, before, Turn(0, engine.blocks, engine.blocks)))
     assert dealt is not None
     refuse_unplaced(dealt["unplaced"], brokers, terms)
+    # What excluded brokers keep is known only now.
+    terms = make_terms(brokers, goal, dealt["load"], first["by_factor"])
     rounds = _Rounds(engine, terms, dealt["load"], progress)
     if engine.blocks == 1 and int(first["by_factor"][:, 0].sum()) <= MOST_SETTLED:
         rounds.settle(bound)

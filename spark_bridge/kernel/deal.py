@@ -38,7 +38,7 @@ class Deal:
         limit = np.full(self.load.shape, UNBOUNDED, np.int64)
         limit[:, BYTES] = self.terms.disk - self._reserve(block)
         destinations = Destinations.of(view, self.terms.receives, self.terms.rack, limit, number)
-        gone = (block.after != NOBODY) & (kept[:, : block.after.shape[1]] == NOBODY)
+        gone = (block.after != NOBODY) & ~(block.after[:, :, None] == kept[:, None, :]).any(axis=2)
         for row, place in np.argwhere(gone).tolist():
             view.add(int(block.after[row, place]), block.weights[row].tolist(), -1)
         for broker in np.flatnonzero(self.terms.receives).tolist():
@@ -110,7 +110,9 @@ def _fill(
         else:
             after[row, column] = broker
             destinations.take(broker, rack_of[broker], weight)
-    return after, unplaced
+    # Where some had to go and a lower replication factor fills fewer places, gaps are left.
+    order = np.argsort(after == NOBODY, axis=1, kind="stable")
+    return np.take_along_axis(after, order, axis=1), unplaced
 
 
 def full_racks(holders: list[int], rack_of: list[int], limit: int) -> set[int]:

@@ -19,7 +19,8 @@ from spark_bridge.kernel.view import ALL_MEASURES, Turn
 from spark_bridge.model.block import Block
 
 _ALONE = Turn(0, 1, 1)
-_MOST_TIMES = 6
+_WORTH_IT = 0.98
+"""A plan that leaves more than this part of the violation is not worth what it moves; so planning again ends soon."""
 
 
 @frozen(eq=False)
@@ -32,10 +33,11 @@ class Settle:
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Plan the one block there is; as a tally, return the loads."""
         del number
-        planned = self._improved(block)
-        for _ in range(_MOST_TIMES):
-            again = self._improved(evolve(planned, before=planned.after))
-            if np.array_equal(again.after, planned.after):
+        planned = self._if_worth_it(block, self._improved(block))
+        while True:
+            base = evolve(planned, before=planned.after)
+            again = self._if_worth_it(base, self._improved(base))
+            if again is base:
                 break
             planned = again
         return block.with_after(planned.after), {"load": loads(planned, len(self.terms.rack))}
@@ -53,6 +55,10 @@ class Settle:
         if self.out(load) or moved_bytes(block) > self.bound:
             block = self._descended(polish(block, self.terms, load, self.bound))
         return block
+
+    def _if_worth_it(self, block: Block, changed: Block) -> Block:
+        out, left = (self.out(loads(b, len(self.terms.rack))) for b in (block, changed))
+        return changed if left < out * _WORTH_IT else block
 
     def _if_better(self, block: Block, step: Step) -> Block:
         tried, tally = step(0, block)

@@ -33,30 +33,23 @@ def shares(
     Returns:
         (B) shares. They sum to the total, or to less where the rules leave no room for it.
     """
-    low, high = 0.0, total / max(capacity[capacity > 0].min(initial=np.inf), 1e-12)
+    most = np.full(len(capacity), most_of_broker)
+    for number, room in enumerate(most_of_rack):
+        here = rack == number
+        most[here] = _filled(room, capacity[here], most[here])
+    return _filled(total, capacity, most)
+
+
+def _filled(total: float, capacity: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide a total in proportion to capacity, nobody getting more than its most."""
+    low, high = 0.0, float((most[capacity > 0] / capacity[capacity > 0]).max(initial=0.0))
     for _ in range(_HALVINGS):
         level = (low + high) / 2
-        if _held(level, capacity, rack, most_of_broker, most_of_rack).sum() < total:
+        if np.minimum(level * capacity, most).sum() < total:
             low = level
         else:
             high = level
-    return _held(high, capacity, rack, most_of_broker, most_of_rack)
-
-
-def _held(
-    level: float,
-    capacity: NDArray[np.float64],
-    rack: NDArray[np.int32],
-    most_of_broker: float,
-    most_of_rack: NDArray[np.float64],
-) -> NDArray[np.float64]:
-    """Return what brokers hold when the water stands at a level: racks that are full scale down all they have."""
-    held = np.minimum(level * capacity, most_of_broker)
-    if len(most_of_rack):
-        in_rack = np.bincount(rack[rack >= 0], held[rack >= 0], len(most_of_rack))
-        scale = np.minimum(1.0, most_of_rack / np.maximum(in_rack, 1e-12))
-        held = np.where(rack >= 0, held * scale[rack], held)
-    return held
+    return np.minimum(high * capacity, most)
 
 
 def whole_bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

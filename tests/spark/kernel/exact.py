@@ -22,6 +22,12 @@ from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
 
 MEASURES: Final = 3
+_INFEASIBLE: Final = 2
+"""What `milp` calls a program without a solution."""
+
+MOST_NODES: Final = 20_000
+"""How many nodes the solver looks at before it gives what it has: not so many seconds, which depend on the machine."""
+
 FORCED_ONLY: Final = {GoalKind.REMOVE_BROKERS, GoalKind.REPAIR_RACKS, GoalKind.SET_REPLICATION_FACTOR}
 
 Loads = NDArray[np.float64]
@@ -144,7 +150,7 @@ class Answer:
     """What the solver found.
 
     Attributes:
-        value: Of the best plan it found: bytes, or the worst excess.
+        value: Of the best plan it found: bytes, or the worst excess. Infinite when it found none.
         bound: No plan has a lower value; equal to `value` when the solver came to its end.
         lists: The brokers of every partition, in the problem's order.
     """
@@ -154,24 +160,24 @@ class Answer:
     lists: tuple[frozenset[int], ...]
 
 
-def least_bytes(problem: Problem, lo: Loads, hi: Loads, *, seconds: float = 30) -> Answer | None:
+def least_bytes(problem: Problem, lo: Loads, hi: Loads, *, nodes: int = MOST_NODES) -> Answer | None:
     """Return the cheapest plan whose loads are within bounds: (B, 3) each, infinite where there is none.
 
     Returns:
-        None where there is no such plan, or none was found in time.
+        None where there is no such plan.
     """
     model = _Model.of(problem)
     for (broker, measure), least in np.ndenumerate(lo):
         model.require(model.load(broker, measure), float(least), float(hi[broker, measure]))
     cost = {i: float(problem.cost(problem.partitions[p])) for (p, b), i in model.place.items() if model.is_new(p, b)}
-    return model.solve(cost, seconds)
+    return model.solve(cost, nodes)
 
 
-def least_excess(problem: Problem, lo: Loads, hi: Loads, scale: Loads, *, seconds: float = 30) -> Answer | None:
+def least_excess(problem: Problem, lo: Loads, hi: Loads, scale: Loads, *, nodes: int = MOST_NODES) -> Answer | None:
     """Return the plan whose farthest load outside its bounds is nearest to them, as a part of `scale`.
 
     Returns:
-        None where there is no plan at all (the disks are too small), or none was found in time.
+        None where there is no plan at all: the disks are too small.
     """
     model = _Model.of(problem)
     excess = model.variable(inf, whole=False)
@@ -180,7 +186,7 @@ def least_excess(problem: Problem, lo: Loads, hi: Loads, scale: Loads, *, second
         load = model.load(broker, measure)
         model.require({**load, excess: unit}, float(least), inf)
         model.require({**load, excess: -unit}, -inf, float(hi[broker, measure]))
-    return model.solve({excess: 1.0}, seconds)
+    return model.solve({excess: 1.0}, nodes)
 
 
 @define
@@ -262,7 +268,7 @@ class _Model:
         self.require({**load, frozen_out: disk - most}, -inf, disk)
         self.require({**dict.fromkeys(new, 1.0), frozen_out: float(len(new))}, -inf, len(new))
 
-    def solve(self, cost: dict[int, float], seconds: float) -> Answer | None:
+    def solve(self, cost: dict[int, float], nodes: int) -> Answer | None:
         objective = np.zeros(len(self.upper))
         objective[list(cost)] = list(cost.values())
         result = milp(
@@ -270,11 +276,14 @@ class _Model:
             integrality=np.array(self.whole, np.int64),
             bounds=Bounds(0, np.array(self.upper)),
             constraints=LinearConstraint(self._matrix(), [row[1] for row in self.rows], [row[2] for row in self.rows]),
-            options={"time_limit": seconds, "mip_rel_gap": 0},
+            options={"node_limit": nodes, "mip_rel_gap": 0},
         )
-        if result.x is None:
+        if result.status == _INFEASIBLE:
             return None
-        return Answer(float(result.fun), float(result.mip_dual_bound), tuple(self._lists(result.x)))
+        bound = 0.0 if result.mip_dual_bound is None else max(0.0, float(result.mip_dual_bound))
+        if result.x is None:
+            return Answer(inf, bound, ())
+        return Answer(float(result.fun), bound, tuple(self._lists(result.x)))
 
     def _matrix(self) -> csr_array:
         entries = [(r, i, value) for r, (row, _, _) in enumerate(self.rows) for i, value in row.items()]

@@ -130,8 +130,8 @@ def _bytes_in(rng: Random, size: Sequence[int]) -> tuple[int, ...]:
 def _goal(rng: Random, kind: str, brokers: Sequence[Broker], old: Sequence[Broker], leaving: Sequence[Broker]) -> Goal:
     tolerance = rng.choice((0.05, 0.05, 0.1))
     if kind == "rebalance":
-        return Goal(GoalKind.REBALANCE, tolerance=tolerance)
+        return Goal(GoalKind.REBALANCE, tolerance=tolerance, force=True)
     if kind == "drain":
-        return Goal(GoalKind.REMOVE_BROKERS, frozenset(b.id for b in leaving), tolerance=tolerance)
+        return Goal(GoalKind.REMOVE_BROKERS, frozenset(b.id for b in leaving), tolerance=tolerance, force=True)
     added = frozenset(b.id for b in brokers) - {b.id for b in old}
-    return Goal(GoalKind.ADD_BROKERS, added, tolerance=tolerance)
+    return Goal(GoalKind.ADD_BROKERS, added, tolerance=tolerance, force=True)
