@@ -9,9 +9,12 @@ arguments such as `spark 1000000` choose among all sizes.
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 import time
+from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -182,8 +185,24 @@ def main(arguments: list[str]) -> None:
         return
     print(f"| {' | '.join(COLUMNS)} |")
     print(f"| {' | '.join(['---'] * TEXTS + ['---:'] * (len(COLUMNS) - TEXTS))} |", flush=True)
+    seconds: dict[Case, float] = {}
     for case in cases(arguments):
-        print(measured_apart(case).row(case), flush=True)
+        measured = measured_apart(case)
+        seconds[case] = measured.processor
+        print(measured.row(case), flush=True)
+    print("", *growth(seconds), sep="\n")
+
+
+def growth(seconds: dict[Case, float]) -> Iterator[str]:
+    """Say for each plan how its processor time grows from the smallest cluster to the largest."""
+    plans = defaultdict(list)
+    for case, taken in seconds.items():
+        plans[case.engine, case.scenario].append((case.partitions, taken))
+    for (engine, scenario), taken_by_size in plans.items():
+        (least, low), (most, high) = min(taken_by_size), max(taken_by_size)
+        if most > least:
+            power = math.log(high / low) / math.log(most / least)
+            yield f"{scenario} ({engine}): the time grows with partitions to the power of {power:.2f} (1 is linear)"
 
 
 if __name__ == "__main__":
