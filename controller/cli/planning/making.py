@@ -13,7 +13,7 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 from controller.admin.planning import compute_plan
 from controller.cli.output import print_json
 from controller.cli.planning.options import Options, request_of
-from controller.cli.planning.places import check_file, check_output, publish, scratch, write_whole
+from controller.cli.planning.places import check_file, check_output, publish, workplace, write_whole
 from controller.cli.running import run
 from spark_bridge.errors import PlanError
 from spark_bridge.model.goal import GoalKind
@@ -29,7 +29,8 @@ def make_plan(kind: GoalKind, options: Options) -> None:
         click.ClickException: There is no plan; nothing was written.
     """
     _check_places(options)
-    with scratch(options["output"]) as folder:
+    with workplace(options["output"]) as place:
+        folder = place / "plan"
         summary = _computed(request_of(kind, options, folder))
         try:
             _write(summary, folder, options)

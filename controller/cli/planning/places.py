@@ -53,8 +53,8 @@ def _check_parent(path: Path) -> None:
 
 
 @contextmanager
-def scratch(output: str | None) -> Iterator[Path]:
-    """Lend an empty folder for the plan's files, beside the place where they go: workers reach that as well."""
+def workplace(output: str | None) -> Iterator[Path]:
+    """Lend a folder to plan in, beside the place where the plan goes: workers reach that as well."""
     if output is None:
         with TemporaryDirectory(prefix="klamm-plan-") as name:
             yield Path(name)
