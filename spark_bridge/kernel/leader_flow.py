@@ -24,7 +24,8 @@ class LeaderFlow:
     Every replica that may lead is a slot. A slot whose partition is led elsewhere is an arc from that leader to the
     slot's broker, and costs one change; an arc between two brokers that are both not the first leader costs none,
     and one back to the first leader gains one. Leaders are handed on along the cheapest paths alone. So at any time
-    no other choice with as many leaders on each broker has fewer changes (successive shortest paths).
+    no other choice with as many leaders on each broker has fewer changes (successive shortest paths). Lengths of paths
+    fit 64 bits for up to 30,000 brokers.
     """
 
     def __init__(self, replicas: NDArray[np.int32], may: NDArray[np.bool_], tie: NDArray[np.uint32]) -> None:
