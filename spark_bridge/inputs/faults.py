@@ -69,7 +69,7 @@ def settle(place: Place, bad: Iterable[Bad], on_bad_rows: OnBadRows, set_aside: 
         also = f" (and {more} more bad rows)" if more > 1 else " (and 1 more bad row)" if more else ""
         raise PlanError(
             f"{place.file}: {place.unit} {found[0].row}: {found[0].detail}{also}: "
-            "mend it, or leave bad rows out with --on-bad-rows set-aside"
+            "mend it, or leave such rows out with --set-aside-bad-rows"
         )
     for b in found:
         set_aside[b.fault] += b.rows

@@ -45,7 +45,10 @@ class InputsOnSpark:
     _kept: DataFrame = field(repr=False)
 
     def release(self) -> None:
-        """Let Spark forget the partitions, which it keeps from this reading on."""
+        """Let Spark forget the partitions, which it keeps from this reading on.
+
+        What is made of them is to be there by then: otherwise Spark reads the files once more.
+        """
         self._kept.unpersist()
 
 

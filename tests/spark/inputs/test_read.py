@@ -11,7 +11,7 @@ from spark_bridge.inputs.read import ClusterInputs, read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.brokers import Broker, BrokerState
 
-CURE = "mend it, or leave bad rows out with --on-bad-rows set-aside"
+CURE = "mend it, or leave such rows out with --set-aside-bad-rows"
 
 
 def row(**fields: object) -> dict[str, object]:
