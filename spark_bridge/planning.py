@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,16 +58,37 @@ def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> 
     Raises:
         PlanError: There is no plan; nothing was written.
     """
-    output = Path(request.output)
-    progress(Progress("reading"))
-    cluster = open_cluster(request, spark)
-    planned = plan_cluster(cluster.engine, cluster.brokers, request.goal, progress)
-    summary = summarize(planned, cluster.set_aside, cluster.unknown_loads)
-    refuse_worse(summary, request.goal)
-    progress(Progress("writing"))
-    claim_folder(output)
-    write(planned, output)
+    with _claimed(Path(request.output)) as scratch:
+        progress(Progress("reading"))
+        cluster = open_cluster(request, spark, scratch)
+        try:
+            planned = plan_cluster(cluster.engine, cluster.brokers, request.goal, progress)
+            summary = summarize(planned, cluster.set_aside, cluster.unknown_loads)
+            refuse_worse(summary, request.goal)
+            progress(Progress("writing"))
+            write(planned, Path(request.output))
+        finally:
+            cluster.engine.close()
     return summary
+
+
+@contextmanager
+def _claimed(output: Path) -> Iterator[Path]:
+    """Claim the plan's folder before the work and lend a scratch folder in it, where workers see it as well.
+
+    What goes wrong leaves no folder behind that was not there before.
+    """
+    there = output.exists()
+    claim_folder(output)
+    try:
+        with TemporaryDirectory(prefix=".scratch-", dir=output, ignore_cleanup_errors=True) as scratch:
+            yield Path(scratch)
+    except BaseException:
+        for path in output.iterdir():
+            path.unlink()
+        if not there:
+            output.rmdir()
+        raise
 
 
 def plan_cluster(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgress) -> Planned:
@@ -80,8 +104,8 @@ def plan_cluster(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgr
     return Planned(engine, brokers, goal, bounds, leaders)
 
 
-def open_cluster(request: PlanRequest, spark: SparkOpener) -> Cluster:
-    """Read the inputs into an engine.
+def open_cluster(request: PlanRequest, spark: SparkOpener, scratch: Path) -> Cluster:
+    """Read the inputs into an engine; on Spark, `scratch` is a folder that workers see.
 
     Raises:
         PlanError: The inputs cannot be read, or have bad rows that are to be refused.
@@ -91,21 +115,24 @@ def open_cluster(request: PlanRequest, spark: SparkOpener) -> Cluster:
     from spark_bridge.model.packing import blocks_of  # noqa: PLC0415
 
     if request.engine is EngineName.SPARK or request.master or request.remote:
-        return _on_spark(request, spark)
+        return _on_spark(request, spark, scratch)
     inputs = read_cluster(request.sources)
     if request.engine is EngineName.AUTO and len(inputs.partitions) > KERNEL_LIMIT:
-        return _on_spark(request, spark)
+        return _on_spark(request, spark, scratch)
     blocks = list(blocks_of(inputs.partitions, inputs.brokers.ids))
     return Cluster(InProcess(blocks), inputs.brokers, inputs.set_aside, inputs.unknown_loads)
 
 
-def _on_spark(request: PlanRequest, spark: SparkOpener) -> Cluster:
+def _on_spark(request: PlanRequest, spark: SparkOpener, scratch: Path) -> Cluster:
     # PySpark is an extra, and importing it takes a second.
     from spark_bridge.engines.spark import OnSpark  # noqa: PLC0415
     from spark_bridge.inputs.on_spark import read_cluster_on_spark  # noqa: PLC0415
 
-    inputs = read_cluster_on_spark(spark(), request.sources)
-    engine = OnSpark.of(inputs.partitions, inputs.partitions.count(), inputs.brokers.ids)
+    inputs = read_cluster_on_spark(spark(), request.sources, scratch)
+    try:
+        engine = OnSpark.of(inputs.partitions, inputs.partitions.count(), inputs.brokers.ids)
+    finally:
+        inputs.release()
     return Cluster(engine, inputs.brokers, inputs.set_aside, inputs.unknown_loads)
 
 

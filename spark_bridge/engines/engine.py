@@ -36,5 +36,8 @@ class Engine(Protocol):
     def flows(self, query: FlowsOf, most: int) -> tuple[list[Flow], int]:
         """Return the greatest flows between brokers, most bytes first, and how many there are more."""
 
+    def close(self) -> None:
+        """Let go of the blocks."""
+
     def ask(self, query: Query) -> Tally:
         """Return the sum of a query's tallies over all blocks."""

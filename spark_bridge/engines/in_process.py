@@ -63,6 +63,10 @@ class InProcess:
         rows = summed.sort_by([*order, ("destination", "ascending")]).slice(0, most).to_pylist()
         return [Flow(**row) for row in rows], len(summed) - len(rows)
 
+    def close(self) -> None:
+        """Let go of the blocks."""
+        self.held = []
+
 
 @frozen(eq=False)
 class Planned:

@@ -13,7 +13,7 @@ from functools import reduce
 
 import numpy as np
 import pyarrow as pa
-from attrs import define, field
+from attrs import define
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
@@ -33,14 +33,13 @@ class OnSpark:
     """Blocks in a Spark cluster.
 
     Attributes:
-        frame: Rows of `number`, `state` and `tally`; `persisted` is whether Spark keeps them.
+        frame: Rows of `number`, `state` and `tally`, which Spark keeps.
         blocks: How many blocks there are.
     """
 
     frame: DataFrame
     blocks: int
     name: str = "spark"
-    persisted: list[DataFrame] = field(factory=list)
 
     @classmethod
     def of(cls, partitions: DataFrame, count: int, ids: NDArray[np.int32]) -> OnSpark:
@@ -63,9 +62,10 @@ class OnSpark:
 
     @classmethod
     def from_blocks(cls, frame: DataFrame, blocks: int) -> OnSpark:
-        """Take blocks as they are; Spark keeps them."""
+        """Take blocks as they are; Spark makes them now and keeps them."""
         kept = frame.persist()
-        return cls(kept, blocks, persisted=[kept])
+        kept.count()
+        return cls(kept, blocks)
 
     def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
         """Replace every block by what the step makes of it, if the sum of the tallies is accepted."""
@@ -154,6 +154,7 @@ def _sum(frame: DataFrame) -> Tally:
         yield pa.RecordBatch.from_pydict({"tally": [pickle.dumps(reduce(add, tallies, nothing))]})
 
     parts = frame.select("tally").mapInArrow(summed, "tally binary")
-    (row,) = parts.coalesce(1).mapInArrow(summed, "tally binary").collect()
+    # Not `coalesce`, which would have one task do everything before it as well.
+    (row,) = parts.repartition(1).mapInArrow(summed, "tally binary").collect()
     total: Tally = pickle.loads(row["tally"])  # noqa: S301 (our own)
     return total

@@ -13,6 +13,8 @@ classes are summed exactly, and of the last one the rest at the least its member
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
@@ -45,33 +47,46 @@ class Costs:
     load: NDArray[np.int64]
 
     def __call__(self, number: int, block: Block) -> Tally:
-        """Ask a block: `count` and `bytes` by (B, class of size), `in` and `in_bytes` by (B, class of ratio)."""
+        """Ask a block.
+
+        Returns:
+            `count` and `bytes` by (row, class of size), `in` and `in_bytes` by (row, class of ratio): a row for each
+            broker of `above`, in order, and the last for all others together; `forced` bytes.
+        """
         del number
         ends = classes(len(self.load))
+        brokers = above(self.terms, self.load)
+        row_of = np.full(len(self.load), len(brokers))
+        row_of[brokers] = np.arange(len(brokers))
         there = block.before != NOBODY
         rows, columns = np.nonzero(there)
-        holder = block.before[rows, columns].astype(np.intp)
+        table = partial(_table, row_of[block.before[rows, columns]], ends=ends, rows=len(brokers) + 1)
         size, flow = block.weights[rows, BYTES], block.weights[rows, BYTES_IN]
         ratio = _RATIO_SCALE * size / np.maximum(flow, 1)
         places, _ = forced(block, self.terms, self.load)
         return {
-            "count": _table(holder, size.astype(np.float64), np.ones_like(size), ends, len(self.load)),
-            "bytes": _table(holder, size.astype(np.float64), size, ends, len(self.load)),
-            "in": _table(holder, ratio, flow, ends, len(self.load)),
-            "in_bytes": _table(holder, ratio, size, ends, len(self.load)),
+            "count": table(size.astype(np.float64), np.ones_like(size)),
+            "bytes": table(size.astype(np.float64), size),
+            "in": table(ratio, flow),
+            "in_bytes": table(ratio, size),
             "forced": np.array([(places.sum(axis=1) * block.weights[:, BYTES]).sum()]),
         }
 
 
+def above(terms: Terms, load: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return the brokers that lose some of their replicas because they are above their bounds, in order."""
+    return np.flatnonzero(terms.sheds & ~terms.leaves & (load > terms.high).any(axis=1))
+
+
 def _table(
-    holder: NDArray[np.intp],
+    row: NDArray[np.intp],
     key: NDArray[np.float64],
     value: NDArray[np.int64],
     ends: NDArray[np.float64],
-    brokers: int,
+    rows: int,
 ) -> NDArray[np.int64]:
-    table = np.zeros((brokers, len(ends)), np.int64)
-    np.add.at(table, (holder, np.searchsorted(ends, key, side="right") - 1), value)
+    table = np.zeros((rows, len(ends)), np.int64)
+    np.add.at(table, (row, np.searchsorted(ends, key, side="right") - 1), value)
     return table
 
 
@@ -83,17 +98,16 @@ def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally) -> int:
         load: (B, 3) the loads before the plan.
         costs: The sum of what `Costs` asked for.
     """
-    leaving = sum(
-        int(load[b, BYTES]) if terms.leaves[b] else _least(load[b] - terms.high[b], *_of(costs, b))
-        for b in np.flatnonzero(terms.leaves | terms.sheds).tolist()
-    )
+    leaving = int(load[terms.leaves, BYTES].sum())
+    for row, b in enumerate(above(terms, load).tolist()):
+        leaving += _least(load[b] - terms.high[b], *_of(costs, row))
     missing = np.maximum(terms.low - load, 0).sum(axis=0)
     arriving = _least(missing, *(costs[name].sum(axis=0) for name in ("count", "bytes", "in", "in_bytes")))
     return max(int(costs["forced"][0]), leaving, arriving)
 
 
-def _of(costs: Tally, broker: int) -> tuple[NDArray[np.int64], ...]:
-    return tuple(costs[name][broker] for name in ("count", "bytes", "in", "in_bytes"))
+def _of(costs: Tally, row: int) -> tuple[NDArray[np.int64], ...]:
+    return tuple(costs[name][row] for name in ("count", "bytes", "in", "in_bytes"))
 
 
 def _least(
