@@ -19,6 +19,13 @@ from spark_bridge.model.goal import Goal, LeaderScope
 from spark_bridge.progress import OnProgress, Progress
 
 
+def in_scope(block: Block, scope: LeaderScope) -> NDArray[np.bool_]:
+    """Return (P) which partitions of a block may get another leader."""
+    if scope is LeaderScope.TOUCHED:
+        return np.asarray(moved(block).any(axis=1))
+    return np.full(len(block), scope is LeaderScope.ALL)
+
+
 @frozen(eq=False)
 class ChooseLeaders:
     """The step of a round that chooses leaders."""
@@ -28,10 +35,7 @@ class ChooseLeaders:
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Choose in one block; as a tally, return its leaders by broker."""
-        in_scope = np.ones(len(block), np.bool_)
-        if self.scope is LeaderScope.TOUCHED:
-            in_scope = np.asarray(moved(block).any(axis=1))
-        done = choose_leaders(block, self.view, in_scope, number) if len(block) else block
+        done = choose_leaders(block, self.view, in_scope(block, self.scope), number) if len(block) else block
         return done, leaders_of(number, done, len(self.view.load))
 
 

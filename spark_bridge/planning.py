@@ -26,6 +26,7 @@ from spark_bridge.outputs.reasons import Marks, reasons_of
 from spark_bridge.outputs.rows import plan_rows
 from spark_bridge.planner import plan_moves
 from spark_bridge.progress import OnProgress, Progress
+from spark_bridge.reading import plan_bytes_out
 from spark_bridge.request import Engine as EngineName
 from spark_bridge.request import PlanRequest
 from spark_bridge.summing import Planned, marks_of, summarize
@@ -99,6 +100,7 @@ def plan_cluster(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgr
     """
     bounds = plan_moves(engine, brokers, goal, progress)
     leaders = plan_leaders(engine, brokers, bounds.terms, goal, progress)
+    plan_bytes_out(engine, brokers, bounds.terms, goal, progress)
     progress(Progress("checking"))
     check(engine, brokers, goal)
     return Planned(engine, brokers, goal, bounds, leaders)

@@ -1,0 +1,66 @@
+"""The rounds that even what consumers read from brokers, once all lead their part."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from spark_bridge.engines.engine import Engine
+from spark_bridge.kernel.bytes_out import OutRounds, OutView, even_bytes_out
+from spark_bridge.kernel.shares import bounds, shares
+from spark_bridge.kernel.tally import Tally, sums
+from spark_bridge.kernel.terms import Terms
+from spark_bridge.leadership import in_scope
+from spark_bridge.model.block import Block
+from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.goal import Goal, LeaderScope
+from spark_bridge.progress import OnProgress, Progress
+
+
+@frozen(eq=False)
+class EvenBytesOut:
+    """The step of a round that swaps leaderships."""
+
+    view: OutView
+    scope: LeaderScope
+
+    def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
+        """Swap in one block; as a tally, return what is read from each broker."""
+        done = even_bytes_out(block, self.view, in_scope(block, self.scope), number)
+        return done, _BytesOut(len(self.view.load))(number, done)
+
+
+@frozen(eq=False)
+class _BytesOut:
+    """Asks for the bytes out as planned so far."""
+
+    brokers: int
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        del number
+        return {"bytes out": sums(block.after[:, 0], block.bytes_out, self.brokers)}
+
+
+def out_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64]) -> OutView:
+    """Return what the rounds start from: who gets nothing new keeps what it has, the others share the rest."""
+    kept = ~terms.receives
+    rest = float(load[terms.receives].sum())
+    capacity = np.where(kept, 0.0, brokers.capacity)
+    low, high = bounds(shares(rest, capacity, np.full(len(brokers), -1, np.int32), rest, np.zeros(0)), goal.tolerance)
+    return OutView(load, np.where(kept, 0, low), np.where(kept, load, high), ~terms.leaves)
+
+
+def plan_bytes_out(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, progress: OnProgress) -> None:
+    """Swap leaderships in an engine's blocks until bytes out are within the tolerance, or as near as swaps go."""
+    if goal.leader_scope is LeaderScope.NONE:
+        return
+    load = engine.ask(_BytesOut(len(brokers)))["bytes out"]
+    rounds = OutRounds(out_view(brokers, terms, goal, load), engine.blocks)
+    number = 0
+    while (view := rounds.view(load)) is not None:
+        number += 1
+        progress(Progress("evening bytes out", number))
+        tally = engine.step(EvenBytesOut(view, goal.leader_scope))
+        assert tally is not None
+        load = tally["bytes out"]
