@@ -1,0 +1,108 @@
+"""The lower bound: what is forced, what leaves, what arrives, and the cheapest replicas for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from spark_bridge.kernel.lower_bound import Costs, _cheapest, classes, lower_bound
+from spark_bridge.kernel.tally import add
+from spark_bridge.model.block import Block
+from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.goal import Goal, GoalKind
+from tests.spark.kernel.small import REBALANCE, block_of, in_racks, load_of, terms_of
+
+pytestmark = pytest.mark.requirement("E3")
+
+
+def bound_of(brokers: Brokers, goal: Goal, *blocks: Block) -> int:
+    terms, load = terms_of(blocks, brokers, goal), load_of(blocks, brokers)
+    total: dict[str, np.ndarray[tuple[int, ...], np.dtype[np.int64]]] = {}
+    for number, block in enumerate(blocks):
+        total = add(total, Costs(terms, load)(number, block))
+    return lower_bound(terms, load, total)
+
+
+def remove(*brokers: int) -> Goal:
+    return Goal(GoalKind.REMOVE_BROKERS, frozenset(brokers))
+
+
+@pytest.mark.parametrize(
+    ("goal", "racks", "lists", "size", "bound"),
+    [
+        # What is forced.
+        (remove(0), "____", [[0], [1], [0]], [5, 70, 900], 905),
+        (remove(0, 1), "____", [[0, 1], [1, 2]], [5, 70], 80),
+        (Goal(GoalKind.REPAIR_RACKS), "aabb", [[0, 1], [0, 2]], [5, 70], 5),
+        (Goal(GoalKind.REPAIR_RACKS), "abcd", [[0, 1], [0, 2]], [5, 70], 0),
+        (Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=3), "____", [[0], [0, 1]], [5, 70], 80),
+        (Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=1), "____", [[0], [0, 1]], [5, 70], 0),
+        # What arrives: at least one replica, at the lower end of its class.
+        (Goal(GoalKind.ADD_BROKERS, frozenset({2})), "___", [[0], [1], [0]], [100, 100, 100], 99),
+        # What leaves: two of three replicas, as there is one for each broker.
+        (Goal(GoalKind.RELIEVE, frozenset({0})), "____", [[0], [0], [0], [1]], [100, 100, 100, 100], 199),
+        (REBALANCE, "__", [[0], [0], [1], [1]], [10, 10, 10, 10], 0),
+        # Nothing is known: there are no bytes to move.
+        (remove(0), "____", [[0], [1], [0]], [0, 0, 0], 0),
+    ],
+)
+def test_no_plan_moves_fewer_bytes(
+    goal: Goal, racks: str, lists: Sequence[Sequence[int]], size: Sequence[int], bound: int
+) -> None:
+    brokers = in_racks(racks)
+    whole = bound_of(brokers, goal, block_of(lists, size))
+    assert whole == bound
+    # However partitions are dealt into blocks.
+    split = [Block.of([("t", n)], [row], [size[n]], [0], [0]) for n, row in enumerate(lists)]
+    assert bound_of(brokers, goal, *split) == bound
+
+
+def test_replicas_that_have_to_leave_cost_the_smallest() -> None:
+    # 30 and 10 replicas: 9 have to go for 21, and the nine smallest of broker 0 have 1 + ... + 9 bytes. The larger
+    # broker has fewer bytes, so that bytes alone ask for nothing.
+    size = [*range(1, 31), *([1000] * 10)]
+    found = bound_of(in_racks("__"), Goal(GoalKind.RELIEVE, frozenset({0})), block_of([[0]] * 30 + [[1]] * 10, size))
+    assert 0.9 * 45 <= found <= 45
+
+
+def test_bytes_in_that_have_to_leave_cost_the_fewest_bytes_for_them() -> None:
+    # Broker 0 has 1200 of 1600 bytes in, and 800 and 5 % is the most: 360 leave. Cheapest is a tenth of a byte each.
+    size, bytes_in = [10] * 4 + [1000] * 8, [100] * 12
+    block = block_of([[0]] * 12 + [[1]] * 12, [*size, *([900] * 12)], [*bytes_in, *([34] * 12)])
+    found = bound_of(in_racks("__"), Goal(GoalKind.RELIEVE, frozenset({0})), block)
+    need = 1200 - int(0.5 * (1200 + 12 * 34) * 1.05)
+    assert 0.9 * need / 10 <= found <= 40
+
+
+@pytest.mark.parametrize(
+    ("need", "least"), [(-3, 0), (0, 0), (1, 0), (2, 0), (3, 2), (4, 4), (5, 9), (6, 14), (7, 18), (8, 18)]
+)
+def test_classes_are_taken_in_order_and_of_the_last_what_is_left_at_the_least_it_can_cost(
+    need: int, least: int
+) -> None:
+    # Two for nothing, two at two or more, two at five each, one at four or more.
+    gain, cost = np.array([2, 2, 2, 1]), np.array([0, 4, 10, 4])
+    assert _cheapest(need, gain, cost, np.array([0.0, 2.0, 5.0, 4.0])) == least
+
+
+@pytest.mark.parametrize(("brokers", "most"), [(1, 4_000), (30, 4_000), (1_000, 200), (5_000, 50)])
+def test_there_are_finer_classes_for_fewer_brokers(brokers: int, most: int) -> None:
+    ends = classes(brokers)
+    assert len(ends) <= most
+    assert ends[0] == 0
+    assert (np.diff(ends) > 0).all()
+    assert ends[-1] < 2.0**48 <= ends[-1] * 2
+
+
+def test_what_blocks_tell_of_costs_does_not_grow_with_partitions() -> None:
+    brokers = in_racks("____")
+    sizes = []
+    for count in (10, 1_000):
+        block = block_of([[n % 4] for n in range(count)], [1 + n * n for n in range(count)], [1] * count)
+        tally = Costs(terms_of([block], brokers), load_of([block], brokers))(0, block)
+        sizes.append({name: array.shape for name, array in tally.items()})
+        assert tally["count"].sum() == count
+        assert tally["bytes"].sum() == sum(1 + n * n for n in range(count))
+    assert sizes[0] == sizes[1]
