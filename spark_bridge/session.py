@@ -48,7 +48,7 @@ def spark_session(
         remote: A Spark Connect server to use instead.
         conf: Settings that win over ours.
     """
-    settings = {**_SQL, **conf} if remote is not None else _classic(scratch, master or "local[*]", conf)
+    settings = {**_SQL, **conf} if remote is not None else classic_settings(scratch, master or "local[*]", conf)
     builder: SparkSession.Builder = SparkSession.builder
     if remote is not None:
         builder = builder.remote(remote)
@@ -69,8 +69,8 @@ def jvm_of(spark: SparkSession) -> subprocess.Popen[bytes] | None:
     return jvm
 
 
-def _classic(scratch: Path, master: str, conf: Mapping[str, str]) -> dict[str, str]:
-    """Return all settings of a session whose driver is a JVM of our own."""
+def classic_settings(scratch: Path, master: str, conf: Mapping[str, str]) -> dict[str, str]:
+    """Return all settings of a session whose driver is a JVM of our own, and set what only the environment can."""
     # The launcher is a JVM, too, and would leave a file in /tmp for as long as it runs.
     os.environ["SPARK_LAUNCHER_OPTS"] = "-XX:-UsePerfData"
     if "spark.pyspark.python" in conf:
