@@ -87,14 +87,18 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
     first = engine.ask(AtFirst(len(brokers), goal))
     before = first["load"]
     terms = make_terms(brokers, goal, before, first["by_factor"])
-    bound = lower_bound(terms, before, engine.ask(Costs(terms, before)))
-    progress(Progress("dealing forced moves"))
-    dealt = engine.step(Deal(terms, before, Turn(0, engine.blocks, engine.blocks)))
-    assert dealt is not None
-    refuse_unplaced(dealt["unplaced"], brokers, terms)
-    # What excluded brokers keep is known only now.
-    terms = make_terms(brokers, goal, dealt["load"], first["by_factor"])
-    rounds = _Rounds(engine, terms, dealt["load"], progress)
+    costs = engine.ask(Costs(terms, before))
+    bound = lower_bound(terms, before, costs)
+    load = before
+    if costs["forced"][1]:
+        progress(Progress("dealing forced moves"))
+        dealt = engine.step(Deal(terms, before, Turn(0, engine.blocks, engine.blocks)))
+        assert dealt is not None
+        refuse_unplaced(dealt["unplaced"], brokers, terms)
+        load = dealt["load"]
+        # What excluded brokers keep is known only now.
+        terms = make_terms(brokers, goal, load, first["by_factor"])
+    rounds = _Rounds(engine, terms, load, progress)
     if engine.blocks == 1 and int(first["by_factor"][:, 0].sum()) <= MOST_SETTLED:
         rounds.settle(bound)
     else:

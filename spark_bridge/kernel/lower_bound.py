@@ -51,7 +51,8 @@ class Costs:
 
         Returns:
             `count` and `bytes` by (row, class of size), `in` and `in_bytes` by (row, class of ratio): a row for each
-            broker of `above`, in order, and the last for all others together; `forced` bytes.
+            broker of `above`, in order, and the last for all others together; `forced` are the bytes that
+            have to move and the number of partitions that have to change.
         """
         del number
         ends = classes(len(self.load))
@@ -63,13 +64,14 @@ class Costs:
         table = partial(_table, row_of[block.before[rows, columns]], ends=ends, rows=len(brokers) + 1)
         size, flow = block.weights[rows, BYTES], block.weights[rows, BYTES_IN]
         ratio = _RATIO_SCALE * size / np.maximum(flow, 1)
-        places, _ = forced(block, self.terms, self.load)
+        places, kept = forced(block, self.terms, self.load)
+        changed = places.any(axis=1) | (kept[:, : block.after.shape[1]] != block.after).any(axis=1)
         return {
             "count": table(size.astype(np.float64), np.ones_like(size)),
             "bytes": table(size.astype(np.float64), size),
             "in": table(ratio, flow),
             "in_bytes": table(ratio, size),
-            "forced": np.array([(places.sum(axis=1) * block.weights[:, BYTES]).sum()]),
+            "forced": np.array([(places.sum(axis=1) * block.weights[:, BYTES]).sum(), np.count_nonzero(changed)]),
         }
 
 

@@ -98,11 +98,11 @@ def test_there_are_finer_classes_for_fewer_brokers(brokers: int, most: int) -> N
 
 def test_what_blocks_tell_of_costs_does_not_grow_with_partitions() -> None:
     brokers = in_racks("____")
-    sizes = []
     for count in (10, 1_000):
         block = block_of([[n % 4] for n in range(count)], [1 + n * n for n in range(count)], [1] * count)
         tally = Costs(terms_of([block], brokers), load_of([block], brokers))(0, block)
-        sizes.append({name: array.shape for name, array in tally.items()})
+        assert len(tally.pop("forced")) == 2
+        assert {array.shape[1] for array in tally.values()} == {len(classes(len(brokers)))}
+        assert all(len(array) <= len(brokers) + 1 for array in tally.values())
         assert tally["count"].sum() == count
         assert tally["bytes"].sum() == sum(1 + n * n for n in range(count))
-    assert sizes[0] == sizes[1]
