@@ -41,7 +41,7 @@ def replica(name: str, size: object, **fields: object) -> dict[str, object]:
 
 
 def test_of_log_directories_the_greatest_replica_counts_and_futures_do_not(tmp_path: Path) -> None:
-    replicas = [replica("my-topic-0", 5), replica("my-topic-0", 7), replica("my-topic-1", 9, isFuture=True)]
+    replicas = [*(replica("my-topic-0", size) for size in (5, 7, 6)), replica("my-topic-1", 9, isFuture=True)]
     for text in ("Querying brokers for log directories information\nReceived log directory\n", ""):
         path = log_dirs(tmp_path / "l", *replicas, text=text)
         assert cluster(tmp_path, path).partitions["bytes"].to_pylist() == [7, None, None]

@@ -127,6 +127,7 @@ BAD_ROWS = [
         "orders-3: a broker id is from 0 to 2147483647: replicas [1, 2147483648], leader None",
         "not a broker id",
     ),
+    (row(leader=-2), "orders-3: a broker id is from 0 to 2147483647: replicas [1, 2], leader -2", "not a broker id"),
     (row(replicas=[1, 2, 1]), "orders-3: a broker is there twice: replicas [1, 2, 1]", "a replica twice"),
     (row(replicas=[]), "orders-3: it has no replicas", "no replicas"),
     (row(removing_replicas=[2, 1]), "orders-3: it has no replicas", "no replicas"),
@@ -147,6 +148,13 @@ def test_only_the_first_bad_row_is_named_and_the_others_are_counted(tmp_path: Pa
     document = dumped(row(), row(), row(topic="?"), row(replicas=[]), row())
     assert refusal(tmp_path, document) == f"s.json: entry 2: orders-3 is there twice (and 3 more bad rows): {CURE}"
     assert read(tmp_path, document, aside=True).set_aside == {"row twice": 2, "not a topic name": 1, "no replicas": 1}
+
+
+def test_of_a_partition_that_is_there_often_the_first_row_is_kept(tmp_path: Path) -> None:
+    rows = [row(partition=n % 7, replicas=[1 + n]) for n in range(700)]
+    kept = read(tmp_path, dumped(*rows), aside=True)
+    assert kept.partitions["replicas"].to_pylist() == [[1 + n] for n in range(7)]
+    assert kept.set_aside == {"row twice": 693}
 
 
 @pytest.mark.parametrize(
