@@ -105,7 +105,7 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
         set_aside=set_aside,
         unknown_loads=unknown_loads,
         worse=tuple(e.measure for e in evenness if e.after > max(e.before, e.reachable) + 1e-9),
-        notes=tuple(_notes(evenness, goal)),
+        notes=tuple(_notes(planned)),
     )
 
 
@@ -185,10 +185,16 @@ def _even(
     return Evenness(name, before=first, after=last, reachable=reachable)
 
 
-def _notes(evenness: tuple[Evenness, ...], goal: Goal) -> list[str]:
-    return [
-        f"{e.measure}: a broker ends {100 * e.after:.1f} % from its share, beyond the tolerance of "
-        f"{100 * goal.tolerance:g} %"
-        for e in evenness
-        if e.after > goal.tolerance + 1e-9
-    ]
+def _notes(planned: Planned) -> list[str]:
+    """Tell which brokers the plan could not bring within the bounds that the goal sets them."""
+    bounds, brokers = planned.bounds, planned.brokers
+    out = bounds.terms.violations(bounds.after)
+    notes = []
+    for m, measure in enumerate(MEASURES):
+        if count := int(np.count_nonzero(out[:, m])):
+            worst = int(out[:, m].argmax())
+            part = bounds.after[worst, m] / bounds.terms.share[worst, m] - 1
+            near = f"within {100 * planned.goal.tolerance:g} % of their shares"
+            ends = f"broker {brokers.ids[worst]} ends at {100 * part:+.1f} %"
+            notes.append(f"{measure}: {count} of {len(brokers)} brokers could not be brought {near}; {ends}")
+    return notes
