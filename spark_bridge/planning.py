@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -85,10 +86,9 @@ def _claimed(output: Path) -> Iterator[Path]:
         with TemporaryDirectory(prefix=".scratch-", dir=output, ignore_cleanup_errors=True) as scratch:
             yield Path(scratch)
     except BaseException:
-        for path in output.iterdir():
-            path.unlink()
-        if not there:
-            output.rmdir()
+        rmtree(output, ignore_errors=True)
+        if there:
+            output.mkdir(exist_ok=True)
         raise
 
 
