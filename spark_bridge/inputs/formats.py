@@ -56,8 +56,8 @@ def _of_objects(path: Path, sample: str) -> Format:
         # An object that goes on in the next line, or longer than any row.
         return Format.JSON_DOCUMENT
     # The document {} is no row either.
-    is_row = first.keys() - {"version"} and not first.keys() & {"brokers", "partitions"}
-    return Format.JSON_LINES if is_row else Format.JSON_DOCUMENT
+    is_document = not first or first.keys() & {"brokers", "partitions"}
+    return Format.JSON_DOCUMENT if is_document else Format.JSON_LINES
 
 
 def _first_bytes(path: Path) -> bytes:

@@ -167,6 +167,12 @@ def test_a_document_reads_the_same_in_pieces_of_any_size(
     assert read_cluster(Sources(path)) == whole
 
 
+def test_by_its_name_a_file_has_json_lines_though_the_first_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "l.jsonl"
+    path.write_text('{"topic": "my-topic",\n{"topic": "my-topic", "partition": 1}\n')
+    assert refusal(tmp_path, path).startswith("l.jsonl: line 1: not JSON: ")
+
+
 def test_sources_survive_their_json() -> None:
     sources = Sources(Path("s.json"), (Path("a"), Path("b")), Path("b.csv"), OnBadRows.SET_ASIDE)
     assert Sources.from_document(json.loads(json.dumps(sources.to_document()))) == sources
