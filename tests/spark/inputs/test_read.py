@@ -170,7 +170,7 @@ def test_of_a_partition_that_is_there_often_the_first_row_is_kept(tmp_path: Path
         ("topic,partition\norders,3\norders,4\n", f"loads-0: line 3: orders-4 is not in the snapshot: {CURE}"),
         ("topic,partition\norders,3\norders,3\n", f"loads-0: line 3: orders-3 is there twice: {CURE}"),
         ('{"topic": "orders", "partition": 3}\n{"topic":\n', "loads-0: line 2: not JSON: '{\"topic\":'"),
-        (2 * '{"topic": "orders", "partition": 3}\n' + 2 * '{"topic": "a"}', "loads-0: line 3: not JSON: "),
+        ('{"topic": "orders", "partition": 3}\n' + 2 * '{"topic": "a"}', "loads-0: line 2: not JSON: "),
         ('[{"topic": "orders", "partition": 3, "bytes": true}]', "loads-0: entry 1: bytes must be a number, not True"),
         ('[{"topic": "orders", "partition": 3, "bytes": NaN}]', "loads-0: entry 1: orders-3: a size or rate must be"),
     ],
