@@ -29,7 +29,7 @@ _GIGABYTE = 2**30
 _SQL = {
     # A block of partitions is one value of some megabytes: a batch for Python is bounded by its bytes, not by its rows.
     "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
-    # A few bytes for each broker and block come back from a round; adaptive execution merges what is too small.
+    # What is kept between rounds stays in so many parts, and each, full or empty, costs a task in each round.
     "spark.sql.shuffle.partitions": "64",
 }
 
@@ -87,6 +87,7 @@ def classic_settings(scratch: Path, master: str, conf: Mapping[str, str]) -> dic
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **({"spark.sql.shuffle.partitions": _parts_here()} if master.startswith("local") else {}),
         **(_here() if _is_here(master) else {}),
         **conf,
         "spark.driver.extraJavaOptions": java_options.strip(),
@@ -103,6 +104,11 @@ def _here() -> dict[str, str]:
 def _is_here(master: str) -> bool:
     """Return whether everything runs on this machine: inside the driver, or on a cluster on loopback."""
     return master.startswith("local") or urlsplit(master).hostname in ("localhost", _LOOPBACK)
+
+
+def _parts_here() -> str:
+    """Return into how many parts data is cut on this machine: some for each core, so that no core waits long."""
+    return str(max(8, 2 * (os.cpu_count() or 1)))
 
 
 def _heap() -> int:
