@@ -10,7 +10,7 @@ import pytest
 from pyarrow import parquet as pq
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs import documents
+from spark_bridge.inputs import documents, parquet
 from spark_bridge.inputs.read import ClusterInputs, read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.brokers import Broker, BrokerState
@@ -51,6 +51,7 @@ def test_of_log_directories_the_greatest_replica_counts_and_futures_do_not(tmp_p
     ("bad", "line"),
     [
         (replica("orders", 1), "l: entry 2: partition must be a name such as orders-0, not 'orders'"),
+        (replica(f"a-{10**20}", 1), f"l: entry 2: partition must be a name such as orders-0, not 'a-{10**20}'"),
         (replica("my-topic-0", "1"), "l: entry 2: size must be a number, not '1'"),
         (replica("my-topic-0", -1), "l: entry 2: my-topic-0: a size or rate must be a number from 0 to 2^53: bytes -1"),
         (replica("my-topic-9", 1), "l: entry 2: my-topic-9 is not in the snapshot"),
@@ -72,7 +73,7 @@ def test_other_json_is_no_log_directories(tmp_path: Path) -> None:
 BROKERS = {
     "b.csv": "rack,id,capacity,state,disk\n,1,2.5,excluded,\nb,2,,live,1000\n,3,,,\n",
     "b.json": '{"brokers": [{"id": 1, "capacity": 2.5, "state": "excluded"}, {"id": 2, "rack": "b", "disk": 1000, '
-    '"state": "live"}, {"id": 3}]}',
+    '"state": "live"}, {"id": 3, "rack": ""}]}',
     "b.jsonl": '{"id": 1, "capacity": 2.5, "state": "excluded"}\n{"id": 2, "rack": "b", "disk": 1000, '
     '"state": "live"}\n{"id": 3}\n',
 }
@@ -124,8 +125,16 @@ def test_a_folder_of_parquet_is_read_in_the_order_of_its_files(tmp_path: Path) -
     (tmp_path / "loads").mkdir()
     pq.write_table(loads, tmp_path / "loads" / "1.parquet")
     assert cluster(tmp_path, tmp_path / "loads").partitions["bytes_in"].to_pylist() == [None, None, 1]
-    pq.write_table(loads, tmp_path / "loads" / "2.parquet")
+    for name in "9758246":
+        pq.write_table(loads, tmp_path / "loads" / f"{name}.parquet")
     assert refusal(tmp_path, tmp_path / "loads").startswith("loads/2.parquet: row 1: my-topic-2 is there twice: mend")
+
+
+def test_rows_of_parquet_are_counted_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parquet, "_ROWS", 2)
+    loads = pa.table({"topic": 4 * ["my-topic"], "partition": [0, 1, 2, -1]})
+    pq.write_table(loads, tmp_path / "l")
+    assert refusal(tmp_path, tmp_path / "l").startswith("l: row 4: partition of my-topic must be")
 
 
 @pytest.mark.parametrize(
