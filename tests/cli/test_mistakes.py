@@ -113,11 +113,12 @@ def test_no_spark(no_spark: dict[str, str], tmp_path: Path) -> None:
     assert complaint("demo", env=no_spark) == f"{missing}, or run it without: klamm demo --store memory"
 
 
-def test_planning_on_spark_without_it(no_spark: dict[str, str], tmp_path: Path) -> None:
+def test_planning_on_spark_without_it(no_spark: dict[str, str], no_java: dict[str, str], tmp_path: Path) -> None:
     snapshot = tmp_path / "snapshot.json"
     snapshot.write_text(SNAPSHOT)
     plan = ("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1", "--engine", "spark")
     assert complaint(*plan, env=no_spark) == "Error: planning needs pyspark: pip install 'klamm[spark]'"
+    assert complaint(*plan, env=no_java).startswith("Error: planning needs Java, and there is none in PATH: install")
 
 
 def test_planning_without_its_extra(no_extras: dict[str, str], tmp_path: Path) -> None:
