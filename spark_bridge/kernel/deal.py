@@ -33,17 +33,11 @@ class Deal:
             The block, and as a tally the loads and, by replication factor, how many replicas found no place, and
             how many bytes these are (`unplaced`, (MOST_REPLICAS + 1, 2)).
         """
-        open_places, kept = forced(block, self.terms, self.load)
         view = View.of(block, number, self.turn, self.terms, self.load)
+        open_places, kept = forced(block, self.terms, view)
         limit = np.full(self.load.shape, UNBOUNDED, np.int64)
         limit[:, BYTES] = self.terms.disk - self._reserve(block)
         destinations = Destinations.of(view, self.terms.receives, self.terms.rack, limit, number)
-        gone = (block.after != NOBODY) & ~(block.after[:, :, None] == kept[:, None, :]).any(axis=2)
-        for row, place in np.argwhere(gone).tolist():
-            view.add(int(block.after[row, place]), block.weights[row].tolist(), -1)
-        for broker in np.flatnonzero(self.terms.receives).tolist():
-            # What left made these emptier than the heaps know.
-            destinations.refresh(broker, int(self.terms.rack[broker]))
         after, unplaced = _fill(block, kept, open_places, self.terms, destinations)
         done = block.with_after(after)
         return done, {"load": loads(done, len(self.load)), "unplaced": unplaced}
@@ -54,21 +48,20 @@ class Deal:
         return int(others * block.weights[:, BYTES].mean()) if others and len(block) else 0
 
 
-def forced(block: Block, terms: Terms, load: NDArray[np.int64]) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
+def forced(block: Block, terms: Terms, view: View) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
     """Return which places of the lists are open, and the lists with NOBODY in these.
 
-    The lists are as wide as the widest wanted one; replicas beyond a lower replication factor are taken from the
-    fullest brokers, never the first of the list.
+    The lists are as wide as the widest wanted one. What goes is taken from the view.
     """
     wanted = terms.factors(block)
+    limit = terms.limits[np.minimum(wanted, MOST_REPLICAS)]
     width = max(int(wanted.max(initial=1)), block.after.shape[1])
     kept = np.full((len(block), width), NOBODY, np.int32)
     kept[:, : block.after.shape[1]] = block.after
-    kept[(kept != NOBODY) & terms.leaves[kept]] = NOBODY
-    full = terms.fullness(load)
+    _drop(block, kept, (kept != NOBODY) & terms.leaves[kept], view)
+    _shrink(block, kept, wanted, limit, view, terms.rack.tolist())
     if terms.repairs:
-        kept[surplus(kept, terms.rack, terms.limits[np.minimum(wanted, MOST_REPLICAS)], full)] = NOBODY
-    kept = _shrunk(kept, wanted, full)
+        _drop(block, kept, surplus(kept, terms.rack, limit, np.array(view.full)), view)
     missing = wanted - np.count_nonzero(kept != NOBODY, axis=1)
     # The places of those that go come first, then those at the end.
     free = kept == NOBODY
@@ -76,19 +69,36 @@ def forced(block: Block, terms: Terms, load: NDArray[np.int64]) -> tuple[NDArray
     return open_places, kept
 
 
-def _shrunk(kept: NDArray[np.int32], wanted: NDArray[np.int64], full: NDArray[np.float64]) -> NDArray[np.int32]:
-    """Take replicas from lists that are longer than wanted."""
-    kept = kept.copy()
-    while (long := np.flatnonzero(np.count_nonzero(kept != NOBODY, axis=1) > wanted)).size:
-        there = kept[long] != NOBODY
-        score = np.where(there, full[kept[long]], -1.0)
-        score[np.arange(len(long)), there.argmax(axis=1)] = -0.5
-        kept[long, score.argmax(axis=1)] = NOBODY
-    # A list has no holes once nothing will fill them.
-    order = np.argsort(kept == NOBODY, axis=1, kind="stable")
-    short = np.count_nonzero(kept != NOBODY, axis=1) == wanted
-    kept[short] = np.take_along_axis(kept, order, axis=1)[short]
-    return kept
+def _drop(block: Block, kept: NDArray[np.int32], places: NDArray[np.bool_], view: View) -> None:
+    for row, column in np.argwhere(places).tolist():
+        view.add(int(kept[row, column]), block.weights[row].tolist(), -1)
+    kept[places] = NOBODY
+
+
+def _shrink(
+    block: Block,
+    kept: NDArray[np.int32],
+    wanted: NDArray[np.int64],
+    limit: NDArray[np.int32],
+    view: View,
+    rack_of: list[int],
+) -> None:
+    """Take replicas from lists that are longer than wanted: each from the fullest broker, never the first of a list.
+
+    Those that are too many in their racks go before others. The heaviest go first, so that the last make even what
+    these left.
+    """
+    long = np.flatnonzero(np.count_nonzero(kept != NOBODY, axis=1) > wanted)
+    for row in long[np.lexsort((block.tie[long], -block.weights[long, BYTES]))].tolist():
+        weight = block.weights[row].tolist()
+        holders = [b for b in kept[row].tolist() if b != NOBODY]
+        while len(holders) > wanted[row]:
+            crowded = full_racks(holders, rack_of, int(limit[row]) + 1)
+            able = [b for b in holders[1:] if rack_of[b] in crowded] or holders[1:]
+            gone = max(able, key=view.full.__getitem__)
+            view.add(gone, weight, -1)
+            kept[row, kept[row] == gone] = NOBODY
+            holders.remove(gone)
 
 
 def _fill(

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.deal import forced
 from spark_bridge.kernel.tally import Tally
 from spark_bridge.kernel.terms import Terms
+from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
 
 _OCTAVES = 48
@@ -64,7 +65,7 @@ class Costs:
         table = partial(_table, row_of[block.before[rows, columns]], ends=ends, rows=len(brokers) + 1)
         size, flow = block.weights[rows, BYTES], block.weights[rows, BYTES_IN]
         ratio = _RATIO_SCALE * size / np.maximum(flow, 1)
-        places, kept = forced(block, self.terms, self.load)
+        places, kept = forced(block, self.terms, View.of(block, 0, Turn(0, 1, 1), self.terms, self.load))
         changed = places.any(axis=1) | (kept[:, : block.after.shape[1]] != block.after).any(axis=1)
         return {
             "count": table(size.astype(np.float64), np.ones_like(size)),

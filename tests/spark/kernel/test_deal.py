@@ -7,7 +7,7 @@ import pytest
 from attrs import evolve
 
 from spark_bridge.kernel.deal import Deal, forced, full_racks
-from spark_bridge.kernel.view import Turn
+from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
@@ -25,6 +25,14 @@ def factor(wanted: int, *topics: str) -> Goal:
 
 def leaving(*brokers: int) -> Goal:
     return Goal(GoalKind.REMOVE_BROKERS, frozenset(brokers))
+
+
+def opened_in(
+    block: Block, brokers: Brokers, goal: Goal
+) -> tuple[np.ndarray[tuple[int, ...], np.dtype[np.bool_]], np.ndarray[tuple[int, ...], np.dtype[np.int32]]]:
+    """Return the open places and what is kept, seen from a block that is alone."""
+    terms = terms_of([block], brokers, goal)
+    return forced(block, terms, View.of(block, 0, ALONE, terms, load_of([block], brokers)))
 
 
 def dealt(block: Block, brokers: Brokers, goal: Goal) -> list[list[int]]:
@@ -48,24 +56,40 @@ def dealt(block: Block, brokers: Brokers, goal: Goal) -> list[list[int]]:
         ("____", factor(4), [0], [0, _, _, _], [1, 2, 3]),
         ("____", factor(3, "u*"), [0, 1], [0, 1], []),
         ("____", factor(3, "u*", "t"), [0, 1], [0, 1, _], [2]),
-        # Equally full: of those behind the leader the first goes, and the rest moves up.
-        ("____", factor(2), [2, 0, 1], [2, 1, _], []),
+        # Equally full: of those behind the leader the first goes.
+        ("____", factor(2), [2, 0, 1], [2, _, 1], []),
         ("____", factor(1), [2, 0, 1], [2, _, _], []),
     ],
 )
 def test_what_is_forced(racks: str, goal: Goal, replicas: list[int], kept: list[int], opened: list[int]) -> None:
     brokers = in_racks(racks + "_" * 6)
     block = block_of([replicas])
-    places, lists = forced(block, terms_of([block], brokers, goal), load_of([block], brokers))
+    places, lists = opened_in(block, brokers, goal)
     assert lists.tolist() == [kept]
     assert np.flatnonzero(places[0]).tolist() == opened
 
 
 def test_a_lower_factor_takes_from_the_fullest_but_never_from_the_preferred_leader() -> None:
-    # Broker 0 is the fullest, and then 2.
-    lists = [[0, 1, 2], [1, 0, 2], [2, 0, 1], [0, 2, 3]]
-    block, brokers = block_of(lists), in_racks("____")
-    assert dealt(block, brokers, factor(2)) == [[0, 1], [1, 2], [2, 1], [0, 3]]
+    # Broker 0 has four replicas, 1 and 2 three each.
+    lists = [[0, 1], [0, 2], [1, 0], [2, 0], [1, 2]]
+    assert dealt(block_of(lists), in_racks("____"), factor(1)) == [[0], [0], [1], [2], [1]]
+    lists = [[1, 0, 2], [2, 0, 1], [0, 3], [0, 3]]
+    assert dealt(block_of(lists), in_racks("____"), factor(2)) == [[1, 2], [2, 1], [0, 3], [0, 3]]
+
+
+def test_a_lower_factor_leaves_an_even_cluster_even() -> None:
+    lists = [[n % 6, (n + 1) % 6, (n + 2) % 6] for n in range(60)]
+    block, brokers = block_of(lists, [n % 7 for n in range(60)]), in_racks("abcabc")
+    after = dealt(block, brokers, factor(2))
+    held = [sum(b in row for row in after) for b in range(6)]
+    assert max(held) - min(held) <= 2
+
+
+def test_of_a_rack_that_a_lower_factor_makes_too_full_the_preferred_leader_stays() -> None:
+    lists = [[0, 1, 2], [1, 0, 3], [2, 3, 0], [0, 2, 3]]
+    assert dealt(block_of(lists), in_racks("aabb"), factor(2)) == [[0, 2], [1, 3], [2, 0], [0, 3]]
+    # Where its rack has nobody else, one has to move.
+    assert dealt(block_of([[0, 1, 4]]), in_racks("aab_a"), factor(2)) == [[0, 2]]
 
 
 def test_who_leaves_counts_towards_a_lower_factor() -> None:
@@ -76,7 +100,7 @@ def test_who_leaves_counts_towards_a_lower_factor() -> None:
 def test_of_a_crowded_rack_the_emptiest_broker_keeps_its_replica() -> None:
     # Brokers 0 and 1 share a rack; 0 is fuller.
     block, brokers = block_of([[0, 1], [0, 2], [0, 3]]), in_racks("aabc")
-    places, _lists = forced(block, terms_of([block], brokers), load_of([block], brokers))
+    places, _lists = opened_in(block, brokers, REBALANCE)
     assert places.tolist() == [[True, False], [False, False], [False, False]]
 
 
