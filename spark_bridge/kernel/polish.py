@@ -14,26 +14,26 @@ import numpy as np
 from attrs import define
 from numpy.typing import NDArray
 
+from spark_bridge.kernel.deal import forced
 from spark_bridge.kernel.racks import MOST_REPLICAS
+from spark_bridge.kernel.tally import loads
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, Block
 
-MOST_PLACES = 1_500
-"""How many replicas a cluster may have for its plan to be polished."""
-
-_STEPS_PER_PLACE = 600
-_MOST_STEPS = 60_000
+_STEPS_PER_PLACE = 3_000
+_MOST_STEPS = 300_000
 _HOT, _COLD = 1.0, 0.01
 """Temperatures at the start and at the end, in mean replicas moved."""
 
-_HOMING, _RELOCATING = 0.2, 0.65
-"""Below which draws a replica goes home, or to any broker; else two change places."""
+_HOMING, _REPLACING, _RELOCATING = 0.15, 0.45, 0.75
+"""Below which draws a replica goes home, or does while another takes its place, or goes to any broker; else two change
+places."""
 
 _SEARCHES = 5
 """How many partitions are looked at for a replica that can go home."""
 
 _OF_VIOLATION = 30.0
-_OF_EACH = 0.7
+_OF_EACH = 0.3
 """What a violation costs in mean replicas moved: for all of a share, and for being there at all."""
 
 
@@ -55,7 +55,11 @@ def polish(block: Block, terms: Terms, load: NDArray[np.int64], bound: int) -> B
 class _Annealing:
     """A plan in motion, as lists: Python's own numbers are faster than arrays, one at a time."""
 
-    terms: Terms
+    takes: list[bool]
+    gives: list[bool]
+    receives: list[bool]
+    leaves: list[bool]
+    forced: list[int]
     weights: list[list[int]]
     home: list[frozenset[int]]
     lists: list[list[int]]
@@ -66,7 +70,6 @@ class _Annealing:
     rack: list[int]
     limit: list[int]
     disk: list[int]
-    evens: bool
     rng: Random
     violations: list[float]
     energies: list[float]
@@ -76,21 +79,28 @@ class _Annealing:
     @classmethod
     def of(cls, block: Block, terms: Terms, load: NDArray[np.int64]) -> _Annealing:
         counted = (terms.sheds | terms.takes)[:, None]
+        # Others that receive what is forced are not to be pushed above their bounds by it.
+        had = np.maximum(terms.high, loads(block, len(load), before=True))
+        high = np.where(counted, terms.high, np.where(terms.receives[:, None], had, np.iinfo(np.int64).max))
         lists = block.after.tolist()
+        places, _ = forced(block.with_after(block.before), terms, load)
         factors = np.minimum(np.count_nonzero(block.after != NOBODY, axis=1), MOST_REPLICAS)
         made = cls(
-            terms=terms,
+            takes=terms.takes.tolist(),
+            gives=terms.gives.tolist(),
+            receives=terms.receives.tolist(),
+            leaves=terms.leaves.tolist(),
+            forced=places.sum(axis=1).tolist(),
             weights=block.weights.tolist(),
             home=[frozenset(b for b in row if b != NOBODY) for row in block.before.tolist()],
             lists=lists,
             load=load.tolist(),
             low=terms.low.tolist(),
-            high=np.where(counted, terms.high, np.iinfo(np.int64).max).tolist(),
+            high=high.tolist(),
             per_share=(1 / terms.share).tolist(),
             rack=terms.rack.tolist(),
             limit=terms.limits[factors].tolist(),
             disk=terms.disk.tolist(),
-            evens=bool(terms.takes.any()),
             rng=Random(len(block)),
             violations=[],
             energies=[],
@@ -152,8 +162,9 @@ class _Annealing:
         """Draw a change: a replica goes home, to another broker, or changes places with another."""
         rng, row = self.rng, int(self.rng.random() * len(self.lists))
         kind = rng.random()
-        if kind < _HOMING:
-            return self._homing(row)
+        if kind < _REPLACING:
+            home = self._homing(row)
+            return home if kind < _HOMING or not home else self._replacing(home[0])
         column = int(rng.random() * len(self.lists[row]))
         if self.lists[row][column] == NOBODY:
             return ()
@@ -178,17 +189,25 @@ class _Annealing:
             row = int(self.rng.random() * len(self.lists))
         return ()
 
+    def _replacing(self, home: tuple[int, int, int]) -> tuple[tuple[int, int, int], ...]:
+        left = self.lists[home[0]][home[1]]
+        row = int(self.rng.random() * len(self.lists))
+        column = int(self.rng.random() * len(self.lists[row]))
+        if row == home[0] or self.lists[row][column] == NOBODY or not self.may(row, column, left):
+            return ()
+        return (home, (row, column, left))
+
     def may(self, row: int, column: int, target: int) -> bool:
         """Return whether the rules let a replica go to another broker."""
-        holders, source, terms = self.lists[row], self.lists[row][column], self.terms
+        holders, source = self.lists[row], self.lists[row][column]
         if target in holders:
             return False
         if target in self.home[row]:
-            if terms.leaves[target]:
+            if self.leaves[target]:
                 return False
-        elif not (terms.takes[target] or (terms.receives[target] and not self.evens)):
+        elif not (self.takes[target] or (self.receives[target] and self._is_forced(row, column))):
             return False
-        if source in self.home[row] and not terms.gives[source]:
+        if source in self.home[row] and not self.gives[source]:
             return False
         rack = self.rack[target]
         if rack >= 0 and rack != self.rack[source]:
@@ -196,6 +215,11 @@ class _Annealing:
             if there >= self.limit[row]:
                 return False
         return self.load[target][BYTES] + self.weights[row][BYTES] <= self.disk[target]
+
+    def _is_forced(self, row: int, column: int) -> bool:
+        """Return whether a replica has to be where it was not, and not on brokers that are to be filled."""
+        others = (b for c, b in enumerate(self.lists[row]) if c != column and not self.takes[b] and self.is_new(row, b))
+        return sum(1 for _ in others) < self.forced[row]
 
     def loads_after(self, moves: tuple[tuple[int, int, int], ...]) -> dict[int, list[int]]:
         """Return the loads of the brokers that moves concern, as they would be then."""
