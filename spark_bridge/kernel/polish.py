@@ -18,6 +18,7 @@ from spark_bridge.kernel.deal import forced
 from spark_bridge.kernel.racks import MOST_REPLICAS
 from spark_bridge.kernel.tally import loads
 from spark_bridge.kernel.terms import Terms
+from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, Block
 
 _STEPS_PER_PLACE = 3_000
@@ -78,12 +79,13 @@ class _Annealing:
 
     @classmethod
     def of(cls, block: Block, terms: Terms, load: NDArray[np.int64]) -> _Annealing:
+        unplanned, had = block.with_after(block.before), loads(block, len(load), before=True)
         counted = (terms.sheds | terms.takes)[:, None]
         # Others that receive what is forced are not to be pushed above their bounds by it.
-        had = np.maximum(terms.high, loads(block, len(load), before=True))
-        high = np.where(counted, terms.high, np.where(terms.receives[:, None], had, np.iinfo(np.int64).max))
+        most = np.where(terms.receives[:, None], np.maximum(terms.high, had), np.iinfo(np.int64).max)
+        high = np.where(counted, terms.high, most)
         lists = block.after.tolist()
-        places, _ = forced(block.with_after(block.before), terms, load)
+        places, _ = forced(unplanned, terms, View.of(unplanned, 0, Turn(0, 1, 1), terms, had))
         factors = np.minimum(np.count_nonzero(block.after != NOBODY, axis=1), MOST_REPLICAS)
         made = cls(
             takes=terms.takes.tolist(),
