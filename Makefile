@@ -45,6 +45,7 @@ simulate: $(INSTALLED) ## clusters with faults on virtual time, drawn from the s
 soak: java $(INSTALLED) ## the properties again with 1,000 examples each, and a great move and great plans timed, for an hour
 	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
 	@$(BIN)/python -m tests.cluster.test_great_move
+	@$(BIN)/python -m tests.spark.kernel.against_optimum
 	@$(BIN)/python benchmarks/planning.py --large
 
 bench: java $(INSTALLED) ## the rates that docs and README quote, measured here
