@@ -66,7 +66,7 @@ class Bounds:
 
     Attributes:
         terms: The terms.
-        lower_bound: No plan that meets them moves fewer bytes.
+        lower_bound: No plan that meets them, or comes as near for every broker, moves fewer bytes.
         before: (B, 3) the loads before the plan.
         after: (B, 3) the loads as planned.
     """
@@ -86,7 +86,7 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
     progress(Progress("summing loads"))
     first = engine.ask(AtFirst(len(brokers), goal))
     before = first["load"]
-    terms = make_terms(brokers, goal, before, first["by_factor"])
+    asked = terms = make_terms(brokers, goal, before, first["by_factor"])
     costs = engine.ask(Costs(terms, before))
     bound = lower_bound(terms, before, costs)
     load = before
@@ -103,7 +103,7 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
         rounds.settle(bound)
     else:
         rounds.run()
-    return Bounds(terms, bound, before, rounds.load)
+    return Bounds(terms, lower_bound(asked, before, costs, rounds.load), before, rounds.load)
 
 
 @define(eq=False)

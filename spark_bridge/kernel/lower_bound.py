@@ -93,18 +93,22 @@ def _table(
     return table
 
 
-def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally) -> int:
+def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally, reached: NDArray[np.int64] | None = None) -> int:
     """Return the bound in bytes.
 
     Args:
         terms: The terms.
         load: (B, 3) the loads before the plan.
         costs: The sum of what `Costs` asked for.
+        reached: (B, 3) the loads of a plan: where they are outside the bounds, others need not come nearer either.
     """
+    low, high = terms.low, terms.high
+    if reached is not None:
+        low, high = np.minimum(low, reached), np.maximum(high, reached)
     leaving = int(load[terms.leaves, BYTES].sum())
     for row, b in enumerate(above(terms, load).tolist()):
-        leaving += _least(load[b] - terms.high[b], *_of(costs, row))
-    missing = np.maximum(terms.low - load, 0).sum(axis=0)
+        leaving += _least(load[b] - high[b], *_of(costs, row))
+    missing = np.maximum(low - load, 0).sum(axis=0)
     arriving = _least(missing, *(costs[name].sum(axis=0) for name in ("count", "bytes", "in", "in_bytes")))
     return max(int(costs["forced"][0]), leaving, arriving)
 

@@ -39,3 +39,7 @@ def test_plans_are_about_as_even_as_can_be(verdicts: list[Verdict]) -> None:
 
 def test_a_plan_is_refused_only_where_there_is_none(judged: list[Verdict | Refusal]) -> None:
     assert [r for r in judged if isinstance(r, Refusal) and not r.rightly] == []
+
+
+def test_no_stated_bound_is_above_the_optimum(verdicts: list[Verdict]) -> None:
+    assert [v for v in verdicts if v.proven and v.lower_bound > v.optimum] == []
