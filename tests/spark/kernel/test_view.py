@@ -80,10 +80,10 @@ def test_fullness_is_the_greatest_part_of_a_share_among_the_measures_that_count(
 @pytest.mark.parametrize(("copies", "room", "fits"), [(1, 9, False), (1, 10, True), (4, 19, False), (4, 20, True)])
 def test_with_many_copies_half_of_what_they_add_has_to_fit(copies: int, room: int, *, fits: bool) -> None:
     view = view_of(0, Turn(0, 4, copies))
-    view.load[0] = [0, 0, 0]
+    view.load[0] = [0, 100, 200]
     for measure in range(3):
         limit = [1_000] * 3
-        limit[measure] = room
+        limit[measure] = 100 * measure + room
         assert view.fits(0, [10, 10, 10], limit) is fits
 
 
