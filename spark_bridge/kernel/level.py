@@ -50,7 +50,6 @@ def levels(terms: Terms, load: NDArray[np.int64], measures: tuple[int, ...] = AL
         part = max(1.0, _level(load[terms.takes, m], share[terms.takes], max(over, needed), above=False))
         raised = np.ceil(share * part).astype(np.int64)
         limit[:, m] = np.where(terms.takes, np.minimum(limit[:, m], raised), 0)
-    limit[:, BYTES] = np.minimum(limit[:, BYTES], terms.disk)
     return Levels(keep, limit)
 
 

@@ -87,6 +87,13 @@ def test_a_sample_takes_what_there_is_where_the_wanted_mean_is_out_of_reach() ->
     assert set(_sample(size, 2, 1.0).tolist()) <= {0, 1, 2}
 
 
+def test_a_sample_leaves_out_the_largest_or_the_smallest_until_the_mean_is_the_wanted_one() -> None:
+    size = np.array([90.0, 50.0, 10.0, 0.0])
+    assert _sample(size, 1, 5.0).tolist() == [3]
+    assert _sample(size, 1, 60.0).tolist() == [1]
+    assert _sample(size, 2, 140.0).tolist() == [0, 1]
+
+
 WEIGHTS = np.array([[1, 50, 5], [1, 10, 9], [1, 90, 1], [1, 0, 0]])
 TIE = np.arange(4, dtype=np.uint32)
 
@@ -155,3 +162,11 @@ def test_with_many_copies_a_block_gives_its_part() -> None:
     # 240 have to come down to 168: 72 by four.
     assert sum(moves) in range(68, 83)
     assert all(n in range(16, 22) for n in moves)
+
+
+def test_a_rack_that_is_too_full_already_may_get_what_one_of_it_gives() -> None:
+    # Three of each partition are in a rack that may have two; relieving makes that no worse, and repairs nothing.
+    block = block_of([[0, 1, 2]] * 8 + [[5, 4, 3]] * 2 + [[5, 3, 1]] * 4)
+    done, moves = levelled(block, in_racks("aaabab"), Goal(GoalKind.RELIEVE, frozenset({0})))
+    assert moves > 0
+    assert {4} == {b for row in lists_of(done.after)[:8] for b in row} - {0, 1, 2}

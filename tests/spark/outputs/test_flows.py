@@ -52,6 +52,11 @@ def test_each_new_replica_comes_from_one_that_goes(
     assert pairs(moved([before], [after])) == [(*flow, 1, 5) for flow in flows]
 
 
+def test_lists_of_different_lengths_are_paired_alike() -> None:
+    block = moved([[1, 0], [0]], [[1, 2], [0, 3, 4]])
+    assert pairs(block) == [(10, 12, 1, 5), (10, 13, 1, 5), (10, 14, 1, 5)]
+
+
 def test_equal_pairs_are_added_up() -> None:
     block = moved([[0, 1], [1, 0], [0, 1]], [[2, 1], [1, 2], [0, 3]], [10, 200, 7])
     assert pairs(block) == [(10, 12, 2, 210), (11, 13, 1, 7)]
