@@ -130,9 +130,10 @@ def _on_spark(request: PlanRequest, spark: SparkOpener, scratch: Path) -> Cluste
     from spark_bridge.engines.spark import OnSpark  # noqa: PLC0415
     from spark_bridge.inputs.on_spark import read_cluster_on_spark  # noqa: PLC0415
 
-    inputs = read_cluster_on_spark(spark(), request.sources, scratch)
+    session = spark()
+    inputs = read_cluster_on_spark(session, request.sources, scratch)
     try:
-        engine = OnSpark.of(inputs.partitions, inputs.partitions.count(), inputs.brokers.ids)
+        engine = OnSpark.of(session, scratch, inputs.partitions, inputs.partitions.count(), inputs.brokers.ids)
     finally:
         inputs.release()
     return Cluster(engine, inputs.brokers, inputs.set_aside, inputs.unknown_loads)

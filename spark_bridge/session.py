@@ -27,9 +27,12 @@ costs. On 2 cores that halves the CPU time of a small plan, and a plan for 300,0
 _GIGABYTE = 2**30
 
 _SQL = {
-    # A block of partitions is one value of some megabytes: a batch for Python is bounded by its bytes, not by its rows.
-    "spark.sql.execution.arrow.maxBytesPerBatch": "32m",
-    # What is kept between rounds stays in so many parts, and each, full or empty, costs a task in each round.
+    # No limit: with one, Spark weighs the batch anew for every row, which took ten times as long as the work itself.
+    # A task reads few blocks (see below), so that they may come in one batch.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    # Blocks are files of some megabytes: few of them to a task, so that all cores have some.
+    "spark.sql.files.maxPartitionBytes": "16m",
+    # Each part, full or empty, costs a task in each shuffle.
     "spark.sql.shuffle.partitions": "64",
 }
 

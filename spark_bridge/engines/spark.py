@@ -1,8 +1,9 @@
 """The engine on Spark: every block is one binary value of a DataFrame, and a step is one job over them.
 
 Only the DataFrame API is used, so that it works on one machine, on a cluster and over Spark Connect alike. What a step
-makes is kept by Spark until the next step is done; a worker that dies loses blocks, which others make again from their
-predecessors. Tallies are added up by workers; one row comes to the driver.
+makes is written to Parquet, in a folder that the workers share, and read by the next step. So every round starts from
+files: a worker that dies costs the tasks that it had, and Spark's plans, which it prints and compares at every step, do
+not grow from round to round. Tallies are added up by workers; one row comes to the driver.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
+from pathlib import Path
+from shutil import rmtree
 
 import numpy as np
 import pyarrow as pa
@@ -33,19 +36,27 @@ class OnSpark:
     """Blocks in a Spark cluster.
 
     Attributes:
-        frame: Rows of `number`, `state` and `tally`, which Spark keeps.
+        spark: The session.
+        folder: Where the blocks are written; the workers see it under the same name.
         blocks: How many blocks there are.
+        written: How many times they were written.
     """
 
-    frame: DataFrame
+    spark: SparkSession
+    folder: Path
     blocks: int
+    written: int = 0
     name: str = "spark"
 
     @classmethod
-    def of(cls, partitions: DataFrame, count: int, ids: NDArray[np.int32]) -> OnSpark:
+    def of(
+        cls, spark: SparkSession, folder: Path, partitions: DataFrame, count: int, ids: NDArray[np.int32]
+    ) -> OnSpark:
         """Deal partitions into blocks.
 
         Args:
+            spark: The session.
+            folder: Where to write blocks; the workers see it under the same name.
             partitions: Rows of the canonical columns.
             count: How many rows these are.
             ids: All brokers' ids, in order.
@@ -58,14 +69,19 @@ class OnSpark:
             state = pack(rows.drop_columns(["number"]), ids).to_bytes()
             return pa.table({"number": pa.array([key[0].as_py()], pa.int32()), "state": [state], "tally": [b""]})
 
-        return cls.from_blocks(numbered.groupBy("number").applyInArrow(packed, _BLOCKS), blocks)
+        return cls.from_blocks(spark, folder, numbered.groupBy("number").applyInArrow(packed, _BLOCKS), blocks)
 
     @classmethod
-    def from_blocks(cls, frame: DataFrame, blocks: int) -> OnSpark:
-        """Take blocks as they are; Spark makes them now and keeps them."""
-        kept = frame.persist()
-        kept.count()
-        return cls(kept, blocks)
+    def from_blocks(cls, spark: SparkSession, folder: Path, frame: DataFrame, blocks: int) -> OnSpark:
+        """Take blocks as they are, and write them."""
+        made = cls(spark, folder, blocks)
+        made._write(frame, 0)
+        return made
+
+    @property
+    def frame(self) -> DataFrame:
+        """Return the blocks: rows of `number`, `state` and `tally`."""
+        return self._read(self.written)
 
     def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
         """Replace every block by what the step makes of it, if the sum of the tallies is accepted."""
@@ -75,14 +91,28 @@ class OnSpark:
                 done, tally = step(number, block)
                 yield _batch(number, done.to_bytes(), pickle.dumps(tally))
 
-        made = self.frame.mapInArrow(stepped, _BLOCKS).persist()
-        total = _sum(made)
+        new = self.written + 1
+        self._write(self.frame.mapInArrow(stepped, _BLOCKS), new)
+        total = _sum(self._read(new))
         if accept is not None and not accept(total):
-            made.unpersist()
+            rmtree(self._path(new), ignore_errors=True)
             return None
-        self.frame.unpersist()
-        self.frame = made
+        rmtree(self._path(self.written), ignore_errors=True)
+        self.written = new
         return total
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"blocks-{number}"
+
+    def _read(self, number: int) -> DataFrame:
+        return self.spark.read.schema(_BLOCKS).parquet(str(self._path(number)))
+
+    def _write(self, frame: DataFrame, number: int) -> None:
+        """Write blocks as they are: they are numbers without order, which neither compress nor repeat."""
+        writer = (
+            frame.write.mode("overwrite").option("compression", "none").option("parquet.enable.dictionary", "false")
+        )
+        writer.parquet(str(self._path(number)))
 
     def ask(self, query: Query) -> Tally:
         """Return the sum of a query's tallies over all blocks."""
@@ -119,8 +149,8 @@ class OnSpark:
         return [Flow(**row.asDict()) for row in rows], left
 
     def close(self) -> None:
-        """Let Spark forget the blocks."""
-        self.frame.unpersist()
+        """Remove the blocks."""
+        rmtree(self._path(self.written), ignore_errors=True)
 
 
 def blocks_on(spark: SparkSession, numbers: int, make: Callable[[int], Block]) -> DataFrame:
