@@ -1,0 +1,116 @@
+"""The same plan on Spark as in one process, however Spark cuts and orders its rows."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from spark_bridge.engines.in_process import InProcess
+from spark_bridge.generator.cluster import GeneratedCluster
+from spark_bridge.kernel.tally import Tally, loads
+from spark_bridge.model.block import Block
+from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.goal import Goal
+from spark_bridge.model.packing import blocks_of
+from tests.spark.engines.outcome import GOALS, crowded, outcome, same_blocks, shape, table_of
+from tests.spark.kernel.small import load_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from spark_bridge.engines.spark import OnSpark
+
+pytestmark = pytest.mark.requirement("E3")
+
+PARTITIONS = 1_500
+goals = pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.kind)
+
+
+@cache
+def cluster() -> tuple[pa.Table, Brokers]:
+    made = GeneratedCluster(shape(PARTITIONS))
+    return crowded(table_of(made), made.brokers), made.brokers
+
+
+def shuffled(rows: pa.Table, seed: int) -> pa.Table:
+    return rows.take(pa.array(np.random.default_rng(seed).permutation(len(rows))))
+
+
+def on_spark(spark: SparkSession, folder: Path, rows: pa.Table, brokers: Brokers, cuts: int = 2) -> OnSpark:
+    from spark_bridge.engines.spark import OnSpark  # noqa: PLC0415 (there may be no PySpark)
+
+    folder.mkdir()
+    return OnSpark.of(spark, folder, spark.createDataFrame(rows).repartition(cuts), len(rows), brokers.ids)
+
+
+def blocks_in(engine: OnSpark) -> list[Block]:
+    rows = engine.frame.select("number", "state").collect()
+    return [Block.from_bytes(row["state"]) for row in sorted(rows, key=lambda row: row["number"])]
+
+
+def agree(spark: SparkSession, goal: Goal, folder: Path) -> None:
+    rows, brokers = cluster()
+    here = InProcess(list(blocks_of(rows, brokers.ids)))
+    there = on_spark(spark, folder / "blocks", shuffled(rows, seed=1), brokers)
+    assert here.blocks == there.blocks
+    one, other = outcome(here, brokers, goal, folder / "one"), outcome(there, brokers, goal, folder / "other")
+    assert one.summary["changed"] > 0
+    assert one.summary == other.summary
+    assert one.files == other.files
+    assert same_blocks(here.held, blocks_in(there))
+    there.close()
+
+
+@pytest.mark.parametrize("goal", [GOALS[0], GOALS[3]], ids=lambda goal: goal.kind)
+def test_one_block_is_planned_alike(spark: SparkSession, goal: Goal, tmp_path: Path) -> None:
+    agree(spark, goal, tmp_path)
+
+
+@goals
+def test_many_blocks_are_planned_alike(
+    spark: SparkSession, goal: Goal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_bridge.model.block.BLOCK_SIZE", 600)
+    agree(spark, goal, tmp_path)
+
+
+def test_the_plan_does_not_depend_on_how_rows_are_cut_and_ordered(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_bridge.model.block.BLOCK_SIZE", 350)
+    rows, brokers = cluster()
+    outcomes = []
+    for cuts in (1, 3, 17):
+        engine = on_spark(spark, tmp_path / f"blocks-{cuts}", shuffled(rows, seed=cuts), brokers, cuts)
+        outcomes.append(outcome(engine, brokers, GOALS[3], tmp_path / str(cuts)))
+        engine.close()
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+
+
+def test_rows_in_any_order_make_the_same_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_bridge.model.block.BLOCK_SIZE", 350)
+    rows, brokers = cluster()
+    some = list(blocks_of(rows, brokers.ids))
+    assert len(some) == 5
+    assert sum(map(len, some)) == PARTITIONS
+    assert same_blocks(some, list(blocks_of(shuffled(rows, seed=2), brokers.ids)))
+
+
+def test_forty_rounds_on_top_of_each_other_end_as_the_first(spark: SparkSession, tmp_path: Path) -> None:
+    """Where plans grow from round to round, Spark takes twice as long for each, or runs out of stack."""
+    rows, brokers = cluster()
+    engine = on_spark(spark, tmp_path / "blocks", rows, brokers)
+    count = len(brokers)
+
+    def unchanged(_: int, block: Block) -> tuple[Block, Tally]:
+        return block, {"load": loads(block, count)}
+
+    tallies = [engine.step(unchanged) for _ in range(40)]
+    (first,) = {None if tally is None else tuple(tally["load"].ravel().tolist()) for tally in tallies}
+    assert first == tuple(load_of(list(blocks_of(rows, brokers.ids)), brokers).ravel().tolist())
+    engine.close()
