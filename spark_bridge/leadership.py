@@ -7,7 +7,7 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
-from spark_bridge.kernel.leader_rounds import LeaderRounds
+from spark_bridge.kernel.leader_rounds import MOST_ROUNDS, LeaderRounds
 from spark_bridge.kernel.leader_view import LeaderView
 from spark_bridge.kernel.leaders import choose_leaders
 from spark_bridge.kernel.shares import shares, whole_bounds
@@ -24,6 +24,11 @@ def in_scope(block: Block, scope: LeaderScope) -> NDArray[np.bool_]:
     if scope is LeaderScope.TOUCHED:
         return np.asarray(moved(block).any(axis=1))
     return np.full(len(block), scope is LeaderScope.ALL)
+
+
+_ROUNDS_WHEN_TOUCHED = 6
+"""Where only partitions that move may get another leader, bounds are often out of reach, and more rounds gain little; a
+second plan moves nothing, and so has none to choose for."""
 
 
 @frozen(eq=False)
@@ -79,7 +84,8 @@ def plan_leaders(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, pro
         return start
     rounds = LeaderRounds(start, engine.blocks)
     number = 0
-    while (view := rounds.view(load)) is not None:
+    most = _ROUNDS_WHEN_TOUCHED if goal.leader_scope is LeaderScope.TOUCHED else MOST_ROUNDS
+    while number < most and (view := rounds.view(load)) is not None:
         number += 1
         progress(Progress("choosing leaders", number))
         tally = engine.step(ChooseLeaders(view, goal.leader_scope))

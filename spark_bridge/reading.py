@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
@@ -16,6 +18,9 @@ from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal, LeaderScope
 from spark_bridge.progress import OnProgress, Progress
+
+_WORTH_IT = 0.8
+"""A round that leaves more than this part of what is out of bounds is not worth the leaders that it changes."""
 
 
 @frozen(eq=False)
@@ -61,6 +66,15 @@ def plan_bytes_out(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, p
     while (view := rounds.view(load)) is not None:
         number += 1
         progress(Progress("evening bytes out", number))
-        tally = engine.step(EvenBytesOut(view, goal.leader_scope))
-        assert tally is not None
-        load = tally["bytes out"]
+        tally = engine.step(EvenBytesOut(view, goal.leader_scope), partial(_is_worth_it, view))
+        if tally is not None:
+            load = tally["bytes out"]
+
+
+def _is_worth_it(view: OutView, tally: Tally) -> bool:
+    """Return whether a round leaves enough less out of bounds."""
+    before, after = (
+        (np.maximum(load - view.hi, 0) + np.maximum(view.lo - load, 0)).sum()
+        for load in (view.load, tally["bytes out"])
+    )
+    return bool(after < _WORTH_IT * before)
