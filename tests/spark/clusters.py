@@ -25,7 +25,11 @@ from tests.spark.bridge.processes import until
 
 _JAVA: Final = "-XX:-UsePerfData -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
-SMALL: Final = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": _JAVA}
+SMALL: Final = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": _JAVA,
+    "spark.sql.shuffle.partitions": "4",
+}
 """Settings of a session whose executors share a small machine with everything else."""
 
 
@@ -148,7 +152,7 @@ def _environment(home: Path) -> Mapping[str, str]:
         "PYSPARK_PYTHON": str(bare_python(home / "bare")),
         "SPARK_CONNECT_MODE": "0",
         "SPARK_DAEMON_JAVA_OPTS": f"-Djava.io.tmpdir={home} {_JAVA}",
-        "SPARK_DAEMON_MEMORY": "512m",
+        "SPARK_DAEMON_MEMORY": "1g",
         "SPARK_HOME": str(_spark_home()),
         "SPARK_LAUNCHER_OPTS": "-XX:-UsePerfData",
         "SPARK_LOCAL_DIRS": str(home),

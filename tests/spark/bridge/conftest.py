@@ -15,10 +15,15 @@ from spark_bridge.request import Engine, PlanRequest
 Asking: TypeAlias = Callable[..., PlanRequest]
 
 
+def start_instead(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the door start one of the scripts beside this file."""
+    monkeypatch.setattr("controller.admin.planning._COMMAND", (str(Path(__file__).parent / script),))
+
+
 @pytest.fixture
 def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Have the door start the stub, and keep all that it writes below a folder, which is returned."""
-    monkeypatch.setattr("controller.admin.planning._COMMAND", (str(Path(__file__).parent / "stub_bridge.py"),))
+    start_instead("stub_bridge.py", monkeypatch)
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))

@@ -44,8 +44,6 @@ def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> 
             os.kill(os.getpid(), signal.SIGKILL)
         case "count" | "count at the gate" as what:
             return summary(str(count(spark, progress, Path(request.output), gate=what != "count")))
-        case "import in a worker":
-            return summary(import_in_a_worker(spark))
         case "refuse in a worker":
             refuse_in_a_worker(spark)
     return summary(*(name for name in ("pyspark", "numpy") if name in sys.modules))
@@ -81,22 +79,6 @@ def refuse_in_a_worker(spark: SparkOpener) -> None:
         raise PlanError("loads.csv, row 7: no size")
 
     spark().range(1).mapInArrow(refuse, "id bigint").collect()
-
-
-def import_in_a_worker(spark: SparkOpener) -> str:
-    """Return the name of the file from which a worker imports this program."""
-
-    def tell(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa  # noqa: PLC0415 (runs in a worker)
-
-        import spark_bridge.model.block as imported  # noqa: PLC0415 (as above)
-
-        for _ in batches:
-            yield pa.RecordBatch.from_pydict({"home": [str(Path(imported.__file__).parents[2].name)]})
-
-    row = spark().range(1).mapInArrow(tell, "home string").first()
-    assert row is not None
-    return str(row["home"])
 
 
 def summary(*notes: str) -> Summary:
