@@ -36,8 +36,8 @@ MOST_SETTLED = 5_000
 _TOGETHER_AND_ALONE = (ALL_MEASURES, *((m,) for m in ALL_MEASURES))
 """What is levelled, one after the other: all measures, and then each alone, which finds its own emptiest brokers."""
 
-_HARDLY = 0.02
-"""Violations smaller than this together, in parts of a share, are no work for bulk moves."""
+_HARDLY = 0.001
+"""Violations smaller than this part of a share for each broker, on average, are no work for bulk moves."""
 
 _CYCLES = 5
 _DESCENTS = 3
@@ -130,7 +130,7 @@ class _Rounds:
             turns = [(copies, measures) for copies in schedule(self.engine.blocks) for measures in _TOGETHER_AND_ALONE]
             for number, (copies, measures) in enumerate(turns):
                 out = self.terms.violations(self.load)[:, measures].sum()
-                if out < _HARDLY:
+                if out < _HARDLY * len(self.load):
                     continue
                 self._tell("levelling", number, len(turns))
                 turn = Turn(1 + number, self.engine.blocks, copies)

@@ -116,7 +116,8 @@ def _numbered(frame: Frame) -> DataFrame:
 def _joined(partitions: DataFrame, frame: Frame) -> DataFrame:
     """Put loads beside the partitions they are about; those about none, and notes, stay alone."""
     said = _numbered(frame).withColumnsRenamed(_SAID)
-    both = partitions.join(said, [*_NAME], "full")
+    # Joined by hash: both sides would be sorted by name otherwise.
+    both = partitions.join(said.hint("shuffle_hash"), [*_NAME], "full")
     repeated = F.expr("false") if frame.of_replicas else F.col("nth") > 1
     return _blamed(both, repeated, F.col("replicas").isNull())
 
