@@ -73,6 +73,6 @@ $(INSTALLED): pyproject.toml
 	if ! $(BIN)/python -m pip --version >/dev/null 2>&1; then \
 		if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then \
 			echo "$$python cannot make a virtual environment: apt-get install python3-venv" >&2; exit 1; fi; \
-		echo "installing into .venv: about 490 MB to download, once, nearly all of it PySpark"; \
+		echo "installing into .venv: about 600 MB to download, once, nearly all of it PySpark"; \
 		"$$python" -m venv --clear .venv; fi; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' && touch $@
