@@ -21,8 +21,13 @@ from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, Block
 
-_STEPS_PER_PLACE = 3_000
-_MOST_STEPS = 300_000
+_STEPS_PER_PLACE = 2_000
+_MOST_STEPS = 200_000
+_MOST_CHAINS = 5
+_CHAINED_PLACES = 600
+"""A plan is annealed as often as this many places hold its own, each time with other chances: the smaller a plan, the
+more a single choice weighs."""
+
 _HOT, _COLD = 1.0, 0.01
 """Temperatures at the start and at the end, in mean replicas moved."""
 
@@ -47,9 +52,16 @@ def polish(block: Block, terms: Terms, load: NDArray[np.int64], bound: int) -> B
         load: (B, 3) the loads as planned.
         bound: No plan moves fewer bytes: who reaches it is done.
     """
-    work = _Annealing.of(block, terms, load)
-    work.run(min(_MOST_STEPS, _STEPS_PER_PLACE * int(np.count_nonzero(block.after != NOBODY))), bound)
-    return block.with_after(np.array(work.best, np.int32).reshape(block.after.shape))
+    places = int(np.count_nonzero(block.after != NOBODY))
+    steps = min(_MOST_STEPS, _STEPS_PER_PLACE * places)
+    best: _Annealing | None = None
+    for chain in range(max(1, min(_MOST_CHAINS, _CHAINED_PLACES // places))):
+        work = _Annealing.of(block, terms, load, Random(len(block) + chain))
+        work.run(steps, bound)
+        if best is None or work.best_value < best.best_value:
+            best = work
+    assert best is not None
+    return block.with_after(np.array(best.best, np.int32).reshape(block.after.shape))
 
 
 @define(eq=False)
@@ -78,7 +90,7 @@ class _Annealing:
     best_value: tuple[float, int]
 
     @classmethod
-    def of(cls, block: Block, terms: Terms, load: NDArray[np.int64]) -> _Annealing:
+    def of(cls, block: Block, terms: Terms, load: NDArray[np.int64], rng: Random) -> _Annealing:
         unplanned, had = block.with_after(block.before), loads(block, len(load), before=True)
         counted = (terms.sheds | terms.takes)[:, None]
         # Others that receive what is forced are not to be pushed above their bounds by it.
@@ -103,7 +115,7 @@ class _Annealing:
             rack=terms.rack.tolist(),
             limit=terms.limits[factors].tolist(),
             disk=terms.disk.tolist(),
-            rng=Random(len(block)),
+            rng=rng,
             violations=[],
             energies=[],
             best=[list(row) for row in lists],
