@@ -20,14 +20,13 @@ from spark_bridge.kernel.deal import Deal
 from spark_bridge.kernel.descend import Descend
 from spark_bridge.kernel.level import Level, levels
 from spark_bridge.kernel.lower_bound import Costs, lower_bound
-from spark_bridge.kernel.racks import MOST_REPLICAS
 from spark_bridge.kernel.settle import Settle
 from spark_bridge.kernel.tally import Step, Tally, loads, sums
 from spark_bridge.kernel.terms import Terms, make_terms, wanted_factors
 from spark_bridge.kernel.view import ALL_MEASURES, Turn
 from spark_bridge.model.block import MEASURES, Block
 from spark_bridge.model.brokers import Brokers
-from spark_bridge.model.goal import Goal
+from spark_bridge.model.goal import MOST_REPLICAS, Goal
 from spark_bridge.progress import OnProgress, Progress
 
 MOST_SETTLED = 5_000

@@ -11,11 +11,12 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.destinations import Destinations
-from spark_bridge.kernel.racks import MOST_REPLICAS, surplus
+from spark_bridge.kernel.racks import surplus
 from spark_bridge.kernel.tally import Tally, loads
 from spark_bridge.kernel.terms import UNBOUNDED, Terms
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, NOBODY, Block
+from spark_bridge.model.goal import MOST_REPLICAS
 
 
 @frozen(eq=False)

@@ -12,11 +12,11 @@ from attrs import define, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.held import Held
-from spark_bridge.kernel.racks import MOST_REPLICAS
 from spark_bridge.kernel.tally import Tally, loads
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import BYTES, NOBODY, Block
+from spark_bridge.model.goal import MOST_REPLICAS
 
 _PARTNERS = 12
 """How many brokers a violator is tried with."""

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.deal import full_racks
 from spark_bridge.kernel.destinations import Destinations
 from spark_bridge.kernel.held import Held
-from spark_bridge.kernel.racks import MOST_REPLICAS
 from spark_bridge.kernel.tally import Tally, loads
 from spark_bridge.kernel.terms import UNBOUNDED, Terms
 from spark_bridge.kernel.view import ALL_MEASURES, Turn, View
 from spark_bridge.model.block import BYTES, NOBODY, REPLICAS, Block
+from spark_bridge.model.goal import MOST_REPLICAS
 
 
 @frozen(eq=False)

@@ -15,11 +15,11 @@ from attrs import define
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.deal import forced
-from spark_bridge.kernel.racks import MOST_REPLICAS
 from spark_bridge.kernel.tally import loads
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, Block
+from spark_bridge.model.goal import MOST_REPLICAS
 
 _STEPS_PER_PLACE = 2_000
 _MOST_STEPS = 200_000

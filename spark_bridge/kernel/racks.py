@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_bridge.model.block import NOBODY
-
-MOST_REPLICAS = 64
-"""The greatest replication factor that is planned."""
+from spark_bridge.model.goal import MOST_REPLICAS
 
 
 def rack_limits(rack: NDArray[np.int32], receives: NDArray[np.bool_]) -> NDArray[np.int32]:

@@ -8,11 +8,11 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from spark_bridge.kernel.racks import MOST_REPLICAS, rack_limits
+from spark_bridge.kernel.racks import rack_limits
 from spark_bridge.kernel.shares import bounds, shares, whole_bounds
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
-from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
 
 UNBOUNDED = np.iinfo(np.int64).max // 4
 

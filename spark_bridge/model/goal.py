@@ -8,6 +8,9 @@ from attrs import field, frozen
 
 from spark_bridge.errors import PlanError
 
+MOST_REPLICAS = 64
+"""The greatest replication factor that is planned."""
+
 
 class GoalKind(StrEnum):
     """What a plan is for, as the command line names it."""
@@ -69,8 +72,8 @@ class Goal:
         if not 0 < self.tolerance <= 1:
             raise PlanError(f"the tolerance must be above 0 and at most 1 (0.05 is 5 %), not {self.tolerance}")
         wants_factor = self.kind is GoalKind.SET_REPLICATION_FACTOR
-        if wants_factor and (self.replication_factor is None or self.replication_factor < 1):
-            raise PlanError(f"the replication factor must be 1 or more, not {self.replication_factor}")
+        if wants_factor and not (self.replication_factor and 1 <= self.replication_factor <= MOST_REPLICAS):
+            raise PlanError(f"the replication factor must be from 1 to {MOST_REPLICAS}, not {self.replication_factor}")
 
     @property
     def leader_scope(self) -> LeaderScope:

@@ -221,7 +221,7 @@ def test_a_page_is_written_beside_the_plan(planner: Planner, tmp_path: Path) -> 
         (("rebalance", "--timeout", "0"), "timeout must be a number of seconds above 0, not 0.0"),
         (
             ("set-replication-factor", "--replication-factor", "0"),
-            "the replication factor must be 1 or more, not 0",
+            "the replication factor must be from 1 to 64, not 0",
         ),
         (("rebalance", "--conf", "cores"), "--conf takes NAME=VALUE such as spark.cores.max=8, not 'cores'"),
         (

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_bridge.kernel.racks import MOST_REPLICAS
 from spark_bridge.kernel.tally import loads, sums
 from spark_bridge.kernel.terms import Terms, make_terms, wanted_factors
 from spark_bridge.model.block import MEASURES, NOBODY, Block
 from spark_bridge.model.brokers import Broker, Brokers
-from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
 
 REBALANCE = Goal(GoalKind.REBALANCE)
 

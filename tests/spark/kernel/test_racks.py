@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spark_bridge.kernel.racks import MOST_REPLICAS, rack_limits, surplus
+from spark_bridge.kernel.racks import rack_limits, surplus
 from spark_bridge.model.block import NOBODY
+from spark_bridge.model.goal import MOST_REPLICAS
 from tests.spark.kernel.small import in_racks
 
 pytestmark = pytest.mark.requirement("E3")

@@ -9,11 +9,10 @@ import pytest
 from attrs import evolve
 
 from spark_bridge.errors import PlanError
-from spark_bridge.kernel.racks import MOST_REPLICAS
 from spark_bridge.kernel.terms import UNBOUNDED, wanted_factors
 from spark_bridge.model.block import BYTES, BYTES_IN, REPLICAS, Block
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
-from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
 from tests.spark.kernel.small import block_of, in_racks, terms_of
 
 pytestmark = pytest.mark.requirement("E3")
