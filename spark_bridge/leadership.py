@@ -14,7 +14,7 @@ from spark_bridge.kernel.shares import shares, whole_bounds
 from spark_bridge.kernel.tally import Tally, moved, sums
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import Block
-from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.brokers import NO_RACK, Brokers
 from spark_bridge.model.goal import Goal, LeaderScope
 from spark_bridge.progress import OnProgress, Progress
 
@@ -41,13 +41,7 @@ class ChooseLeaders:
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Choose in one block; as a tally, return its leaders by broker."""
         done = choose_leaders(block, self.view, in_scope(block, self.scope), number) if len(block) else block
-        return done, leaders_of(number, done, len(self.view.load))
-
-
-def leaders_of(number: int, block: Block, brokers: int) -> Tally:
-    """Return how many partitions of a block each broker leads as planned."""
-    del number
-    return {"leaders": sums(block.after[:, 0], np.ones(len(block), np.int64), brokers)}
+        return done, _Leaders(len(self.view.load))(number, done)
 
 
 @frozen(eq=False)
@@ -57,14 +51,19 @@ class _Leaders:
     brokers: int
 
     def __call__(self, number: int, block: Block) -> Tally:
-        return leaders_of(number, block, self.brokers)
+        del number
+        return {"leaders": sums(block.after[:, 0], np.ones(len(block), np.int64), self.brokers)}
+
+
+def leading_shares(brokers: Brokers, terms: Terms, total: float) -> NDArray[np.float64]:
+    """Return every broker's share of what follows leaders: no rack bounds it, and who gets nothing new has none."""
+    capacity = np.where(terms.receives, brokers.capacity, 0.0)
+    return shares(total, capacity, np.full(len(brokers), NO_RACK, np.int32), total, np.zeros(0))
 
 
 def leader_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64]) -> LeaderView:
     """Return what leader rounds start from: who gets nothing new keeps what it leads, the others share the rest."""
-    capacity = np.where(terms.receives, brokers.capacity, 0.0)
-    rest = float(load.sum() - load[~terms.receives & ~terms.leaves].sum())
-    share = shares(rest, capacity, np.full(len(brokers), -1, np.int32), rest, np.zeros(0))
+    share = leading_shares(brokers, terms, float(load.sum() - load[~terms.receives & ~terms.leaves].sum()))
     low, high = whole_bounds(share, goal.tolerance)
     kept = ~terms.receives
     return LeaderView(

@@ -18,12 +18,12 @@ from spark_bridge.engines.engine import Engine
 from spark_bridge.errors import PlanError
 from spark_bridge.kernel.deal import Deal
 from spark_bridge.kernel.descend import Descend
-from spark_bridge.kernel.level import Level, levels
+from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.lower_bound import Costs, lower_bound
 from spark_bridge.kernel.settle import Settle
 from spark_bridge.kernel.tally import Step, Tally, loads, sums
 from spark_bridge.kernel.terms import Terms, make_terms, wanted_factors
-from spark_bridge.kernel.view import ALL_MEASURES, Turn
+from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import MEASURES, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import MOST_REPLICAS, Goal
@@ -31,9 +31,6 @@ from spark_bridge.progress import OnProgress, Progress
 
 MOST_SETTLED = 5_000
 """How many partitions a cluster may have to be planned in one step (see `settle`)."""
-
-_TOGETHER_AND_ALONE = (ALL_MEASURES, *((m,) for m in ALL_MEASURES))
-"""What is levelled, one after the other: all measures, and then each alone, which finds its own emptiest brokers."""
 
 _HARDLY = 0.001
 """Violations smaller than this part of a share for each broker, on average, are no work for bulk moves."""
@@ -126,7 +123,7 @@ class _Rounds:
         """Level and descend until nothing is out of bounds, or a whole cycle changed nothing."""
         for cycle in range(_CYCLES):
             changed = False
-            turns = [(copies, measures) for copies in schedule(self.engine.blocks) for measures in _TOGETHER_AND_ALONE]
+            turns = [(copies, measures) for copies in schedule(self.engine.blocks) for measures in TOGETHER_AND_ALONE]
             for number, (copies, measures) in enumerate(turns):
                 out = self.terms.violations(self.load)[:, measures].sum()
                 if out < _HARDLY * len(self.load):

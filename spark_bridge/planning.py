@@ -208,6 +208,6 @@ class _Write:
 
 def write(planned: Planned, folder: Path) -> None:
     """Have every block's part of the plan written where it is."""
-    marks = marks_of(planned.brokers, planned.goal, planned.bounds)
+    marks = marks_of(planned.brokers, planned.bounds)
     engine = planned.engine
     engine.ask(_Write(str(folder.absolute()), planned.brokers.ids, marks, engine.blocks))

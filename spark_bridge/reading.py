@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
 from spark_bridge.kernel.bytes_out import OutRounds, OutView, even_bytes_out
-from spark_bridge.kernel.shares import bounds, shares
+from spark_bridge.kernel.shares import bounds
 from spark_bridge.kernel.tally import Tally, sums
 from spark_bridge.kernel.terms import Terms
-from spark_bridge.leadership import in_scope
+from spark_bridge.leadership import in_scope, leading_shares
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal, LeaderScope
@@ -50,9 +50,7 @@ class _BytesOut:
 def out_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64]) -> OutView:
     """Return what the rounds start from: who gets nothing new keeps what it has, the others share the rest."""
     kept = ~terms.receives
-    rest = float(load[terms.receives].sum())
-    capacity = np.where(kept, 0.0, brokers.capacity)
-    low, high = bounds(shares(rest, capacity, np.full(len(brokers), -1, np.int32), rest, np.zeros(0)), goal.tolerance)
+    low, high = bounds(leading_shares(brokers, terms, float(load[terms.receives].sum())), goal.tolerance)
     return OutView(load, np.where(kept, 0, low), np.where(kept, load, high), ~terms.leaves)
 
 

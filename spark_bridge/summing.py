@@ -56,13 +56,12 @@ def _all_loads(block: Block, brokers: int, *, before: bool) -> NDArray[np.int64]
     return np.stack([weighed[:, 0], led, weighed[:, 1], weighed[:, 2], sums(leader, block.bytes_out, brokers)], axis=1)
 
 
-def marks_of(brokers: Brokers, goal: Goal, bounds: Bounds) -> Marks:
+def marks_of(brokers: Brokers, bounds: Bounds) -> Marks:
     """Return what the goal says of brokers, for the reasons of changes."""
     relieved = np.zeros(len(brokers), np.bool_)
     relieved[bounds.terms.sheds & ~bounds.terms.takes] = True
     rack = bounds.terms.rack
     alone = np.arange(len(brokers), dtype=np.int32) + int(rack.max(initial=NOBODY)) + 1
-    del goal
     return Marks(bounds.terms.leaves, relieved, np.where(rack < 0, alone, rack), bounds.terms.limits)
 
 
@@ -80,7 +79,7 @@ class Planned:
 def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -> Summary:
     """Sum a plan up."""
     engine, brokers, goal, bounds = planned.engine, planned.brokers, planned.goal, planned.bounds
-    tally = engine.ask(AtLast(len(brokers), marks_of(brokers, goal, bounds)))
+    tally = engine.ask(AtLast(len(brokers), marks_of(brokers, bounds)))
     evenness = _evenness(planned, tally)
     flows, flows_left = engine.flows(Flows(brokers.ids), MOST_FLOWS)
     rack_rows, _ = engine.flows(Flows(brokers.rack), MOST_RACK_FLOWS)

@@ -9,7 +9,7 @@ not grow from round to round. Tallies are added up by workers; one row comes to 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import reduce
 from pathlib import Path
 from shutil import rmtree
@@ -151,17 +151,6 @@ class OnSpark:
     def close(self) -> None:
         """Remove the blocks."""
         rmtree(self._path(self.written), ignore_errors=True)
-
-
-def blocks_on(spark: SparkSession, numbers: int, make: Callable[[int], Block]) -> DataFrame:
-    """Return blocks that workers make by number, as rows for `OnSpark.from_blocks`."""
-
-    def made(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch["id"].to_pylist():
-                yield _batch(number, make(number).to_bytes(), b"")
-
-    return spark.range(0, numbers, 1, numbers).mapInArrow(made, _BLOCKS)
 
 
 def _blocks_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Block]]:

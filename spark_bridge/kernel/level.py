@@ -15,10 +15,13 @@ from spark_bridge.kernel.deal import full_racks
 from spark_bridge.kernel.destinations import Destinations
 from spark_bridge.kernel.held import Held
 from spark_bridge.kernel.tally import Tally, loads
-from spark_bridge.kernel.terms import UNBOUNDED, Terms
-from spark_bridge.kernel.view import ALL_MEASURES, Turn, View
+from spark_bridge.kernel.terms import ALL_MEASURES, UNBOUNDED, Terms
+from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, NOBODY, REPLICAS, Block
 from spark_bridge.model.goal import MOST_REPLICAS
+
+TOGETHER_AND_ALONE = (ALL_MEASURES, *((m,) for m in ALL_MEASURES))
+"""What is levelled, one after the other: all measures, and then each alone, which finds its own emptiest brokers."""
 
 
 @frozen(eq=False)

@@ -105,11 +105,12 @@ def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally, reached: ND
     low, high = terms.low, terms.high
     if reached is not None:
         low, high = np.minimum(low, reached), np.maximum(high, reached)
+    ends = classes(len(load))
     leaving = int(load[terms.leaves, BYTES].sum())
     for row, b in enumerate(above(terms, load).tolist()):
-        leaving += _least(load[b] - high[b], *_of(costs, row))
+        leaving += _least(load[b] - high[b], ends, *_of(costs, row))
     missing = np.maximum(low - load, 0).sum(axis=0)
-    arriving = _least(missing, *(costs[name].sum(axis=0) for name in ("count", "bytes", "in", "in_bytes")))
+    arriving = _least(missing, ends, *(costs[name].sum(axis=0) for name in ("count", "bytes", "in", "in_bytes")))
     return max(int(costs["forced"][0]), leaving, arriving)
 
 
@@ -119,24 +120,19 @@ def _of(costs: Tally, row: int) -> tuple[NDArray[np.int64], ...]:
 
 def _least(
     need: NDArray[np.int64],
+    ends: NDArray[np.float64],
     count: NDArray[np.int64],
     bytes_: NDArray[np.int64],
     flow: NDArray[np.int64],
     flow_bytes: NDArray[np.int64],
 ) -> int:
     """Return how many bytes at least it takes to move what is needed of each measure."""
-    ends = _ends(len(count))
     return max(
         int(need[BYTES]),
         _cheapest(int(need[REPLICAS]), count, bytes_, ends),
         _cheapest(int(need[BYTES_IN]), flow, flow_bytes, ends / _RATIO_SCALE),
         0,
     )
-
-
-def _ends(length: int) -> NDArray[np.float64]:
-    per_octave = (length - 1) // _OCTAVES
-    return np.concatenate([[0.0], 2.0 ** (np.arange(_OCTAVES * per_octave) / per_octave)])
 
 
 def _cheapest(need: int, gain: NDArray[np.int64], cost: NDArray[np.int64], unit: NDArray[np.float64]) -> int:

@@ -11,11 +11,11 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.descend import Descend
-from spark_bridge.kernel.level import Level, levels
+from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.polish import polish
 from spark_bridge.kernel.tally import Step, Tally, loads, moved_bytes
 from spark_bridge.kernel.terms import Terms
-from spark_bridge.kernel.view import ALL_MEASURES, Turn
+from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import Block
 
 _ALONE = Turn(0, 1, 1)
@@ -40,32 +40,35 @@ class Settle:
             if again is base:
                 break
             planned = again
-        return block.with_after(planned.after), {"load": loads(planned, len(self.terms.rack))}
+        return block.with_after(planned.after), {"load": self._load(planned)}
 
     def _improved(self, block: Block) -> Block:
-        load = loads(block, len(self.terms.rack))
+        load = self._load(block)
         if not self.out(load):
             return block
-        for measures in (ALL_MEASURES, *((m,) for m in ALL_MEASURES)):
-            load = loads(block, len(self.terms.rack))
+        for measures in TOGETHER_AND_ALONE:
+            load = self._load(block)
             at = levels(self.terms, load, measures)
             block = self._if_better(block, Level(self.terms, load, _ALONE, at, measures))
         block = self._descended(block)
-        load = loads(block, len(self.terms.rack))
+        load = self._load(block)
         if self.out(load) or moved_bytes(block) > self.bound:
             block = self._descended(polish(block, self.terms, load, self.bound))
         return block
 
     def _if_worth_it(self, block: Block, changed: Block) -> Block:
-        out, left = (self.out(loads(b, len(self.terms.rack))) for b in (block, changed))
+        out, left = (self.out(self._load(b)) for b in (block, changed))
         return changed if left < out * _WORTH_IT else block
 
     def _if_better(self, block: Block, step: Step) -> Block:
         tried, tally = step(0, block)
-        return tried if self.out(tally["load"]) < self.out(loads(block, len(self.terms.rack))) else block
+        return tried if self.out(tally["load"]) < self.out(self._load(block)) else block
 
     def _descended(self, block: Block) -> Block:
-        return Descend(self.terms, loads(block, len(self.terms.rack)), _ALONE)(0, block)[0]
+        return Descend(self.terms, self._load(block), _ALONE)(0, block)[0]
+
+    def _load(self, block: Block) -> NDArray[np.int64]:
+        return loads(block, len(self.terms.rack))
 
     def out(self, load: NDArray[np.int64]) -> float:
         """Return how far all brokers are out of bounds together."""

@@ -14,6 +14,7 @@ from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
 
+ALL_MEASURES = tuple(range(len(MEASURES)))
 UNBOUNDED = np.iinfo(np.int64).max // 4
 
 
@@ -58,9 +59,9 @@ class Terms:
         """Return (P) how many replicas every partition shall have."""
         return wanted_factors(block, self.factor, self.topics)
 
-    def fullness(self, load: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return (B) the greatest part of its share that each broker has of any measure."""
-        return np.asarray((load / self.share).max(axis=1))
+    def fullness(self, load: NDArray[np.int64], measures: tuple[int, ...] = ALL_MEASURES) -> NDArray[np.float64]:
+        """Return (B) the greatest part of its share that each broker has of any of some measures."""
+        return np.asarray((load / self.share)[:, measures].max(axis=1))
 
     def violation(self, load: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return (B) how far each broker is out of bounds, in parts of its shares, all measures together."""

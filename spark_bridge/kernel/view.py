@@ -15,10 +15,8 @@ import numpy as np
 from attrs import define, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.kernel.terms import Terms
-from spark_bridge.model.block import MEASURES, Block
-
-ALL_MEASURES = tuple(range(len(MEASURES)))
+from spark_bridge.kernel.terms import ALL_MEASURES, Terms
+from spark_bridge.model.block import Block
 
 
 @frozen
@@ -82,7 +80,7 @@ class View:
             active=rank < turn.copies,
             load=seen.tolist(),
             per_share=(1 / terms.share).tolist(),
-            full=(seen / terms.share)[:, measures].max(axis=1).tolist(),
+            full=terms.fullness(seen, measures).tolist(),
             measures=measures,
         )
 
