@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from controller.cli.running import until_signal
+from controller.cli.running import INTERRUPTED, run, until_signal
 
 
 async def ended_by(*signals: signal.Signals, leaving: trio.Event) -> list[str]:
@@ -41,3 +41,18 @@ async def test_a_service_leaves_in_good_order_at_the_first_signal(first: signal.
 
 async def test_a_second_signal_ends_it_at_once() -> None:
     assert await ended_by(signal.SIGTERM, signal.SIGTERM, leaving=trio.Event()) == ["leaves"]
+
+
+def test_ctrl_c_waits_for_a_place_where_work_waits() -> None:
+    done = []
+
+    async def work() -> None:
+        signal.raise_signal(signal.SIGINT)  # as if between the lines that open a cancel scope
+        done.append("what was begun")
+        await trio.lowlevel.checkpoint()
+        done.append("what follows")
+
+    with pytest.raises(SystemExit) as ended:
+        run(work)
+    assert ended.value.code == INTERRUPTED
+    assert done == ["what was begun"]
