@@ -18,11 +18,12 @@ HEADER = (
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--instances", default=300, show_default=True, help="How many clusters, from seed 0.")
+@click.option("--instances", default=300, show_default=True, help="How many clusters, a seed each.")
+@click.option("--first", default=0, show_default=True, help="From which seed on.")
 @click.option("--worst", default=5, show_default=True, help="How many of the worst to name.")
-def main(instances: int, worst: int) -> None:
+def main(instances: int, first: int, worst: int) -> None:
     """Print how bytes, evenness and lower bounds of plans compare with the best."""
-    judged = [judge(instance(seed), plan_blocks) for seed in range(instances)]
+    judged = [judge(instance(seed), plan_blocks) for seed in range(first, first + instances)]
     verdicts = [v for v in judged if isinstance(v, Verdict)]
     click.echo("\n".join(HEADER))
     for kind in KINDS:
