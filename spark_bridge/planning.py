@@ -132,10 +132,7 @@ def _on_spark(request: PlanRequest, spark: SparkOpener, scratch: Path) -> Cluste
 
     session = spark()
     inputs = read_cluster_on_spark(session, request.sources, scratch)
-    try:
-        engine = OnSpark.of(session, scratch, inputs.partitions, inputs.partitions.count(), inputs.brokers.ids)
-    finally:
-        inputs.release()
+    engine = OnSpark.of(session, scratch, inputs.dealt, inputs.blocks, inputs.brokers.ids)
     return Cluster(engine, inputs.brokers, inputs.set_aside, inputs.unknown_loads)
 
 

@@ -30,6 +30,8 @@ _SQL = {
     # No limit: with one, Spark weighs the batch anew for every row, which took ten times as long as the work itself.
     # A task reads few blocks (see below), so that they may come in one batch.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+    # A batch of rows is cut into as many pieces as there are blocks: small batches, many small pieces.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
     # Blocks are files of some megabytes: few of them to a task, so that all cores have some.
     "spark.sql.files.maxPartitionBytes": "16m",
     # Each part, full or empty, costs a task in each shuffle.

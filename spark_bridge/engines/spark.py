@@ -22,8 +22,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from spark_bridge.engines.engine import Accept, Texts
+from spark_bridge.inputs.dealing import from_bytes
 from spark_bridge.kernel.tally import Query, Step, Tally, add
-from spark_bridge.model.block import Block, count_of_blocks
+from spark_bridge.model.block import Block
 from spark_bridge.model.packing import pack
 from spark_bridge.model.summary import Flow
 from spark_bridge.outputs.flows import FLOWS, FlowsOf
@@ -49,27 +50,23 @@ class OnSpark:
     name: str = "spark"
 
     @classmethod
-    def of(
-        cls, spark: SparkSession, folder: Path, partitions: DataFrame, count: int, ids: NDArray[np.int32]
-    ) -> OnSpark:
-        """Deal partitions into blocks.
+    def of(cls, spark: SparkSession, folder: Path, dealt: DataFrame, blocks: int, ids: NDArray[np.int32]) -> OnSpark:
+        """Pack partitions into blocks.
 
         Args:
             spark: The session.
             folder: Where to write blocks; the workers see it under the same name.
-            partitions: Rows of the canonical columns.
-            count: How many rows these are.
+            dealt: A row of `number` and `rows` for each block, of which a value is many rows of the canonical columns.
+            blocks: How many blocks there are.
             ids: All brokers' ids, in order.
         """
-        blocks = count_of_blocks(count)
-        name = sql.concat(sql.col("topic"), sql.lit("-"), sql.col("partition").cast("string"))
-        numbered = partitions.withColumn("number", (sql.crc32(name) % blocks).cast("int"))
 
-        def packed(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-            state = pack(rows.drop_columns(["number"]), ids).to_bytes()
-            return pa.table({"number": pa.array([key[0].as_py()], pa.int32()), "state": [state], "tally": [b""]})
+        def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                for number, rows in zip(batch["number"], batch["rows"], strict=True):
+                    yield _batch(number.as_py(), pack(from_bytes(rows.as_buffer()), ids).to_bytes(), b"")
 
-        return cls.from_blocks(spark, folder, numbered.groupBy("number").applyInArrow(packed, _BLOCKS), blocks)
+        return cls.from_blocks(spark, folder, dealt.mapInArrow(packed, _BLOCKS), blocks)
 
     @classmethod
     def from_blocks(cls, spark: SparkSession, folder: Path, frame: DataFrame, blocks: int) -> OnSpark:

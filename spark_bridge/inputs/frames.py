@@ -1,8 +1,8 @@
-"""Files of inputs as Spark's DataFrames of checked rows, whatever their format."""
+"""Files of inputs as Spark's DataFrames, and what checks their rows, whatever their format."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial, reduce
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
 
 from spark_bridge.inputs import columns
-from spark_bridge.inputs.checks import LOADS, PARTITIONS, check_loads, check_partitions
+from spark_bridge.inputs.checks import check_loads, check_partitions
 from spark_bridge.inputs.columns import LOAD_COLUMNS, PARTITION_COLUMNS, ROW, raw_schema
 from spark_bridge.inputs.faults import Place
 from spark_bridge.inputs.files import Part
@@ -23,13 +23,12 @@ from spark_bridge.inputs.parquet import parquet_schema, present
 from spark_bridge.inputs.text import Header
 from spark_bridge.inputs.workers import (
     FILE,
-    Batches,
     Check,
+    Tell,
     check_csv,
     check_json_lines,
     check_rows,
     check_snapshot_lines,
-    told_schema,
 )
 
 _PARTITION_BITS: Final = 33
@@ -38,15 +37,14 @@ _PARTITION_BITS: Final = 33
 
 @frozen
 class Kind:
-    """What rows are about: how they are checked, which columns they have before, and which good ones have."""
+    """What rows are about: how they are checked, and which columns they have before."""
 
     check: Check
     columns: Sequence[columns.Column]
-    good: pa.Schema
 
 
-OF_PARTITIONS: Final = Kind(check_partitions, PARTITION_COLUMNS, PARTITIONS)
-OF_LOADS: Final = Kind(check_loads, LOAD_COLUMNS, LOADS)
+OF_PARTITIONS: Final = Kind(check_partitions, PARTITION_COLUMNS)
+OF_LOADS: Final = Kind(check_loads, LOAD_COLUMNS)
 
 
 @frozen
@@ -54,25 +52,27 @@ class Frame:
     """The files of one input as a DataFrame.
 
     Attributes:
-        checked: Good rows and notes, as `workers` tells them.
+        raw: The rows: raw ones, or lines of text with Spark's increasing ids as ROW.
+        tell: Checks them.
         places: What to call the rows of each file.
-        lines: Lines of text with Spark's increasing ids as ROW, if the rows come from these and have the same.
+        of_lines: Whether they are lines.
         of_replicas: Whether a row is a replica of a partition, so that one has several.
     """
 
-    checked: DataFrame
+    raw: DataFrame
+    tell: Tell
     places: dict[str, Place]
-    lines: DataFrame | None = None
+    of_lines: bool = False
     of_replicas: bool = False
 
     def numbers(self, rows: Iterable[int]) -> dict[int, int]:
         """Return where rows stand in their file, given their ROW."""
         rows = list(rows)
-        if self.lines is None:
+        if not self.of_lines:
             return {row: row for row in rows}
         starts = {0: 0}
         if any(row >> _PARTITION_BITS for row in rows):
-            counts = self.lines.groupBy(F.spark_partition_id().alias("part")).count().orderBy("part").collect()
+            counts = self.raw.groupBy(F.spark_partition_id().alias("part")).count().orderBy("part").collect()
             before = 0
             for part, count in counts:
                 starts[part] = before
@@ -93,14 +93,14 @@ def open_frame(spark: SparkSession, part: Part, form: Format, kind: Kind, scratc
     Raises:
         PlanError: It cannot be read or is not what it should be.
     """
-    path, about = part.place.file, (kind.check, kind.columns, kind.good, part.place.file.name)
+    path, about = part.place.file, (kind.check, kind.columns, part.place.file.name)
     match form:
         case Format.CSV:
-            return _of_lines(spark, part, kind, partial(check_csv, *about, Header.of(path, kind.columns)))
+            return _of_lines(spark, part, partial(check_csv, *about, Header.of(path, kind.columns)))
         case Format.JSON_LINES if kind is OF_PARTITIONS:
-            return _of_lines(spark, part, kind, partial(check_snapshot_lines, *about))
+            return _of_lines(spark, part, partial(check_snapshot_lines, *about))
         case Format.JSON_LINES:
-            return _of_lines(spark, part, kind, partial(check_json_lines, *about))
+            return _of_lines(spark, part, partial(check_json_lines, *about))
         case _:
             return _converted(spark, part, kind, scratch)
 
@@ -119,7 +119,7 @@ def open_parquet(spark: SparkSession, parts: Sequence[Part], kind: Kind) -> Fram
     where = {ROW: F.col("_metadata.row_index") + 1, FILE: F.col("_metadata.file_name")}
     groups = [_raw(spark, files, kind, {n: F.col(n) for n, _ in types} | where) for types, files in alike.items()]
     rows = reduce(DataFrame.unionAll, groups)
-    return Frame(_checked(rows, partial(check_rows, kind.check, kind.columns, kind.good), kind), _places(parts))
+    return Frame(rows, partial(check_rows, kind.check, kind.columns), _places(parts))
 
 
 def _converted(spark: SparkSession, part: Part, kind: Kind, scratch: Path) -> Frame:
@@ -132,13 +132,12 @@ def _converted(spark: SparkSession, part: Part, kind: Kind, scratch: Path) -> Fr
             writer.write_table(table)
     names = {name: F.col(name) for name in schema.names}
     rows = _raw(spark, [target], kind, names | {FILE: F.lit(part.place.file.name)})
-    checked = _checked(rows, partial(check_rows, kind.check, kind.columns, kind.good), kind)
-    return Frame(checked, _places([part]), of_replicas=part.of_replicas)
+    return Frame(rows, partial(check_rows, kind.check, kind.columns), _places([part]), of_replicas=part.of_replicas)
 
 
-def _of_lines(spark: SparkSession, part: Part, kind: Kind, work: Callable[[Batches], Batches]) -> Frame:
+def _of_lines(spark: SparkSession, part: Part, tell: Tell) -> Frame:
     lines = spark.read.text(_url(part.place.file)).select("value", F.monotonically_increasing_id().alias(ROW))
-    return Frame(_checked(lines, work, kind), _places([part]), lines)
+    return Frame(lines, tell, _places([part]), of_lines=True)
 
 
 def _raw(spark: SparkSession, files: Sequence[Path], kind: Kind, have: dict[str, Column]) -> DataFrame:
@@ -148,15 +147,11 @@ def _raw(spark: SparkSession, files: Sequence[Path], kind: Kind, have: dict[str,
     return spark.read.parquet(*map(_url, files)).select(*chosen)
 
 
-def _checked(rows: DataFrame, work: Callable[[Batches], Batches], kind: Kind) -> DataFrame:
-    return rows.mapInArrow(work, ", ".join(f"{f.name} {_sql(f.type)}" for f in told_schema(kind.good)))
-
-
 def _sql(type_: pa.DataType) -> str:
-    """Return SQL's name of one of the types of `columns` and `checks`."""
+    """Return SQL's name of one of the types of `columns`."""
     if pa.types.is_list(type_):
         return f"array<{_sql(type_.value_type)}>"
-    return {pa.string(): "string", pa.int32(): "int", pa.int64(): "bigint", pa.float64(): "double"}[type_]
+    return {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double"}[type_]
 
 
 def _places(parts: Sequence[Part]) -> dict[str, Place]:

@@ -6,25 +6,26 @@ DataFrames only, so that it works through Spark Connect, too.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from functools import partial, reduce
 from pathlib import Path
 
-from attrs import evolve, field, frozen
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+import pyarrow as pa
+from attrs import evolve, frozen
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
 
 from spark_bridge.inputs.brokers import all_brokers
-from spark_bridge.inputs.columns import BROKER_COLUMNS, MEASURES, ROW
-from spark_bridge.inputs.faults import AMONG_OTHERS, Bad, Fault, settle
+from spark_bridge.inputs.columns import BROKER_COLUMNS
+from spark_bridge.inputs.dealing import DEALT, JOINED, VALUES, deal, join, put_together, shared_out
+from spark_bridge.inputs.faults import Bad, Fault, settle
 from spark_bridge.inputs.files import Snapshot, broker_parts, load_parts, open_snapshot
 from spark_bridge.inputs.formats import Format, format_of
 from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, open_frame, open_parquet
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.inputs.text import json_table
-from spark_bridge.inputs.workers import BROKER, FILE
+from spark_bridge.model.block import count_of_blocks
 from spark_bridge.model.brokers import Brokers
-
-_NAME = ("topic", "partition")
-_SAID = {name: f"new_{name}" for name in MEASURES}
 
 
 @frozen
@@ -33,23 +34,17 @@ class InputsOnSpark:
 
     Attributes:
         brokers: All of them.
-        partitions: The columns of `read.CANONICAL`, in no order, each partition there once.
+        dealt: For each block a row of `number` and `rows`, of which a value is many rows of `join.CANONICAL`.
+        blocks: How many blocks there are.
         set_aside: How many rows of the inputs were left out, by what was wrong with them.
         unknown_loads: How many partitions have no known size.
     """
 
     brokers: Brokers
-    partitions: DataFrame
+    dealt: DataFrame
+    blocks: int
     set_aside: dict[str, int]
     unknown_loads: int
-    _kept: DataFrame = field(repr=False)
-
-    def release(self) -> None:
-        """Let Spark forget the partitions, which it keeps from this reading on.
-
-        What is made of them is to be there by then: otherwise Spark reads the files once more.
-        """
-        self._kept.unpersist()
 
 
 def read_cluster_on_spark(spark: SparkSession, sources: Sources, scratch: Path) -> InputsOnSpark:
@@ -58,36 +53,31 @@ def read_cluster_on_spark(spark: SparkSession, sources: Sources, scratch: Path) 
     Args:
         spark: The session; its workers see the files of the sources under the same names.
         sources: What to read.
-        scratch: A folder that workers see, too. Inputs that are one document are written there, a row a row.
+        scratch: A folder that workers see, too. Inputs that are one document are written there, a row a row, and the
+            partitions.
 
     Raises:
         PlanError: A file cannot be read or is not what it should be, or a row is bad and is to be refused.
     """
     aside: Counter[str] = Counter()
     snapshot = open_snapshot(sources.snapshot)
-    frame = _open_snapshot(spark, sources.snapshot, snapshot, scratch / "snapshot")
-    kept = _blamed(_numbered(frame), F.col("nth") > 1).persist()
-    try:
-        _settle(frame, kept, sources.on_bad_rows, aside)
-        _collect_brokers(frame, kept, snapshot)
-        unknown = [F.lit(None).cast("bigint").alias(name) for name in MEASURES]
-        partitions = kept.where(F.col("fault").isNull()).select(*_NAME, "replicas", "leader", *unknown)
-        assigned = partitions.select(F.explode("replicas")).distinct().collect()
-        added = None if sources.brokers is None else broker_parts(sources.brokers)
-        brokers = all_brokers(snapshot.broker_parts(), added, [id_ for [id_] in assigned])
-        for n, path in enumerate(sources.loads):
-            frame = _open_loads(spark, path, scratch / f"loads-{n}")
-            joined = _joined(partitions, frame).persist()
-            try:
-                _settle(frame, joined, sources.on_bad_rows, aside)
-            finally:
-                kept.unpersist()
-                kept = joined
-            partitions = _updated(joined)
-        return InputsOnSpark(brokers, partitions, dict(aside), partitions.where("bytes IS NULL").count(), kept)
-    except BaseException:
-        kept.unpersist()
-        raise
+    frames = [_open_snapshot(spark, sources.snapshot, snapshot, scratch / "snapshot")]
+    frames += [_open_loads(spark, path, scratch / f"loads-{n}") for n, path in enumerate(sources.loads)]
+    # Bad rows and lines about brokers count, too; so this is right if there are few.
+    expected = count_of_blocks(frames[0].raw.count())
+    joined = _joined(spark, frames, expected, scratch / "joined")
+    bad = _bad_rows(joined)
+    _settle(frames[0], bad.get(0, {}), sources.on_bad_rows, aside)
+    _collect_brokers(frames[0], joined, snapshot)
+    added = None if sources.brokers is None else broker_parts(sources.brokers)
+    partitions, unknown, assigned = _sums(joined)
+    brokers = all_brokers(snapshot.broker_parts(), added, assigned)
+    for n, frame in enumerate(frames[1:], 1):
+        _settle(frame, bad.get(n, {}), sources.on_bad_rows, aside)
+    dealt, blocks = joined.select("number", "rows"), count_of_blocks(partitions)
+    if blocks != expected:
+        dealt = deal_again(dealt, blocks)
+    return InputsOnSpark(brokers, dealt, blocks, dict(aside), unknown)
 
 
 def _open_snapshot(spark: SparkSession, path: Path, snapshot: Snapshot, scratch: Path) -> Frame:
@@ -104,49 +94,71 @@ def _open_loads(spark: SparkSession, path: Path, scratch: Path) -> Frame:
     return open_frame(spark, parts[0], form, OF_LOADS, scratch)
 
 
-def _numbered(frame: Frame) -> DataFrame:
-    """Give the rows of each partition numbers in the order of the files, `nth`. Notes belong to no partition."""
-    of_partition = Window.partitionBy(*_NAME)
-    rows = frame.checked
-    if frame.of_replicas:
-        rows = rows.withColumns({name: F.max(name).over(of_partition) for name in MEASURES})
-    return rows.withColumn("nth", F.row_number().over(of_partition.orderBy(FILE, ROW)))
+def _joined(spark: SparkSession, frames: Sequence[Frame], into: int, folder: Path) -> DataFrame:
+    """Deal all rows into so many places, join them there, and keep what comes of it in a folder: `JOINED`."""
+    parts = [frame.raw.mapInArrow(partial(deal, frame.tell, n, into), _sql(DEALT)) for n, frame in enumerate(frames)]
+    of_replicas = [frame.of_replicas for frame in frames[1:]]
+
+    def joined(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+        return join(of_replicas, key[0].as_py(), rows)
+
+    # So that each place has something, even where there are no rows at all.
+    places = spark.createDataFrame([(n, 0, None, None, [], []) for n in range(into)], _sql(DEALT))
+    dealt = reduce(DataFrame.unionAll, parts, places)
+    dealt.groupBy("number").applyInArrow(joined, _sql(JOINED)).write.parquet(str(folder))
+    return spark.read.schema(_sql(JOINED)).parquet(str(folder))
 
 
-def _joined(partitions: DataFrame, frame: Frame) -> DataFrame:
-    """Put loads beside the partitions they are about; those about none, and notes, stay alone."""
-    said = _numbered(frame).withColumnsRenamed(_SAID)
-    # Joined by hash: both sides would be sorted by name otherwise.
-    both = partitions.join(said.hint("shuffle_hash"), [*_NAME], "full")
-    repeated = F.expr("false") if frame.of_replicas else F.col("nth") > 1
-    return _blamed(both, repeated, F.col("replicas").isNull())
+def deal_again(dealt: DataFrame, into: int) -> DataFrame:
+    """Deal rows that were dealt into any number of places into another: `number` and `rows` in and out."""
+
+    def together(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
+        return put_together(key[0].as_py(), rows)
+
+    cut = dealt.mapInArrow(partial(shared_out, into), _sql(VALUES))
+    return cut.groupBy("number").applyInArrow(together, _sql(VALUES))
 
 
-def _updated(joined: DataFrame) -> DataFrame:
-    """Return each partition with what loads say of it now, else what was known before."""
-    measures = [F.coalesce(_SAID[name], name).alias(name) for name in MEASURES]
-    rows = joined.where(F.col("fault").isNull() & (F.coalesce("nth", F.lit(1)) == 1))
-    return rows.select(*_NAME, "replicas", "leader", *measures)
+def _sql(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {_type(field.type)}" for field in schema)
 
 
-def _blamed(rows: DataFrame, repeated: Column, unknown: Column | None = None) -> DataFrame:
-    """Write a fault that shows only among others into the row, as a note has it."""
-    fault = F.when(F.col("fault").isNotNull(), F.col("fault"))
-    if unknown is not None:
-        fault = fault.when(unknown, F.lit(str(Fault.UNKNOWN)))
-    fault = fault.when(repeated, F.lit(str(Fault.REPEATED)))
-    return rows.withColumn("fault", fault)
+def _type(type_: pa.DataType) -> str:
+    if pa.types.is_list(type_):
+        return f"array<{_type(type_.value_type)}>"
+    if pa.types.is_struct(type_):
+        return f"struct<{', '.join(f'{field.name}: {_type(field.type)}' for field in type_)}>"
+    return {pa.string(): "string", pa.binary(): "binary", pa.int32(): "int", pa.int64(): "bigint"}[type_]
 
 
-def _settle(frame: Frame, rows: DataFrame, on_bad_rows: OnBadRows, aside: Counter[str]) -> None:
+def _sums(joined: DataFrame) -> tuple[int, int, list[int]]:
+    """Return how many partitions there are, how many have no known size, and all ids that have a replica."""
+    ids = F.array_distinct(F.flatten(F.collect_list("assigned")))
+    (row,) = joined.agg(F.sum("partitions"), F.sum("unknown"), ids).collect()
+    return row[0] or 0, row[1] or 0, row[2]
+
+
+BadRows = dict[str, list[Bad]]
+
+
+def _bad_rows(joined: DataFrame) -> dict[int, BadRows]:
+    """Return for each source and file and fault how many rows have it, and the first with what is wrong there."""
+    bad = joined.select(F.explode("bad").alias("bad")).select("bad.*")
+    first = F.min(F.struct("row", "detail"))
+    by_source: dict[int, BadRows] = {}
+    for source, file, fault, count, (row, detail) in (
+        bad.groupBy("source", "file", "fault").agg(F.sum("rows"), first).collect()
+    ):
+        by_source.setdefault(source, {}).setdefault(file, []).append(Bad(row, detail, Fault(fault), count))
+    return by_source
+
+
+def _settle(frame: Frame, by_file: BadRows, on_bad_rows: OnBadRows, aside: Counter[str]) -> None:
     """Refuse the bad rows of the first file that has some, or count all of them.
 
     Raises:
         PlanError: There are some, and they are to be refused.
     """
-    by_file: dict[str, list[Bad]] = {}
-    for file, fault, count, (row, detail) in _faults(rows).collect():
-        by_file.setdefault(file, []).append(Bad(row, detail, Fault(fault), count))
     for file in sorted(by_file):
         bad = by_file[file]
         if on_bad_rows is OnBadRows.REFUSE:
@@ -157,20 +169,9 @@ def _settle(frame: Frame, rows: DataFrame, on_bad_rows: OnBadRows, aside: Counte
         settle(frame.places[file], bad, on_bad_rows, aside)
 
 
-def _faults(rows: DataFrame) -> DataFrame:
-    """Return for each file and fault how many rows have it, and the first with what is wrong there."""
-    name = F.concat_ws("-", *_NAME)
-    detail = F.col("detail")
-    for fault, words in AMONG_OTHERS.items():
-        detail = F.when(F.col("fault") == str(fault), F.concat(name, F.lit(f" {words}"))).otherwise(detail)
-    bad = rows.where(F.col("fault").isNotNull() & (F.col("fault") != BROKER))
-    count = F.sum(F.coalesce("rows", F.lit(1)))
-    return bad.groupBy(FILE, "fault").agg(count, F.min(F.struct(ROW, detail.alias("detail"))))
-
-
-def _collect_brokers(frame: Frame, rows: DataFrame, snapshot: Snapshot) -> None:
-    """Take what lines of a snapshot say of brokers out of its notes."""
-    lines = rows.where(F.col("fault") == BROKER).select(ROW, "detail").orderBy(ROW).collect()
+def _collect_brokers(frame: Frame, joined: DataFrame, snapshot: Snapshot) -> None:
+    """Take what lines of a snapshot say of brokers."""
+    lines = joined.select(F.explode("brokers").alias("said")).select("said.*").orderBy("row").collect()
     if lines:
         numbers = frame.numbers(row for row, _ in lines)
         snapshot.brokers.append(json_table([line for _, line in lines], list(numbers.values()), BROKER_COLUMNS))

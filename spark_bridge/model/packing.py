@@ -19,7 +19,7 @@ def blocks_of(partitions: pa.Table, ids: NDArray[np.int32]) -> Iterator[Block]:
         partitions: Rows of the canonical columns: topic, partition, replicas, bytes, bytes_in, bytes_out.
         ids: All brokers' ids, in order.
     """
-    hashes = _hashes(partitions)
+    hashes = hashes_of(partitions)
     number = hashes % count_of_blocks(len(partitions))
     for block in range(count_of_blocks(len(partitions))):
         rows = np.flatnonzero(number == block)
@@ -28,7 +28,7 @@ def blocks_of(partitions: pa.Table, ids: NDArray[np.int32]) -> Iterator[Block]:
 
 def pack(partitions: pa.Table, ids: NDArray[np.int32], hashes: NDArray[np.uint32] | None = None) -> Block:
     """Pack rows, in any order, into one block."""
-    hashes = _hashes(partitions) if hashes is None else hashes
+    hashes = hashes_of(partitions) if hashes is None else hashes
     order = pc.sort_indices(partitions, sort_keys=[("topic", "ascending"), ("partition", "ascending")])
     partitions = partitions.take(order).combine_chunks()
     names = pc.unique(partitions["topic"])
@@ -49,7 +49,8 @@ def pack(partitions: pa.Table, ids: NDArray[np.int32], hashes: NDArray[np.uint32
     )
 
 
-def _hashes(partitions: pa.Table) -> NDArray[np.uint32]:
+def hashes_of(partitions: pa.Table) -> NDArray[np.uint32]:
+    """Return the stable hash of each row's name."""
     pairs = zip(partitions["topic"].to_pylist(), partitions["partition"].to_pylist(), strict=True)
     return np.fromiter((name_hash(*pair) for pair in pairs), np.uint32, len(partitions))
 

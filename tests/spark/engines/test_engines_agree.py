@@ -12,8 +12,9 @@ import pytest
 
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.generator.cluster import GeneratedCluster
+from spark_bridge.inputs.dealing import to_bytes
 from spark_bridge.kernel.tally import Tally, loads
-from spark_bridge.model.block import Block
+from spark_bridge.model.block import Block, count_of_blocks
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal
 from spark_bridge.model.packing import blocks_of
@@ -43,9 +44,14 @@ def shuffled(rows: pa.Table, seed: int) -> pa.Table:
 
 def on_spark(spark: SparkSession, folder: Path, rows: pa.Table, brokers: Brokers, cuts: int = 2) -> OnSpark:
     from spark_bridge.engines.spark import OnSpark  # noqa: PLC0415 (there may be no PySpark)
+    from spark_bridge.inputs.on_spark import deal_again  # noqa: PLC0415
 
     folder.mkdir()
-    return OnSpark.of(spark, folder, spark.createDataFrame(rows).repartition(cuts), len(rows), brokers.ids)
+    size = -(-len(rows) // cuts)
+    values = [(n, to_bytes(rows.slice(n * size, size))) for n in range(cuts)]
+    dealt = spark.createDataFrame(values, "number int, rows binary").repartition(cuts)
+    blocks = count_of_blocks(len(rows))
+    return OnSpark.of(spark, folder, deal_again(dealt, blocks), blocks, brokers.ids)
 
 
 def blocks_in(engine: OnSpark) -> list[Block]:

@@ -12,6 +12,7 @@ import pytest
 from pyarrow import parquet as pq
 
 from spark_bridge.errors import PlanError
+from spark_bridge.inputs.dealing import from_bytes
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
 
@@ -109,8 +110,9 @@ def outcome(spark: SparkSession, sources: Sources, scratch: Path) -> tuple[objec
     from spark_bridge.inputs.on_spark import read_cluster_on_spark  # noqa: PLC0415 (there may be no PySpark)
 
     read = read_cluster_on_spark(spark, sources, scratch)
-    rows = [row.asDict() for row in read.partitions.orderBy("topic", "partition").collect()]
-    read.release()
+    tables = [from_bytes(pa.py_buffer(row["rows"])) for row in read.dealt.collect()]
+    assert len(tables) == read.blocks
+    rows = pa.concat_tables(tables).sort_by([("topic", "ascending"), ("partition", "ascending")]).to_pylist()
     return rows, read.brokers, read.set_aside, read.unknown_loads
 
 
@@ -135,6 +137,23 @@ def test_the_same_of_each_snapshot(as_snapshot: Write, spark: SparkSession, tmp_
     }
     assert outcome(spark, sources, tmp_path / "aside") == here
     require_same_refusal(spark, Sources(path), tmp_path / "refused")
+
+
+def test_bad_rows_make_no_blocks_of_their_own(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_bridge.model.block.BLOCK_SIZE", len(PARTITIONS) // 3)
+    path, loads = tmp_path / "snapshot", tmp_path / "loads"
+    as_parquet(PARTITIONS + BAD_PARTITIONS, path)
+    as_parquet(LOADS, loads)
+    sources = Sources(path, (loads,), on_bad_rows=OnBadRows.SET_ASIDE)
+    assert outcome(spark, sources, tmp_path / "aside") == outcome_here(sources)
+
+
+def test_the_same_of_no_partitions(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "snapshot"
+    as_document([], path)
+    assert outcome(spark, Sources(path), tmp_path / "scratch") == outcome_here(Sources(path))
 
 
 @pytest.mark.parametrize("as_loads", LOAD_FORMATS)
