@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 _HALVINGS = 100
 """Of the interval in which the water level lies: far below what a float can tell apart."""
 
+_LEAST, _PRECISION = 1e-6, 1e-13
+"""How far a bound may be off by the rounding of floats: at least so much, and so much for each of it."""
+
 
 def shares(
     total: float,
@@ -54,13 +57,19 @@ def _filled(total: float, capacity: NDArray[np.float64], most: NDArray[np.float6
 
 def whole_bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the bounds of something counted: the tolerance, widened to the whole numbers next to the share."""
-    # Shares come from halving: 3.9999999999 is 4.
-    share = np.round(share, 6)
-    low = np.minimum(np.ceil(share * (1 - tolerance)), np.floor(share))
-    high = np.maximum(np.floor(share * (1 + tolerance)), np.ceil(share))
-    return low.astype(np.int64), high.astype(np.int64)
+    (low, high), (floor, ceiling) = bounds(share, tolerance), (_floor(share), _ceiling(share))
+    return np.minimum(low, floor), np.maximum(high, ceiling)
 
 
 def bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the bounds of a measure: the share, less and plus the tolerance."""
-    return np.ceil(share * (1 - tolerance)).astype(np.int64), np.floor(share * (1 + tolerance)).astype(np.int64)
+    return _ceiling(share * (1 - tolerance)), _floor(share * (1 + tolerance))
+
+
+def _ceiling(value: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the least whole numbers that are not less; what is a whole number but for rounding stays one."""
+    return np.ceil(value - np.maximum(_LEAST, value * _PRECISION)).astype(np.int64)
+
+
+def _floor(value: NDArray[np.float64]) -> NDArray[np.int64]:
+    return np.floor(value + np.maximum(_LEAST, value * _PRECISION)).astype(np.int64)
