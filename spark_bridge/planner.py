@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
@@ -37,8 +37,8 @@ _HARDLY = 0.001
 
 _CYCLES = 5
 _DESCENTS = 3
-_WORTH_IT = 0.8
-"""A bulk round that leaves more than this part of the violation is not worth what it moves."""
+_LEVELLED, _DESCENDED = 0.8, 0.98
+"""A round of levelling or of descent that leaves more than this part of the violation is not worth what it moves."""
 
 
 @frozen(eq=False)
@@ -102,6 +102,18 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
     return Bounds(terms, lower_bound(asked, before, costs, rounds.load), before, rounds.load)
 
 
+@frozen(eq=False)
+class Anew:
+    """A step as it would be if what was planned so far had been there before."""
+
+    step: Step
+
+    def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
+        """Take a block through the step."""
+        done, tally = self.step(number, evolve(block, before=block.after))
+        return block.with_after(done.after), tally
+
+
 @define(eq=False)
 class _Rounds:
     """The rounds that even out."""
@@ -120,35 +132,40 @@ class _Rounds:
             self._step(Settle(self.terms, bound), 1.0)
 
     def run(self) -> None:
-        """Level and descend until nothing is out of bounds, or a whole cycle changed nothing."""
+        """Level and descend, until it would change nothing to plan again what was planned."""
         for cycle in range(_CYCLES):
-            changed = False
-            turns = [(copies, measures) for copies in schedule(self.engine.blocks) for measures in TOGETHER_AND_ALONE]
-            for number, (copies, measures) in enumerate(turns):
-                out = self.terms.violations(self.load)[:, measures].sum()
-                if out < _HARDLY * len(self.load):
-                    continue
-                self._tell("levelling", number, len(turns))
-                turn = Turn(1 + number, self.engine.blocks, copies)
-                at = levels(self.terms, self.load, measures)
-                changed |= self._step(Level(self.terms, self.load, turn, at, measures), _WORTH_IT)
-            for number in range(_DESCENTS):
-                if not self.out(self.load):
-                    return
-                self._tell("descending", cycle * _DESCENTS + number, _CYCLES * _DESCENTS)
-                turn = Turn(101 + number, self.engine.blocks, 1)
-                changed |= self._step(Descend(self.terms, self.load, turn), 1.0)
-            if not changed:
-                return
+            if not self._cycle(cycle):
+                break
+        while self._cycle(_CYCLES, anew=True):
+            pass
+
+    def _cycle(self, cycle: int, *, anew: bool = False) -> bool:
+        """Level and descend once; return whether that changed something."""
+        changed = False
+        turns = [(copies, measures) for copies in schedule(self.engine.blocks) for measures in TOGETHER_AND_ALONE]
+        for number, (copies, measures) in enumerate(turns):
+            out = self.terms.violations(self.load)[:, measures].sum()
+            if out < _HARDLY * len(self.load):
+                continue
+            self._tell("levelling", number, len(turns))
+            turn = Turn(1 + number, self.engine.blocks, copies)
+            level = Level(self.terms, self.load, turn, levels(self.terms, self.load, measures), measures)
+            changed |= self._step(level, _LEVELLED, anew=anew)
+        for number in range(_DESCENTS):
+            if self.out(self.load):
+                self._tell("descending", cycle * _DESCENTS + number, (_CYCLES + 1) * _DESCENTS)
+                descend = Descend(self.terms, self.load, Turn(101 + number, self.engine.blocks, 1))
+                changed |= self._step(descend, _DESCENDED, anew=anew)
+        return changed
 
     def _tell(self, phase: str, number: int, rounds: int) -> None:
         out = int(np.count_nonzero(self.terms.violation(self.load)))
         self.progress(Progress(phase, number + 1, rounds, f"{out} brokers out of bounds"))
 
-    def _step(self, step: Step, part: float) -> bool:
+    def _step(self, step: Step, part: float, *, anew: bool = False) -> bool:
         """Take a step if it leaves less than a part of the violation."""
         out = self.out(self.load)
-        tally = self.engine.step(step, lambda tally: self.out(tally["load"]) < part * out)
+        tally = self.engine.step(Anew(step) if anew else step, lambda tally: self.out(tally["load"]) < part * out)
         if tally is not None:
             self.load = tally["load"]
         return tally is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +14,11 @@ from numpy.typing import NDArray
 from spark_bridge.inputs.checks import Checked
 from spark_bridge.inputs.columns import ROW
 from spark_bridge.inputs.faults import AMONG_OTHERS, Bad, Fault, Place, settle
-from spark_bridge.inputs.files import Part
 from spark_bridge.inputs.sources import OnBadRows
+
+if TYPE_CHECKING:
+    # What reads documents is not there on Spark's workers, who put rows together, too.
+    from spark_bridge.inputs.files import Part
 
 
 @define

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from attrs import define, evolve, frozen
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from spark_bridge.engines.engine import Accept
@@ -79,6 +79,8 @@ def goal_of(kind: GoalKind, tolerance: float = 0.05) -> Goal:
     block_size=st.sampled_from([60, 200, 350]),
     tolerance=st.sampled_from([0.02, 0.1, 0.3]),
 )
+# Here something stays out of bounds, and a plan that starts from there sees other choices.
+@example(kind=GoalKind.REBALANCE, seed=1294, placement=Placement.UNIFORM, racks=0, block_size=200, tolerance=0.02)
 def test_plans_keep_all_replicas_and_planning_again_changes_nothing(
     kind: GoalKind, seed: int, placement: Placement, racks: int, block_size: int, tolerance: float
 ) -> None:
