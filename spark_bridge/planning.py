@@ -149,14 +149,16 @@ class _Broken:
 
 
 @frozen(eq=False)
-class _Disks:
-    """Asks for the bytes that every broker has and gets."""
+class _Checked:
+    """Asks for how often rules are broken, and for the bytes that every broker has and gets."""
 
-    brokers: Brokers
+    broken: _Broken
 
     def __call__(self, number: int, block: Block) -> Tally:
-        del number
-        return {"disks": disk_tally(block, self.brokers)}
+        return {
+            "broken": np.array([len(self.broken(number, block))]),
+            "disks": disk_tally(block, self.broken.brokers),
+        }
 
 
 def check(engine: Engine, brokers: Brokers, goal: Goal) -> None:
@@ -165,9 +167,12 @@ def check(engine: Engine, brokers: Brokers, goal: Goal) -> None:
     Raises:
         PlanError: It breaks one: of a partition, which is this program's fault, or it does not fit the disks.
     """
-    if broken := engine.texts(_Broken(brokers, goal), 1):
-        raise PlanError(f"the plan breaks a rule and was thrown away, please report: {broken[0]}")
-    if over := disk_violations(brokers, engine.ask(_Disks(brokers))["disks"]):
+    broken = _Broken(brokers, goal)
+    tally = engine.ask(_Checked(broken))
+    if tally["broken"].any():
+        (first,) = engine.texts(broken, 1)
+        raise PlanError(f"the plan breaks a rule and was thrown away, please report: {first}")
+    if over := disk_violations(brokers, tally["disks"]):
         raise PlanError(f"the plan does not fit the disks: {over[0]}: add disks or brokers, or name fewer brokers")
 
 

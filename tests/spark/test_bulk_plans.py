@@ -20,7 +20,7 @@ from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.model.summary import Summary
-from spark_bridge.planning import plan_cluster, refuse_worse
+from spark_bridge.planning import check, plan_cluster, refuse_worse
 from spark_bridge.summing import summarize
 
 pytestmark = pytest.mark.requirement("E3")
@@ -255,3 +255,23 @@ def test_dead_brokers_lose_all_they_have() -> None:
     done = plan([block_on([[0, 3], [1, 3], [2, 0]])], Brokers.of(rows), Goal(GoalKind.REPAIR_RACKS))
     assert done.summary.brokers[3].after.replicas == 0
     assert done.summary.moved_replicas == 2
+
+
+def one_block(after: Sequence[Sequence[int]]) -> InProcess:
+    """Return a block of two partitions on brokers 0 and 1, as if it had been planned."""
+    block = Block.of([("t", 0), ("t", 1)], [[0, 1], [1, 0]], [10, 20], [0, 0], [0, 0])
+    return InProcess([block.with_after(np.array(after, np.int32))])
+
+
+def test_a_plan_that_breaks_a_rule_is_thrown_away() -> None:
+    brokers = Brokers.of(Broker(id_) for id_ in (1, 2, 3))
+    check(one_block([[2, 1], [1, 0]]), brokers, Goal(GoalKind.REBALANCE))
+    with pytest.raises(PlanError, match=r"breaks a rule and was thrown away, please report: t-1: .* is there twice"):
+        check(one_block([[2, 1], [1, 1]]), brokers, Goal(GoalKind.REBALANCE))
+
+
+def test_a_plan_that_fits_no_disk_is_refused() -> None:
+    brokers = Brokers.of(Broker(id_, disk=30 if id_ < 3 else 15) for id_ in (1, 2, 3))
+    check(one_block([[2, 1], [1, 0]]), brokers, Goal(GoalKind.REBALANCE))
+    with pytest.raises(PlanError, match="does not fit the disks: broker 3: gets 20 bytes and has 20 then"):
+        check(one_block([[0, 1], [1, 2]]), brokers, Goal(GoalKind.REBALANCE))
