@@ -62,7 +62,7 @@ class Bounds:
 
     Attributes:
         terms: The terms.
-        lower_bound: No plan that meets them, or comes as near for every broker, moves fewer bytes.
+        lower_bound: No plan that meets them, or comes as near for every broker, costs less (see `Terms.price`).
         before: (B, 3) the loads before the plan.
         after: (B, 3) the loads as planned.
     """

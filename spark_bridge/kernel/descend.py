@@ -149,8 +149,8 @@ class Descent:
 
     @property
     def _grain(self) -> float:
-        """Return what a move costs beside its bytes, so that of two that cost nothing the better is taken."""
-        return float(self.block.weights[:, BYTES].mean()) * 0.01 + 1e-6
+        """Return what a move costs beside its price, so that of two that cost nothing the better is taken."""
+        return float(self.block.weights[:, self.terms.price].mean()) * 0.01 + 1e-6
 
     def legal(self, rows: NDArray[np.intp], sources: NDArray[np.intp], targets: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Return (n, k) whether the replica of each row on its source may move to each target."""
@@ -166,11 +166,11 @@ class Descent:
         return np.asarray(~there & ~crowded & fits)
 
     def cost(self, rows: NDArray[np.intp], sources: NDArray[np.intp], targets: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return (n, k) how many bytes more would move; less than none where a replica returns to where it was."""
+        """Return (n, k) how much more a plan would cost; less than none where a replica returns to where it was."""
         before = self.block.before[rows]
         was_there = (before == sources[:, None]).any(axis=1)
         home = (before[:, :, None] == targets[None, None, :]).any(axis=1)
-        size = self.block.weights[rows, BYTES]
+        size = self.block.weights[rows, self.terms.price]
         return np.asarray(size[:, None] * (was_there[:, None].astype(np.int64) - home.astype(np.int64)))
 
     def _best_swap(self, broker: int) -> Change | None:

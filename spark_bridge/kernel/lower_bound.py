@@ -1,4 +1,4 @@
-"""A lower bound: how many bytes every plan moves that meets the same rules.
+"""A lower bound: how many bytes every plan moves that meets the same rules, or replicas where nobody has a byte.
 
 Three sums bound it from below, and the greatest counts:
 
@@ -63,16 +63,17 @@ class Costs:
         there = block.before != NOBODY
         rows, columns = np.nonzero(there)
         table = partial(_table, row_of[block.before[rows, columns]], ends=ends, rows=len(brokers) + 1)
-        size, flow = block.weights[rows, BYTES], block.weights[rows, BYTES_IN]
+        size, flow = block.weights[rows, self.terms.price], block.weights[rows, BYTES_IN]
         ratio = _RATIO_SCALE * size / np.maximum(flow, 1)
         places, kept = forced(block, self.terms, View.of(block, 0, Turn(0, 1, 1), self.terms, self.load))
+        price = block.weights[:, self.terms.price]
         changed = places.any(axis=1) | (kept[:, : block.after.shape[1]] != block.after).any(axis=1)
         return {
             "count": table(size.astype(np.float64), np.ones_like(size)),
             "bytes": table(size.astype(np.float64), size),
             "in": table(ratio, flow),
             "in_bytes": table(ratio, size),
-            "forced": np.array([(places.sum(axis=1) * block.weights[:, BYTES]).sum(), np.count_nonzero(changed)]),
+            "forced": np.array([(places.sum(axis=1) * price).sum(), np.count_nonzero(changed)]),
         }
 
 
@@ -94,7 +95,7 @@ def _table(
 
 
 def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally, reached: NDArray[np.int64] | None = None) -> int:
-    """Return the bound in bytes.
+    """Return the bound, in what terms have as price.
 
     Args:
         terms: The terms.
@@ -106,7 +107,7 @@ def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally, reached: ND
     if reached is not None:
         low, high = np.minimum(low, reached), np.maximum(high, reached)
     ends = classes(len(load))
-    leaving = int(load[terms.leaves, BYTES].sum())
+    leaving = int(load[terms.leaves, terms.price].sum())
     for row, b in enumerate(above(terms, load).tolist()):
         leaving += _least(load[b] - high[b], ends, *_of(costs, row))
     missing = np.maximum(low - load, 0).sum(axis=0)

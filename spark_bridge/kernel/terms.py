@@ -38,6 +38,7 @@ class Terms:
         disk: (B) bytes that fit.
         factor: The new replication factor, None to keep each.
         topics: The topics that get it, as patterns; empty for all.
+        price: The measure in which a move is paid: bytes, or replicas where nobody has a byte.
     """
 
     rack: NDArray[np.int32]
@@ -54,6 +55,7 @@ class Terms:
     disk: NDArray[np.int64]
     factor: int | None
     topics: tuple[str, ...]
+    price: int
 
     def factors(self, block: Block) -> NDArray[np.int64]:
         """Return (P) how many replicas every partition shall have."""
@@ -122,6 +124,7 @@ def make_terms(brokers: Brokers, goal: Goal, load: NDArray[np.int64], by_factor:
         disk=brokers.disk,
         factor=goal.replication_factor,
         topics=goal.topics,
+        price=BYTES if load[:, BYTES].any() else REPLICAS,
     )
 
 

@@ -81,7 +81,7 @@ class Summary:
         reordered: How many get another preferred leader and no new replica.
         moved_replicas: How many replicas get a new broker.
         moved_bytes: Their bytes.
-        lower_bound: No plan that meets the same rules moves fewer bytes.
+        lower_bound: No plan that meets the same rules moves fewer bytes; or replicas, where nobody has a byte.
         brokers: Every broker, by id.
         evenness: Each measure.
         flows: The greatest flows between brokers, most bytes first, at most 200; `flows_left` are not listed.

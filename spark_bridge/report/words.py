@@ -12,22 +12,18 @@ from spark_bridge.report.measures import size
 
 @frozen
 class Cost:
-    """What a plan moves and the least that any plan could move, in bytes, or in replicas when no size is known.
-
-    A bound of nothing in bytes says nothing of replicas: `least` is None then.
-    """
+    """What a plan moves and the least that any plan could move, in bytes, or in replicas where nobody has a byte."""
 
     moved: int
-    least: int | None
+    least: int
     in_replicas: bool
 
     @classmethod
     def of(cls, summary: Summary) -> Cost:
         """Return what a plan costs: with no sizes at all, every replica costs 1."""
-        if not 0 < summary.partitions == summary.unknown_loads:
-            return cls(summary.moved_bytes, summary.lower_bound, in_replicas=False)
-        says_nothing = summary.lower_bound == 0 < summary.moved_replicas
-        return cls(summary.moved_replicas, None if says_nothing else summary.lower_bound, in_replicas=True)
+        if summary.partitions and not any(broker.before.bytes for broker in summary.brokers):
+            return cls(summary.moved_replicas, summary.lower_bound, in_replicas=True)
+        return cls(summary.moved_bytes, summary.lower_bound, in_replicas=False)
 
     @property
     def ratio(self) -> float | None:
@@ -36,16 +32,12 @@ class Cost:
             return 1.0
         return self.moved / self.least if self.least else None
 
-    def text(self, number: int | None) -> str:
+    def text(self, number: int) -> str:
         """Return an amount with its unit."""
-        if number is None:
-            return "unknown"
         return things(number, "replica") if self.in_replicas else size(number)
 
     def compared(self) -> str:
         """Return how the plan compares with the least."""
-        if self.least is None:
-            return "that takes sizes"
         if self.moved == self.least:
             return "the plan moves no more than that" if self.moved else "nothing has to move"
         return f"the plan moves {self.ratio:.3f} times that" if self.ratio else "the goal forces no move"

@@ -44,8 +44,11 @@ def remove(*brokers: int) -> Goal:
         # What leaves: two of three replicas, as there is one for each broker.
         (Goal(GoalKind.RELIEVE, frozenset({0})), "____", [[0], [0], [0], [1]], [100, 100, 100, 100], 199),
         (REBALANCE, "__", [[0], [0], [1], [1]], [10, 10, 10, 10], 0),
-        # Nothing is known: there are no bytes to move.
-        (remove(0), "____", [[0], [1], [0]], [0, 0, 0], 0),
+        # Nobody has a byte: replicas count.
+        (remove(0), "____", [[0], [1], [0]], [0, 0, 0], 2),
+        (Goal(GoalKind.ADD_BROKERS, frozenset({2})), "___", [[0], [1], [0]], [0, 0, 0], 1),
+        (Goal(GoalKind.RELIEVE, frozenset({0})), "____", [[0], [0], [0], [1]], [0, 0, 0, 0], 2),
+        (Goal(GoalKind.REPAIR_RACKS), "aabb", [[0, 1], [0, 2]], [0, 0], 1),
     ],
 )
 def test_no_plan_moves_fewer_bytes(

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from controller.cli.plan_report import WIDTH, print_report
 from spark_bridge.model.summary import Summary
-from tests.spark.report.clusters import drain, growth, still
+from tests.spark.report.clusters import drain, growth, still, without_sizes
 
 pytestmark = pytest.mark.requirement("E3")
 
@@ -121,17 +121,11 @@ def test_a_plan_that_changes_nothing_says_so() -> None:
 
 
 def test_without_sizes_replicas_are_counted() -> None:
-    made = growth(6, 1, 2, 1)
-    text = printed(evolve(made, unknown_loads=made.partitions, moved_replicas=30, moved_bytes=0, lower_bound=20))
+    made = without_sizes(growth(6, 1, 2, 1))
+    text = printed(evolve(made, moved_replicas=30, lower_bound=20))
     assert "To move: 30 replicas.\n" in text
     assert "The least that any plan can move: 20 replicas; the plan moves 1.500 times that.\n" in text
     assert "No size is known: each replica counts the same.\n" in text
-
-
-def test_a_bound_in_bytes_says_nothing_of_replicas() -> None:
-    made = growth(6, 1, 2, 1)
-    text = printed(evolve(made, unknown_loads=made.partitions, moved_replicas=30, moved_bytes=0, lower_bound=0))
-    assert "The least that any plan can move: unknown; that takes sizes.\n" in text
 
 
 def test_a_goal_that_forces_nothing_says_so() -> None:
