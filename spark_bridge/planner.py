@@ -128,8 +128,9 @@ class _Rounds:
 
     def settle(self, bound: int) -> None:
         """Plan a small cluster in one step."""
-        if self.out(self.load):
-            self._step(Settle(self.terms, bound), 1.0)
+        settled = self.engine.step(Settle(self.terms, bound))
+        assert settled is not None
+        self.load = settled["load"]
 
     def run(self) -> None:
         """Level and descend, until it would change nothing to plan again what was planned."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from spark_bridge.kernel.descend import Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
-from spark_bridge.kernel.polish import polish
+from spark_bridge.kernel.polish import cheapen, polish
 from spark_bridge.kernel.tally import Step, Tally, loads, moved_bytes
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
@@ -33,36 +33,49 @@ class Settle:
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Plan the one block there is; as a tally, return the loads."""
         del number
-        planned = self._if_worth_it(block, self._improved(block))
-        while True:
-            base = evolve(planned, before=planned.after)
-            again = self._if_worth_it(base, self._improved(base))
-            if again is base:
-                break
-            planned = again
-        return block.with_after(planned.after), {"load": self._load(planned)}
+        planned, evened = block, self._settling(block).evened(block)
+        while evened is not None:
+            planned = self._settling(block).cheapened(block.with_after(evened.after))
+            again = evolve(planned, before=planned.after)
+            evened = self._settling(again).evened(again)
+        return planned, {"load": loads(planned, len(self.terms.rack))}
+
+    def _settling(self, block: Block) -> _Settling:
+        return _Settling(self.terms.with_nobody_pushed(loads(block, len(self.terms.rack), before=True)), self.bound)
+
+
+@frozen(eq=False)
+class _Settling:
+    """A plan in the making, under terms that tell of everyone's bounds."""
+
+    terms: Terms
+    bound: int
+
+    def evened(self, block: Block) -> Block | None:
+        """Return the block as even as it gets, None where that is not worth it."""
+        changed = self._improved(block)
+        out, left = (self._out(self._load(b)) for b in (block, changed))
+        return changed if left < out * _WORTH_IT else None
+
+    def cheapened(self, block: Block) -> Block:
+        """Return the block with fewer bytes to move, and as even."""
+        return cheapen(block, self.terms, self.bound) if moved_bytes(block) > self.bound else block
 
     def _improved(self, block: Block) -> Block:
-        load = self._load(block)
-        if not self.out(load):
+        if not self._out(self._load(block)):
             return block
         for measures in TOGETHER_AND_ALONE:
             load = self._load(block)
             at = levels(self.terms, load, measures)
             block = self._if_better(block, Level(self.terms, load, _ALONE, at, measures))
         block = self._descended(block)
-        load = self._load(block)
-        if self.out(load) or moved_bytes(block) > self.bound:
-            block = self._descended(polish(block, self.terms, load, self.bound))
+        if self._out(self._load(block)) or moved_bytes(block) > self.bound:
+            block = self._descended(polish(block, self.terms, self.bound))
         return block
-
-    def _if_worth_it(self, block: Block, changed: Block) -> Block:
-        out, left = (self.out(self._load(b)) for b in (block, changed))
-        return changed if left < out * _WORTH_IT else block
 
     def _if_better(self, block: Block, step: Step) -> Block:
         tried, tally = step(0, block)
-        return tried if self.out(tally["load"]) < self.out(self._load(block)) else block
+        return tried if self._out(tally["load"]) < self._out(self._load(block)) else block
 
     def _descended(self, block: Block) -> Block:
         return Descend(self.terms, self._load(block), _ALONE)(0, block)[0]
@@ -70,6 +83,6 @@ class Settle:
     def _load(self, block: Block) -> NDArray[np.int64]:
         return loads(block, len(self.terms.rack))
 
-    def out(self, load: NDArray[np.int64]) -> float:
+    def _out(self, load: NDArray[np.int64]) -> float:
         """Return how far all brokers are out of bounds together."""
         return float(self.terms.violation(load).sum())

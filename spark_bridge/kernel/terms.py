@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.racks import rack_limits
@@ -60,6 +60,15 @@ class Terms:
     def factors(self, block: Block) -> NDArray[np.int64]:
         """Return (P) how many replicas every partition shall have."""
         return wanted_factors(block, self.factor, self.topics)
+
+    def with_nobody_pushed(self, load: NDArray[np.int64]) -> Terms:
+        """Return the terms under which no receiver may end above its upper bounds, or farther above than a load was."""
+        high = np.where(self.sheds[:, None], self.high, np.maximum(self.high, load))
+        return evolve(self, high=high, sheds=self.sheds | self.receives)
+
+    def eased_to(self, load: NDArray[np.int64]) -> Terms:
+        """Return the terms under which nobody need be nearer to its bounds than with a load."""
+        return evolve(self, low=np.minimum(self.low, load), high=np.maximum(self.high, load))
 
     def fullness(self, load: NDArray[np.int64], measures: tuple[int, ...] = ALL_MEASURES) -> NDArray[np.float64]:
         """Return (B) the greatest part of its share that each broker has of any of some measures."""

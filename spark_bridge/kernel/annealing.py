@@ -1,0 +1,280 @@
+"""A plan in motion: replicas move and swap at random, and what makes it worse is done the less often the colder it is.
+
+Lists of Python's own numbers are faster than arrays where one is looked at at a time.
+"""
+
+from __future__ import annotations
+
+from math import log
+from random import Random
+
+import numpy as np
+from attrs import define
+
+from spark_bridge.kernel.deal import forced
+from spark_bridge.kernel.tally import loads
+from spark_bridge.kernel.terms import UNBOUNDED, Terms
+from spark_bridge.kernel.view import Turn, View
+from spark_bridge.model.block import BYTES, NOBODY, Block
+from spark_bridge.model.goal import MOST_REPLICAS
+
+_OF_VIOLATION = 30.0
+"""What a violation costs in mean replicas moved, for all of a share."""
+
+_OF_EACH = 0.01
+"""What it costs that there is a violation at all, in parts of a share."""
+
+_HOMING, _REPLACING, _RELOCATING = 0.15, 0.45, 0.6
+"""Below which draws a replica goes home, or does while another takes its place, or goes to any broker; else two change
+places."""
+
+_SEARCHES = 5
+"""How many partitions are looked at for a replica that can go home."""
+
+_ALIKE = 1e-8
+"""Violations that differ by less differ by the rounding of floats."""
+
+Moves = tuple[tuple[int, int, int], ...]
+"""Replicas by row and column, and where they go."""
+
+Load = tuple[int, int, int]
+
+
+@define(eq=False)
+class Annealing:
+    """A plan in motion.
+
+    Attributes:
+        best: The lists of the best plan met.
+        best_value: Its violation and its bytes.
+    """
+
+    takes: list[bool]
+    gives: list[bool]
+    receives: list[bool]
+    leaves: list[bool]
+    forced: list[int]
+    weights: list[Load]
+    home: list[frozenset[int]]
+    lists: list[list[int]]
+    places: list[tuple[int, int]]
+    load: list[Load]
+    bounds: list[tuple[Load, Load, tuple[float, float, float]]]
+    rack: list[int]
+    limit: list[int]
+    disk: list[int]
+    mean: float
+    rng: Random
+    news: list[int]
+    outs: list[tuple[float, float]]
+    violation: float
+    cost: int
+    best: list[list[int]]
+    best_value: tuple[float, int]
+
+    @classmethod
+    def of(cls, block: Block, terms: Terms, rng: Random) -> Annealing:
+        """Start from the plan of a block that has all partitions."""
+        unplanned, had = block.with_after(block.before), loads(block, len(terms.rack), before=True)
+        must_move, _ = forced(unplanned, terms, View.of(unplanned, 0, Turn(0, 1, 1), terms, had))
+        factors = np.minimum(np.count_nonzero(block.after != NOBODY, axis=1), MOST_REPLICAS)
+        high = np.where(terms.sheds[:, None], terms.high, UNBOUNDED)
+        bounds = zip(terms.low.tolist(), high.tolist(), (1 / terms.share).tolist(), strict=True)
+        lists = block.after.tolist()
+        started = cls(
+            takes=terms.takes.tolist(),
+            gives=terms.gives.tolist(),
+            receives=terms.receives.tolist(),
+            leaves=terms.leaves.tolist(),
+            forced=must_move.sum(axis=1).tolist(),
+            weights=[(replicas, size, flow) for replicas, size, flow in block.weights.tolist()],
+            home=[frozenset(b for b in row if b != NOBODY) for row in block.before.tolist()],
+            lists=lists,
+            places=[(row, column) for row, column in np.argwhere(block.after != NOBODY).tolist()],
+            load=[(replicas, size, flow) for replicas, size, flow in loads(block, len(terms.rack)).tolist()],
+            bounds=[(tuple(low), tuple(most), tuple(per_share)) for low, most, per_share in bounds],
+            rack=terms.rack.tolist(),
+            limit=terms.limits[factors].tolist(),
+            disk=terms.disk.tolist(),
+            mean=float(block.weights[:, BYTES].mean()) or 1.0,
+            rng=rng,
+            news=[0] * len(terms.rack),
+            outs=[],
+            violation=0.0,
+            cost=0,
+            best=[],
+            best_value=(0.0, 0),
+        )
+        started.count()
+        return started
+
+    def count(self) -> None:
+        """Sum up what there is."""
+        self.outs = [self.out(broker, load) for broker, load in enumerate(self.load)]
+        self.violation = sum(violation for violation, _ in self.outs)
+        for row, column in self.places:
+            new = self.is_new(row, self.lists[row][column])
+            self.news[self.lists[row][column]] += new
+            self.cost += new * self.weights[row][BYTES]
+        self.keep()
+
+    def keep(self) -> None:
+        """Note the plan as the best."""
+        self.best_value = (max(0.0, round(self.violation, 9)), self.cost)
+        self.best = [list(row) for row in self.lists]
+
+    @property
+    def energy(self) -> float:
+        """Return what the plan costs, in mean replicas moved."""
+        return _OF_VIOLATION * sum(penalty for _, penalty in self.outs) + self.cost / self.mean
+
+    def out(self, broker: int, load: Load) -> tuple[float, float]:
+        """Return how far a broker with a load is out of bounds, and that with what it costs to be out at all."""
+        low, high, per_share = self.bounds[broker]
+        total = each = 0.0
+        for have, least, most, unit in zip(load, low, high, per_share, strict=True):
+            if have > most:
+                total += (have - most) * unit
+                each += _OF_EACH
+            elif have < least:
+                total += (least - have) * unit
+                each += _OF_EACH
+        return total, total + each
+
+    def run(self, steps: int, temperature: float) -> None:
+        """Anneal at a temperature, in mean replicas moved."""
+        for _ in range(steps):
+            if moves := self.propose():
+                self._consider(moves, temperature)
+
+    def _consider(self, moves: Moves, temperature: float) -> None:
+        """Make a change if it is good enough for the temperature; most are not, and are left as soon as that shows."""
+        dearer = sum([self.dearer(*move) for move in moves])
+        heat = -temperature * log(1.0 - self.rng.random())
+        room = (heat - dearer / self.mean) / _OF_VIOLATION
+        concerned = {self.lists[row][column] for row, column, _ in moves}.union([target for *_, target in moves])
+        room += sum([self.outs[broker][1] for broker in concerned])
+        if room < 0:
+            return
+        outs: dict[int, tuple[float, float]] = {}
+        loads = self.loads_after(moves)
+        for broker, load in loads.items():
+            outs[broker] = out = self.out(broker, load)
+            room -= out[1]
+            if room < 0 or (load[BYTES] > self.disk[broker] and self._is_given(broker, moves)):
+                return
+        self._apply(moves, loads, outs)
+        self.cost += dearer
+        if self.violation < self.best_value[0] + _ALIKE:
+            value = (max(0.0, round(self.violation, 9)), self.cost)
+            if value < self.best_value:
+                self.keep()
+
+    def is_new(self, row: int, broker: int) -> bool:
+        """Return whether a broker gets this partition anew."""
+        return broker not in self.home[row]
+
+    def dearer(self, row: int, column: int, target: int) -> int:
+        """Return how many bytes more move when a replica goes to another broker."""
+        home = self.home[row]
+        return self.weights[row][BYTES] * ((self.lists[row][column] in home) - (target in home))
+
+    def propose(self) -> Moves:
+        """Draw a change: a replica goes home, to another broker, or changes places with another."""
+        draw, kind = self.rng.random, self.rng.random()
+        if kind < _REPLACING:
+            home = self._homing(int(draw() * len(self.lists)))
+            return home if kind < _HOMING or not home else self._replacing(home[0])
+        row, column = self.places[int(draw() * len(self.places))]
+        if kind < _RELOCATING:
+            target = int(draw() * len(self.load))
+            column = self._making_room(row, column, target)
+            return ((row, column, target),) if self.may(row, column, target) else ()
+        other, other_column = self.places[int(draw() * len(self.places))]
+        two = self.lists[other][other_column]
+        column = self._making_room(row, column, two)
+        one = self.lists[row][column]
+        if row == other or not (self.may(row, column, two) and self.may(other, other_column, one)):
+            return ()
+        return ((row, column, two), (other, other_column, one))
+
+    def _homing(self, row: int) -> Moves:
+        draw = self.rng.random
+        for _ in range(_SEARCHES):
+            holders, home = self.lists[row], self.home[row]
+            if away := [c for c, b in enumerate(holders) if b not in home and b != NOBODY]:
+                empty = sorted(home.difference(holders))
+                if not empty:
+                    return ()
+                column, target = away[int(draw() * len(away))], empty[int(draw() * len(empty))]
+                return ((row, column, target),) if self.may(row, column, target) else ()
+            row = int(draw() * len(self.lists))
+        return ()
+
+    def _replacing(self, home: tuple[int, int, int]) -> Moves:
+        left = self.lists[home[0]][home[1]]
+        row, column = self.places[int(self.rng.random() * len(self.places))]
+        return (home, (row, column, left)) if row != home[0] and self.may(row, column, left) else ()
+
+    def may(self, row: int, column: int, target: int) -> bool:
+        """Return whether the rules let a replica go to another broker, if its disk does."""
+        holders, home = self.lists[row], self.home[row]
+        if target in holders:
+            return False
+        source = holders[column]
+        if source in home and not self.gives[source]:
+            return False
+        if target in home:
+            if self.leaves[target]:
+                return False
+        elif not (self.takes[target] or (self.receives[target] and self._is_forced(row, column))):
+            return False
+        rack = self.rack[target]
+        if rack >= 0 and rack != self.rack[source]:
+            there = [b for b in holders if b != NOBODY and self.rack[b] == rack]
+            return len(there) < self.limit[row]
+        return True
+
+    def _making_room(self, row: int, column: int, target: int) -> int:
+        """Return which replica can go to a broker: another if the broker's rack has its limit, one from that rack."""
+        rack, holders = self.rack[target], self.lists[row]
+        if rack < 0 or rack == self.rack[holders[column]]:
+            return column
+        there = [c for c, b in enumerate(holders) if b != NOBODY and self.rack[b] == rack]
+        return column if len(there) < self.limit[row] else self.rng.choice(there)
+
+    def _is_forced(self, row: int, column: int) -> bool:
+        """Return whether a replica has to be where it was not, and not on brokers that are to be filled."""
+        home = self.home[row]
+        places = (c for c, b in enumerate(self.lists[row]) if b != NOBODY and b not in home and not self.takes[b])
+        return sum(1 for c in places if c != column) < self.forced[row]
+
+    def _is_given(self, broker: int, moves: Moves) -> bool:
+        """Return whether a broker would have anything new after moves: without, it may be above its disk."""
+        new = self.news[broker]
+        for row, column, target in moves:
+            new += (target == broker) and self.is_new(row, broker)
+            new -= (self.lists[row][column] == broker) and self.is_new(row, broker)
+        return new > 0
+
+    def loads_after(self, moves: Moves) -> dict[int, Load]:
+        """Return the loads of the brokers that moves concern, as they would be then."""
+        loads: dict[int, Load] = {}
+        for row, column, target in moves:
+            source = self.lists[row][column]
+            replicas, size, flow = self.weights[row]
+            had = loads.get(source) or self.load[source]
+            loads[source] = (had[0] - replicas, had[1] - size, had[2] - flow)
+            had = loads.get(target) or self.load[target]
+            loads[target] = (had[0] + replicas, had[1] + size, had[2] + flow)
+        return loads
+
+    def _apply(self, moves: Moves, loads: dict[int, Load], outs: dict[int, tuple[float, float]]) -> None:
+        for row, column, target in moves:
+            self.news[self.lists[row][column]] -= self.is_new(row, self.lists[row][column])
+            self.news[target] += self.is_new(row, target)
+            self.lists[row][column] = target
+        for broker, load in loads.items():
+            self.load[broker] = load
+            self.violation += outs[broker][0] - self.outs[broker][0]
+            self.outs[broker] = outs[broker]
