@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
 from spark_bridge.kernel.leader_view import LeaderView
-from spark_bridge.kernel.tally import Tally, loads, moved, moved_bytes, sums
+from spark_bridge.kernel.tally import Tally, cost, loads, moved, sums
 from spark_bridge.model.block import MEASURES, NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Brokers
 from spark_bridge.model.goal import Goal
@@ -42,7 +42,7 @@ class AtLast:
             "before": _all_loads(block, self.brokers, before=True),
             "after": _all_loads(block, self.brokers, before=False),
             "reasons": by_broker,
-            "moved": np.array([len(block), int(moved(block).sum()), moved_bytes(block)]),
+            "moved": np.array([len(block), int(moved(block).sum()), cost(block)]),
             "max_weight": block.weights.max(axis=0, initial=0),
         }
 

@@ -39,6 +39,9 @@ Moves = tuple[tuple[int, int, int], ...]
 
 Load = tuple[int, int, int]
 
+Value = tuple[float, int, int]
+"""By how much a plan is out of bounds, what it costs, and how many partitions keep none of their replicas."""
+
 
 @define(eq=False)
 class Annealing:
@@ -46,7 +49,7 @@ class Annealing:
 
     Attributes:
         best: The lists of the best plan met.
-        best_value: Its violation and its bytes.
+        best_value: What that one is worth, the less the better.
     """
 
     takes: list[bool]
@@ -63,14 +66,16 @@ class Annealing:
     rack: list[int]
     limit: list[int]
     disk: list[int]
+    price: int
     mean: float
     rng: Random
     news: list[int]
     outs: list[tuple[float, float]]
     violation: float
     cost: int
+    replaced: int
     best: list[list[int]]
-    best_value: tuple[float, int]
+    best_value: Value
 
     @classmethod
     def of(cls, block: Block, terms: Terms, rng: Random) -> Annealing:
@@ -96,14 +101,16 @@ class Annealing:
             rack=terms.rack.tolist(),
             limit=terms.limits[factors].tolist(),
             disk=terms.disk.tolist(),
-            mean=float(block.weights[:, BYTES].mean()) or 1.0,
+            price=terms.price,
+            mean=float(block.weights[:, terms.price].mean()) or 1.0,
             rng=rng,
             news=[0] * len(terms.rack),
             outs=[],
             violation=0.0,
             cost=0,
+            replaced=0,
             best=[],
-            best_value=(0.0, 0),
+            best_value=(0.0, 0, 0),
         )
         started.count()
         return started
@@ -115,13 +122,19 @@ class Annealing:
         for row, column in self.places:
             new = self.is_new(row, self.lists[row][column])
             self.news[self.lists[row][column]] += new
-            self.cost += new * self.weights[row][BYTES]
+            self.cost += new * self.weights[row][self.price]
+        self.replaced = sum(map(self.is_replaced, range(len(self.lists))))
         self.keep()
 
     def keep(self) -> None:
         """Note the plan as the best."""
-        self.best_value = (max(0.0, round(self.violation, 9)), self.cost)
+        self.best_value = self.value
         self.best = [list(row) for row in self.lists]
+
+    @property
+    def value(self) -> Value:
+        """Return what plans are compared by."""
+        return max(0.0, round(self.violation, 9)), self.cost, self.replaced
 
     @property
     def energy(self) -> float:
@@ -165,19 +178,22 @@ class Annealing:
                 return
         self._apply(moves, loads, outs)
         self.cost += dearer
-        if self.violation < self.best_value[0] + _ALIKE:
-            value = (max(0.0, round(self.violation, 9)), self.cost)
-            if value < self.best_value:
-                self.keep()
+        if self.violation < self.best_value[0] + _ALIKE and self.value < self.best_value:
+            self.keep()
 
     def is_new(self, row: int, broker: int) -> bool:
         """Return whether a broker gets this partition anew."""
         return broker not in self.home[row]
 
-    def dearer(self, row: int, column: int, target: int) -> int:
-        """Return how many bytes more move when a replica goes to another broker."""
+    def is_replaced(self, row: int) -> bool:
+        """Return whether a partition keeps none of several replicas: no record of it stays where it was."""
         home = self.home[row]
-        return self.weights[row][BYTES] * ((self.lists[row][column] in home) - (target in home))
+        return len(home) > 1 and home.isdisjoint(self.lists[row])
+
+    def dearer(self, row: int, column: int, target: int) -> int:
+        """Return how much more a plan costs when a replica goes to another broker."""
+        home = self.home[row]
+        return self.weights[row][self.price] * ((self.lists[row][column] in home) - (target in home))
 
     def propose(self) -> Moves:
         """Draw a change: a replica goes home, to another broker, or changes places with another."""
@@ -273,7 +289,9 @@ class Annealing:
         for row, column, target in moves:
             self.news[self.lists[row][column]] -= self.is_new(row, self.lists[row][column])
             self.news[target] += self.is_new(row, target)
+            self.replaced -= self.is_replaced(row)
             self.lists[row][column] = target
+            self.replaced += self.is_replaced(row)
         for broker, load in loads.items():
             self.load[broker] = load
             self.violation += outs[broker][0] - self.outs[broker][0]

@@ -2,7 +2,7 @@
 
 Bulk moves and descent are greedy: where a broker holds ten replicas, the choice of each matters, and a few per cent of
 bytes are lost. Here replicas move and swap at random, from fixed seeds, and what is best of all that was met is the
-plan: first by violation, then by bytes.
+plan: first by violation, then by bytes, then by how few partitions lose all of their replicas at once.
 
 Several plans are annealed side by side, each at its own temperature, and neighbours change places now and then: hot
 ones get over what separates one even plan from the next, cold ones rid them of bytes.
@@ -75,7 +75,7 @@ def _anneal(plans: list[Annealing], steps: int, bound: int, rng: Random) -> None
         temperatures = [warm * _COOLED ** (turn / turns) for warm in ladder]
         for plan, temperature in zip(plans, temperatures, strict=True):
             plan.run(min(steps, _STEPS_BETWEEN), temperature)
-        if min(plan.best_value for plan in plans) <= (0.0, bound):
+        if min(plan.best_value for plan in plans) <= (0.0, bound, 0):
             break
         _change_places(plans, temperatures, turn % 2, rng)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.descend import Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.polish import cheapen, polish
-from spark_bridge.kernel.tally import Step, Tally, loads, moved_bytes
+from spark_bridge.kernel.tally import Step, Tally, cost, loads
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import Block
@@ -59,7 +59,7 @@ class _Settling:
 
     def cheapened(self, block: Block) -> Block:
         """Return the block with fewer bytes to move, and as even."""
-        return cheapen(block, self.terms, self.bound) if moved_bytes(block) > self.bound else block
+        return cheapen(block, self.terms, self.bound) if cost(block, self.terms.price) > self.bound else block
 
     def _improved(self, block: Block) -> Block:
         if not self._out(self._load(block)):
@@ -69,7 +69,7 @@ class _Settling:
             at = levels(self.terms, load, measures)
             block = self._if_better(block, Level(self.terms, load, _ALONE, at, measures))
         block = self._descended(block)
-        if self._out(self._load(block)) or moved_bytes(block) > self.bound:
+        if self._out(self._load(block)) or cost(block, self.terms.price) > self.bound:
             block = self._descended(polish(block, self.terms, self.bound))
         return block
 

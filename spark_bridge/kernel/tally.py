@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_bridge.model.block import MEASURES, NOBODY, Block
+from spark_bridge.model.block import BYTES, MEASURES, NOBODY, Block
 
 Tally = dict[str, NDArray[np.int64]]
 
@@ -50,9 +50,9 @@ def moved(block: Block) -> NDArray[np.bool_]:
     return new
 
 
-def moved_bytes(block: Block) -> int:
-    """Return how many bytes the plan moves."""
-    return int((moved(block).sum(axis=1) * block.weights[:, 1]).sum())
+def cost(block: Block, price: int = BYTES) -> int:
+    """Return how many bytes the plan moves, or how much of another measure."""
+    return int((moved(block).sum(axis=1) * block.weights[:, price]).sum())
 
 
 def add(total: Tally, part: Tally) -> Tally:

@@ -84,6 +84,7 @@ def test_expansion_by_two_brokers_in_racks() -> None:
     made = answer("siftscience_rack_expansion")
     assert made.counts == [1] * made.expect["brokers_with_1"] + [2] * made.expect["brokers_with_2"]
     assert made.least_kept >= made.expect["min_kept_per_partition"]
+    assert made.moves == 2
 
 
 def test_replacement() -> None:
