@@ -35,6 +35,12 @@ MOST_SETTLED = 5_000
 _HARDLY = 0.001
 """Violations smaller than this part of a share for each broker, on average, are no work for bulk moves."""
 
+_DEALT, _RECEIVERS = 16, 64
+"""How many replicas a block is to have for each broker that it deals to, and to how many it deals at least."""
+
+_DEALT_AGAIN = 8
+"""How many times what found no place is dealt to brokers whose loads are known exactly, each time to others."""
+
 _CYCLES = 5
 _DESCENTS = 3
 _LEVELLED, _DESCENDED = 0.8, 0.98
@@ -86,12 +92,10 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
     costs = engine.ask(Costs(terms, before))
     bound = lower_bound(terms, before, costs)
     load = before
-    if costs["forced"][1]:
+    if changed := int(costs["forced"][1]):
         progress(Progress("dealing forced moves"))
-        dealt = engine.step(Deal(terms, before, Turn(0, engine.blocks, engine.blocks)))
-        assert dealt is not None
-        refuse_unplaced(dealt["unplaced"], brokers, terms)
-        load = dealt["load"]
+        load, unplaced = deal(engine, terms, before, changed)
+        refuse_unplaced(unplaced, brokers, terms)
         # What excluded brokers keep is known only now.
         terms = make_terms(brokers, goal, load, first["by_factor"])
     rounds = _Rounds(engine, terms, load, progress)
@@ -100,6 +104,31 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
     else:
         rounds.run()
     return Bounds(terms, lower_bound(asked, before, costs, rounds.load), before, rounds.load)
+
+
+def deal(
+    engine: Engine, terms: Terms, load: NDArray[np.int64], changed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Deal what is forced, given in how many partitions; return the loads then, and what found no place (see `Deal`).
+
+    Where there is little to deal, a broker takes part in few blocks, which then have some replicas for it, heavy and
+    light: of one alone, all blocks would give it their heaviest.
+    """
+    receivers, blocks = max(1, int(terms.receives.sum())), engine.blocks
+    copies = max(changed // (_DEALT * receivers), -(-_RECEIVERS * blocks // receivers), 1)
+    dealt = _dealt(engine, terms, load, Turn(0, blocks, min(copies, blocks)))
+    # What looks too large where a block counts for many is tried again, at last where its broker is in no other block.
+    again = [Turn(0, blocks, blocks), *(Turn(n, blocks, 1) for n in range(1, 1 + _DEALT_AGAIN))]
+    for turn in again if blocks > 1 else ():
+        if dealt["unplaced"].any():
+            dealt = _dealt(engine, terms, dealt["load"], turn)
+    return dealt["load"], dealt["unplaced"]
+
+
+def _dealt(engine: Engine, terms: Terms, load: NDArray[np.int64], turn: Turn) -> Tally:
+    tally = engine.step(Deal(terms, load, turn))
+    assert tally is not None
+    return tally
 
 
 @frozen(eq=False)
@@ -137,8 +166,9 @@ class _Rounds:
         for cycle in range(_CYCLES):
             if not self._cycle(cycle):
                 break
-        while self._cycle(_CYCLES, anew=True):
-            pass
+        again = 0
+        while self._cycle(again, anew=True):
+            again += 1
 
     def _cycle(self, cycle: int, *, anew: bool = False) -> bool:
         """Level and descend once; return whether that changed something."""
@@ -148,18 +178,19 @@ class _Rounds:
             out = self.terms.violations(self.load)[:, measures].sum()
             if out < _HARDLY * len(self.load):
                 continue
-            self._tell("levelling", number, len(turns))
+            self._tell("again: levelling" if anew else "levelling", number, None if anew else len(turns))
             turn = Turn(1 + number, self.engine.blocks, copies)
             level = Level(self.terms, self.load, turn, levels(self.terms, self.load, measures), measures)
             changed |= self._step(level, _LEVELLED, anew=anew)
         for number in range(_DESCENTS):
             if self.out(self.load):
-                self._tell("descending", cycle * _DESCENTS + number, (_CYCLES + 1) * _DESCENTS)
+                left = None if anew else _CYCLES * _DESCENTS
+                self._tell("again: descending" if anew else "descending", cycle * _DESCENTS + number, left)
                 descend = Descend(self.terms, self.load, Turn(101 + number, self.engine.blocks, 1))
                 changed |= self._step(descend, _DESCENDED, anew=anew)
         return changed
 
-    def _tell(self, phase: str, number: int, rounds: int) -> None:
+    def _tell(self, phase: str, number: int, rounds: int | None) -> None:
         out = int(np.count_nonzero(self.terms.violation(self.load)))
         self.progress(Progress(phase, number + 1, rounds, f"{out} brokers out of bounds"))
 

@@ -131,8 +131,9 @@ def _on_spark(request: PlanRequest, spark: SparkOpener, scratch: Path) -> Cluste
     from spark_bridge.inputs.on_spark import read_cluster_on_spark  # noqa: PLC0415
 
     session = spark()
-    inputs = read_cluster_on_spark(session, request.sources, scratch)
+    inputs = read_cluster_on_spark(session, request.sources, scratch / "inputs")
     engine = OnSpark.of(session, scratch, inputs.dealt, inputs.blocks, inputs.brokers.ids)
+    rmtree(scratch / "inputs", ignore_errors=True)
     return Cluster(engine, inputs.brokers, inputs.set_aside, inputs.unknown_loads)
 
 

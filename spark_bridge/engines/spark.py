@@ -23,6 +23,7 @@ from pyspark.sql import functions as sql
 
 from spark_bridge.engines.engine import Accept, Texts
 from spark_bridge.inputs.dealing import from_bytes
+from spark_bridge.inputs.frames import file_url
 from spark_bridge.kernel.tally import Query, Step, Tally, add
 from spark_bridge.model.block import Block
 from spark_bridge.model.packing import pack
@@ -102,14 +103,14 @@ class OnSpark:
         return self.folder / f"blocks-{number}"
 
     def _read(self, number: int) -> DataFrame:
-        return self.spark.read.schema(_BLOCKS).parquet(str(self._path(number)))
+        return self.spark.read.schema(_BLOCKS).parquet(file_url(self._path(number)))
 
     def _write(self, frame: DataFrame, number: int) -> None:
         """Write blocks as they are: they are numbers without order, which neither compress nor repeat."""
         writer = (
             frame.write.mode("overwrite").option("compression", "none").option("parquet.enable.dictionary", "false")
         )
-        writer.parquet(str(self._path(number)))
+        writer.parquet(file_url(self._path(number)))
 
     def ask(self, query: Query) -> Tally:
         """Return the sum of a query's tallies over all blocks."""

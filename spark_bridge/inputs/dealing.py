@@ -86,19 +86,20 @@ def pieces(rows: pa.Table, into: int) -> Iterator[tuple[int, pa.Table]]:
 def deal(tell: Tell, source: int, into: int, batches: Batches) -> Batches:
     """Check the rows of a source, and cut them into pieces: `DEALT` comes out."""
     for told in tell(batches):
-        rows = [{"number": n, "rows": to_bytes(piece)} for n, piece in pieces(told.checked.good, into)]
+        rows = [{"number": n, "rows": to_bytes(piece)} for n, piece in pieces(told.checked.good, into) if len(piece)]
         if told.checked.bad or told.brokers:
             brokers = [{"row": row, "line": line} for row, line in told.brokers]
             rows.append({"number": 0, "bad": [_as_dict(bad) for bad in told.checked.bad], "brokers": brokers})
         about = {"source": source, "file": told.file}
-        yield pa.RecordBatch.from_pylist([row | about for row in rows], DEALT)
+        if rows:
+            yield pa.RecordBatch.from_pylist([row | about for row in rows], DEALT)
 
 
 def _as_dict(bad: Bad) -> dict[str, Any]:
     return {"fault": str(bad.fault), "rows": bad.rows, "row": bad.row, "detail": bad.detail}
 
 
-def join(of_replicas: Sequence[bool], number: int, dealt: pa.Table) -> pa.Table:
+def join_dealt(of_replicas: Sequence[bool], number: int, dealt: pa.Table) -> pa.Table:
     """Join what was dealt to one place: `DEALT` in, a row of `JOINED` out.
 
     Args:
@@ -146,11 +147,12 @@ def put_together(number: int, values: pa.Table) -> pa.Table:
 def _rows(dealt: pa.Table, source: int) -> Rows:
     """Put the pieces of one source together, file by file, in the order that rows have there."""
     mine = dealt.filter(pc.and_(pc.equal(dealt["source"], source), pc.is_valid(dealt["rows"])))
-    tables, places, ends = [(LOADS if source else PARTITIONS).empty_table()], [], []
+    tables, places, ends, end = [(LOADS if source else PARTITIONS).empty_table()], [], [], 0
     for file in sorted(pc.unique(mine["file"]).to_pylist()):
         values = mine.filter(pc.equal(mine["file"], file))["rows"]
         table = pa.concat_tables([from_bytes(value.as_buffer()) for value in values])
         tables.append(table.take(np.argsort(table[ROW].to_numpy(), kind="stable")))
         places.append(Place(Path(file), ""))
-        ends.append(sum(map(len, tables)))
+        end += len(table)
+        ends.append(end)
     return Rows(pa.concat_tables(tables).combine_chunks(), places, ends, [[] for _ in places])

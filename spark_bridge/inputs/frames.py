@@ -136,7 +136,7 @@ def _converted(spark: SparkSession, part: Part, kind: Kind, scratch: Path) -> Fr
 
 
 def _of_lines(spark: SparkSession, part: Part, tell: Tell) -> Frame:
-    lines = spark.read.text(_url(part.place.file)).select("value", F.monotonically_increasing_id().alias(ROW))
+    lines = spark.read.text(file_url(part.place.file)).select("value", F.monotonically_increasing_id().alias(ROW))
     return Frame(lines, tell, _places([part]), of_lines=True)
 
 
@@ -144,7 +144,7 @@ def _raw(spark: SparkSession, files: Sequence[Path], kind: Kind, have: dict[str,
     """Return files of Parquet as raw rows with FILE; a column that they do not have is null."""
     schema = pa.schema([*raw_schema(kind.columns), pa.field(FILE, pa.string())])
     chosen = [have.get(f.name, F.lit(None)).cast(_sql(f.type)).alias(f.name) for f in schema]
-    return spark.read.parquet(*map(_url, files)).select(*chosen)
+    return spark.read.parquet(*map(file_url, files)).select(*chosen)
 
 
 def _sql(type_: pa.DataType) -> str:
@@ -158,6 +158,6 @@ def _places(parts: Sequence[Part]) -> dict[str, Place]:
     return {part.place.file.name: part.place for part in parts}
 
 
-def _url(path: Path) -> str:
+def file_url(path: Path) -> str:
     """Return the name of a file of this machine, also for a Spark whose own file system is another."""
     return f"file://{path.absolute()}"

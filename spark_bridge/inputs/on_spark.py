@@ -17,11 +17,11 @@ from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpa
 
 from spark_bridge.inputs.brokers import all_brokers
 from spark_bridge.inputs.columns import BROKER_COLUMNS
-from spark_bridge.inputs.dealing import DEALT, JOINED, VALUES, deal, join, put_together, shared_out
+from spark_bridge.inputs.dealing import DEALT, JOINED, VALUES, deal, join_dealt, put_together, shared_out
 from spark_bridge.inputs.faults import Bad, Fault, settle
 from spark_bridge.inputs.files import Snapshot, broker_parts, load_parts, open_snapshot
 from spark_bridge.inputs.formats import Format, format_of
-from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, open_frame, open_parquet
+from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, file_url, open_frame, open_parquet
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.inputs.text import json_table
 from spark_bridge.model.block import count_of_blocks
@@ -48,7 +48,7 @@ class InputsOnSpark:
 
 
 def read_cluster_on_spark(spark: SparkSession, sources: Sources, scratch: Path) -> InputsOnSpark:
-    """Read all of the sources and join the loads to the partitions; say the same as `read.read_cluster`.
+    """Read all of the sources and join the loads to the partitions; say the same of a wrong one as `read.read_cluster`.
 
     Args:
         spark: The session; its workers see the files of the sources under the same names.
@@ -100,13 +100,13 @@ def _joined(spark: SparkSession, frames: Sequence[Frame], into: int, folder: Pat
     of_replicas = [frame.of_replicas for frame in frames[1:]]
 
     def joined(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
-        return join(of_replicas, key[0].as_py(), rows)
+        return join_dealt(of_replicas, key[0].as_py(), rows)
 
     # So that each place has something, even where there are no rows at all.
     places = spark.createDataFrame([(n, 0, None, None, [], []) for n in range(into)], _sql(DEALT))
     dealt = reduce(DataFrame.unionAll, parts, places)
-    dealt.groupBy("number").applyInArrow(joined, _sql(JOINED)).write.parquet(str(folder))
-    return spark.read.schema(_sql(JOINED)).parquet(str(folder))
+    dealt.groupBy("number").applyInArrow(joined, _sql(JOINED)).write.parquet(file_url(folder))
+    return spark.read.schema(_sql(JOINED)).parquet(file_url(folder))
 
 
 def deal_again(dealt: DataFrame, into: int) -> DataFrame:
@@ -135,7 +135,7 @@ def _sums(joined: DataFrame) -> tuple[int, int, list[int]]:
     """Return how many partitions there are, how many have no known size, and all ids that have a replica."""
     ids = F.array_distinct(F.flatten(F.collect_list("assigned")))
     (row,) = joined.agg(F.sum("partitions"), F.sum("unknown"), ids).collect()
-    return row[0] or 0, row[1] or 0, row[2]
+    return row[0], row[1], row[2]
 
 
 BadRows = dict[str, list[Bad]]

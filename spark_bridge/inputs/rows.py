@@ -44,12 +44,13 @@ class Rows:
         Raises:
             PlanError: A file cannot be read or is not what it should be.
         """
-        good, bad, ends = [schema.empty_table()], [], []
+        good, bad, ends, end = [schema.empty_table()], [], [], 0
         for part in parts:
             checked = [check(raw) for raw in part.tables()]
             good.extend(c.good for c in checked)
             bad.append([b for c in checked for b in c.bad])
-            ends.append(sum(map(len, good)))
+            end += sum(len(c.good) for c in checked)
+            ends.append(end)
         return cls(pa.concat_tables(good).combine_chunks(), [part.place for part in parts], ends, bad)
 
     def blame(self, rows: NDArray[np.int64], fault: Fault) -> None:

@@ -59,6 +59,7 @@ class Annealing:
     forced: list[int]
     weights: list[Load]
     home: list[frozenset[int]]
+    may_stay: list[bool]
     lists: list[list[int]]
     places: list[tuple[int, int]]
     load: list[Load]
@@ -85,15 +86,17 @@ class Annealing:
         factors = np.minimum(np.count_nonzero(block.after != NOBODY, axis=1), MOST_REPLICAS)
         high = np.where(terms.sheds[:, None], terms.high, UNBOUNDED)
         bounds = zip(terms.low.tolist(), high.tolist(), (1 / terms.share).tolist(), strict=True)
-        lists = block.after.tolist()
+        lists, leaves = block.after.tolist(), terms.leaves.tolist()
+        home = [frozenset(b for b in row if b != NOBODY) for row in block.before.tolist()]
         started = cls(
             takes=terms.takes.tolist(),
             gives=terms.gives.tolist(),
             receives=terms.receives.tolist(),
-            leaves=terms.leaves.tolist(),
+            leaves=leaves,
             forced=must_move.sum(axis=1).tolist(),
             weights=[(replicas, size, flow) for replicas, size, flow in block.weights.tolist()],
-            home=[frozenset(b for b in row if b != NOBODY) for row in block.before.tolist()],
+            home=home,
+            may_stay=[len(brokers) > 1 and not all(leaves[b] for b in brokers) for brokers in home],
             lists=lists,
             places=[(row, column) for row, column in np.argwhere(block.after != NOBODY).tolist()],
             load=[(replicas, size, flow) for replicas, size, flow in loads(block, len(terms.rack)).tolist()],
@@ -186,9 +189,8 @@ class Annealing:
         return broker not in self.home[row]
 
     def is_replaced(self, row: int) -> bool:
-        """Return whether a partition keeps none of several replicas: no record of it stays where it was."""
-        home = self.home[row]
-        return len(home) > 1 and home.isdisjoint(self.lists[row])
+        """Return whether a partition keeps none of several replicas, though some might stay where they are."""
+        return self.may_stay[row] and self.home[row].isdisjoint(self.lists[row])
 
     def dearer(self, row: int, column: int, target: int) -> int:
         """Return how much more a plan costs when a replica goes to another broker."""

@@ -1,7 +1,7 @@
 """Descent: single moves and swaps that bring brokers within bounds that bulk moves left outside.
 
 In a round of descent every broker belongs to one block, which therefore knows its load exactly. Each step takes what
-cures the most for its bytes, and what would not lessen the sum of all violations is never done: so it ends, and from
+cures the most for its price, and what would not lessen the sum of all violations is never done: so it ends, and from
 where it ended it moves nothing again.
 """
 
@@ -15,7 +15,7 @@ from spark_bridge.kernel.held import Held
 from spark_bridge.kernel.tally import Tally, loads
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
-from spark_bridge.model.block import BYTES, NOBODY, Block
+from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
 
 _PARTNERS = 12
@@ -43,13 +43,13 @@ class Descend:
     turn: Turn
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Descend in one block; as a tally, return the loads and how many replicas moved (`moves`)."""
+        """Descend in one block; as a tally, return the loads."""
         active = self.turn.ranks(number, len(self.load)) < self.turn.copies
         places = Places(Held.of(block.after, len(self.load)))
         work = Descent(block, self.terms, self.load.copy(), active, block.after.copy(), places)
         work.run()
         done = block.with_after(work.after)
-        return done, {"load": loads(done, len(self.load)), "moves": np.array([work.moves])}
+        return done, {"load": loads(done, len(self.load))}
 
 
 @frozen
@@ -70,7 +70,6 @@ class Descent:
     active: NDArray[np.bool_]
     after: NDArray[np.int32]
     places: Places
-    moves: int = 0
 
     def run(self) -> None:
         """Take each broker that is out of bounds as near as it gets, the farthest first."""
@@ -214,7 +213,8 @@ class Descent:
         """Return some replicas of a broker, spread evenly over all sizes."""
         rows, columns = self.rows(broker)
         if len(rows) > most:
-            by_size = np.lexsort((self.block.tie[rows], self.block.weights[rows, BYTES]))
+            weights = self.block.weights[rows]
+            by_size = np.lexsort((self.block.tie[rows], weights[:, BYTES_IN], weights[:, BYTES]))
             some = by_size[((np.arange(most) + 0.5) * len(rows) / most).astype(np.intp)]
             rows, columns = rows[some], columns[some]
         return rows, columns
@@ -230,7 +230,6 @@ class Descent:
             place = row * self.after.shape[1] + column
             self.places[source] = self.places[source][self.places[source] != place]
             self.places[target] = np.append(self.places[target], place)
-            self.moves += 1
 
 
 class Places(dict[int, "NDArray[np.intp]"]):

@@ -80,7 +80,7 @@ class Level:
     measures: tuple[int, ...] = ALL_MEASURES
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Level one block; as a tally, return the loads and how many replicas moved (`moves`)."""
+        """Level one block; as a tally, return the loads."""
         view = View.of(block, number, self.turn, self.terms, self.load, self.measures)
         destinations = Destinations.of(view, self.terms.takes, self.terms.rack, self.levels.limit, number)
         racks, limits = self.terms.rack.tolist(), self.terms.limits.tolist()
@@ -91,7 +91,7 @@ class Level:
         for broker in np.argsort(-over, kind="stable")[: np.count_nonzero(over > 0)].tolist():
             work.give(broker)
         done = block.with_after(work.after)
-        return done, {"load": loads(done, len(self.load)), "moves": np.array([work.moves])}
+        return done, {"load": loads(done, len(self.load))}
 
 
 @define(eq=False)
@@ -107,7 +107,6 @@ class _Work:
     held: Held
     racks: list[int]
     limits: list[int]
-    moves: int = 0
 
     @property
     def slack(self) -> float:
@@ -124,7 +123,7 @@ class _Work:
             if not needed:
                 return
             own = [n / self.view.copies for n in need]
-            order = _order(self.block.weights[rows], self.block.tie[rows], own, needed)
+            order = _order(self.block.weights[rows], self.block.tie[rows], own, needed, self.terms.price)
             if self.destinations.is_empty():
                 return
             rows, columns = rows[order], columns[order]
@@ -168,12 +167,11 @@ class _Work:
         self.after[row, column] = target
         self.view.add(source, weight, -1)
         self.destinations.take(target, self.racks[target], weight)
-        self.moves += 1
         return True
 
 
 def _order(
-    weights: NDArray[np.int64], tie: NDArray[np.uint32], need: list[float], needed: tuple[int, ...]
+    weights: NDArray[np.int64], tie: NDArray[np.uint32], need: list[float], needed: tuple[int, ...], price: int
 ) -> NDArray[np.intp]:
     """Return in which order to give replicas, of which (n, 3) `weights` tell.
 
@@ -181,7 +179,7 @@ def _order(
     well, some are picked that are together just as many and as large; the others follow, largest first. Without
     bytes the order is that of cost for what is needed.
     """
-    size = weights[:, BYTES].astype(np.float64)
+    size = weights[:, price].astype(np.float64)
     if BYTES not in needed:
         gain = sum((weights[:, m] / max(float(weights[:, m].mean()), 1e-9) for m in needed), np.zeros(len(size)))
         return np.lexsort((tie, size / np.maximum(gain, 1e-9)))

@@ -14,6 +14,7 @@ classes are summed exactly, and of the last one the rest at the least its member
 from __future__ import annotations
 
 from functools import partial
+from math import ceil
 
 import numpy as np
 from attrs import frozen
@@ -36,8 +37,11 @@ def classes(brokers: int) -> NDArray[np.float64]:
     return np.concatenate([[0.0], 2.0 ** (np.arange(_OCTAVES * per_octave) / per_octave)])
 
 
-_RATIO_SCALE = 2.0**20
-"""Bytes for each byte in per second are scaled up, so that ratios below one fall into different classes."""
+_RATIO_SCALE = {BYTES: 2.0**20, REPLICAS: 2.0**40}
+"""Prices for each byte in per second are scaled up, so that ratios below one fall into different classes."""
+
+_ROUNDING = 1e-9
+"""By which part floats may be wrong."""
 
 
 @frozen(eq=False)
@@ -51,9 +55,9 @@ class Costs:
         """Ask a block.
 
         Returns:
-            `count` and `bytes` by (row, class of size), `in` and `in_bytes` by (row, class of ratio): a row for each
-            broker of `above`, in order, and the last for all others together; `forced` are the bytes that
-            have to move and the number of partitions that have to change.
+            `count` and `cost` by (row, class of cost), `in` and `in_cost` by (row, class of ratio): a row for each
+            broker of `above`, in order, and the last for all others together; `forced` is what it costs to move what
+            has to, and the number of partitions that have to change.
         """
         del number
         ends = classes(len(self.load))
@@ -64,15 +68,15 @@ class Costs:
         rows, columns = np.nonzero(there)
         table = partial(_table, row_of[block.before[rows, columns]], ends=ends, rows=len(brokers) + 1)
         size, flow = block.weights[rows, self.terms.price], block.weights[rows, BYTES_IN]
-        ratio = _RATIO_SCALE * size / np.maximum(flow, 1)
+        ratio = _RATIO_SCALE[self.terms.price] * size / np.maximum(flow, 1)
         places, kept = forced(block, self.terms, View.of(block, 0, Turn(0, 1, 1), self.terms, self.load))
         price = block.weights[:, self.terms.price]
         changed = places.any(axis=1) | (kept[:, : block.after.shape[1]] != block.after).any(axis=1)
         return {
             "count": table(size.astype(np.float64), np.ones_like(size)),
-            "bytes": table(size.astype(np.float64), size),
+            "cost": table(size.astype(np.float64), size),
             "in": table(ratio, flow),
-            "in_bytes": table(ratio, size),
+            "in_cost": table(ratio, size),
             "forced": np.array([(places.sum(axis=1) * price).sum(), np.count_nonzero(changed)]),
         }
 
@@ -109,29 +113,30 @@ def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally, reached: ND
     ends = classes(len(load))
     leaving = int(load[terms.leaves, terms.price].sum())
     for row, b in enumerate(above(terms, load).tolist()):
-        leaving += _least(load[b] - high[b], ends, *_of(costs, row))
+        leaving += _least(load[b] - high[b], terms.price, ends, *(table[row] for table in _tables(costs)))
     missing = np.maximum(low - load, 0).sum(axis=0)
-    arriving = _least(missing, ends, *(costs[name].sum(axis=0) for name in ("count", "bytes", "in", "in_bytes")))
+    arriving = _least(missing, terms.price, ends, *(table.sum(axis=0) for table in _tables(costs)))
     return max(int(costs["forced"][0]), leaving, arriving)
 
 
-def _of(costs: Tally, row: int) -> tuple[NDArray[np.int64], ...]:
-    return tuple(costs[name][row] for name in ("count", "bytes", "in", "in_bytes"))
+def _tables(costs: Tally) -> tuple[NDArray[np.int64], ...]:
+    return tuple(costs[name] for name in ("count", "cost", "in", "in_cost"))
 
 
 def _least(
     need: NDArray[np.int64],
+    price: int,
     ends: NDArray[np.float64],
     count: NDArray[np.int64],
-    bytes_: NDArray[np.int64],
+    cost: NDArray[np.int64],
     flow: NDArray[np.int64],
-    flow_bytes: NDArray[np.int64],
+    flow_cost: NDArray[np.int64],
 ) -> int:
-    """Return how many bytes at least it takes to move what is needed of each measure."""
+    """Return how much it costs at least to move what is needed of each measure."""
     return max(
         int(need[BYTES]),
-        _cheapest(int(need[REPLICAS]), count, bytes_, ends),
-        _cheapest(int(need[BYTES_IN]), flow, flow_bytes, ends / _RATIO_SCALE),
+        _cheapest(int(need[REPLICAS]), count, cost, ends),
+        _cheapest(int(need[BYTES_IN]), flow, flow_cost, ends / _RATIO_SCALE[price]),
         0,
     )
 
@@ -144,4 +149,5 @@ def _cheapest(need: int, gain: NDArray[np.int64], cost: NDArray[np.int64], unit:
     whole = int(np.searchsorted(reached, need, side="right"))
     rest = need - (int(reached[whole - 1]) if whole else 0)
     least = float(unit[whole]) * rest if whole < len(unit) else 0.0
-    return int(cost[:whole].sum()) + int(least)
+    # Costs are whole numbers: what is left costs one that is not less.
+    return int(cost[:whole].sum()) + ceil(least * (1 - _ROUNDING) - _ROUNDING)

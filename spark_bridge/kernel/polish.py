@@ -1,11 +1,11 @@
-"""Polishing of small plans: annealing that looks for fewer bytes at the same evenness, or for more evenness.
+"""Polishing of small plans: annealing that looks for a lower price at the same evenness, or for more evenness.
 
 Bulk moves and descent are greedy: where a broker holds ten replicas, the choice of each matters, and a few per cent of
 bytes are lost. Here replicas move and swap at random, from fixed seeds, and what is best of all that was met is the
-plan: first by violation, then by bytes, then by how few partitions lose all of their replicas at once.
+plan: first by violation, then by price, then by how few partitions lose all of their replicas at once.
 
 Several plans are annealed side by side, each at its own temperature, and neighbours change places now and then: hot
-ones get over what separates one even plan from the next, cold ones rid them of bytes.
+ones get over what separates one even plan from the next, cold ones make them cheaper.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from spark_bridge.kernel.tally import loads
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import NOBODY, Block
 
-_STEPS_PER_PLACE = 10_000
-_MOST_STEPS = 80_000
+_STEPS_PER_PLACE = 3_333
+_MOST_STEPS = 53_300
+"""How many steps each plan takes, by what it holds and at most."""
+
 _STEPS_BETWEEN = 100
 """How many steps each plan takes before neighbours may change places."""
 
-_MOST_PLANS = 6
+_MOST_PLANS = 3
 _PLACES = 600
-"""As many plans are annealed as this many places hold: the smaller a plan, the more a single choice weighs."""
+"""As many plans are annealed, and one more time each for a lower price, as this many places hold: the smaller a plan,
+the more a single choice weighs."""
 
-_COLDEST, _HOTTEST = 0.4, 5.0
+_COLDEST, _HOTTEST = 0.4, 8.0
 _COOLED = 0.03
 """Temperatures at the start, in mean replicas moved, and which part of them is left at the end."""
-
-_TIMES = 2
-"""How often a plan is annealed for fewer bytes, each time from the best of the time before."""
 
 
 def polish(block: Block, terms: Terms, bound: int, time: int = 0) -> Block:
@@ -45,36 +45,43 @@ def polish(block: Block, terms: Terms, bound: int, time: int = 0) -> Block:
     Args:
         block: All partitions of a small cluster, planned.
         terms: The terms.
-        bound: No plan moves fewer bytes: who reaches it is done.
+        bound: No plan costs less: who reaches it is done.
         time: How often this was done before: each time has its own chances.
     """
-    places = max(1, int(np.count_nonzero(block.after != NOBODY)))
-    steps = min(_MOST_STEPS, _STEPS_PER_PLACE * places)
-    count = max(1, min(_MOST_PLANS, _PLACES // places))
+    steps = min(_MOST_STEPS, _STEPS_PER_PLACE * max(1, _places(block)))
     seeds = Random(1 + time)
-    plans = [Annealing.of(block, terms, Random(seeds.random())) for _ in range(count)]
-    _anneal(plans, steps // count, bound, seeds)
+    plans = [Annealing.of(block, terms, Random(seeds.random())) for _ in range(_count(block))]
+    _anneal(plans, steps, bound, seeds)
     best = min(plans, key=lambda plan: plan.best_value).best
     return block.with_after(np.array(best, np.int32).reshape(block.after.shape))
 
 
+def _places(block: Block) -> int:
+    return int(np.count_nonzero(block.after != NOBODY))
+
+
+def _count(block: Block) -> int:
+    """Return how many plans of a block are annealed side by side."""
+    return max(1, min(_MOST_PLANS, _PLACES // max(1, _places(block))))
+
+
 def cheapen(block: Block, terms: Terms, bound: int) -> Block:
-    """Return the block with fewer bytes to move and no broker farther out of bounds.
+    """Return the block with a plan that costs less and takes no broker farther out of bounds.
 
     Where not every broker can be within its bounds, this gives up what was not reached: it looks for no more evenness.
     """
-    for time in range(1, 1 + _TIMES):
+    for time in range(1, 2 + _count(block)):
         block = polish(block, terms.eased_to(loads(block, len(terms.rack))), bound, time)
     return block
 
 
 def _anneal(plans: list[Annealing], steps: int, bound: int, rng: Random) -> None:
     ladder = [_COLDEST * (_HOTTEST / _COLDEST) ** (n / max(1, len(plans) - 1)) for n in range(len(plans))]
-    turns = max(1, steps // _STEPS_BETWEEN)
+    turns = steps // _STEPS_BETWEEN
     for turn in range(turns):
         temperatures = [warm * _COOLED ** (turn / turns) for warm in ladder]
         for plan, temperature in zip(plans, temperatures, strict=True):
-            plan.run(min(steps, _STEPS_BETWEEN), temperature)
+            plan.run(_STEPS_BETWEEN, temperature)
         if min(plan.best_value for plan in plans) <= (0.0, bound, 0):
             break
         _change_places(plans, temperatures, turn % 2, rng)

@@ -33,19 +33,22 @@ class Settle:
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Plan the one block there is; as a tally, return the loads."""
         del number
-        planned, evened = block, self._settling(block).evened(block)
-        while evened is not None:
-            planned = self._settling(block).cheapened(block.with_after(evened.after))
-            again = evolve(planned, before=planned.after)
-            evened = self._settling(again).evened(again)
+        planned = self._planned(block, block) or block
+        while (again := self._planned(block, evolve(planned, before=planned.after))) is not None:
+            planned = again
         return planned, {"load": loads(planned, len(self.terms.rack))}
 
-    def _settling(self, block: Block) -> _Settling:
-        return _Settling(self.terms.with_nobody_pushed(loads(block, len(self.terms.rack), before=True)), self.bound)
+    def _planned(self, block: Block, base: Block) -> Block | None:
+        """Return the block with the plan for a base of the same partitions, None where that is not worth it."""
+        evened = self._evening(base).evened(base)
+        return None if evened is None else self._evening(block).cheapened(block.with_after(evened.after))
+
+    def _evening(self, block: Block) -> _Evening:
+        return _Evening(self.terms.with_nobody_pushed(loads(block, len(self.terms.rack), before=True)), self.bound)
 
 
 @frozen(eq=False)
-class _Settling:
+class _Evening:
     """A plan in the making, under terms that tell of everyone's bounds."""
 
     terms: Terms
@@ -58,8 +61,12 @@ class _Settling:
         return changed if left < out * _WORTH_IT else None
 
     def cheapened(self, block: Block) -> Block:
-        """Return the block with fewer bytes to move, and as even."""
-        return cheapen(block, self.terms, self.bound) if cost(block, self.terms.price) > self.bound else block
+        """Return the block with a plan that costs less, and is as even."""
+        if cost(block, self.terms.price) <= self.bound:
+            return block
+        cheaper = cheapen(block, self.terms, self.bound)
+        # Annealing takes what floats cannot tell from nothing for nothing.
+        return cheaper if self._out(self._load(cheaper)) <= self._out(self._load(block)) else block
 
     def _improved(self, block: Block) -> Block:
         if not self._out(self._load(block)):

@@ -31,7 +31,6 @@ class Terms:
         takes: (B) who may get replicas for the sake of evenness.
         sheds: (B) who has to end below the upper bounds.
         repairs: Whether racks are repaired.
-        capacity: (B) capacities, 0 where nothing is received.
         share: (B, 3) what is every broker's share, at least a tiny number.
         low: (B, 3) the least load to reach, 0 where nobody is filled.
         high: (B, 3) the greatest load to end at.

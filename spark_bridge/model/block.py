@@ -34,7 +34,7 @@ def count_of_blocks(partitions: int) -> int:
 
 
 def name_hash(topic: str, partition: int) -> int:
-    """Return the stable hash of a partition's name; Spark's `crc32(concat(topic, '-', partition))` is the same."""
+    """Return the stable hash of a partition's name."""
     return crc32(f"{topic}-{partition}".encode())
 
 

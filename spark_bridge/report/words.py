@@ -27,7 +27,7 @@ class Cost:
 
     @property
     def ratio(self) -> float | None:
-        """Return how many times the least this is; None where that is nothing or unknown."""
+        """Return how many times the least this is; None where that is nothing."""
         if self.moved == self.least:
             return 1.0
         return self.moved / self.least if self.least else None
@@ -73,7 +73,7 @@ def warnings(summary: Summary) -> Iterator[str]:
 
 def caveats(summary: Summary) -> Iterator[str]:
     """Yield what the numbers leave out."""
-    if 0 < summary.partitions == summary.unknown_loads:
+    if Cost.of(summary).in_replicas:
         yield "No size is known: each replica counts the same."
     elif summary.unknown_loads:
         of_all = f"{summary.unknown_loads:,} of {things(summary.partitions, 'partition')}"

@@ -98,6 +98,25 @@ def test_plans_keep_all_replicas_and_planning_again_changes_nothing(
     assert second.summary.changed == second.summary.moved_replicas == second.summary.reordered == 0
 
 
+@pytest.mark.parametrize(
+    ("shape", "block_size"),
+    [
+        # Less than one replica leaves for each broker and block.
+        (Shape(brokers=400, racks=10, topics=4_000, partitions=400_000, placement=Placement.UNIFORM, seed=3), 3_000),
+        # The largest partition fits no disk twenty times.
+        (Shape(brokers=60, racks=10, topics=60, partitions=6_000, placement=Placement.UNIFORM, seed=3), 300),
+    ],
+    ids=["little leaves", "large partitions"],
+)
+def test_a_drain_in_many_blocks_makes_nothing_worse(
+    shape: Shape, block_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BLOCK_SIZE, block_size)
+    cluster = GeneratedCluster(shape)
+    goal = Goal(GoalKind.REMOVE_BROKERS, frozenset(range(1, shape.brokers + 1, 50)))
+    assert plan(list(cluster.blocks()), cluster.brokers, goal).summary.worse == ()
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_the_summary_tells_what_the_blocks_hold() -> None:
     cluster = GeneratedCluster(evolve(MANY, new_brokers=2))

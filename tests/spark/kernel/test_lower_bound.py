@@ -25,6 +25,13 @@ def bound_of(brokers: Brokers, goal: Goal, *blocks: Block) -> int:
     return lower_bound(terms, load, total)
 
 
+@pytest.mark.parametrize("flow", [1_000, 5_000_000])
+def test_rates_without_sizes_make_a_bound_in_replicas(flow: int) -> None:
+    lists = [[0], [0], [0], [0], [1], [2]]
+    block = block_of(lists, None, [flow] * 6)
+    assert bound_of(in_racks("___"), REBALANCE, block) == 2
+
+
 def remove(*brokers: int) -> Goal:
     return Goal(GoalKind.REMOVE_BROKERS, frozenset(brokers))
 
@@ -39,10 +46,10 @@ def remove(*brokers: int) -> Goal:
         (Goal(GoalKind.REPAIR_RACKS), "abcd", [[0, 1], [0, 2]], [5, 70], 0),
         (Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=3), "____", [[0], [0, 1]], [5, 70], 80),
         (Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=1), "____", [[0], [0, 1]], [5, 70], 0),
-        # What arrives: at least one replica, at the lower end of its class.
-        (Goal(GoalKind.ADD_BROKERS, frozenset({2})), "___", [[0], [1], [0]], [100, 100, 100], 99),
+        # What arrives: at least one replica.
+        (Goal(GoalKind.ADD_BROKERS, frozenset({2})), "___", [[0], [1], [0]], [100, 100, 100], 100),
         # What leaves: two of three replicas, as there is one for each broker.
-        (Goal(GoalKind.RELIEVE, frozenset({0})), "____", [[0], [0], [0], [1]], [100, 100, 100, 100], 199),
+        (Goal(GoalKind.RELIEVE, frozenset({0})), "____", [[0], [0], [0], [1]], [100, 100, 100, 100], 200),
         (REBALANCE, "__", [[0], [0], [1], [1]], [10, 10, 10, 10], 0),
         # Nobody has a byte: replicas count.
         (remove(0), "____", [[0], [1], [0]], [0, 0, 0], 2),
@@ -108,4 +115,4 @@ def test_what_blocks_tell_of_costs_does_not_grow_with_partitions() -> None:
         assert {array.shape[1] for array in tally.values()} == {len(classes(len(brokers)))}
         assert all(len(array) <= len(brokers) + 1 for array in tally.values())
         assert tally["count"].sum() == count
-        assert tally["bytes"].sum() == sum(1 + n * n for n in range(count))
+        assert tally["cost"].sum() == sum(1 + n * n for n in range(count))
