@@ -12,7 +12,7 @@ from math import ceil, inf
 from typing import Final
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
@@ -169,8 +169,25 @@ def least_bytes(problem: Problem, lo: Loads, hi: Loads, *, nodes: int = MOST_NOD
     model = _Model.of(problem)
     for (broker, measure), least in np.ndenumerate(lo):
         model.require(model.load(broker, measure), float(least), float(hi[broker, measure]))
-    cost = {i: float(problem.cost(problem.partitions[p])) for (p, b), i in model.place.items() if model.is_new(p, b)}
-    return model.solve(cost, nodes)
+    answer = model.solve(model.cost(), nodes)
+    if answer is None or answer.value < inf:
+        return answer
+    return evolve(answer, bound=eased_bound(problem, lo, hi, nodes=nodes))
+
+
+def eased_bound(problem: Problem, lo: Loads, hi: Loads, *, nodes: int = MOST_NODES) -> float:
+    """Return what no plan undercuts whose loads are within bounds.
+
+    Where the solver meets no such plan it says nothing of what it has shown. So plans outside of the bounds are let in,
+    the dearer the farther out the farthest load is: none of those within costs less than the cheapest of all.
+    """
+    model = _Model.of(problem)
+    excess = model.variable(inf, whole=False)
+    means = problem.loads([partition.before for partition in problem.partitions]).mean(axis=0)
+    model.bound_loads(lo, hi, np.broadcast_to(means, lo.shape), excess)
+    cost = model.cost()
+    answer = model.solve({**cost, excess: sum(cost.values())}, nodes)
+    return 0.0 if answer is None else answer.bound
 
 
 def least_excess(problem: Problem, lo: Loads, hi: Loads, scale: Loads, *, nodes: int = MOST_NODES) -> Answer | None:
@@ -181,11 +198,7 @@ def least_excess(problem: Problem, lo: Loads, hi: Loads, scale: Loads, *, nodes:
     """
     model = _Model.of(problem)
     excess = model.variable(inf, whole=False)
-    for (broker, measure), least in np.ndenumerate(lo):
-        unit = max(float(scale[broker, measure]), 1e-9)
-        load = model.load(broker, measure)
-        model.require({**load, excess: unit}, float(least), inf)
-        model.require({**load, excess: -unit}, -inf, float(hi[broker, measure]))
+    model.bound_loads(lo, hi, scale, excess)
     return model.solve({excess: 1.0}, nodes)
 
 
@@ -237,6 +250,19 @@ class _Model:
     def load(self, broker: int, measure: int) -> dict[int, float]:
         weights = ((i, self.problem.partitions[p].weights[measure]) for (p, b), i in self.place.items() if b == broker)
         return {i: float(weight) for i, weight in weights if weight}
+
+    def cost(self) -> dict[int, float]:
+        """Return the bytes of every place that would be new."""
+        partitions = self.problem.partitions
+        return {i: float(self.problem.cost(partitions[p])) for (p, b), i in self.place.items() if self.is_new(p, b)}
+
+    def bound_loads(self, lo: Loads, hi: Loads, scale: Loads, excess: int) -> None:
+        """Hold loads within bounds, or not farther outside than a variable says, as a part of `scale`."""
+        for (broker, measure), least in np.ndenumerate(lo):
+            unit = max(float(scale[broker, measure]), 1e-9)
+            load = self.load(broker, measure)
+            self.require({**load, excess: unit}, float(least), inf)
+            self.require({**load, excess: -unit}, -inf, float(hi[broker, measure]))
 
     def spread(self, p: int, partition: Partition) -> None:
         above = {self.variable(partition.wanted): rack for rack in {self.problem.rack[b] for b in partition.brokers}}

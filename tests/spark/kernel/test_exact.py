@@ -14,7 +14,7 @@ from spark_bridge.checks import disk_tally, disk_violations, violations
 from spark_bridge.model.block import Block, padded
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
-from tests.spark.kernel.exact import Loads, Problem, least_bytes, least_excess
+from tests.spark.kernel.exact import Loads, Problem, eased_bound, least_bytes, least_excess
 
 Lists = tuple[frozenset[int], ...]
 
@@ -87,6 +87,7 @@ def test_both_stages_find_what_trying_everything_finds(seed: int) -> None:
     if cheapest is not None:
         assert cheapest.value == pytest.approx(min(costs)) == cheapest.bound == problem.bytes_moved(cheapest.lists)
         assert cheapest.lists in plans
+        assert eased_bound(problem, lo, hi) <= cheapest.value + 1e-6
     if nearest is not None:
         assert nearest.value == pytest.approx(min(excesses), abs=1e-6) == nearest.bound
         assert nearest.lists in plans
