@@ -23,7 +23,7 @@ from pyspark.sql import functions as sql
 
 from spark_bridge.engines.engine import Accept, Texts
 from spark_bridge.inputs.dealing import from_bytes
-from spark_bridge.inputs.frames import file_url
+from spark_bridge.inputs.sources import file_url
 from spark_bridge.kernel.tally import Query, Step, Tally, add
 from spark_bridge.model.block import Block
 from spark_bridge.model.packing import pack

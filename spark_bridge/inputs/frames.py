@@ -20,6 +20,7 @@ from spark_bridge.inputs.faults import Place
 from spark_bridge.inputs.files import Part
 from spark_bridge.inputs.formats import Format
 from spark_bridge.inputs.parquet import parquet_schema, present
+from spark_bridge.inputs.sources import file_url
 from spark_bridge.inputs.text import Header
 from spark_bridge.inputs.workers import (
     FILE,
@@ -156,8 +157,3 @@ def _sql(type_: pa.DataType) -> str:
 
 def _places(parts: Sequence[Part]) -> dict[str, Place]:
     return {part.place.file.name: part.place for part in parts}
-
-
-def file_url(path: Path) -> str:
-    """Return the name of a file of this machine, also for a Spark whose own file system is another."""
-    return f"file://{path.absolute()}"

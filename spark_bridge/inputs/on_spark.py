@@ -21,8 +21,8 @@ from spark_bridge.inputs.dealing import DEALT, JOINED, VALUES, deal, join_dealt,
 from spark_bridge.inputs.faults import Bad, Fault, settle
 from spark_bridge.inputs.files import Snapshot, broker_parts, load_parts, open_snapshot
 from spark_bridge.inputs.formats import Format, format_of
-from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, file_url, open_frame, open_parquet
-from spark_bridge.inputs.sources import OnBadRows, Sources
+from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, open_frame, open_parquet
+from spark_bridge.inputs.sources import OnBadRows, Sources, file_url
 from spark_bridge.inputs.text import json_table
 from spark_bridge.model.block import count_of_blocks
 from spark_bridge.model.brokers import Brokers

@@ -51,3 +51,8 @@ class Sources:
             brokers=None if brokers is None else Path(brokers),
             on_bad_rows=OnBadRows(document["on_bad_rows"]),
         )
+
+
+def file_url(path: Path) -> str:
+    """Return the name of a file of this machine, also for a Spark whose own file system is another."""
+    return f"file://{path.absolute()}"

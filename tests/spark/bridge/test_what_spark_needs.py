@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -61,3 +62,13 @@ async def test_when_spark_does_not_start_it_says_so(
 def test_a_wrong_call_shows_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     assert capsys.readouterr().err == "usage: python -m spark_bridge FOLDER\n"
+
+
+def test_workers_need_nothing_that_they_lack() -> None:
+    others = ("click", "ijson", "msgpack", "orjson", "rich", "structlog", "trio", "yaml")
+    worker = (
+        f"import sys\nsys.modules.update(dict.fromkeys({others}))\n"  # whose import fails then
+        "import spark_bridge.engines.spark, spark_bridge.inputs.dealing, spark_bridge.planning"
+    )
+    done = subprocess.run([sys.executable, "-c", worker], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
