@@ -144,15 +144,23 @@ def _of_lines(spark: SparkSession, part: Part, tell: Tell) -> Frame:
 def _raw(spark: SparkSession, files: Sequence[Path], kind: Kind, have: dict[str, Column]) -> DataFrame:
     """Return files of Parquet as raw rows with FILE; a column that they do not have is null."""
     schema = pa.schema([*raw_schema(kind.columns), pa.field(FILE, pa.string())])
-    chosen = [have.get(f.name, F.lit(None)).cast(_sql(f.type)).alias(f.name) for f in schema]
+    chosen = [have.get(f.name, F.lit(None)).cast(sql_type(f.type)).alias(f.name) for f in schema]
     return spark.read.parquet(*map(file_url, files)).select(*chosen)
 
 
-def _sql(type_: pa.DataType) -> str:
-    """Return SQL's name of one of the types of `columns`."""
+def sql_type(type_: pa.DataType) -> str:
+    """Return SQL's name of one of the types that inputs have."""
     if pa.types.is_list(type_):
-        return f"array<{_sql(type_.value_type)}>"
-    return {pa.string(): "string", pa.int64(): "bigint", pa.float64(): "double"}[type_]
+        return f"array<{sql_type(type_.value_type)}>"
+    if pa.types.is_struct(type_):
+        return f"struct<{', '.join(f'{field.name}: {sql_type(field.type)}' for field in type_)}>"
+    return {
+        pa.string(): "string",
+        pa.binary(): "binary",
+        pa.int32(): "int",
+        pa.int64(): "bigint",
+        pa.float64(): "double",
+    }[type_]
 
 
 def _places(parts: Sequence[Part]) -> dict[str, Place]:

@@ -19,9 +19,9 @@ from spark_bridge.inputs.brokers import all_brokers
 from spark_bridge.inputs.columns import BROKER_COLUMNS
 from spark_bridge.inputs.dealing import DEALT, JOINED, VALUES, deal, join_dealt, put_together, shared_out
 from spark_bridge.inputs.faults import Bad, Fault, settle
-from spark_bridge.inputs.files import Snapshot, broker_parts, load_parts, open_snapshot
+from spark_bridge.inputs.files import Part, Snapshot, broker_parts, load_parts, open_snapshot
 from spark_bridge.inputs.formats import Format, format_of
-from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, open_frame, open_parquet
+from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, Kind, open_frame, open_parquet, sql_type
 from spark_bridge.inputs.sources import OnBadRows, Sources, file_url
 from spark_bridge.inputs.text import json_table
 from spark_bridge.model.block import count_of_blocks
@@ -61,8 +61,9 @@ def read_cluster_on_spark(spark: SparkSession, sources: Sources, scratch: Path) 
     """
     aside: Counter[str] = Counter()
     snapshot = open_snapshot(sources.snapshot)
-    frames = [_open_snapshot(spark, sources.snapshot, snapshot, scratch / "snapshot")]
-    frames += [_open_loads(spark, path, scratch / f"loads-{n}") for n, path in enumerate(sources.loads)]
+    frames = [_open(spark, sources.snapshot, snapshot.parts, OF_PARTITIONS, scratch / "snapshot")]
+    for n, path in enumerate(sources.loads):
+        frames.append(_open(spark, path, load_parts(path), OF_LOADS, scratch / f"loads-{n}"))
     # Bad rows and lines about brokers count, too; so this is right if there are few.
     expected = count_of_blocks(frames[0].raw.count())
     joined = _joined(spark, frames, expected, scratch / "joined")
@@ -80,18 +81,11 @@ def read_cluster_on_spark(spark: SparkSession, sources: Sources, scratch: Path) 
     return InputsOnSpark(brokers, dealt, blocks, dict(aside), unknown)
 
 
-def _open_snapshot(spark: SparkSession, path: Path, snapshot: Snapshot, scratch: Path) -> Frame:
+def _open(spark: SparkSession, path: Path, parts: Sequence[Part], kind: Kind, scratch: Path) -> Frame:
     form = format_of(path)
     if form is Format.PARQUET:
-        return open_parquet(spark, snapshot.parts, OF_PARTITIONS)
-    return open_frame(spark, snapshot.parts[0], form, OF_PARTITIONS, scratch)
-
-
-def _open_loads(spark: SparkSession, path: Path, scratch: Path) -> Frame:
-    form, parts = format_of(path), load_parts(path)
-    if form is Format.PARQUET:
-        return open_parquet(spark, parts, OF_LOADS)
-    return open_frame(spark, parts[0], form, OF_LOADS, scratch)
+        return open_parquet(spark, parts, kind)
+    return open_frame(spark, parts[0], form, kind, scratch)
 
 
 def _joined(spark: SparkSession, frames: Sequence[Frame], into: int, folder: Path) -> DataFrame:
@@ -120,15 +114,7 @@ def deal_again(dealt: DataFrame, into: int) -> DataFrame:
 
 
 def _sql(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {_type(field.type)}" for field in schema)
-
-
-def _type(type_: pa.DataType) -> str:
-    if pa.types.is_list(type_):
-        return f"array<{_type(type_.value_type)}>"
-    if pa.types.is_struct(type_):
-        return f"struct<{', '.join(f'{field.name}: {_type(field.type)}' for field in type_)}>"
-    return {pa.string(): "string", pa.binary(): "binary", pa.int32(): "int", pa.int64(): "bigint"}[type_]
+    return ", ".join(f"{field.name} {sql_type(field.type)}" for field in schema)
 
 
 def _sums(joined: DataFrame) -> tuple[int, int, list[int]]:
