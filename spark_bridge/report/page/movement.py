@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Final
 
 from attrs import frozen
@@ -50,17 +51,20 @@ def _has_many_brokers(summary: Summary) -> bool:
 
 
 def _by_brokers(summary: Summary) -> _Drawn:
-    cells = [Cell(str(f.source), str(f.destination), _amount(summary, f)) for f in summary.flows]
+    amount = _amount_of(summary)
+    cells = [Cell(str(f.source), str(f.destination), amount(f)) for f in summary.flows]
     return _Drawn(gathered(cells), [str(broker.id) for broker in summary.brokers], "brokers")
 
 
 def _by_racks(summary: Summary) -> _Drawn:
-    cells = [Cell(rack_name(f.source), rack_name(f.destination), _amount(summary, f)) for f in rack_flows(summary)]
+    amount = _amount_of(summary)
+    cells = [Cell(rack_name(f.source), rack_name(f.destination), amount(f)) for f in rack_flows(summary)]
     return _Drawn(gathered(cells), [rack_name(rack) for rack in by_rack(summary.brokers)], "racks")
 
 
-def _amount(summary: Summary, flow: Flow | RackFlow) -> int:
-    return flow.replicas if Cost.of(summary).in_replicas else flow.bytes
+def _amount_of(summary: Summary) -> Callable[[Flow | RackFlow], int]:
+    """Return what tells how much a flow is: whether replicas count is asked once, for it looks at every broker."""
+    return attrgetter("replicas" if Cost.of(summary).in_replicas else "bytes")
 
 
 def _replicas(number: int) -> str:
