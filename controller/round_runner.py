@@ -20,7 +20,8 @@ from controller.monitoring.instruments import Application, Instrument
 from controller.monitoring.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from transport.metadata import TopicPartition
 from transport.store import paths
-from transport.store.commit import commit_chunk, plan_chunks
+from transport.store.chunks import plan_chunks
+from transport.store.commit import commit_chunk
 from transport.store.protocol import Check, MetadataStore
 
 T = TypeVar("T")

@@ -7,9 +7,9 @@ and are led by nobody, brokers hear so, and a reassignment of it ends. Its repli
                                -> DeletionIneligible     the broker has failed, or is not alive: the topic waits for it
 
 An Ineligible replica is tried again when its broker starts, and by time while that is alive. When all are Successful
-the znodes go, children first; the topic, its settings and its marker last and together, so that whoever creates the
-topic anew finds nothing of the old one, and nobody takes the new one for it. The marker is all that the next controller
-needs to do everything again: brokers answer for what they do not have as if they had deleted it.
+the znodes go, children first and so many at a time; the topic, its settings and its marker last and together, so that
+whoever creates the topic anew finds nothing of the old one, and nobody takes the new one for it. The marker is all that
+the next controller needs to do everything again: brokers answer for what they do not have as if they had deleted it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from controller.model.rounds import (
     TellMetadata,
     TellStopReplica,
     change,
-    children_of_many,
     descendants,
     read,
     until_none_is_left,
@@ -41,12 +40,16 @@ from controller.model.rounds import (
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Delete, Op, Znode
+from transport.store.chunks import plan_chunks
+from transport.store.protocol import ANY_VERSION, Check, Delete, Op, Znode
 
 log = structlog.get_logger(__name__)
 
 RETRY_SECONDS: Final = 10.0
 """After what time a live broker that failed to delete a replica is told again."""
+
+REMOVED_AT_ONCE: Final = 500
+"""How many znodes below a topic share a multi."""
 
 
 def topic_deletion(context: ControllerContext) -> Rounds[None]:
@@ -161,28 +164,43 @@ def _judge(context: ControllerContext, answered: Sequence[Stray], phase: Replica
 
 def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     """Remove the znodes of topics of which no broker has anything any more, and forget the topics."""
-    yield from until_none_is_left("remove", names, partial(_remove_partitions, context))
-    yield from until_none_is_left("remove", names, partial(_remove_topics, context))
+    yield from until_none_is_left("remove", names, partial(_remove, context))
     for name in names:
         log.info("a topic is deleted", topic=name)
 
 
-def _remove_partitions(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
+def _remove(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
+    """Remove what is below topics, then those topics of which nothing is left; return the others."""
+    left = yield from _remove_below(context, names)
+    refused = yield from _remove_topics(context, [name for name in names if name not in left])
+    return [*left, *refused]
+
+
+def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
+    """Remove what is below topics and their reassignments, children first; return the topics where some of it is left.
+
+    There may be more of it than a multi holds. The marker stays, by which the next controller goes on.
+    """
     znodes = yield from read(paths.topic(name) for name in names)
     ours = [name for name, znode in zip(names, znodes, strict=True) if _is_ours(context, name, znode)]
-    numbers = yield from children_of_many(paths.topic_partitions(name) for name in ours)
-    owners = [name for name, found in zip(ours, numbers, strict=True) for _ in found]
-    roots = [
-        f"{paths.topic_partitions(name)}/{number}"
-        for name, found in zip(ours, numbers, strict=True)
-        for number in found
-    ]
-    below = yield from descendants(roots)
-    steps = [
-        Step(writes=tuple(Delete(path) for path in (*found, root))) for root, found in zip(roots, below, strict=True)
-    ]
-    refused = set((yield from change("remove", steps)))
-    return list(dict.fromkeys(name for name, step in zip(owners, steps, strict=True) if step in refused))
+    below = yield from descendants([paths.topic(name) for name in ours])
+    moves = yield from reassignment_znodes.of_topics(ours)
+    steps = {name: _removals(name, [*under, *moves[name]]) for name, under in zip(ours, below, strict=True)}
+    refused = set((yield from change("remove", [step for of_topic in steps.values() for step in of_topic])))
+    return [name for name, of_topic in steps.items() if not refused.isdisjoint(of_topic)]
+
+
+def _removals(name: str, doomed: Sequence[str]) -> list[Step]:
+    """Return the steps that delete what is below a topic, as many znodes at once as a multi holds.
+
+    The parent of the partitions stays until the topic goes. A namesake that somebody put in its place has none yet,
+    and is known by that: its version may be the same.
+    """
+    parent = paths.topic_partitions(name)
+    unchanged = [Check(parent, ANY_VERSION)] if parent in doomed else []
+    deletes = [Delete(path) for path in doomed if path != parent]
+    chunks = plan_chunks([[delete] for delete in deletes], max_ops=REMOVED_AT_ONCE)
+    return [Step(writes=(*unchanged, *(deletes[i] for i in chunk))) for chunk in chunks]
 
 
 def _is_ours(context: ControllerContext, name: str, znode: Znode | None) -> bool:
@@ -195,19 +213,19 @@ def _is_ours(context: ControllerContext, name: str, znode: Znode | None) -> bool
         return True
 
 
-def _remove_topics(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
-    znodes = yield from read(paths.topic(name) for name in names)
-    others = yield from read(path for name in names for path in (paths.topic_config(name), paths.delete_topic(name)))
-    below = yield from descendants([paths.topic(name) for name in names])
-    moves = yield from reassignment_znodes.deletes_of(names)
+def _remove_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
+    """Remove topics with nothing below them, each together with its settings and marker; return those refused."""
+    topics = yield from read(paths.topic(name) for name in names)
+    kinds = (paths.topic_partitions, paths.topic_config, paths.delete_topic)
+    others = yield from read(kind(name) for name in names for kind in kinds)
     steps = {}
-    for i, (name, znode) in enumerate(zip(names, znodes, strict=True)):
-        config, marker = others[2 * i : 2 * i + 2]
+    for i, (name, znode) in enumerate(zip(names, topics, strict=True)):
+        partitions, config, marker = others[3 * i : 3 * i + 3]
         writes: list[Op] = []
         if znode is not None and _is_ours(context, name, znode):
-            writes += [*map(Delete, below[i]), Delete(paths.topic(name), znode.stat.version)]
+            writes += [Delete(paths.topic_partitions(name))] if partitions is not None else []
+            writes += [Delete(paths.topic(name), znode.stat.version)]
             writes += [Delete(paths.topic_config(name))] if config is not None else []
-            writes += moves[name]
         writes += [Delete(paths.delete_topic(name))] if marker is not None else []
         steps[name] = Step(writes=tuple(writes), facts=(TopicGone(name),))
     refused = yield from change("remove", list(steps.values()))

@@ -77,13 +77,13 @@ def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[None]:
     yield from until_none_is_left("identify", dict.fromkeys(names), attempt)
 
 
-def deletes_of(names: Sequence[str]) -> Rounds[dict[str, list[Op]]]:
-    """Return what goes into the multi that removes each of some topics."""
+def of_topics(names: Collection[str]) -> Rounds[dict[str, list[str]]]:
+    """Return the paths of all that there is for each of some topics, children before their parents."""
     parents = [paths.topic_reassignments(name) for name in names]
     below = yield from descendants(parents)
     znodes = yield from read(parents)
     return {
-        name: [Delete(path) for path in (*under, parent)] if znode is not None else []
+        name: [*under, parent] if znode is not None else []
         for name, parent, under, znode in zip(names, parents, below, znodes, strict=True)
     }
 

@@ -143,8 +143,8 @@ def descendants(roots: Sequence[str]) -> Rounds[list[list[str]]]:
         names = yield from children_of_many(path for _, path in level)
         level = [(i, f"{path}/{name}") for (i, path), below in zip(level, names, strict=True) for name in below]
         for i, path in level:
-            found[i].insert(0, path)
-    return found
+            found[i].append(path)
+    return [below[::-1] for below in found]
 
 
 def change(name: str, steps: Sequence[Step]) -> Rounds[tuple[Step, ...]]:

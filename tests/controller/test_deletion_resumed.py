@@ -132,16 +132,21 @@ async def test_a_namesake_that_somebody_put_in_its_place_is_not_harmed(bench: Be
     assert paths.delete_topic("orders") not in await znodes(bench)
 
 
+BELOW = (paths.partition_state(TP), paths.partition(TP), paths.topic_partitions("orders"))
+
+
 @pytest.mark.requirement("D8")
-async def test_a_namesake_that_comes_at_the_last_moment_is_not_harmed(bench: Bench) -> None:
+@pytest.mark.parametrize("is_begun", [False, True], ids=["before anything goes", "before the topic itself goes"])
+async def test_a_namesake_that_comes_at_the_last_moment_is_not_harmed(bench: Bench, is_begun: bool) -> None:
     await bench.start((1, 2))
     await mark(bench, "orders")
     topic = paths.topic("orders")
     data = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment((2, 3))}, "another-id"))
-    replacement: list[Op] = [Delete(paths.topic_partitions("orders")), Delete(topic), Create(topic, data)]
-    bench.runner.store = Meddler(bench.store, topic, replacement)
+    left = BELOW[2:] if is_begun else BELOW
+    replacement: list[Op] = [*map(Delete, left), Delete(topic), Create(topic, data)]
+    bench.runner.store = meddler = Meddler(bench.store, topic if is_begun else BELOW[0], replacement)
     await deleted(bench, replica(1), replica(2))
-    assert await znodes(bench) == [topic]
+    assert (await znodes(bench), meddler.overtaken) == ([topic], 1)
     await bench.handle(TopicChange())
     assert (await bench.read_state(TP)).isr == (2, 3)
 

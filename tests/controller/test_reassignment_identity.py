@@ -228,7 +228,9 @@ class Recording(Meddler):
 
 @pytest.mark.requirement("B2", "D8")
 @pytest.mark.parametrize("failover", [False, True])
-async def test_the_znodes_of_a_deleted_topic_go_in_the_multi_that_removes_it(bench: Bench, failover: bool) -> None:
+async def test_the_znodes_of_a_deleted_topic_stay_until_its_data_are_gone_and_go_before_it(
+    bench: Bench, failover: bool
+) -> None:
     await bench.start(ORIGIN, ORIGIN, (1,))
     await move_all(bench, TP, SECOND)
     await mark(bench, "orders")
@@ -239,8 +241,9 @@ async def test_the_znodes_of_a_deleted_topic_go_in_the_multi_that_removes_it(ben
     await deleted(bench, *(replica(broker, number) for number in (0, 1) for broker in ALL_SIX))
     assert await stored(bench) is not None
     await deleted(bench, replica(1, 2))
-    [removal] = [multi for multi in recording.multis if paths.topic("orders") in multi]
-    assert {PARENT, paths.reassignment(TP), paths.reassignment(SECOND)} < set(removal)
+    deletes = [path for multi in recording.multis for path in multi]
+    moves = [paths.reassignment(TP), paths.reassignment(SECOND), PARENT]
+    assert max(map(deletes.index, moves)) == deletes.index(PARENT) < deletes.index(paths.topic("orders"))
     assert await below_root(bench) == []
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from transport.store.commit import ChunkResult, Fenced, Group, commit_chunk, plan_chunks
+from transport.store.chunks import Group, plan_chunks
+from transport.store.commit import ChunkResult, Fenced, commit_chunk
 from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.store.protocol import (
     ANY_VERSION,

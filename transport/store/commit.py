@@ -1,4 +1,4 @@
-"""Chunked and fenced commits: many all-or-nothing groups of operations in as few multis as the server's limits allow.
+"""Fenced commits of the groups of a chunk, each of which takes effect or is found stale.
 
 A multi that is refused rolls back whole and names its first conflict only; a multi whose connection broke may or may
 not have taken effect. Both are settled here by reading again what the operations touch.
@@ -13,6 +13,7 @@ from itertools import chain
 import trio
 from attrs import frozen
 
+from transport.store.chunks import Group
 from transport.store.protocol import (
     ANY_VERSION,
     Check,
@@ -28,10 +29,6 @@ from transport.store.protocol import (
     StoreError,
     Znode,
 )
-from transport.store.requests import weight_of
-
-Group = Sequence[Op]
-"""Operations that take effect together or not at all."""
 
 Found = Mapping[str, Znode | None]
 
@@ -51,24 +48,6 @@ class ChunkResult:
     zxid: int | None
     committed: tuple[int, ...]
     conflicts: tuple[int, ...]
-
-
-def plan_chunks(groups: Sequence[Group], *, max_ops: int = 500, max_bytes: int = 900_000) -> list[list[int]]:
-    """Cut groups, in their order, into chunks for `commit_chunk`; return the indexes of each chunk's groups.
-
-    A group is never split: one that is over a limit by itself makes a chunk of its own.
-    """
-    chunks: list[list[int]] = []
-    room_ops = room_bytes = 0
-    for index, group in enumerate(groups):
-        weight = weight_of(group)
-        if not chunks or len(group) > room_ops or weight > room_bytes:
-            chunks.append([])
-            room_ops, room_bytes = max_ops, max_bytes
-        chunks[-1].append(index)
-        room_ops -= len(group)
-        room_bytes -= weight
-    return chunks
 
 
 async def commit_chunk(store: MetadataStore, groups: Sequence[Group], fence: Check | None) -> ChunkResult:
