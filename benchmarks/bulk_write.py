@@ -15,7 +15,8 @@ from kazoo.client import KazooClient
 
 from benchmarks.kit.partition_states import create_states, state_of, state_paths
 from benchmarks.kit.side_by_side import Comparison, Rates, pipelined, run
-from transport.store.commit import commit_chunk, plan_chunks
+from transport.store.chunks import plan_chunks
+from transport.store.commit import commit_chunk
 from transport.store.protocol import Check, Set, Znode
 from transport.store.zookeeper import ZooKeeperStore
 

@@ -38,6 +38,7 @@ from transport.messages import (
 from transport.settings import InvalidSetting, Kind, Setting, find
 from transport.store import formats, paths
 from transport.store.protocol import ANY_VERSION, Check, Create, Delete, Op, Set, Znode
+from transport.store.requests import MAX_GROUP_BYTES, weight_of
 
 log = structlog.get_logger(__name__)
 
@@ -203,8 +204,21 @@ def _step(item: AlterConfigsResource, znode: Znode | None) -> Step | ResourceErr
     told = Create(f"{paths.CONFIG_CHANGES}/config_change_", formats.encode_config_change(entity), sequence=True)
     is_topic = item.resource.type is ConfigResourceType.TOPIC
     exists: tuple[Op, ...] = (Check(paths.topic(item.resource.name), ANY_VERSION),) if is_topic else ()
+    if (outgrown := _room_fault(data, [*exists, write, told])) is not None:
+        return ResourceError(item.resource, ErrorCode.INVALID_CONFIG, outgrown)
     log.info("settings altered", entity=entity, changed=sorted(config.name for config in item.configs))
     return Step(writes=(*exists, write, told))
+
+
+def _room_fault(settings: bytes, together: Sequence[Op]) -> str | None:
+    """Return why settings cannot be written together with something else, None if they can."""
+    if weight_of(together) <= MAX_GROUP_BYTES:
+        return None
+    beside = weight_of(together) - len(settings)
+    return (
+        f"the settings would have {len(settings)} bytes, and ZooKeeper's limit of 1 MB leaves them "
+        f"{MAX_GROUP_BYTES - beside}: give shorter values"
+    )
 
 
 # --- of new topics ----------------------------------------------------------------------------------------------
@@ -218,6 +232,12 @@ def new_topic_fault(configs: Sequence[tuple[str, str]]) -> str | None:
     except InvalidSetting as invalid:
         return str(invalid)
     return None
+
+
+def new_topic_room_fault(name: str, configs: Sequence[tuple[str, str]], create: Create) -> str | None:
+    """Return why a new topic's settings cannot be written together with the topic, None if they can."""
+    data = formats.encode_config(dict(configs))
+    return _room_fault(data, [Create(paths.topic_config(name), data), create])
 
 
 def new_topic_writes(topics: Mapping[str, Sequence[tuple[str, str]]]) -> Rounds[dict[str, Op]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from typing import Final
 
 import structlog
 
@@ -27,6 +28,10 @@ log = structlog.get_logger(__name__)
 
 Fault = tuple[ErrorCode, str]
 
+_STAYS: Final = (
+    f"stands in {paths.REASSIGN_PARTITIONS}, which is too large to be rewritten: wait until some of the moves are done"
+)
+
 
 def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targets]:
     """Act on `/admin/reassign_partitions`: refuse and remove what cannot be done, begin the rest and return it.
@@ -48,7 +53,7 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
     for tp, (_, text) in faults.items():
         log.warning("reassignment refused", partition=str(tp), reason=text)
     yield from reassignments.rewrite_requests(
-        lambda tp, target: entries.get(tp) == target and (tp in faults or is_done(context, tp, target))
+        lambda tp, target: entries.get(tp) == target and (tp in faults or reassignments.is_done(context, tp, target))
     )
     accepted = {tp: target for tp, target in new.items() if tp not in faults}
     yield from reassignments.begin(context, accepted)
@@ -59,12 +64,6 @@ def _is_new(context: ControllerContext, tp: TopicPartition, target: tuple[int, .
     """Whether a partition is not on its way to `target` yet, nor there."""
     assignment = context.assignment(tp)
     return tp.topic in context.deletions or not assignment.replicas or assignment.target_replicas != target
-
-
-def is_done(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:
-    """Whether a partition has just these replicas, in this order, and does not move."""
-    assignment = context.assignment(tp)
-    return not assignment.is_being_reassigned and assignment.replicas == tuple(target)
 
 
 def refusal(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> Fault | None:
@@ -101,7 +100,9 @@ def requested_by_api(
     outgrown = _outgrown(context, targets)
     judged |= {tp: PartitionError(*tp, *fault) for tp, fault in outgrown.items()}
     targets = {tp: target for tp, target in targets.items() if tp not in outgrown}
-    yield from reassignments.rewrite_requests(lambda tp, _: tp in targets)
+    for tp in (yield from reassignments.rewrite_requests(lambda tp, _: tp in targets)):
+        judged[tp] = PartitionError(*tp, ErrorCode.INVALID_REQUEST, f"{tp} {_STAYS}")
+        del targets[tp]
     yield from reassignments.begin(context, {tp: t for tp, t in targets.items() if _is_new(context, tp, t)})
     errors = [
         verdict if isinstance(verdict, PartitionError) else _outcome(context, tp, verdict)

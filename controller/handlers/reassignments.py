@@ -293,7 +293,8 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
     ready = _ready_to_retire(context, retired)
     yield from change("B5", [_delete(context, tp) for tp in ready])
     yield from write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
-    yield from remove_requests(context, ready)
+    # B7: also those that were over when the rest was too large to be written.
+    yield from rewrite_requests(lambda tp, replicas: is_done(context, tp, replicas))
     done = [tp for tp in ready if tp in context.leadership]
     metadata = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in done]
     yield from change("B8", metadata)
@@ -361,14 +362,18 @@ def _delete(context: ControllerContext, tp: TopicPartition) -> Step:
 # --- /admin/reassign_partitions ---------------------------------------------------------------------------------
 
 
-def remove_requests(context: ControllerContext, done: Iterable[TopicPartition]) -> Rounds[None]:
-    """B7: take requests that are fulfilled out of `/admin/reassign_partitions`, and the znode with the last of them."""
-    fulfilled = {tp: context.assignment(tp).replicas for tp in done}
-    yield from rewrite_requests(lambda tp, replicas: fulfilled.get(tp) == replicas)
+def is_done(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:
+    """Whether a partition has just these replicas, in this order, and does not move."""
+    assignment = context.assignment(tp)
+    return not assignment.is_being_reassigned and assignment.replicas == tuple(target)
 
 
-def rewrite_requests(is_over: Callable[[TopicPartition, tuple[int, ...]], bool]) -> Rounds[None]:
-    """Take entries out of `/admin/reassign_partitions`; again if somebody rewrote it meanwhile."""
+def rewrite_requests(is_over: Callable[[TopicPartition, tuple[int, ...]], bool]) -> Rounds[list[TopicPartition]]:
+    """Take entries out of `/admin/reassign_partitions`; again if somebody rewrote it meanwhile.
+
+    Others may write a larger one than we can. Return the entries that have to stay until the rest can be written.
+    """
+    kept: list[TopicPartition] = []
 
     def rewrite(pending: list[str]) -> Rounds[list[str]]:
         [znode] = yield from read(pending)
@@ -381,7 +386,13 @@ def rewrite_requests(is_over: Callable[[TopicPartition, tuple[int, ...]], bool])
         left = {tp: replicas for tp, replicas in entries.items() if not is_over(tp, replicas)}
         if len(left) == len(entries) and entries:
             return []
-        refused = yield from change("B7", [Step(writes=(formats.requests_write(left, znode.stat.version),))])
+        write = formats.requests_write(left, znode.stat.version)
+        if weight_of([write]) > MAX_GROUP_BYTES:
+            kept.extend(tp for tp in entries if tp not in left)
+            log.warning("requests that are over stay in the list: the rest is too large to be written", left=len(left))
+            return []
+        refused = yield from change("B7", [Step(writes=(write,))])
         return pending if refused else []
 
     yield from until_none_is_left("B7", [paths.REASSIGN_PARTITIONS], rewrite)
+    return kept

@@ -9,7 +9,7 @@ from typing import Final
 
 from attrs import evolve
 
-from controller.handlers.config_changes import new_topic_fault, new_topic_writes
+from controller.handlers.config_changes import new_topic_fault, new_topic_room_fault, new_topic_writes
 from controller.handlers.topics import refresh_topics, start_partitions
 from controller.model.context import ControllerContext
 from controller.model.facts import TopicWritten
@@ -64,9 +64,11 @@ def create_topics(
     for number, (topic, topic_id, start) in enumerate(zip(topics, new_ids, starts, strict=False)):
         try:
             names.check(topic.name, marked)
-            _check_configs(topic)
+            _require_valid(new_topic_fault(topic.configs))
             znode = formats.TopicZnode(_placed(context, topic, start), topic_id)
-            creations[number] = Create(paths.topic(topic.name), _encode(znode))
+            create = Create(paths.topic(topic.name), _encode(znode))
+            _require_valid(new_topic_room_fault(topic.name, topic.configs, create))
+            creations[number] = create
             names.take(topic.name)
         except Refused as refusal:
             results[number] = TopicError(topic.name, refusal.error, refusal.text)
@@ -119,10 +121,9 @@ class _Names:
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
 
 
-def _check_configs(topic: NewTopic) -> None:
-    fault = new_topic_fault(topic.configs)
-    if fault is not None:
-        raise Refused(ErrorCode.INVALID_CONFIG, fault)
+def _require_valid(config_fault: str | None) -> None:
+    if config_fault is not None:
+        raise Refused(ErrorCode.INVALID_CONFIG, config_fault)
 
 
 def _check_once(asked: Mapping[str, int], name: str) -> None:

@@ -16,6 +16,7 @@ from controller.model.facts import Fact, PartitionMoved, ReplicasMoved, TopicGon
 from controller.model.partition_states import PartitionPhase
 from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import Rounds, Step, TellMetadata, change, children, read, until_none_is_left
+from controller.model.topic_size import MAX_FOUND_BYTES
 from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Set
@@ -68,7 +69,8 @@ def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
         found = {name: znode for name, znode in zip(known, znodes, strict=True) if znode is not None}
         topics = {name: topic for name, znode in found.items() if (topic := _decode(name, znode.data)) is not None}
         others = [name for name, topic in topics.items() if topic.topic_id not in (None, context.topic_id(name))]
-        steps = {name: _take_over(context, name, topics[name], found[name].stat.version) for name in topics}
+        taken_over = {name: _take_over(context, name, topics[name], found[name].stat.version) for name in topics}
+        steps = {name: step for name, step in taken_over.items() if step is not None}
         yield from forget(context, [name for name in known if name not in found or name in others])
         refused = yield from change("topics", list(steps.values()))
         there.extend(name for name, step in steps.items() if step not in refused and name not in others)
@@ -78,8 +80,8 @@ def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
     return there
 
 
-def _take_over(context: ControllerContext, name: str, written: formats.TopicZnode, version: int) -> Step:
-    """Return the step that takes over what others wrote into a topic's znode, and mends it."""
+def _take_over(context: ControllerContext, name: str, written: formats.TopicZnode, version: int) -> Step | None:
+    """Return the step that takes over what others wrote into a topic, and mends it; None if that is too large."""
     known = context.topics[name].znode
     if written.topic_id not in (None, known.topic_id):
         return Step(facts=(TopicWritten(name, written, version),))
@@ -87,9 +89,11 @@ def _take_over(context: ControllerContext, name: str, written: formats.TopicZnod
     merged = evolve(written, partitions={**added, **known.partitions}, topic_id=known.topic_id)
     if merged == written:
         return Step(facts=(TopicWritten(name, merged, version),))
+    data = formats.encode_topic(merged)
+    if not _is_writable(name, data):
+        return None
     log.warning("a topic's znode was rewritten by others: its id and assignments are written back", topic=name)
-    write = Set(paths.topic(name), formats.encode_topic(merged), version)
-    return Step(writes=(write,), facts=(TopicWritten(name, merged, version + 1),))
+    return Step(writes=(Set(paths.topic(name), data, version),), facts=(TopicWritten(name, merged, version + 1),))
 
 
 def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
@@ -148,7 +152,16 @@ def _load(name: str, topic: formats.TopicZnode, version: int, ids: Iterator[str]
     return Step(writes=(write,), facts=(TopicWritten(name, topic, version + 1),))
 
 
+def _is_writable(name: str, data: bytes) -> bool:
+    if len(data) > MAX_FOUND_BYTES:
+        text = "topic set aside: with what others wrote into its znode, that is too large to be written again"
+        log.error(text, topic=name, bytes=len(data), limit=MAX_FOUND_BYTES)
+    return len(data) <= MAX_FOUND_BYTES
+
+
 def _decode(name: str, data: bytes) -> formats.TopicZnode | None:
+    if not _is_writable(name, data):
+        return None
     try:
         return formats.decode_topic(name, data)
     except formats.UndecodableZnode as fault:

@@ -13,6 +13,9 @@ from transport.store.formats import TopicZnode, encode_topic
 MAX_TOPIC_BYTES: Final = 900_000
 """What a topic's znode may weigh; the rest of a request is for what is written together with it."""
 
+MAX_FOUND_BYTES: Final = 950_000
+"""What one may weigh that others wrote. We could not write a larger one again, not even to end a move."""
+
 
 def size_fault(name: str, znode: TopicZnode, changed: Mapping[int, ReplicaAssignment]) -> str | None:
     """Return why a topic's partitions cannot be `changed` like this, None if they can.

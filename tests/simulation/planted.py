@@ -19,7 +19,8 @@ from controller.model.rounds import Change, Rounds, Step, TellLeaderAndIsr, chan
 from transport.errors import ErrorCode
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import paths
-from transport.store.commit import commit_chunk, plan_chunks
+from transport.store.chunks import plan_chunks
+from transport.store.commit import commit_chunk
 from transport.store.protocol import Check, MetadataStore, SessionChanged, SessionState, StoreEvent
 
 Plant = Callable[[pytest.MonkeyPatch], None]
