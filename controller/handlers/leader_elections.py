@@ -110,7 +110,7 @@ def _not_there(context: ControllerContext, tp: TopicPartition) -> Fault | None:
     if not context.assignment(tp).replicas:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}"
     if tp.topic in context.deletions:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {tp.topic} is being deleted"
+        return ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {tp.topic} is being deleted"
     return None
 
 

@@ -135,7 +135,7 @@ async def test_an_order_for_what_is_deleted_or_was_never_there_is_refused(bench:
     bench.seen.clear()
     nowhere = TopicPartition("nowhere", 0)
     assert await elect(bench, {TP: (2, 1, 3), nowhere: (1,)}) == {
-        TP: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        TP: ErrorCode.INVALID_TOPIC_EXCEPTION,
         nowhere: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
     assert bench.seen.commits == []
