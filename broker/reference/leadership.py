@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
+from math import inf
 from typing import Final
 
 from attrs import evolve
@@ -13,7 +14,7 @@ from transport.errors import ErrorCode
 from transport.messages import AlterPartitionItem, AlterPartitionResult, PartitionState
 
 REFUSAL_PAUSE_SECONDS: Final = 1.0
-"""How long a leader waits before it proposes again what the controller refused."""
+"""How long a leader waits before it proposes a replica again that the controller did not let in."""
 
 _NOT_WRITTEN: Final = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INVALID_REQUEST)
 _OVERTAKEN: Final = (
@@ -55,6 +56,8 @@ class Leadership:
         self._pending: AlterPartitionItem | None = None
         self._is_overtaken = False
         self._pause_until = now
+        self._refused: dict[int, float] = {}
+        """The replicas that were refused together or alone, and when each may be proposed again."""
         self._progress: dict[int, FollowerProgress] = {}
         self.state = state
         self._begin_epoch(log_end, now)
@@ -81,6 +84,7 @@ class Leadership:
             return
         if begins or state.partition_epoch > self.state.partition_epoch:
             self._forget_proposal()  # it names older epochs, so it cannot be written any more
+            self._refused.clear()
         self.state = state
         if begins:
             if others_led:  # perhaps, and then followers may have truncated since
@@ -139,15 +143,24 @@ class Leadership:
             self._adopt(result)
         elif result.error in _NOT_WRITTEN:
             self._forget_proposal()
-            self._pause_until = now + REFUSAL_PAUSE_SECONDS
+            self._hold_off(item, now + REFUSAL_PAUSE_SECONDS)
         elif result.error in _OVERTAKEN:
             self._is_overtaken = True
         else:
             return Settled.TRY_AGAIN
         return Settled.DONE
 
+    def _hold_off(self, item: AlterPartitionItem, until: float) -> None:
+        """Do without the replicas that were to join: not every one of them need be why the proposal was refused."""
+        joining = [r for r in item.new_isr if r not in self.state.isr]
+        self._refused.update(dict.fromkeys(joining, until))
+        if not joining:
+            self._pause_until = until
+
     def _adopt(self, result: AlterPartitionResult) -> None:
         self._forget_proposal()
+        for replica in result.isr:
+            self._refused.pop(replica, None)
         self.state = evolve(
             self.state,
             isr=result.isr,
@@ -176,7 +189,14 @@ class Leadership:
             progress = self._of(replica)
             return progress.keeps_up(now, self._max_lag) and progress.is_in_sync(high_watermark, self._epoch_start)
 
-        return (*filter(stays, self.state.isr), *filter(may_join, self._outside_isr()))
+        return (*filter(stays, self.state.isr), *self._not_refused(filter(may_join, self._outside_isr()), now))
+
+    def _not_refused(self, joining: Iterable[int], now: float) -> list[int]:
+        """Return those that may join together: all that were not refused, or else one that was, after its pause."""
+        candidates = list(joining)
+        fresh = [r for r in candidates if r not in self._refused]
+        due = sorted((r for r in candidates if self._refused.get(r, inf) <= now), key=self._refused.__getitem__)
+        return fresh or due[:1]
 
     def _outside_isr(self) -> list[int]:
         isr = self.maximal_isr

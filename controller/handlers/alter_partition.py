@@ -117,10 +117,12 @@ def _isr_error(
     elif recovery != LeaderRecoveryState.RECOVERED:
         return ErrorCode.INVALID_REQUEST
     # Stricter than the original, too: an ISR is a set of replicas with the leader among them.
-    tp = TopicPartition(item.topic, item.partition)
-    replicas = context.assignment(tp).replicas
-    if broker_id not in isr or len(set(isr)) != len(isr) or not set(isr) <= set(replicas):
+    if broker_id not in isr or len(set(isr)) != len(isr):
         return ErrorCode.INVALID_REQUEST
+    tp = TopicPartition(item.topic, item.partition)
+    if not set(isr) <= set(context.assignment(tp).replicas):
+        # A leader may not know yet whom a move left out. On INVALID_REQUEST it would wait for its next epoch.
+        return ErrorCode.INELIGIBLE_REPLICA
     # Who is about to stop may stay where it is, so that the last leader can still let others in, but not come in.
     stays = {r for r in current.isr if context.is_served(tp, r)}
     return None if stays.union(context.online(tp, isr)).issuperset(isr) else ErrorCode.INELIGIBLE_REPLICA

@@ -138,6 +138,52 @@ def test_what_is_refused_is_dropped_and_proposed_again_later(error: ErrorCode) -
     assert leadership.propose(0, 0, 1.0 + REFUSAL_PAUSE_SECONDS) == item
 
 
+def refused_to(leadership: Leadership, item: AlterPartitionItem | None, now: float) -> None:
+    """Let the controller refuse a proposal."""
+    assert item is not None
+    assert leadership.settle(item, AlterPartitionResult("t", 0, ErrorCode.INELIGIBLE_REPLICA), now) is Settled.DONE
+
+
+def test_a_replica_that_may_not_join_keeps_no_other_out() -> None:
+    leadership = leadership_of(state_of((1, 2, 3, 4), isr=(1,)), live=(1, 2, 3, 4))
+    for follower in (2, 3, 4):
+        leadership.record_fetch(follower, 0, 0, 1.0)
+    together = leadership.propose(0, 0, 1.0)
+    assert together == proposal(leadership, (1, 2, 3, 4))
+    refused_to(leadership, together, 1.0)
+    # One after the other: any of them may be the one that is refused.
+    now = 1.0 + REFUSAL_PAUSE_SECONDS
+    refused_to(leadership, leadership.propose(0, 0, now), now)
+    for epoch, isr in ((1, (1, 3)), (2, (1, 3, 4))):
+        item = leadership.propose(0, 0, now)
+        assert item == proposal(leadership, isr)
+        leadership.settle(item, success(isr, epoch), now)
+    assert leadership.propose(0, 0, now) is None
+    now += REFUSAL_PAUSE_SECONDS
+    assert leadership.propose(0, 0, now) == proposal(leadership, (1, 3, 4, 2))
+
+
+def test_a_replica_that_may_not_join_keeps_nobody_in_who_lags() -> None:
+    leadership = leadership_of(state_of((1, 2, 3), isr=(1, 2)), log_end=5)
+    leadership.record_fetch(3, 5, 5, 12.0)
+    item = leadership.propose(0, 5, 12.0)
+    assert item == proposal(leadership, (1, 3))
+    refused_to(leadership, item, 12.0)
+    assert leadership.propose(0, 5, 12.0) == proposal(leadership, (1,))
+
+
+def test_what_was_refused_is_forgotten_with_the_news() -> None:
+    state = state_of((1, 2), isr=(1,))
+    leadership = leadership_of(state)
+    leadership.record_fetch(2, 0, 0, 1.0)
+    refused_to(leadership, leadership.propose(0, 0, 1.0), 1.0)
+    leadership.renew(state, 0, 1.0)  # as the controller repeats it after a refusal
+    assert leadership.propose(0, 0, 1.0) is None
+    leadership.renew(evolve(state, leader_epoch=1, partition_epoch=1), 0, 1.0)
+    leadership.record_fetch(2, 0, 0, 1.0)
+    assert leadership.propose(0, 0, 1.0) == proposal(leadership, (1, 2))
+
+
 @pytest.mark.parametrize("error", [ErrorCode.INVALID_UPDATE_VERSION, ErrorCode.FENCED_LEADER_EPOCH])
 def test_what_is_overtaken_is_held_to_until_the_news_come(error: ErrorCode) -> None:
     state = state_of(isr=(1,))

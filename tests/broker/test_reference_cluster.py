@@ -116,6 +116,19 @@ async def test_a_refused_proposal_is_made_again_until_it_is_accepted(tmp_path: P
         assert len(cluster.altered) == 3
 
 
+async def test_a_replica_that_the_controller_does_not_let_in_stops_no_other_change(tmp_path: Path) -> None:
+    """As while it shuts down, or when a move left it out, and the leader has not heard of that yet."""
+    async with running_cluster(tmp_path, 1, 2, 3, replica_lag_time_max_ms=300) as cluster:
+        cluster.refuse = lambda item: ErrorCode.INELIGIBLE_REPLICA if 3 in item.new_isr else ErrorCode.NONE
+        await cluster.lead_and_follow(state_of((1, 2, 3), isr=(1, 2)), is_new=True)
+        await until(lambda: any(3 in item.new_isr for item in cluster.altered))
+        await cluster.kill_broker(2)
+        await cluster.produce(b"x")
+        await until(lambda: cluster.states[T0].isr == (1,))
+        cluster.refuse = lambda _: ErrorCode.NONE
+        await until(lambda: cluster.states[T0].isr == (1, 3))
+
+
 async def test_a_leader_that_was_overtaken_goes_on_from_the_metadata_that_overtook_it(tmp_path: Path) -> None:
     async with running_cluster(tmp_path, 1) as cluster:
         state = state_of((1, 2), isr=(1,))

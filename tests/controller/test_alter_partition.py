@@ -103,8 +103,8 @@ TABLE: list[tuple[str, AlterPartitionItem, ErrorCode]] = [
     ("no ISR", evolve(ITEM, new_isr=()), ErrorCode.INVALID_REQUEST),
     ("not in its own ISR", evolve(ITEM, new_isr=(2, 3)), ErrorCode.INVALID_REQUEST),
     ("twice in the ISR", evolve(ITEM, new_isr=(1, 2, 2)), ErrorCode.INVALID_REQUEST),
-    ("outside the replica set", evolve(ITEM, new_isr=(1, 2, 5)), ErrorCode.INVALID_REQUEST),
-    ("outside and dead", evolve(ITEM, new_isr=DEAD_OUTSIDE), ErrorCode.INVALID_REQUEST),
+    ("outside the replica set", evolve(ITEM, new_isr=(1, 2, 5)), ErrorCode.INELIGIBLE_REPLICA),
+    ("outside and dead", evolve(ITEM, new_isr=DEAD_OUTSIDE), ErrorCode.INELIGIBLE_REPLICA),
     ("dead", evolve(ITEM, new_isr=(1, 2, 4)), ErrorCode.INELIGIBLE_REPLICA),
 ]
 

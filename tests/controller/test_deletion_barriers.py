@@ -166,7 +166,7 @@ async def test_nobody_is_elected(bench: Bench) -> None:
     await bench.start((1, 2))
     await mark(bench, "orders")
     for election_type in ElectionType:
-        request = ElectLeadersRequest(election_type, (tuple(TP), ("orders", 9)))
+        request = ElectLeadersRequest(election_type, ((TP.topic, TP.partition), ("orders", 9)))
         refused, unknown = (await bench.ask(request, ElectLeadersResponse)).partitions
         assert (refused.error, refused.message) == (ErrorCode.INVALID_TOPIC_EXCEPTION, "topic orders is being deleted")
         assert unknown.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
