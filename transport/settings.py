@@ -19,7 +19,7 @@ LONG_MAX: Final = 2**63 - 1
 _BOOLEANS: Final = {"true": True, "false": False}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,19}")
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?")
-_THROTTLED_REPLICAS: Final = re.compile(r"\*|(\d+:\d+(,\d+:\d+)*)?")
+_THROTTLED_REPLICAS: Final = re.compile(r"\*|([0-9]{1,10}:[0-9]{1,10}(,[0-9]{1,10}:[0-9]{1,10})*)?")
 
 
 class Kind(Enum):
@@ -79,7 +79,7 @@ class Setting:
                 return value
             case str() if self.kind is Kind.REPLICAS and _THROTTLED_REPLICAS.fullmatch(value):
                 return value
-        raise InvalidSetting(f"{self.name} must be {self.range}, is {value!r}")
+        raise InvalidSetting(f"{self.name} must be {self.range}, is {value!r:.200}")
 
     @property
     def range(self) -> str:

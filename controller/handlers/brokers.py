@@ -64,7 +64,7 @@ def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistrat
 def read_brokers() -> Rounds[list[BrokerRegistration]]:
     """Read all registrations, and watch for brokers that come, go and move."""
     names = yield from children(paths.BROKER_IDS, watch=True)
-    return (yield from _read_registrations(sorted(int(name) for name in names if name.isdecimal())))
+    return (yield from _read_registrations(sorted(paths.numbers(names))))
 
 
 def _read_registrations(ids: Sequence[int]) -> Rounds[list[BrokerRegistration]]:

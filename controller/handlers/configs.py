@@ -32,6 +32,7 @@ from transport.messages import (
     DescribeConfigsResponse,
     ResourceConfigs,
 )
+from transport.metadata import number_in
 from transport.settings import render, settings_of
 from transport.store import formats, paths
 from transport.store.protocol import Znode
@@ -124,8 +125,8 @@ def resource_fault(context: ControllerContext, resource: ConfigResource) -> tupl
     if resource.type is ConfigResourceType.TOPIC:
         if resource.name not in context.topics:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource.name}: see `klamm topic list`"
-    elif resource.name and not (resource.name.isascii() and resource.name.isdecimal()):
-        return ErrorCode.INVALID_REQUEST, f"{resource.name!r} is no broker's id"
+    elif resource.name and number_in(resource.name) is None:
+        return ErrorCode.INVALID_REQUEST, f"{resource.name!r:.100} is no broker's id"
     return None
 
 

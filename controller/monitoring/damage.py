@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from transport.metadata import number_in
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore
 
@@ -40,9 +41,10 @@ def _decode(path: str, data: bytes) -> None:
 
 def _of_broker(decode: Callable[[int, bytes], object]) -> Callable[[str, str, bytes], None]:
     def judge(path: str, name: str, data: bytes) -> None:
-        if not name.isdecimal():
+        broker_id = number_in(name)
+        if broker_id is None:
             raise formats.UndecodableZnode(path, "its name is not an id")
-        decode(int(name), data)
+        decode(broker_id, data)
 
     return judge
 

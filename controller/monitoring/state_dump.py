@@ -62,7 +62,7 @@ def _decoded(decode: Callable[[bytes], int], znode: Znode | None, otherwise: int
 
 async def _brokers(store: MetadataStore, faults: list[str]) -> Rows:
     [names] = await store.children([paths.BROKER_IDS])
-    ids = sorted(int(name) for name in names or [] if name.isdecimal())
+    ids = sorted(paths.numbers(names or ()))
     found = await store.read([paths.broker(id_) for id_ in ids])
     brokers = []
     for id_, znode in zip(ids, found, strict=True):

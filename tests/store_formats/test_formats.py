@@ -29,6 +29,7 @@ MOVING = ReplicaAssignment((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
 
 ids = st.integers(0, 2**31 - 1)
 replicas = st.lists(ids, unique=True, min_size=1, max_size=5).map(tuple)
+hosts = st.from_regex(r"[a-z0-9]{1,63}(\.[a-z0-9]{1,63}){0,2}|[0-9a-f]{1,4}::[0-9a-f]{1,4}", fullmatch=True)
 names = st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True)
 
 
@@ -50,7 +51,7 @@ def test_the_controller_epoch_is_decimal_text() -> None:
     assert formats.decode_controller_epoch(b"7") == 7
 
 
-@given(controller_id=ids, host=st.text(min_size=1), port=st.integers(1, 65535))
+@given(controller_id=ids, host=hosts, port=st.integers(1, 65535))
 def test_where_a_controller_listens_is_read_as_it_was_written(controller_id: int, host: str, port: int) -> None:
     endpoint = BrokerEndpoint(controller_id, host, port)
     data = formats.encode_controller_endpoint(endpoint)
@@ -171,7 +172,7 @@ def consistent_assignments(draw: st.DrawFn) -> ReplicaAssignment:
     return ReplicaAssignment(tuple(brokers), adding, removing)
 
 
-assignments = consistent_assignments()
+assignments = consistent_assignments().filter(lambda each: bool(each.origin_replicas and each.target_replicas))
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
@@ -181,7 +182,7 @@ json_values = st.recursive(
 
 @given(
     partitions=st.dictionaries(st.integers(0, 100), assignments, max_size=5),
-    topic_id=st.none() | st.text(min_size=22, max_size=22),
+    topic_id=st.none() | st.from_regex(r"[a-zA-Z0-9_-]{22}", fullmatch=True),
     unknown=st.dictionaries(st.text().filter(lambda key: key not in formats.TOPIC_KEYS), json_values, max_size=3),
 )
 def test_a_topic_is_read_as_it_was_written(

@@ -1,79 +1,38 @@
 """What is in the znodes: Kafka's JSON, read leniently and written byte for byte as Kafka would.
 
 Readers ignore keys they do not know, and rewriting a topic's znode keeps them (KAFKA-12835). A value that
-cannot be decoded raises `UndecodableZnode`, which names the path and the fault.
+cannot be decoded, or that could be neither told to brokers nor written again, raises `UndecodableZnode`,
+which names the path and the fault.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, Final
 
 import orjson
 from attrs import field, frozen
 
 from transport.messages import BrokerEndpoint
-from transport.metadata import BrokerRegistration, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
-from transport.store import paths
+from transport.metadata import (
+    MAX_RISING_EPOCH,
+    NO_LEADER,
+    BrokerRegistration,
+    LeaderAndIsr,
+    LeaderRecoveryState,
+    ReplicaAssignment,
+    TopicPartition,
+    is_topic_name,
+    number_in,
+)
+from transport.store import fields, paths
 from transport.store.protocol import Delete, Set
 
-_INTEGERS: Final = frozenset({int})
+UndecodableZnode = fields.UndecodableZnode
+"""What decoders raise."""
+
 LISTENER: Final = "KLAMM"
 TOPIC_KEYS: Final = frozenset({"version", "topic_id", "partitions", "adding_replicas", "removing_replicas"})
-
-
-class UndecodableZnode(Exception):
-    """A znode's data is not what its path promises."""
-
-    def __init__(self, path: str, fault: str) -> None:
-        super().__init__(f"{path}: {fault}")
-        self.path = path
-        self.fault = fault
-
-
-def _load(path: str, data: bytes) -> dict[str, Any]:
-    try:
-        value = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise UndecodableZnode(path, f"not JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise UndecodableZnode(path, "not a JSON object")
-    return value
-
-
-def _int(path: str, value: object, name: str) -> int:
-    if type(value) is not int:
-        raise UndecodableZnode(path, f"{name} must be an integer, is {value!r}")
-    return value
-
-
-def _text(path: str, value: object, name: str) -> str:
-    if not isinstance(value, str):
-        raise UndecodableZnode(path, f"{name} must be a string, is {value!r}")
-    return value
-
-
-def _optional_text(path: str, value: object, name: str) -> str | None:
-    return None if value is None else _text(path, value, name)
-
-
-def _object(path: str, value: object, name: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise UndecodableZnode(path, f"{name} must be an object, is {value!r}")
-    return value
-
-
-def _ints(path: str, value: object, name: str) -> tuple[int, ...]:
-    if not isinstance(value, list) or not _INTEGERS.issuperset(map(type, value)):
-        raise UndecodableZnode(path, f"{name} must be a list of integers, is {value!r}")
-    return _shared(tuple(value))
-
-
-@lru_cache(maxsize=10_000)
-def _shared(brokers: tuple[int, ...]) -> tuple[int, ...]:
-    """Return one and the same tuple for equal ones: a cluster has few different replica sets, each many times."""
-    return brokers
 
 
 # --- /controller, /controller_epoch, /klamm/controllers/ID ------------------------------------------------------
@@ -86,7 +45,7 @@ def encode_controller(controller_id: int, now_ms: int) -> bytes:
 
 def decode_controller(data: bytes) -> int:
     """Return the id of the controller that `/controller` names."""
-    return _int(paths.CONTROLLER, _load(paths.CONTROLLER, data).get("brokerid"), "brokerid")
+    return fields.number(paths.CONTROLLER, fields.load(paths.CONTROLLER, data).get("brokerid"), "brokerid")
 
 
 def encode_controller_epoch(epoch: int) -> bytes:
@@ -96,10 +55,12 @@ def encode_controller_epoch(epoch: int) -> bytes:
 
 def decode_controller_epoch(data: bytes) -> int:
     """Return the controller epoch."""
-    try:
-        return int(data)
-    except ValueError as error:
-        raise UndecodableZnode(paths.CONTROLLER_EPOCH, f"not a number: {data!r}") from error
+    fields.require_readable(paths.CONTROLLER_EPOCH, data)
+    epoch = number_in(data.decode("ascii", "replace").strip())
+    if epoch is None or epoch > MAX_RISING_EPOCH:
+        text = f"not a number from 0 to {MAX_RISING_EPOCH}: {fields.shown(data)}"
+        raise UndecodableZnode(paths.CONTROLLER_EPOCH, text)
+    return epoch
 
 
 def encode_controller_endpoint(endpoint: BrokerEndpoint) -> bytes:
@@ -110,8 +71,8 @@ def encode_controller_endpoint(endpoint: BrokerEndpoint) -> bytes:
 def decode_controller_endpoint(controller_id: int, data: bytes) -> BrokerEndpoint:
     """Return where the controller listens."""
     path = paths.controller_endpoint(controller_id)
-    value = _load(path, data)
-    return BrokerEndpoint(controller_id, _text(path, value.get("host"), "host"), _int(path, value.get("port"), "port"))
+    value = fields.load(path, data)
+    return BrokerEndpoint(controller_id, fields.host(path, value.get("host")), fields.port(path, value.get("port")))
 
 
 # --- /brokers/ids/N ---------------------------------------------------------------------------------------------
@@ -142,21 +103,24 @@ def decode_broker(broker_id: int, data: bytes, czxid: int) -> BrokerRegistration
     Raises UndecodableZnode if it has no listener named KLAMM: that is not one of our brokers.
     """
     path = paths.broker(broker_id)
-    value = _load(path, data)
+    value = fields.load(path, data)
     endpoints = value.get("endpoints") or ()
     if not isinstance(endpoints, list | tuple):
-        raise UndecodableZnode(path, f"endpoints must be a list, is {endpoints!r}")
+        raise UndecodableZnode(path, f"endpoints must be a list, is {fields.shown(endpoints)}")
     for endpoint in endpoints:
         name, _, address = str(endpoint).partition("://")
         host, _, port = address.rpartition(":")
-        if name == LISTENER and port.isdecimal():
+        if name == LISTENER:
+            number = number_in(port)
+            if number is None:
+                raise UndecodableZnode(path, f"a listener must be {LISTENER}://host:port, is {fields.shown(endpoint)}")
             return BrokerRegistration(
                 broker_id,
-                host.strip("[]"),
-                int(port),
+                fields.host(path, host.strip("[]")),
+                fields.port(path, number),
                 czxid,
-                _optional_text(path, value.get("rack"), "rack"),
-                _optional_text(path, value.get("storage_id"), "storage_id"),
+                fields.optional_text(path, value.get("rack"), "rack"),
+                fields.optional_text(path, value.get("storage_id"), "storage_id"),
             )
     raise UndecodableZnode(path, f"no listener named {LISTENER}: not a broker of this kind of cluster")
 
@@ -167,7 +131,7 @@ def is_foreign(broker_id: int, data: bytes) -> bool:
     What says no such thing is damaged, whoever wrote it.
     """
     try:
-        value = _load(paths.broker(broker_id), data)
+        value = fields.load(paths.broker(broker_id), data)
     except UndecodableZnode:
         return False
     endpoints = value.get("endpoints")
@@ -186,7 +150,7 @@ def encode_storage_id(storage_id: str) -> bytes:
 def decode_storage_id(broker_id: int, data: bytes) -> str:
     """Return which storage a broker had."""
     path = paths.storage_id(broker_id)
-    return _text(path, _load(path, data).get("storage_id"), "storage_id")
+    return fields.text(path, fields.load(path, data).get("storage_id"), "storage_id")
 
 
 # --- /brokers/topics/T and below --------------------------------------------------------------------------------
@@ -218,39 +182,55 @@ def encode_topic(topic: TopicZnode) -> bytes:
 def decode_topic(name: str, data: bytes) -> TopicZnode:
     """Return a topic's assignment, of any of Kafka's versions."""
     path = paths.topic(name)
-    value = _load(path, data)
+    if not is_topic_name(name):
+        raise UndecodableZnode(path, "a topic cannot have this name: delete the znode")
+    value = fields.load(path, data)
     partitions = value.get("partitions")
-    if not isinstance(partitions, dict) or not all(key.isdecimal() for key in partitions):
+    numbers = [number_in(key) for key in partitions] if isinstance(partitions, dict) else [None]
+    if not isinstance(partitions, dict) or None in numbers:
         raise UndecodableZnode(path, "partitions must map partition numbers to replicas")
-    adding = _object(path, value.get("adding_replicas") or {}, "adding_replicas")
-    removing = _object(path, value.get("removing_replicas") or {}, "removing_replicas")
+    adding = fields.mapping(path, value.get("adding_replicas") or {}, "adding_replicas")
+    removing = fields.mapping(path, value.get("removing_replicas") or {}, "removing_replicas")
     assignments = {
         int(key): _consistent(
             path,
             ReplicaAssignment(
-                _ints(path, replicas, "replicas"),
-                _ints(path, adding.get(key, []), "adding_replicas") if adding else (),
-                _ints(path, removing.get(key, []), "removing_replicas") if removing else (),
+                fields.brokers(path, replicas, "replicas"),
+                fields.brokers(path, adding.get(key, []), "adding_replicas") if adding else (),
+                fields.brokers(path, removing.get(key, []), "removing_replicas") if removing else (),
             ),
         )
         for key, replicas in partitions.items()
     }
+    topic_id = fields.optional_topic_id(path, value.get("topic_id"), "topic_id")
+    return TopicZnode(dict(sorted(assignments.items())), topic_id, _unknown(path, value))
+
+
+def _unknown(path: str, value: Mapping[str, Any]) -> dict[str, Any]:
     unknown = {key: item for key, item in value.items() if key not in TOPIC_KEYS}
-    return TopicZnode(
-        dict(sorted(assignments.items())), _optional_text(path, value.get("topic_id"), "topic_id"), unknown
-    )
+    try:
+        orjson.dumps(unknown)
+    except orjson.JSONEncodeError as error:
+        raise UndecodableZnode(path, f"what is not known in it could not be written again ({error})") from error
+    return unknown
 
 
 def _consistent(path: str, assignment: ReplicaAssignment) -> ReplicaAssignment:
     replicas, adding, removing = assignment.replicas, assignment.adding_replicas, assignment.removing_replicas
-    if not adding and not removing and len(set(replicas)) == len(replicas):
+    if replicas and not adding and not removing and len(set(replicas)) == len(replicas):
         return assignment
     for name, brokers in (("replicas", replicas), ("adding_replicas", adding), ("removing_replicas", removing)):
-        if len(set(brokers)) != len(brokers):
-            raise UndecodableZnode(path, f"{name} {list(brokers)} names a broker twice")
+        _require_distinct(path, name, brokers)
     if not {*adding, *removing} <= set(replicas) or not set(adding).isdisjoint(removing):
         raise UndecodableZnode(path, f"{list(adding)} added and {list(removing)} removed do not fit {list(replicas)}")
+    if not assignment.target_replicas or not assignment.origin_replicas:
+        raise UndecodableZnode(path, f"a partition has no replicas before or after a move: {list(replicas)}")
     return assignment
+
+
+def _require_distinct(path: str, name: str, brokers: tuple[int, ...]) -> None:
+    if len(set(brokers)) != len(brokers):
+        raise UndecodableZnode(path, f"{name} {list(brokers)} names a broker twice")
 
 
 def encode_partition_state(state: LeaderAndIsr) -> bytes:
@@ -270,21 +250,23 @@ def encode_partition_state(state: LeaderAndIsr) -> bytes:
 def decode_partition_state(tp: TopicPartition, data: bytes, version: int) -> LeaderAndIsr:
     """Return a partition's state; `version` is the znode's dataVersion."""
     path = paths.partition_state(tp)
-    value = _load(path, data)
+    value = fields.load(path, data)
     recovery = LeaderRecoveryState.RECOVERED
     if "leader_recovery_state" in value:
         try:
             recovery = LeaderRecoveryState(value["leader_recovery_state"])
         except ValueError as error:
-            raise UndecodableZnode(path, str(error)) from error
-    return LeaderAndIsr(
-        _int(path, value.get("leader"), "leader"),
-        _int(path, value.get("leader_epoch"), "leader_epoch"),
-        _ints(path, value.get("isr"), "isr"),
+            raise UndecodableZnode(path, f"{error!s:.200}") from error
+    state = LeaderAndIsr(
+        fields.number(path, value.get("leader"), "leader", NO_LEADER),
+        fields.number(path, value.get("leader_epoch"), "leader_epoch", most=MAX_RISING_EPOCH),
+        fields.brokers(path, value.get("isr"), "isr"),
         version,
-        _int(path, value.get("controller_epoch"), "controller_epoch"),
+        fields.number(path, value.get("controller_epoch"), "controller_epoch"),
         recovery,
     )
+    _require_distinct(path, "isr", state.isr)
+    return state
 
 
 # --- /admin/reassign_partitions ---------------------------------------------------------------------------------
@@ -311,7 +293,7 @@ def requests_write(targets: Mapping[TopicPartition, tuple[int, ...]], version: i
 
 def decode_reassign_partitions(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the new replicas per partition, as the znode has them."""
-    return reassign_targets(_load(paths.REASSIGN_PARTITIONS, data))
+    return reassign_targets(fields.load(paths.REASSIGN_PARTITIONS, data))
 
 
 def reassign_targets(value: Mapping[str, Any]) -> dict[TopicPartition, tuple[int, ...]]:
@@ -325,10 +307,10 @@ def reassign_targets(value: Mapping[str, Any]) -> dict[TopicPartition, tuple[int
         where = f"partitions[{number}]"
         if not isinstance(entry, dict) or not isinstance(entry.get("topic"), str):
             raise UndecodableZnode(path, f"{where} must be an object with a topic")
-        tp = TopicPartition(entry["topic"], _int(path, entry.get("partition"), f"{where}.partition"))
+        tp = TopicPartition(entry["topic"], fields.integer(path, entry.get("partition"), f"{where}.partition"))
         if tp in targets:
             raise UndecodableZnode(path, f"{where}: {tp} stands in the list twice")
-        targets[tp] = _ints(path, entry.get("replicas"), f"{where}.replicas")
+        targets[tp] = fields.integers(path, entry.get("replicas"), f"{where}.replicas")
     return targets
 
 
@@ -342,15 +324,15 @@ def encode_partitions(tps: Iterable[TopicPartition]) -> bytes:
 
 def decode_partitions(path: str, data: bytes) -> tuple[TopicPartition, ...]:
     """Return the partitions that the znode at `path`, or a file of Kafka's election JSON, lists; each once."""
-    entries = _load(path, data).get("partitions")
+    entries = fields.load(path, data).get("partitions")
     if not isinstance(entries, list):
         raise UndecodableZnode(path, 'there must be a list "partitions"')
     found: dict[TopicPartition, None] = {}
     for number, entry in enumerate(entries):
         where = f"partitions[{number}]"
-        value = _object(path, entry, where)
-        topic = _text(path, value.get("topic"), f"{where}.topic")
-        found[TopicPartition(topic, _int(path, value.get("partition"), f"{where}.partition"))] = None
+        value = fields.mapping(path, entry, where)
+        topic = fields.text(path, value.get("topic"), f"{where}.topic")
+        found[TopicPartition(topic, fields.integer(path, value.get("partition"), f"{where}.partition"))] = None
     return tuple(found)
 
 
@@ -364,7 +346,7 @@ def encode_log_dir_event(broker_id: int) -> bytes:
 
 def decode_log_dir_event(path: str, data: bytes) -> int:
     """Return the broker of which a log directory failed."""
-    return _int(path, _load(path, data).get("broker"), "broker")
+    return fields.number(path, fields.load(path, data).get("broker"), "broker")
 
 
 # --- /config ----------------------------------------------------------------------------------------------------
@@ -379,8 +361,8 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
     """Return the settings of a topic or broker, none if the znode is empty, as Kafka reads it."""
     if not data:
         return {}
-    settings = _object(path, _load(path, data).get("config"), "config")
-    return {name: _text(path, value, name) for name, value in settings.items()}
+    settings = fields.mapping(path, fields.load(path, data).get("config"), "config")
+    return {name: fields.text(path, value, name) for name, value in settings.items()}
 
 
 def encode_config_change(entity_path: str) -> bytes:
@@ -390,4 +372,4 @@ def encode_config_change(entity_path: str) -> bytes:
 
 def decode_config_change(path: str, data: bytes) -> str:
     """Return whose settings changed, as "topics/T" or "brokers/N"."""
-    return _text(path, _load(path, data).get("entity_path"), "entity_path")
+    return fields.text(path, fields.load(path, data).get("entity_path"), "entity_path")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from transport.metadata import Stray, TopicPartition
+from transport.metadata import Stray, TopicPartition, is_topic_id, is_topic_name, number_in
 
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
@@ -115,6 +116,14 @@ def stray(replica: Stray) -> str:
 def parse_stray(name: str) -> Stray | None:
     """Return the replica that a child of `/klamm/strays` names, None if it names none."""
     parts = name.split(":")
-    if len(parts) != len(Stray._fields) or not (parts[2].isdecimal() and parts[3].isdecimal()):
+    if len(parts) != len(Stray._fields):
         return None
-    return Stray(parts[0], parts[1], int(parts[2]), int(parts[3]))
+    topic_id, topic, partition, broker_id = parts[0], parts[1], number_in(parts[2]), number_in(parts[3])
+    if partition is None or broker_id is None or not (is_topic_id(topic_id) and is_topic_name(topic)):
+        return None
+    return Stray(topic_id, topic, partition, broker_id)
+
+
+def numbers(names: Iterable[str]) -> list[int]:
+    """Return the ids or partition numbers among the names of children; other names are nobody's."""
+    return [number for name in names if (number := number_in(name)) is not None]

@@ -1,0 +1,139 @@
+"""The fields of znodes: of which type and within which bounds each must be.
+
+What is out of bounds here could be neither told to brokers nor written again. It is refused where it is read, so that
+it costs no more than its own row.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Final
+
+import orjson
+
+from transport.metadata import MAX_NUMBER, MAX_PORT, MAX_TEXT, is_topic_id
+from transport.store.protocol import UNREADABLE
+
+_INTEGERS: Final = frozenset({int})
+_MAX_HOST: Final = 255
+
+
+class UndecodableZnode(Exception):
+    """A znode's data is not what its path promises."""
+
+    def __init__(self, path: str, fault: str) -> None:
+        super().__init__(f"{path}: {fault}")
+        self.path = path
+        self.fault = fault
+
+
+def shown(value: object) -> str:
+    """Return a value as a fault quotes it, however long it is."""
+    return f"{value!r:.100}"
+
+
+def load(path: str, data: bytes) -> dict[str, Any]:
+    """Return the JSON object in a znode."""
+    require_readable(path, data)
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise UndecodableZnode(path, f"not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise UndecodableZnode(path, "not a JSON object")
+    return value
+
+
+def require_readable(path: str, data: bytes) -> None:
+    """Raise for a znode that the store would not show."""
+    if data == UNREADABLE:
+        raise UndecodableZnode(path, "may not be read: its ACL forbids it to this identity")
+
+
+def integer(path: str, value: object, name: str) -> int:
+    """Return an integer of any size."""
+    if type(value) is not int:
+        raise UndecodableZnode(path, f"{name} must be an integer, is {shown(value)}")
+    return value
+
+
+def number(path: str, value: object, name: str, least: int = 0, most: int = MAX_NUMBER) -> int:
+    """Return an integer that lies within bounds."""
+    found = integer(path, value, name)
+    if not least <= found <= most:
+        raise UndecodableZnode(path, f"{name} must be from {least} to {most}, is {found}")
+    return found
+
+
+def text(path: str, value: object, name: str) -> str:
+    """Return a text."""
+    if not isinstance(value, str):
+        raise UndecodableZnode(path, f"{name} must be a string, is {shown(value)}")
+    if len(value) > MAX_TEXT:
+        raise UndecodableZnode(path, f"{name} must have up to {MAX_TEXT} characters, has {len(value)}")
+    return value
+
+
+def optional_text(path: str, value: object, name: str) -> str | None:
+    """Return a text, None if there is none."""
+    return None if value is None else text(path, value, name)
+
+
+def optional_topic_id(path: str, value: object, name: str) -> str | None:
+    """Return a topic's id, None if there is none."""
+    topic_id = optional_text(path, value, name)
+    if topic_id is not None and not is_topic_id(topic_id):
+        raise UndecodableZnode(path, f"{name} must be letters, digits, '.', '_' and '-', is {shown(topic_id)}")
+    return topic_id
+
+
+def host(path: str, value: object) -> str:
+    """Return the name or address of a host, one that can be asked for."""
+    name = text(path, value, "host")
+    try:
+        is_sound = len(name.encode("idna")) <= _MAX_HOST
+    except UnicodeError:
+        is_sound = False
+    if not (is_sound and name and name.isprintable() and " " not in name):
+        raise UndecodableZnode(path, f"host must be a name or an address, is {shown(name)}")
+    return name
+
+
+def port(path: str, value: object) -> int:
+    """Return a port that somebody can listen on."""
+    return number(path, value, "port", 1, MAX_PORT)
+
+
+def mapping(path: str, value: object, name: str) -> dict[str, Any]:
+    """Return an object."""
+    if not isinstance(value, dict):
+        raise UndecodableZnode(path, f"{name} must be an object, is {shown(value)}")
+    return value
+
+
+def integers(path: str, value: object, name: str) -> tuple[int, ...]:
+    """Return a list of integers of any size."""
+    return _integers(path, value, name)[0]
+
+
+def brokers(path: str, value: object, name: str) -> tuple[int, ...]:
+    """Return a list of broker ids."""
+    ids, are_ids = _integers(path, value, name)
+    if not are_ids:
+        raise UndecodableZnode(path, f"{name} must be broker ids from 0 to {MAX_NUMBER}, are {shown(value)}")
+    return ids
+
+
+def _integers(path: str, value: object, name: str) -> tuple[tuple[int, ...], bool]:
+    if not isinstance(value, list) or not _INTEGERS.issuperset(map(type, value)):
+        raise UndecodableZnode(path, f"{name} must be a list of integers, is {shown(value)}")
+    return _shared(tuple(value))
+
+
+@lru_cache(maxsize=10_000)
+def _shared(ids: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
+    """Return one and the same tuple for equal ones, and whether they may be broker ids.
+
+    A cluster has few different replica sets, each many times.
+    """
+    return ids, not ids or (min(ids) >= 0 and max(ids) <= MAX_NUMBER)
