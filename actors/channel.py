@@ -73,13 +73,16 @@ class Channel(Generic[Item, Req, Resp]):
         backoff: Backoff,
         retry_on: tuple[type[Exception], ...],
         answered: tuple[type[Exception], ...] = (),
+        unsendable: tuple[type[Exception], ...] = (),
+        mend: Callable[[Req, Exception], Req | None] = lambda _request, _fault: None,
         request_timeout: float = REQUEST_TIMEOUT_SECONDS,
     ) -> None:
         """Send to the peer `name` over what `connect` opens.
 
         An exception of the kinds `answered` is the peer's answer: `on_response` gets it as it gets a response. After
-        one of the kinds `retry_on`, from `connect` or a call, the channel tries again. Any other is a fault of ours
-        and ends `run`, as does what `on_response` raises.
+        one of the kinds `retry_on`, from `connect` or a call, the channel tries again. One of the kinds `unsendable`
+        says that the request itself is at fault, however often it is tried: `mend` returns what is to be sent in its
+        place, None for nothing. Any other is a fault of ours and ends `run`, as does what `on_response` raises.
         """
         self._name = name
         self._backlog = backlog
@@ -88,6 +91,8 @@ class Channel(Generic[Item, Req, Resp]):
         self._backoff = backoff
         self._retry_on = retry_on
         self._answers = answered
+        self._unsendable = unsendable
+        self._mend = mend
         self._request_timeout = request_timeout
         self._under_way: Req | None = None
         self._work = trio.Event()
@@ -120,7 +125,11 @@ class Channel(Generic[Item, Req, Resp]):
         async with self._connect() as caller:
             while True:
                 request = await self._next_request()
-                response = await self._ask(caller, request)
+                try:
+                    response = await self._ask(caller, request)
+                except self._unsendable as fault:
+                    self._under_way = self._mend(request, fault)
+                    continue
                 self._under_way = None
                 self._answered += 1
                 self._backoff.reset()

@@ -12,6 +12,7 @@ from attrs import define, evolve, field
 
 from actors import Backoff, Channel, supervise
 from controller.channels.backlog import BrokerBacklog, Newest
+from controller.channels.sendable import without_faults
 from controller.config import ControllerConfig
 from controller.model.facts import BrokerGone, BrokerRegistered
 from controller.model.rounds import Publication, TellMetadata
@@ -21,7 +22,7 @@ from transport.host import Host
 from transport.messages import BrokerEndpoint, PartitionState, Request
 from transport.metadata import BrokerRegistration
 from transport.network import Network
-from transport.wire import Connection, ConnectionBroken, RequestTimedOut, UnsupportedApi, open_connection
+from transport.wire import CodecError, Connection, ConnectionBroken, RequestTimedOut, UnsupportedApi, open_connection
 
 log = structlog.get_logger(__name__)
 
@@ -121,6 +122,16 @@ def _addressed(publications: Sequence[Publication]) -> Iterator[tuple[tuple[int,
         yield brokers, Newest.of(states)
 
 
+def _mend(broker_id: int, request: Request[object], fault: Exception) -> Request[object] | None:
+    """Return what is left of a request that cannot be encoded, and say what is set aside."""
+    left, rows = without_faults(request)
+    for row in rows:
+        log.error("set aside: a broker cannot be told of this", broker=broker_id, row=f"{row!r:.500}")
+    if left is None:
+        log.error("set aside: a request cannot be encoded", broker=broker_id, fault=f"{fault!s:.500}")
+    return left
+
+
 @define
 class BrokerChannels:
     """Starts, stops and feeds the channels. Called from the event-queue task; the channels run in `nursery`."""
@@ -180,6 +191,8 @@ class BrokerChannels:
             backoff=Backoff(0.1, 2.0, jitter=self.host.rng.random),
             retry_on=(ConnectionBroken, RequestTimedOut, UnsupportedApi),
             answered=(ApiError,),
+            unsendable=(CodecError,),
+            mend=partial(_mend, broker.id),
             request_timeout=self.config.request_timeout_ms / 1000,
         )
         self.nursery.start_soon(member.run, self._restart_backoff, name=name)

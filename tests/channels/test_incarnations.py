@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import trio
 from attrs import evolve
@@ -24,6 +26,7 @@ from tests.channels.controller_side import (
 from tests.channels.scripted_broker import Act, MemoryNetwork, ScriptedBroker, listen
 from transport.messages import Request
 from transport.network import TcpNetwork
+from transport.wire import client, frame
 
 FIRST, SECOND, THIRD = state(0), state(1), state(2)
 
@@ -196,12 +199,14 @@ async def test_a_channel_that_faults_is_started_again_keeps_its_backlog_and_cost
 async def test_a_request_that_cannot_be_sent_costs_one_channel_only_and_goes_with_its_incarnation(
     nursery: trio.Nursery,
     autojump_clock: MockClock,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(client, "frame", partial(frame, max_frame_bytes=1_000))
     broker, other = ScriptedBroker(), ScriptedBroker()
     near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle, 9092: other.handle}))
     near.channels.follow(registered(9091))
     near.channels.follow(registered(9092, broker_id=2, epoch=78))
-    near.channels.publish([TellMetadata((BROKER,), (evolve(FIRST, topic="\ud800"),)), *lead(FIRST, to=2)])
+    near.channels.publish([TellMetadata((BROKER,), (evolve(FIRST, topic=1_000 * "x"),)), *lead(FIRST, to=2)])
     await near.wait_for(1)
     with capture_logs() as logs:
         await trio.sleep(3600)

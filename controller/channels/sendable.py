@@ -1,0 +1,38 @@
+"""What is left of a request that cannot be encoded: a row at fault costs neither the other rows nor the channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+
+from transport.messages import Request
+from transport.wire import CodecError, encode
+
+
+def without_faults(request: Request[object]) -> tuple[Request[object] | None, list[object]]:
+    """Return a request without those of its rows that cannot be encoded, and these; None if it cannot be mended.
+
+    A row is an item of one of the request's lists. Each is tried alone.
+    """
+    message: Any = request
+    values = {each.name: getattr(message, each.name) for each in attrs.fields(type(message))}
+    lists = {name: value for name, value in values.items() if isinstance(value, tuple)}
+    empty = attrs.evolve(message, **dict.fromkeys(lists, ()))
+    if not _is_sendable(empty):
+        return None, []
+    faults: list[object] = []
+    left: dict[str, tuple[object, ...]] = {}
+    for name, rows in lists.items():
+        verdicts = [_is_sendable(attrs.evolve(empty, **{name: (row,)})) for row in rows]
+        faults += [row for row, is_sound in zip(rows, verdicts, strict=True) if not is_sound]
+        left[name] = tuple([row for row, is_sound in zip(rows, verdicts, strict=True) if is_sound])
+    return (attrs.evolve(message, **left) if faults else None), faults
+
+
+def _is_sendable(message: object) -> bool:
+    try:
+        encode(message)
+    except CodecError:
+        return False
+    return True
