@@ -27,7 +27,7 @@ from transport.host import Host
 from transport.metadata import TopicPartition
 from transport.settings import LONG_MAX
 from transport.store import paths
-from transport.store.protocol import MetadataStore, StoreError
+from transport.store.protocol import MetadataStore, StoreError, children_of
 
 Partitions = frozenset[int] | None
 """Partitions of a topic, None for all of them."""
@@ -79,7 +79,7 @@ class ReplicationThrottles:
         leader, follower = (int(value_in_force(BROKER_SETTINGS[name], layers)) for name in rates)
         names: list[str] = []
         if min(leader, follower) < LONG_MAX:
-            names = (await self._store.children([paths.TOPIC_CONFIGS]))[0] or []
+            names = await children_of(self._store, paths.TOPIC_CONFIGS)
         own = await read_layers(self._store, [paths.topic_config(name) for name in names])
         topics = dict(zip(names, own, strict=True))
         self._leading = self._partitions(LEADER_THROTTLED_REPLICAS, topics)

@@ -24,6 +24,7 @@ from transport.store.protocol import (
     MetadataStore,
     Set,
     Znode,
+    children_of,
 )
 
 
@@ -54,8 +55,7 @@ async def refuse_foreign(store: MetadataStore) -> None:
     session of a controller, and may end before an earlier session that still holds `/controller`.
     """
     cure = "give --zookeeper HOST:PORT/CHROOT a chroot that nobody else uses"
-    [names] = await store.children([paths.BROKER_IDS])
-    ids = [int(name) for name in names or [] if name.isdecimal()]
+    ids = paths.numbers(await children_of(store, paths.BROKER_IDS))
     for broker_id, znode in zip(ids, await store.read([paths.broker(id_) for id_ in ids]), strict=True):
         if znode is not None and formats.is_foreign(broker_id, znode.data):
             raise ForeignCluster(f"broker {broker_id} is not of this kind of cluster (Apache Kafka's, perhaps): {cure}")

@@ -240,6 +240,9 @@ def _later(context: ControllerContext, event: ControllerEvent) -> list[tuple[flo
             strays_left: list[ControllerEvent] = [StrayDeletion()] if any(r in context.strays for r in replicas) else []
             topics_left: list[ControllerEvent] = [TopicDeletion()] if context.deletions else []
             return [(seconds, again) for again in (*strays_left, *topics_left)]
+        case TopicDeletion() | ReplicasDeleted() if not all(each.left for each in context.deletions.values()):
+            # Its znodes could not be removed.
+            return [(deletion.RETRY_SECONDS, TopicDeletion())]
         case AutoPreferredReplicaLeaderElection(controller_epoch=epoch) if epoch == context.epoch:
             return [(context.config.leader_imbalance_check_interval_seconds, event)]
         case _:

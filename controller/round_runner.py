@@ -9,22 +9,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar, assert_never
 
+import structlog
 import trio
 from attrs import define, field
 
 from controller.collector import paused_collector
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered
-from controller.model.rounds import Change, Children, Effect, Loaded, Publication, Read, Rounds, Step
+from controller.model.rounds import Change, Children, Effect, Loaded, Outcome, Publication, Read, Rounds, Step
 from controller.monitoring.instruments import Application, Instrument
 from controller.monitoring.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from transport.metadata import TopicPartition
 from transport.store import paths
 from transport.store.chunks import plan_chunks
 from transport.store.commit import commit_chunk
-from transport.store.protocol import Check, MetadataStore
+from transport.store.protocol import Check, MetadataStore, Rejected
 
 T = TypeVar("T")
+
+log = structlog.get_logger(__name__)
 
 
 class Publisher(Protocol):
@@ -82,20 +85,23 @@ class RoundRunner:
             case _:
                 assert_never(effect)
 
-    async def _change(self, change: Change) -> tuple[Step, ...]:
+    async def _change(self, change: Change) -> Outcome:
         subjects = tuple(tp for step in change.steps for tp in step.subjects)
         self.observer.decided(DecidedRound(self._event, change.round, self.context.epoch, subjects, self._event_id))
         self._apply(change.round, [step for step in change.steps if not step.writes])
         steps = [step for step in change.steps if step.writes]
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
         refused: list[Step] = []
+        rejected: list[Step] = []
         for chunk in plan_chunks([step.writes for step in steps]):
             members = [steps[i] for i in chunk]
             result = await commit_chunk(self.store, [step.writes for step in members], fence)
             self._apply(change.round, [members[i] for i in result.committed], result.zxid)
             refused += [members[i] for i in result.conflicts]
+            rejected += [members[i] for i in result.rejected]
+            _log_rejections(change.round, list(result.rejected.values()))
         await trio.lowlevel.checkpoint()
-        return tuple(refused)
+        return Outcome(tuple(refused), tuple(rejected))
 
     def _apply(self, name: str, steps: Sequence[Step], zxid: int | None = None) -> None:
         self.instrument.applying(self.context, Application(self._event_id, self._event, name, zxid, steps))
@@ -124,3 +130,10 @@ class RoundRunner:
         versions = tuple((name, context.topics[name].version) for name in topics)
         committed = CommittedRound(self._event, name, context.epoch, zxid, partitions, versions, self._event_id)
         self.observer.committed(committed)
+
+
+def _log_rejections(name: str, rejections: Sequence[Rejected]) -> None:
+    """Say what the store will never do, once for what was sent together."""
+    if rejections:
+        text = "set aside: the store will not do this, however often it is asked"
+        log.error(text, round=name, fault=str(rejections[0]), more=len(rejections) - 1)

@@ -37,7 +37,7 @@ from transport.messages import (
 from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.commit import commit_chunk
-from transport.store.protocol import ConnectionLost, Create, MetadataStore, SessionExpired
+from transport.store.protocol import ConnectionLost, Create, MetadataStore, SessionExpired, children_of
 from transport.store.requests import MAX_GROUP_BYTES, weight_of
 from transport.store.watched import WatchedZnodes
 
@@ -57,8 +57,7 @@ async def is_led_by_kafka(store: MetadataStore) -> bool:
     if holder is not None:
         endpoint = paths.controller_endpoint(formats.decode_controller(holder.data))
         return await store.read([endpoint]) == [None]
-    [names] = await store.children([paths.BROKER_IDS])
-    ids = [int(name) for name in names or [] if name.isdecimal()]
+    ids = paths.numbers(await children_of(store, paths.BROKER_IDS))
     found = await store.read([paths.broker(id_) for id_ in ids])
     return any(znode is not None and formats.is_foreign(id_, znode.data) for id_, znode in zip(ids, found, strict=True))
 
@@ -155,8 +154,7 @@ class ZnodeMoves:
         )
 
     async def _names(self) -> list[str]:
-        [names] = await self._store.children([paths.TOPICS])
-        return names or []
+        return await children_of(self._store, paths.TOPICS)
 
     async def _topics(self, names: Iterable[str]) -> dict[str, formats.TopicZnode]:
         wanted = list(names)
@@ -176,12 +174,10 @@ class ZnodeMoves:
         return {} if znode is None else formats.decode_reassign_partitions(znode.data)
 
     async def _being_deleted(self) -> set[str]:
-        [names] = await self._store.children([paths.DELETE_TOPICS])
-        return set(names or [])
+        return set(await children_of(self._store, paths.DELETE_TOPICS))
 
     async def _brokers(self) -> tuple[BrokerEndpoint, ...]:
-        [names] = await self._store.children([paths.BROKER_IDS])
-        ids = sorted(int(name) for name in names or [] if name.isdecimal())
+        ids = sorted(paths.numbers(await children_of(self._store, paths.BROKER_IDS)))
         found = await self._store.read([paths.broker(id_) for id_ in ids])
         return tuple(_endpoint(id_, znode.data) for id_, znode in zip(ids, found, strict=True) if znode is not None)
 
@@ -192,7 +188,10 @@ class ZnodeMoves:
         if weight_of([request]) > MAX_GROUP_BYTES:
             text = f"a request of {len(request.data)} bytes is over ZooKeeper's limit of 1 MB: split it into several"
             raise ApiError(ErrorCode.INVALID_REQUEST, text)
-        if (await commit_chunk(self._store, [[request]], None)).conflicts:
+        result = await commit_chunk(self._store, [[request]], None)
+        for rejection in result.rejected.values():
+            raise rejection
+        if result.conflicts:
             text = (
                 "Kafka's controller takes one request at a time, and another one is under way: wait until "
                 "`klamm reassignment list` shows no more"

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from controller.handlers.leadership import leadership_step, refresh
 from controller.model.context import ControllerContext
-from controller.model.rounds import Rounds, Step, TellMetadata, change
+from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
 from transport.metadata import LeaderAndIsr, LeaderRecoveryState, TopicPartition
@@ -23,10 +23,11 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
         TopicPartition(item.topic, item.partition): _judge(context, request, item) for item in request.partitions
     }
     wanted = {tp: verdict for tp, verdict in verdicts.items() if isinstance(verdict, LeaderAndIsr)}
-    refused = yield from change("ISR", [_step(context, tp, new) for tp, new in wanted.items()])
-    stale = [tp for step in refused for tp in step.subjects]
+    outcome = yield from attempt("ISR", [_step(context, tp, new) for tp, new in wanted.items()])
+    stale = [tp for step in outcome.refused for tp in step.subjects]
     yield from refresh(context, stale)
     errors = dict.fromkeys(stale, ErrorCode.INVALID_UPDATE_VERSION)
+    errors |= {tp: ErrorCode.OPERATION_NOT_ATTEMPTED for step in outcome.rejected for tp in step.subjects}
     errors |= {tp: verdict for tp, verdict in verdicts.items() if not isinstance(verdict, LeaderAndIsr)}
     yield from change("refused", [_news(context, request.broker_id, tp) for tp in _refused(context, errors)])
     return _response(context, verdicts, errors)

@@ -15,7 +15,7 @@ from controller.handlers import leadership, reassignments
 from controller.handlers.configs import config_path, read_min_isrs, resource_fault, unclean_allowed
 from controller.model.context import ControllerContext
 from controller.model.partition_states import PartitionPhase
-from controller.model.rounds import Rounds, Step, change, children, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, attempt, change, children, read, until_none_is_left
 from transport.dynamic_configs import (
     ALL_REPLICAS,
     BROKER_SETTINGS,
@@ -97,12 +97,14 @@ def alter_configs(
         znodes = yield from read(config_path(item.resource) for item in pending)
         steps: dict[ConfigResource, Step] = {}
         for item, znode in zip(pending, znodes, strict=True):
-            outcome = _step(item, znode)
-            if isinstance(outcome, Step):
-                steps[item.resource] = outcome
+            step = _step(item, znode)
+            if isinstance(step, Step):
+                steps[item.resource] = step
             else:
-                outcomes[item.resource] = outcome
-        refused = yield from change("configs", list(steps.values()))
+                outcomes[item.resource] = step
+        outcome = yield from attempt("configs", list(steps.values()))
+        refused = outcome.refused
+        outcomes.update((r, _unwritable(r)) for r, step in steps.items() if step in outcome.rejected)
         yield from _forget_topics_that_are_gone(refused, steps, outcomes)
         return [i for i in pending if steps.get(i.resource) in refused and outcomes[i.resource] is None]
 
@@ -123,6 +125,11 @@ def _forget_topics_that_are_gone(
     for resource, znode in zip(of_topics, znodes, strict=True):
         if znode is None:
             outcomes[resource] = _unknown(resource)
+
+
+def _unwritable(resource: ConfigResource) -> ResourceError:
+    text = "the settings cannot be written: see the controller's log"
+    return ResourceError(resource, ErrorCode.OPERATION_NOT_ATTEMPTED, text)
 
 
 def _unknown(resource: ConfigResource) -> ResourceError:

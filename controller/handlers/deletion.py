@@ -32,6 +32,7 @@ from controller.model.rounds import (
     Step,
     TellMetadata,
     TellStopReplica,
+    attempt,
     change,
     descendants,
     read,
@@ -166,18 +167,26 @@ def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     """Remove the znodes of topics of which no broker has anything any more, and forget the topics."""
     yield from until_none_is_left("remove", names, partial(_remove, context))
     for name in names:
-        log.info("a topic is deleted", topic=name)
+        if name in context.deletions:
+            log.error("a topic cannot be removed yet: an ACL keeps us from what is below its znode", topic=name)
+        else:
+            log.info("a topic is deleted", topic=name)
 
 
 def _remove(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
-    """Remove what is below topics, then those topics of which nothing is left; return the others."""
-    left = yield from _remove_below(context, names)
-    refused = yield from _remove_topics(context, [name for name in names if name not in left])
+    """Remove what is below topics, then those topics of which nothing is left; return those to try again.
+
+    A topic of which an ACL keeps something from us stays.
+    """
+    left, closed = yield from _remove_below(context, names)
+    refused = yield from _remove_topics(context, [name for name in names if name not in (*left, *closed)])
     return [*left, *refused]
 
 
-def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
-    """Remove what is below topics and their reassignments, children first; return the topics where some of it is left.
+def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[tuple[list[str], set[str]]]:
+    """Remove what is below topics and their reassignments, children first.
+
+    Return the topics where something is left that had changed, and those where an ACL keeps us from something.
 
     There may be more of it than a multi holds. The marker stays, by which the next controller goes on.
     """
@@ -185,9 +194,20 @@ def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[li
     ours = [name for name, znode in zip(names, znodes, strict=True) if _is_ours(context, name, znode)]
     below = yield from descendants([paths.topic(name) for name in ours])
     moves = yield from reassignment_znodes.of_topics(ours)
-    steps = {name: _removals(name, [*under, *moves[name]]) for name, under in zip(ours, below, strict=True)}
-    refused = set((yield from change("remove", [step for of_topic in steps.values() for step in of_topic])))
-    return [name for name, of_topic in steps.items() if not refused.isdisjoint(of_topic)]
+    steps: dict[str, list[Step]] = {}
+    closed = set[str]()
+    for name, under in zip(ours, below, strict=True):
+        moving = moves[name]
+        # What we may not list we cannot remove: the topic stays, and is told of.
+        if under is None or moving is None:
+            closed.add(name)
+        else:
+            steps[name] = _removals(name, [*under, *moving])
+    outcome = yield from attempt("remove", [step for of_topic in steps.values() for step in of_topic])
+    refused, rejected = set(outcome.refused), set(outcome.rejected)
+    closed.update(name for name, of_topic in steps.items() if not rejected.isdisjoint(of_topic))
+    left = [name for name, of_topic in steps.items() if name not in closed and not refused.isdisjoint(of_topic)]
+    return left, closed
 
 
 def _removals(name: str, doomed: Sequence[str]) -> list[Step]:

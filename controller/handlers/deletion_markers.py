@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import structlog
 
 from controller.model.context import ControllerContext
-from controller.model.rounds import Rounds, Step, change, children, read
+from controller.model.rounds import Rounds, Step, attempt, change, children, read
 from transport.errors import ErrorCode
 from transport.messages import DeleteTopicsResponse, TopicError
 from transport.store import paths
@@ -21,7 +21,10 @@ def delete_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[De
     errors = {name: _refusal(context, name) for name in names}
     wanted = [name for name, error in errors.items() if error is None and name not in context.deletions]
     # A marker that is there already is as good.
-    yield from change("mark", [Step(writes=(Create(paths.delete_topic(name)),)) for name in wanted])
+    steps = {name: Step(writes=(Create(paths.delete_topic(name)),)) for name in wanted}
+    rejected = (yield from attempt("mark", list(steps.values()))).rejected
+    text = "the marker of its deletion cannot be written: see the controller's log"
+    errors |= {n: TopicError(n, ErrorCode.OPERATION_NOT_ATTEMPTED, text) for n in wanted if steps[n] in rejected}
     return DeleteTopicsResponse(tuple(error or TopicError(name) for name, error in errors.items()))
 
 

@@ -206,5 +206,5 @@ def _order_fault(context: ControllerContext, tp: TopicPartition, order: tuple[in
 
 
 def _lost(tp: TopicPartition) -> Fault:
-    text = f"{tp} was deleted meanwhile, or its znodes cannot be decoded any more: see the controller's log"
+    text = f"{tp} was deleted meanwhile, or its znodes cannot be read or written: see the controller's log"
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text

@@ -24,6 +24,7 @@ from controller.model.rounds import (
     TellLeaderAndIsr,
     TellMetadata,
     TellStopReplica,
+    attempt,
     change,
     read,
     until_none_is_left,
@@ -48,17 +49,17 @@ def write_leadership(
 ) -> Rounds[list[TopicPartition]]:
     """Run `decide` over partitions as the round `name`, and again over those whose state had changed.
 
-    A partition whose state is gone or cannot be decoded is left as it is; return the others. Raises ControllerMoved if
-    a later controller wrote one of them.
+    A partition whose state is gone, or cannot be decoded or written, is left as it is; return the others. Raises
+    ControllerMoved if a later controller wrote one of them.
     """
     tps = list(tps)
     set_aside = set[TopicPartition]()
 
     def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
-        refused = yield from change(name, decide(pending))
-        stale = [tp for step in refused for tp in step.subjects]
+        outcome = yield from attempt(name, decide(pending))
+        stale = [tp for step in outcome.refused for tp in step.subjects]
         left = yield from refresh(context, stale)
-        set_aside.update(set(stale) - set(left))
+        set_aside.update(set(stale) - set(left), (tp for step in outcome.rejected for tp in step.subjects))
         return left
 
     yield from until_none_is_left(name, tps, write)
@@ -174,7 +175,8 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
 
     def create(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
         # Below a parent that was created just now there is nothing to look for.
-        empty = yield from _create_parents(list(dict.fromkeys(tp.topic for tp in pending)))
+        empty, closed = yield from _create_parents(list(dict.fromkeys(tp.topic for tp in pending)))
+        pending = [tp for tp in pending if tp.topic not in closed]
         others = [tp for tp in pending if tp.topic not in empty]
         parents = yield from read(paths.partition(tp) for tp in others)
         states = yield from read(paths.partition_state(tp) for tp in others)
@@ -198,13 +200,14 @@ def _of_topics_that_exist(tps: Sequence[TopicPartition]) -> Rounds[list[TopicPar
     return [tp for tp, topic in zip(tps, topics, strict=True) if topic is not None]
 
 
-def _create_parents(topics: Sequence[str]) -> Rounds[frozenset[str]]:
-    """Create the parent of the partitions of topics that have none; return those where that was done."""
+def _create_parents(topics: Sequence[str]) -> Rounds[tuple[frozenset[str], frozenset[str]]]:
+    """Create the parent of the partitions of topics that have none; return where that was done, and where it cannot."""
     found = yield from read(paths.topic_partitions(name) for name in topics)
     missing = [name for name, znode in zip(topics, found, strict=True) if znode is None]
     steps = {name: Step(writes=(Create(paths.topic_partitions(name)),)) for name in missing}
-    refused = yield from change("parents", list(steps.values()))
-    return frozenset(name for name, step in steps.items() if step not in refused)
+    outcome = yield from attempt("parents", list(steps.values()))
+    closed = frozenset(name for name, step in steps.items() if step in outcome.rejected)
+    return frozenset(name for name, step in steps.items() if step not in outcome.refused) - closed, closed
 
 
 def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Sequence[Znode | None]) -> Rounds[None]:

@@ -116,7 +116,7 @@ def _outcome(context: ControllerContext, tp: TopicPartition, target: tuple[int, 
         fault = refusal(context, tp, target)
         if fault is not None:
             return PartitionError(*tp, *fault)
-        text = f"{tp} was deleted meanwhile, or its topic's znode cannot be decoded any more"
+        text = f"{tp} was deleted meanwhile, or its znodes cannot be read or written: see the controller's log"
         return PartitionError(*tp, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
     return PartitionError(*tp)
 

@@ -19,7 +19,7 @@ from attrs import frozen
 from controller.model.context import ControllerContext
 from controller.model.facts import ReassignmentIdentified
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
-from controller.model.rounds import Rounds, Step, change, children, descendants, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, attempt, change, children, descendants, read, until_none_is_left
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Op, Znode
@@ -63,29 +63,44 @@ def load(context: ControllerContext, set_aside: Collection[str]) -> Rounds[None]
     yield from settle(context, [*(n for n in names if n not in set_aside), *(tp.topic for tp in context.reassigning)])
 
 
-def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[None]:
-    """Let topics have znodes for exactly those of their partitions that are being reassigned, and read these."""
+def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset[str]]:
+    """Let topics have znodes for exactly those of their partitions that are being reassigned, and read these.
 
-    def attempt(pending: list[str]) -> Rounds[list[str]]:
+    Return those where an ACL keeps us from it.
+    """
+    closed = set[str]()
+
+    def mend(pending: list[str]) -> Rounds[list[str]]:
         yield from _create_root()
         found = yield from _find(context, pending)
         writes = {name: ops for name in pending if (ops := _mending(name, found[name]))}
-        yield from change("identify", [Step(writes=(op,)) for op in chain(*writes.values())])
-        yield from _take_over(item for name in pending if name not in writes for item in found[name].moving.items())
-        return list(writes)  # to see what came of it, and to read what was created
+        outcome = yield from attempt("identify", [Step(writes=(op,)) for op in chain(*writes.values())])
+        rejected = {op for step in outcome.rejected for op in step.writes}
+        closed.update(name for name, ops in writes.items() if not rejected.isdisjoint(ops))
+        closed.update(name for name in pending if found[name].others is None)
+        left = [name for name in writes if name not in closed]
+        yield from _take_over(item for name in pending if name not in left for item in found[name].moving.items())
+        return left  # to see what came of it, and to read what was created
 
-    yield from until_none_is_left("identify", dict.fromkeys(names), attempt)
+    yield from until_none_is_left("identify", dict.fromkeys(names), mend)
+    return frozenset(closed)
 
 
-def of_topics(names: Collection[str]) -> Rounds[dict[str, list[str]]]:
-    """Return the paths of all that there is for each of some topics, children before their parents."""
+def of_topics(names: Collection[str]) -> Rounds[dict[str, list[str] | None]]:
+    """Return the paths of all that there is for each of some topics, children before their parents.
+
+    None where there is something that we may not list.
+    """
     parents = [paths.topic_reassignments(name) for name in names]
     below = yield from descendants(parents)
     znodes = yield from read(parents)
-    return {
-        name: [*under, parent] if znode is not None else []
-        for name, parent, under, znode in zip(names, parents, below, znodes, strict=True)
-    }
+    found: dict[str, list[str] | None] = {}
+    for name, parent, under, znode in zip(names, parents, below, znodes, strict=True):
+        if under is None:
+            found[name] = None
+        else:
+            found[name] = [*under, parent] if znode is not None else []
+    return found
 
 
 @frozen
@@ -94,8 +109,8 @@ class _Found:
 
     parent: Znode | None
     moving: Mapping[TopicPartition, Znode | None]
-    others: Sequence[str]
-    """Paths, children before their parents."""
+    others: Sequence[str] | None
+    """Paths, children before their parents; None if we may not list them."""
 
 
 def _find(context: ControllerContext, names: Sequence[str]) -> Rounds[dict[str, _Found]]:
@@ -109,12 +124,15 @@ def _find(context: ControllerContext, names: Sequence[str]) -> Rounds[dict[str, 
     for name, parent, there in zip(names, parents, below, strict=True):
         ours = {tp: by_path[paths.reassignment(tp)] for tp in moving[name]}
         expected = {paths.reassignment(tp) for tp in ours}
-        found[name] = _Found(by_path[parent], ours, [path for path in there if path not in expected])
+        others = None if there is None else [path for path in there if path not in expected]
+        found[name] = _Found(by_path[parent], ours, others)
     return found
 
 
 def _mending(name: str, found: _Found) -> list[Op]:
-    """Return the writes that put a topic's znodes in order, in that order."""
+    """Return the writes that put a topic's znodes in order, in that order; none if we may not see them all."""
+    if found.others is None:
+        return []
     parent = paths.topic_reassignments(name)
     missing = [tp for tp, znode in found.moving.items() if znode is None]
     writes: list[Op] = [Delete(path) for path in found.others]

@@ -113,7 +113,8 @@ def write_assignments(
 ) -> Rounds[None]:
     """Write assignments where they differ, of each topic up to MAX_PARTITIONS at a time, and less if it is large.
 
-    What changed meanwhile is read and done again; a topic that is gone or cannot be decoded is left as it is.
+    What changed meanwhile is read and done again; a topic that is gone, or whose znodes cannot be decoded or written,
+    is left as it is.
     """
 
     def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
@@ -239,8 +240,8 @@ def _read_again(context: ControllerContext, tps: Sequence[TopicPartition]) -> Ro
         return []
     found = yield from refresh_topics(context, list(dict.fromkeys(tp.topic for tp in tps)))
     yield from strays.load(context)
-    yield from reassignment_znodes.settle(context, found)
-    there = [tp for tp in tps if tp.topic in found]
+    closed = yield from reassignment_znodes.settle(context, found)
+    there = [tp for tp in tps if tp.topic in found and tp.topic not in closed]
     led = [tp for tp in there if tp in context.leadership]
     gone = set(led) - set((yield from refresh(context, led)))
     return [tp for tp in there if tp not in gone]

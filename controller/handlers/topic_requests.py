@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -14,7 +13,7 @@ from controller.handlers.topics import refresh_topics, start_partitions
 from controller.model.context import ControllerContext
 from controller.model.facts import TopicWritten
 from controller.model.placement import Start, Unplaceable, next_start, place_replicas
-from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, attempt, read, until_none_is_left
 from transport.errors import ErrorCode
 from transport.messages import (
     CreatePartitionsRequest,
@@ -25,11 +24,9 @@ from transport.messages import (
     NewTopic,
     TopicError,
 )
-from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.metadata import ReplicaAssignment, TopicPartition, is_topic_name
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set
-
-LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 MAX_TOPIC_BYTES: Final = 800_000
 """The largest assignment of a topic: it is one znode, which ZooKeeper limits to 1 MiB with all that goes alongside."""
@@ -76,16 +73,18 @@ def create_topics(
         return CreateTopicsResponse(tuple(results.get(n, TopicError(topic.name)) for n, topic in enumerate(topics)))
     configs = yield from new_topic_writes({topics[number].name: topics[number].configs for number in creations})
     steps = {n: Step(writes=(configs[topics[n].name], create)) for n, create in creations.items()}
-    refused = yield from change("topics", list(steps.values()))
+    outcome = yield from attempt("topics", list(steps.values()))
     for number, step in steps.items():
         name = topics[number].name
-        results[number] = _exists(name) if step in refused else TopicError(name)
+        results[number] = _exists(name) if step in outcome.refused else TopicError(name)
+        if step in outcome.rejected:
+            results[number] = _unwritable(name)
     return CreateTopicsResponse(tuple(result for _, result in sorted(results.items())))
 
 
 def _marked(names: Iterable[str]) -> Rounds[frozenset[str]]:
     """Return those of the topics that are marked for deletion in the store."""
-    wanted = [name for name in dict.fromkeys(names) if LEGAL_NAME.fullmatch(name)]
+    wanted = [name for name in dict.fromkeys(names) if is_topic_name(name)]
     marks = yield from read(paths.delete_topic(name) for name in wanted)
     return frozenset(name for name, mark in zip(wanted, marks, strict=True) if mark is not None)
 
@@ -107,7 +106,7 @@ class _Names:
 
     def check(self, name: str, marked: frozenset[str]) -> None:
         """Raise Refused if a new topic cannot have this name."""
-        if not LEGAL_NAME.fullmatch(name) or name in {".", ".."}:
+        if not is_topic_name(name):
             text = f"{name!r} is not a legal name: up to 249 letters, digits, '.', '_' and '-'"
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
         _check_once(self._asked, name)
@@ -137,6 +136,11 @@ def _metric_name(name: str) -> str:
 
 def _exists(name: str) -> TopicError:
     return TopicError(name, ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists")
+
+
+def _unwritable(name: str) -> TopicError:
+    text = f"the znodes of topic {name} cannot be written: see the controller's log"
+    return TopicError(name, ErrorCode.OPERATION_NOT_ATTEMPTED, text)
 
 
 def _placed(context: ControllerContext, topic: NewTopic, start: Start) -> Assignments:
@@ -218,10 +222,12 @@ def create_partitions(context: ControllerContext, request: CreatePartitionsReque
                 results[topic.name] = TopicError(topic.name, refusal.error, refusal.text)
         if request.validate_only:
             return []
-        refused = yield from change("grow", list(steps.values()))
-        grown = [tp for step in steps.values() if step not in refused for tp in step.subjects]
+        outcome = yield from attempt("grow", list(steps.values()))
+        missed = (*outcome.refused, *outcome.rejected)
+        results.update((name, _unwritable(name)) for name, step in steps.items() if step in outcome.rejected)
+        grown = [tp for step in steps.values() if step not in missed for tp in step.subjects]
         yield from start_partitions(context, grown)
-        left = [topic for topic in pending if steps.get(topic.name) in refused]
+        left = [topic for topic in pending if steps.get(topic.name) in outcome.refused]
         there = yield from refresh_topics(context, [topic.name for topic in left])
         for topic in left:
             if topic.name not in there:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
 
 import structlog
 from attrs import evolve
@@ -22,8 +20,6 @@ from transport.store import formats, paths
 from transport.store.protocol import Set
 
 log = structlog.get_logger(__name__)
-
-LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:

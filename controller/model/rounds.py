@@ -2,9 +2,9 @@
 
 A handler is a generator. It yields a `Read` or `Children` (observe) and is sent what was found; it yields a `Change`
 (decide), whose steps are committed, applied and published by whoever drives it, and is sent the steps that the store
-refused because something they rest on had changed. Between two yields nothing else touches the context. `read`,
-`children` and `change` give these yields their types; handlers compose with `yield from`, and decide again on what was
-refused with `until_none_is_left`.
+refused, because something they rest on had changed or because it will never do them. Between two yields nothing else
+touches the context. `read`, `children` and `change` give these yields their types; handlers compose with `yield from`,
+and decide again on what was refused with `until_none_is_left`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from attrs import frozen
 from controller.model.facts import Fact
 from transport.messages import BrokerEndpoint, PartitionState, StopReplicaPartition
 from transport.metadata import TopicPartition
-from transport.store.protocol import Op, Znode
+from transport.store.protocol import Op, Unlisted, Znode, require_listed
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -93,8 +93,16 @@ class Children:
 
 
 @frozen
+class Outcome:
+    """What became of the steps that were not committed: some are stale, others can never be committed."""
+
+    refused: tuple[Step, ...] = ()
+    rejected: tuple[Step, ...] = ()
+
+
+@frozen
 class Change:
-    """A named round's decision; answered by the steps that the store refused."""
+    """A named round's decision; answered by its Outcome."""
 
     round: str
     steps: tuple[Step, ...]
@@ -121,37 +129,59 @@ def read(paths: Iterable[str], *, watch: bool = False) -> Rounds[list[Znode | No
 
 
 def children(path: str, *, watch: bool = False) -> Rounds[list[str]]:
-    """Observe the sorted names of a znode's children, none if it does not exist."""
-    lists = cast("list[list[str] | None]", (yield Children((path,), watch)))
-    return lists[0] or []
+    """Observe the sorted names of a znode's children, none if it does not exist.
+
+    Raises StoreError if we may not list them: without them nobody knows what there is.
+    """
+    [names] = cast("list[list[str] | None]", (yield Children((path,), watch)))
+    return require_listed(path, names)
 
 
-def children_of_many(paths: Iterable[str]) -> Rounds[list[list[str]]]:
-    """Observe the sorted names of the children of many znodes, none of those that do not exist."""
+def children_of_many(paths: Iterable[str]) -> Rounds[list[list[str] | None]]:
+    """Observe the sorted names of the children of many znodes: none of those that do not exist, None if we may not."""
     parents = tuple(paths)
     if not parents:
         return []
     lists = cast("list[list[str] | None]", (yield Children(parents, watch=False)))
-    return [names or [] for names in lists]
+    return [None if isinstance(names, Unlisted) else names or [] for names in lists]
 
 
-def descendants(roots: Sequence[str]) -> Rounds[list[list[str]]]:
-    """Observe the paths of all that is below each of some znodes, children before their parents."""
-    found: list[list[str]] = [[] for _ in roots]
+def descendants(roots: Sequence[str]) -> Rounds[list[list[str] | None]]:
+    """Observe the paths of all that is below each of some znodes, children before their parents.
+
+    None where there is something that we may not list.
+    """
+    found: list[list[str] | None] = [[] for _ in roots]
     level = list(enumerate(roots))
     while level:
-        names = yield from children_of_many(path for _, path in level)
-        level = [(i, f"{path}/{name}") for (i, path), below in zip(level, names, strict=True) for name in below]
-        for i, path in level:
-            found[i].append(path)
-    return [below[::-1] for below in found]
+        lists = yield from children_of_many(path for _, path in level)
+        below: list[tuple[int, str]] = []
+        for (i, path), names in zip(level, lists, strict=True):
+            known = found[i]
+            # One list that is closed to us hides what else there is.
+            if names is None or known is None:
+                found[i] = None
+                continue
+            paths = [f"{path}/{name}" for name in names]
+            known += paths
+            below += [(i, each) for each in paths]
+        level = below
+    return [None if known is None else known[::-1] for known in found]
 
 
 def change(name: str, steps: Sequence[Step]) -> Rounds[tuple[Step, ...]]:
-    """Commit, apply and publish `steps` as the round `name`; return those refused."""
+    """Commit, apply and publish `steps` as the round `name`; return those that something stale refused.
+
+    Those that can never be committed are set aside: what they are about stays as it is.
+    """
+    return (yield from attempt(name, steps)).refused
+
+
+def attempt(name: str, steps: Sequence[Step]) -> Rounds[Outcome]:
+    """Commit, apply and publish `steps` as the round `name`; return all that were not committed."""
     if not steps:
-        return ()
-    return cast("tuple[Step, ...]", (yield Change(name, tuple(steps))))
+        return Outcome()
+    return cast("Outcome", (yield Change(name, tuple(steps))))
 
 
 def until_none_is_left(

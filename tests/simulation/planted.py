@@ -15,7 +15,7 @@ from controller.handlers import controlled_shutdown, deletion, leader_elections,
 from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
-from controller.model.rounds import Change, Rounds, Step, TellLeaderAndIsr, change
+from controller.model.rounds import Change, Outcome, Rounds, Step, TellLeaderAndIsr, change
 from transport.errors import ErrorCode
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import paths
@@ -38,7 +38,7 @@ def no_fence_on_a_write(patch: pytest.MonkeyPatch) -> None:
 def apply_before_commit(patch: pytest.MonkeyPatch) -> None:
     """Apply and publish what has not been committed yet."""
 
-    async def hasty(self: round_runner.RoundRunner, change: Change) -> tuple[Step, ...]:
+    async def hasty(self: round_runner.RoundRunner, change: Change) -> Outcome:
         self._apply(change.round, change.steps)
         steps = [step for step in change.steps if step.writes]
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
@@ -51,7 +51,7 @@ def apply_before_commit(patch: pytest.MonkeyPatch) -> None:
                 self._commit_seen(change.round, result.zxid, subjects)
             refused += [members[i] for i in result.conflicts]
         await trio.lowlevel.checkpoint()
-        return tuple(refused)
+        return Outcome(tuple(refused))
 
     patch.setattr(round_runner.RoundRunner, "_change", hasty)
 

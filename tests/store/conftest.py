@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from itertools import count
@@ -11,10 +11,13 @@ from itertools import count
 import pytest
 
 from controller.simulation.ensemble import SimulatedEnsemble
+from tests.kit.acls import give_away
 from transport.store import Committed, MemoryZooKeeper, MetadataStore, Op, open_zookeeper
 from transport.store.security import ZooKeeperSecurity
+from transport.store.tree import Tree
 
 OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
+OWNER = "klamm:secret"
 NOW_MS = 1_700_000_000_000
 
 _numbers = count()
@@ -40,9 +43,14 @@ class Unwatched:
 
 
 @pytest.fixture
-def simulated() -> OpenStore:
-    """Give the test what opens sessions with an ensemble that never fails, so that no time passes in it."""
-    ensemble = SimulatedEnsemble(random.Random(0), lambda: NOW_MS, hooks=Unwatched())
+def ensemble() -> SimulatedEnsemble:
+    """Give the test an ensemble that never fails, so that no time passes in it."""
+    return SimulatedEnsemble(random.Random(0), lambda: NOW_MS, hooks=Unwatched())
+
+
+@pytest.fixture
+def simulated(ensemble: SimulatedEnsemble) -> OpenStore:
+    """Give the test what opens sessions with such an ensemble."""
     return lambda: ensemble.session(f"host-{next(_numbers)}", 18.0)
 
 
@@ -57,5 +65,22 @@ def open_store(request: pytest.FixtureRequest) -> OpenStore:
         return simulated
     opening = partial(open_zookeeper, request.getfixturevalue("chroot"))
     if request.param == "secured zookeeper":
-        return partial(opening, security=ZooKeeperSecurity("klamm:secret", set_acl=True))
+        return partial(opening, security=ZooKeeperSecurity(OWNER, set_acl=True))
     return opening
+
+
+GiveAway = Callable[[str], Awaitable[None]]
+
+
+@pytest.fixture
+def give_away_znode(request: pytest.FixtureRequest) -> GiveAway:
+    """Give the test what gives a znode of `open_store` an ACL of somebody else."""
+    kind = request.node.callspec.params["open_store"]
+    if "zookeeper" in kind:
+        return partial(give_away, request.getfixturevalue("chroot"), owner=OWNER)
+    tree: Tree = request.getfixturevalue("memory" if kind == "memory" else "ensemble").tree
+
+    async def close(path: str) -> None:
+        tree.close(path)
+
+    return close

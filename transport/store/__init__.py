@@ -7,6 +7,7 @@ from transport.store.commit import ChunkResult, Fenced, commit_chunk
 from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.store.protocol import (
     ANY_VERSION,
+    FORBIDDEN,
     Check,
     Committed,
     Conflict,
@@ -16,6 +17,7 @@ from transport.store.protocol import (
     Delete,
     MetadataStore,
     Op,
+    Rejected,
     SessionChanged,
     SessionExpired,
     SessionState,
@@ -24,15 +26,18 @@ from transport.store.protocol import (
     StoreError,
     StoreEvent,
     StoreUnavailable,
+    Unlisted,
     WatchFired,
     WatchKind,
     Znode,
+    children_of,
     ensure_paths,
 )
 from transport.store.zookeeper import ZooKeeperStore, open_zookeeper
 
 __all__ = [
     "ANY_VERSION",
+    "FORBIDDEN",
     "Check",
     "ChunkResult",
     "Committed",
@@ -47,6 +52,7 @@ __all__ = [
     "MemoryZooKeeper",
     "MetadataStore",
     "Op",
+    "Rejected",
     "SessionChanged",
     "SessionExpired",
     "SessionState",
@@ -55,10 +61,12 @@ __all__ = [
     "StoreError",
     "StoreEvent",
     "StoreUnavailable",
+    "Unlisted",
     "WatchFired",
     "WatchKind",
     "Znode",
     "ZooKeeperStore",
+    "children_of",
     "commit_chunk",
     "ensure_paths",
     "open_zookeeper",

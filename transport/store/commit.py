@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import chain
 
 import trio
-from attrs import frozen
+from attrs import field, frozen
 
 from transport.store.chunks import Group
 from transport.store.protocol import (
@@ -23,6 +23,7 @@ from transport.store.protocol import (
     Delete,
     MetadataStore,
     Op,
+    Rejected,
     SessionExpired,
     SessionState,
     Set,
@@ -42,61 +43,73 @@ class ChunkResult:
     """What became of the groups of a chunk, as indexes into them.
 
     `zxid` is that of the multi that committed them, None if none was left to commit. A group in `conflicts` found the
-    store in another state than its operations expect.
+    store in another state than its operations expect; one in `rejected`, which says why, can never be committed.
     """
 
     zxid: int | None
     committed: tuple[int, ...]
     conflicts: tuple[int, ...]
+    rejected: Mapping[int, Rejected] = field(factory=dict)
 
 
 async def commit_chunk(store: MetadataStore, groups: Sequence[Group], fence: Check | None) -> ChunkResult:
     """Commit together all groups whose expectations hold, behind `fence`.
 
-    The groups that are found stale are dropped and the rest tried again. A lost connection is waited out and the
-    outcome told from the znodes, which the expected versions make possible; but for sequences, which may then be
-    created twice.
+    Groups that are stale, or can never be done, are dropped and the rest tried again. A lost connection is waited out
+    and the outcome told from the znodes, which the expected versions make possible; but for sequences, which may then
+    be created twice.
 
     Raises:
         Fenced: the fence does not hold.
+        Rejected: it may not be looked at.
         SessionExpired: the session ended; if a connection was lost before, the outcome is not known.
     """
     session_id = store.session_id
     fences = [] if fence is None else [fence]
     remaining = list(range(len(groups)))
+    rejected: dict[int, Rejected] = {}
     in_doubt = False
     while remaining:
         ops = [op for index in remaining for op in groups[index]]
         refused: int | None = None
         try:
             committed = await store.multi([*fences, *ops])
-            return _result(committed.zxid, remaining, len(groups))
+            return _result(committed.zxid, remaining, len(groups), rejected)
         except Conflict as conflict:
             refused = _refused_group(conflict, len(fences), groups, remaining)
+        except Rejected as rejection:
+            refused = _refused_group(rejection, len(fences), groups, remaining)
+            rejected[refused] = rejection
+            if not in_doubt:
+                remaining.remove(refused)
+                continue
         except ConnectionLost:
             in_doubt = True
         found = await _read_again(store, session_id, paths_of(ops))
         if in_doubt and has_landed(ops, found):
             # Deletions leave no zxid behind: that of an empty commit after them is the next best.
             zxid = landed_zxid(ops, found) or await _empty_commit(store, fence)
-            return _result(zxid, remaining, len(groups))
+            return _result(zxid, remaining, len(groups), rejected)
         if refused is not None:
             # An answer settles the doubt: had the earlier attempt taken effect, it would show by now.
             in_doubt = False
             remaining = [index for index in survivors(groups, remaining, found) if index != refused]
-    return _result(None, [], len(groups))
+    return _result(None, [], len(groups), rejected)
 
 
-def _result(zxid: int | None, committed: Sequence[int], groups: int) -> ChunkResult:
-    done = set(committed)
-    return ChunkResult(zxid, tuple(committed), tuple(index for index in range(groups) if index not in done))
+def _result(zxid: int | None, committed: Sequence[int], groups: int, rejected: Mapping[int, Rejected]) -> ChunkResult:
+    done = {*committed, *rejected}
+    conflicts = tuple(index for index in range(groups) if index not in done)
+    return ChunkResult(zxid, tuple(committed), conflicts, rejected)
 
 
-def _refused_group(conflict: Conflict, fences: int, groups: Sequence[Group], remaining: Sequence[int]) -> int:
-    if conflict.index < fences:
-        raise Fenced(str(conflict)) from conflict
+def _refused_group(refusal: Conflict | Rejected, fences: int, groups: Sequence[Group], remaining: Sequence[int]) -> int:
+    if refusal.index < fences:
+        if isinstance(refusal, Rejected):
+            raise refusal
+        raise Fenced(str(refusal)) from refusal
     owners = [index for index in remaining for _ in groups[index]]
-    return owners[conflict.index - fences]
+    return owners[refusal.index - fences]
 
 
 async def _read_again(store: MetadataStore, session_id: int, paths: Sequence[str]) -> Found:

@@ -14,6 +14,8 @@ from typing import Final, Protocol
 from attrs import frozen
 
 ANY_VERSION: Final = -1
+UNREADABLE: Final = b"\0unreadable\0"
+"""The data of a znode whose ACL does not let us read it: no format takes them for its own."""
 
 
 class StoreError(Exception):
@@ -51,6 +53,18 @@ class Conflict(StoreError):
         self.reason = reason
 
 
+class Rejected(StoreError):
+    """A multi was rolled back whole, and will be however often it is tried: `index` is that of the operation at fault.
+
+    The ACL of what it touches forbids it to us, or there can be no such znode.
+    """
+
+    def __init__(self, index: int, path: str, fault: str) -> None:
+        super().__init__(fault)
+        self.index = index
+        self.path = path
+
+
 @frozen
 class Stat:
     """A znode's metadata. Zxids order all changes of the store; `ctime_ms` and `mtime_ms` are since 1970."""
@@ -69,6 +83,14 @@ class Znode:
 
     data: bytes
     stat: Stat
+
+
+FORBIDDEN: Final = Znode(UNREADABLE, Stat(0, 0, 0, 0, ANY_VERSION))
+"""What is read of a znode whose ACL does not let us: that it exists."""
+
+
+class Unlisted(list[str]):
+    """The children of a znode whose ACL does not let us list them: none, though there may be some."""
 
 
 @frozen
@@ -176,14 +198,16 @@ class MetadataStore(Protocol):
         """Call `listener` in the trio thread with every later watch and session event; return what ends that."""
 
     async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
-        """Read many znodes; None for one that does not exist. Not a snapshot: reads may interleave with writes.
+        """Read many znodes; None for one that does not exist, FORBIDDEN for one that we may not read.
+
+        Not a snapshot: reads may interleave with writes.
 
         With `watch`, one later change of each (its creation too) becomes a WatchFired event, and a change between
         the read and the arming is not lost. Reads of any number are cut into requests that the server accepts.
         """
 
     async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
-        """List the children of many znodes, sorted; None for one that does not exist.
+        """List the children of many znodes, sorted; None for one that does not exist, Unlisted where we may not.
 
         With `watch`, one later change of each list becomes a WatchFired event. A node that does not exist gets no
         child watch: create it first.
@@ -192,8 +216,21 @@ class MetadataStore(Protocol):
     async def multi(self, ops: Sequence[Op]) -> Committed:
         """Do all of `ops` or nothing. The caller keeps it under the server's limits (see `commit`).
 
-        Raises Conflict naming the first refused operation.
+        Raises Conflict naming the first refused operation, or Rejected if that can never be done.
         """
+
+
+def require_listed(path: str, names: list[str] | None) -> list[str]:
+    """Return the children of a znode, none if it does not exist. Raises StoreError if we may not list them."""
+    if isinstance(names, Unlisted):
+        raise StoreError(f"the children of {path} may not be listed: its ACL forbids it to this identity")
+    return names or []
+
+
+async def children_of(store: MetadataStore, path: str) -> list[str]:
+    """List the children of a znode, none if it does not exist. Raises StoreError if we may not, or cannot."""
+    [names] = await store.children([path])
+    return require_listed(path, names)
 
 
 async def ensure_paths(store: MetadataStore, paths: Sequence[str]) -> None:

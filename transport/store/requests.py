@@ -14,15 +14,18 @@ from typing import ClassVar, Final
 from attrs import frozen
 
 from transport.store.protocol import (
+    FORBIDDEN,
     Check,
     Committed,
     ConflictReason,
     Create,
     Delete,
     Op,
+    Rejected,
     Set,
     Stat,
     StoreError,
+    Unlisted,
     Znode,
 )
 
@@ -40,9 +43,10 @@ CONFLICT_REASONS: Final = {
     -111: ConflictReason.NOT_EMPTY,
 }
 _BAD_ARGUMENTS: Final = -8
-_ERRORS: Final = {
+_NO_AUTH: Final = -102
+LASTING_ERRORS: Final = {
     _BAD_ARGUMENTS: "is not a valid path",
-    -102: "may not be touched: its ACL forbids it to this identity (zookeeper.credentials.file says who we are)",
+    _NO_AUTH: "may not be touched: its ACL forbids it to this identity (zookeeper.credentials.file says who we are)",
     -108: "cannot be created: its parent is ephemeral",
     -114: "cannot be created: its ACL needs an identity, and this session has none",
 }
@@ -98,7 +102,9 @@ _OP_BYTES: Final = _OP_HEADER.size + 3 * _INT.size + len(CREATOR_ALL_READ_ACL)
 def describe(path: str, code: int) -> str:
     """Say in words what a server's error code means for `path`."""
     reason = CONFLICT_REASONS.get(code)
-    return f"{path}: {reason.value}" if reason else f"{path} {_ERRORS.get(code, f'was refused with error {code}')}"
+    return (
+        f"{path}: {reason.value}" if reason else f"{path} {LASTING_ERRORS.get(code, f'was refused with error {code}')}"
+    )
 
 
 @frozen
@@ -126,6 +132,8 @@ class ReadMany:
                 offset = end + _STAT_BYTES
             elif length == NO_NODE:
                 found.append(None)
+            elif length == _NO_AUTH:
+                found.append(FORBIDDEN)
             else:
                 return StoreError(describe(path, length))
         return found
@@ -156,6 +164,8 @@ class ListMany:
                 found.append(sorted(names))
             elif count == NO_NODE:
                 found.append(None)
+            elif count == _NO_AUTH:
+                found.append(Unlisted())
             else:
                 return StoreError(describe(path, count))
         return found
@@ -239,10 +249,13 @@ class SetWatches:
 
 
 def require_sendable(ops: Sequence[Op]) -> None:
-    """Raise StoreError for what a server refuses by dropping the connection, or would take for another path."""
-    for op in ops:
+    """Refuse what a server refuses by dropping the connection, or would take for another path.
+
+    Raises Rejected for an operation that is at fault, StoreError if they are too much together.
+    """
+    for index, op in enumerate(ops):
         if not _is_valid(op):
-            raise StoreError(describe(op.path, _BAD_ARGUMENTS))
+            raise Rejected(index, op.path, describe(op.path, _BAD_ARGUMENTS))
     weight = weight_of(ops)
     if weight > MAX_REQUEST_BYTES:
         raise StoreError(f"a multi of {weight} bytes is over ZooKeeper's limit of {MAX_REQUEST_BYTES}")

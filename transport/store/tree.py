@@ -9,6 +9,7 @@ from attrs import Factory, define, frozen
 
 from transport.store.protocol import (
     ANY_VERSION,
+    FORBIDDEN,
     Check,
     Committed,
     Conflict,
@@ -16,9 +17,10 @@ from transport.store.protocol import (
     Create,
     Delete,
     Op,
+    Rejected,
     Set,
     Stat,
-    StoreError,
+    Unlisted,
     WatchFired,
     WatchKind,
     Znode,
@@ -32,6 +34,10 @@ class _Refused(Exception):
     reason: ConflictReason
 
 
+class _Impossible(Exception):
+    """What keeps an operation from being done, now and later."""
+
+
 @define(eq=False)
 class _Node:
     data: bytes
@@ -43,6 +49,7 @@ class _Node:
     version: int = 0
     children: set[str] = Factory(set)
     births: int = 0
+    is_closed: bool = False
 
     @property
     def stat(self) -> Stat:
@@ -67,12 +74,23 @@ class Tree:
     def read(self, path: str) -> Znode | None:
         """Return the znode at `path`."""
         node = self._nodes.get(path)
-        return None if node is None else Znode(node.data, node.stat)
+        if node is None:
+            return None
+        return FORBIDDEN if node.is_closed else Znode(node.data, node.stat)
 
     def children(self, path: str) -> list[str] | None:
         """List the children of the znode at `path`, sorted."""
         node = self._nodes.get(path)
-        return None if node is None else sorted(node.children)
+        if node is None:
+            return None
+        return Unlisted() if node.is_closed else sorted(node.children)
+
+    def close(self, path: str, *, is_closed: bool = True) -> None:
+        """Let nobody read or change a znode, nor what children it has, as an ACL of somebody else's does; or end that.
+
+        As in ZooKeeper no watch sees it, and who may change the parent may still delete the znode.
+        """
+        self._nodes[path].is_closed = is_closed
 
     def ephemerals(self, owner: int) -> list[str]:
         """List the ephemerals of a session, sorted."""
@@ -83,7 +101,7 @@ class Tree:
 
         Raises:
             Conflict: naming the first operation refused.
-            StoreError: an operation that could never be done.
+            Rejected: naming the first one, if it could never be done.
         """
         transaction = _Transaction(self._nodes, self.zxid + 1, owner, now_ms)
         results: list[str | Stat | None] = []
@@ -93,9 +111,9 @@ class Tree:
             except _Refused as refused:
                 transaction.roll_back()
                 raise Conflict(index, op.path, refused.reason) from None
-            except StoreError:
+            except _Impossible as fault:
                 transaction.roll_back()
-                raise
+                raise Rejected(index, op.path, f"{op.path} {fault}") from None
         self.zxid += 1
         return Commit(Committed(self.zxid, tuple(results)), tuple(transaction.changes))
 
@@ -112,7 +130,7 @@ class _Transaction:
     _undo: list[Callable[[], object]] = Factory(list)
 
     def do(self, op: Op) -> str | Stat | None:
-        """Do one operation, or raise `_Refused` or StoreError before it had any effect."""
+        """Do one operation, or raise `_Refused` or `_Impossible` before it had any effect."""
         match op:
             case Create():
                 return self._create(op)
@@ -121,6 +139,7 @@ class _Transaction:
             case Delete():
                 self._delete(op)
             case Check():
+                self._open(op.path)
                 self._at_version(op.path, op.version)
         return None
 
@@ -131,9 +150,9 @@ class _Transaction:
 
     def _create(self, op: Create) -> str:
         parent_path, name = split(op.path)
-        parent = self._at_version(parent_path, ANY_VERSION)
+        parent = self._open(parent_path)
         if parent.owner != PERSISTENT:
-            raise StoreError(f"{op.path} cannot be created: its parent is ephemeral")
+            raise _Impossible("cannot be created: its parent is ephemeral")
         if op.sequence:
             name += f"{parent.births:010}"
         path = join(parent_path, name)
@@ -154,6 +173,7 @@ class _Transaction:
         parent.births -= 1
 
     def _set(self, op: Set) -> Stat:
+        self._open(op.path)
         node = self._at_version(op.path, op.version)
         before = (node.data, node.mzxid, node.mtime_ms, node.version)
         self._undo.append(lambda: self._write(node, *before))
@@ -165,10 +185,12 @@ class _Transaction:
         node.data, node.mzxid, node.mtime_ms, node.version = data, mzxid, mtime_ms, version
 
     def _delete(self, op: Delete) -> None:
+        parent_path, name = split(op.path)
+        if op.path in self.nodes:
+            self._open(parent_path)
         node = self._at_version(op.path, op.version)
         if node.children:
             raise _Refused(ConflictReason.NOT_EMPTY)
-        parent_path, name = split(op.path)
         parent = self.nodes[parent_path]
         del self.nodes[op.path]
         parent.children.remove(name)
@@ -179,6 +201,13 @@ class _Transaction:
     def _restore(self, path: str, node: _Node, parent: _Node, name: str) -> None:
         self.nodes[path] = node
         parent.children.add(name)
+
+    def _open(self, path: str) -> _Node:
+        """Return a node that we may change, or whose children we may."""
+        node = self._at_version(path, ANY_VERSION)
+        if node.is_closed:
+            raise _Impossible("may not be touched: its ACL forbids it")
+        return node
 
     def _at_version(self, path: str, version: int) -> _Node:
         node = self.nodes.get(path)

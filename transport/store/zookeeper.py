@@ -16,6 +16,7 @@ from transport.store.protocol import (
     Conflict,
     ConnectionLost,
     Op,
+    Rejected,
     SessionState,
     StoreError,
     StoreEvent,
@@ -28,6 +29,7 @@ from transport.store.requests import (
     CONFLICT_REASONS,
     CREATOR_ALL_ACL,
     CREATOR_ALL_READ_ACL,
+    LASTING_ERRORS,
     MAX_REQUEST_BYTES,
     OPEN_ACL,
     LastZxid,
@@ -223,6 +225,7 @@ def _child_watches(zxid: int, paths: Sequence[str], found: Sequence[list[str] | 
 
 def _conflict(path: str, refused: Refused) -> StoreError:
     reason = CONFLICT_REASONS.get(refused.code)
-    if reason is None:
-        return StoreError(describe(path, refused.code))
-    return Conflict(refused.index, path, reason)
+    if reason is not None:
+        return Conflict(refused.index, path, reason)
+    text = describe(path, refused.code)
+    return Rejected(refused.index, path, text) if refused.code in LASTING_ERRORS else StoreError(text)

@@ -1,0 +1,33 @@
+"""Gives znodes of a real ZooKeeper to somebody else, as another tool's ACL does, and back."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import trio
+from kazoo.client import KazooClient
+from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
+
+_OTHER = "somebody", "else"
+
+
+async def give_away(address: str, *paths: str, owner: str | None = None) -> None:
+    """Let nobody but another identity touch znodes below `address`, host:port/chroot; `owner`, user:password, may."""
+    await trio.to_thread.run_sync(partial(_set_acls, address, paths, [make_digest_acl(*_OTHER, all=True)], owner))
+
+
+async def give_back(address: str, *paths: str) -> None:
+    """Let everybody touch them again. As ZooKeeper has it, no watch sees that."""
+    await trio.to_thread.run_sync(partial(_set_acls, address, paths, OPEN_ACL_UNSAFE))
+
+
+def _set_acls(address: str, paths: tuple[str, ...], acls: list[object], owner: str | None = None) -> None:
+    identities = [":".join(_OTHER), *([] if owner is None else [owner])]
+    client = KazooClient(address, auth_data=[("digest", identity) for identity in identities])
+    client.start()
+    try:
+        for path in paths:
+            client.set_acls(path, acls)
+    finally:
+        client.stop()
+        client.close()
