@@ -244,7 +244,7 @@ class Bench:
     async def register(self, *broker_ids: int, storage_id: str | None = None) -> None:
         """Register brokers."""
         for broker_id in broker_ids:
-            broker = BrokerRegistration(broker_id, "127.0.0.1", 9000 + broker_id, -1, storage_id=storage_id)
+            broker = BrokerRegistration(broker_id, "127.0.0.1", 9000 + broker_id % 10_000, -1, storage_id=storage_id)
             data = formats.encode_broker(broker, 0)
             await self.store.multi([Create(paths.broker(broker_id), data, ephemeral=True)])
 

@@ -21,7 +21,7 @@ from transport.store.protocol import Create, MetadataStore, ensure_paths
 from transport.store.requests import MAX_REQUEST_BYTES, weight_of
 from transport.store.zookeeper import open_zookeeper
 
-NAME = "x" * 249
+NAME = "x" * 240
 MANY = 3_200
 BROKERS_OF_ALL = (1, 2)
 

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from transport.messages import BrokerEndpoint
 from transport.metadata import (
+    MAX_RISING_EPOCH,
+    NO_LEADER,
     BrokerRegistration,
     LeaderAndIsr,
     LeaderRecoveryState,
@@ -28,6 +30,7 @@ TP = TopicPartition("t", 0)
 MOVING = ReplicaAssignment((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
 
 ids = st.integers(0, 2**31 - 1)
+rising_epochs = st.integers(0, MAX_RISING_EPOCH)
 replicas = st.lists(ids, unique=True, min_size=1, max_size=5).map(tuple)
 hosts = st.from_regex(r"[a-z0-9]{1,63}(\.[a-z0-9]{1,63}){0,2}|[0-9a-f]{1,4}::[0-9a-f]{1,4}", fullmatch=True)
 names = st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True)
@@ -225,11 +228,11 @@ def test_a_state_may_say_recovered_and_more() -> None:
 @given(
     state=st.builds(
         LeaderAndIsr,
-        st.integers(-2, 9),
-        ids,
+        st.integers(NO_LEADER, 9),
+        rising_epochs,
         replicas,
         ids,
-        ids,
+        rising_epochs,
         leader_recovery_state=st.sampled_from(LeaderRecoveryState),
     )
 )

@@ -65,13 +65,19 @@ def number(path: str, value: object, name: str, least: int = 0, most: int = MAX_
     return found
 
 
-def text(path: str, value: object, name: str) -> str:
-    """Return a text."""
+def string(path: str, value: object, name: str) -> str:
+    """Return a text of any length."""
     if not isinstance(value, str):
         raise UndecodableZnode(path, f"{name} must be a string, is {shown(value)}")
-    if len(value) > MAX_TEXT:
-        raise UndecodableZnode(path, f"{name} must have up to {MAX_TEXT} characters, has {len(value)}")
     return value
+
+
+def text(path: str, value: object, name: str) -> str:
+    """Return a text of at most MAX_TEXT characters."""
+    found = string(path, value, name)
+    if len(found) > MAX_TEXT:
+        raise UndecodableZnode(path, f"{name} must have up to {MAX_TEXT} characters, has {len(found)}")
+    return found
 
 
 def optional_text(path: str, value: object, name: str) -> str | None:

@@ -362,7 +362,8 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
     if not data:
         return {}
     settings = fields.mapping(path, fields.load(path, data).get("config"), "config")
-    return {name: fields.text(path, value, name) for name, value in settings.items()}
+    # A list of throttled replicas is as long as the moves are many.
+    return {name: fields.string(path, value, name) for name, value in settings.items()}
 
 
 def encode_config_change(entity_path: str) -> bytes:
