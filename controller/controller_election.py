@@ -16,6 +16,7 @@ from attrs import frozen
 from transport.messages import BrokerEndpoint
 from transport.store import formats, paths
 from transport.store.protocol import (
+    FORBIDDEN,
     Check,
     Conflict,
     ConflictReason,
@@ -56,12 +57,26 @@ async def refuse_foreign(store: MetadataStore) -> None:
     """
     cure = "give --zookeeper HOST:PORT/CHROOT a chroot that nobody else uses"
     ids = paths.numbers(await children_of(store, paths.BROKER_IDS))
-    for broker_id, znode in zip(ids, await store.read([paths.broker(id_) for id_ in ids]), strict=True):
-        if znode is not None and formats.is_foreign(broker_id, znode.data):
-            raise ForeignCluster(f"broker {broker_id} is not of this kind of cluster (Apache Kafka's, perhaps): {cure}")
+    found = await store.read([paths.broker(id_) for id_ in ids])
+    live = {id_: znode for id_, znode in zip(ids, found, strict=True) if znode is not None}
+    foreign = [id_ for id_, znode in live.items() if formats.is_foreign(id_, znode.data)]
+    # What may not be read is damage beside brokers of ours; without any it may be anybody's.
+    closed = [id_ for id_, znode in live.items() if znode == FORBIDDEN]
+    if closed and not any(map(_is_broker_of_ours, live, live.values())):
+        foreign += closed
+    if foreign:
+        raise ForeignCluster(f"broker {foreign[0]} is not of this kind of cluster (Apache Kafka's, perhaps): {cure}")
     [holder] = await store.read([paths.CONTROLLER])
     if holder is not None and not await _is_ours(store, holder):
         raise ForeignCluster(f"/controller is held by another kind of controller (Apache Kafka's, perhaps): {cure}")
+
+
+def _is_broker_of_ours(broker_id: int, znode: Znode) -> bool:
+    try:
+        formats.decode_broker(broker_id, znode.data, znode.stat.czxid)
+    except formats.UndecodableZnode:
+        return False
+    return True
 
 
 async def _is_ours(store: MetadataStore, holder: Znode) -> bool:

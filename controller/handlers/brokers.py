@@ -37,9 +37,12 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
 
 
 def broker_modifications(context: ControllerContext, broker_id: int) -> Rounds[None]:
-    """Look where a live broker listens now, and in which rack it is."""
+    """Look where a live broker listens now, and in which rack it is. One that had been set aside may be repaired."""
+    found = yield from _read_registrations([broker_id])
     if broker_id in context.brokers:
-        yield from _brokers_moved(context, (yield from _read_registrations([broker_id])))
+        yield from _brokers_moved(context, found)
+    elif found:
+        yield from broker_change(context)
 
 
 def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistration]) -> Rounds[None]:

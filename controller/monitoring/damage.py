@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from transport.metadata import number_in
 from transport.store import formats, paths
-from transport.store.protocol import MetadataStore
+from transport.store.protocol import MetadataStore, Unlisted
 
 
 async def find(store: MetadataStore) -> list[str]:
     """Return what is wrong with each znode that cannot be decoded, with its path."""
     single = (paths.CONTROLLER, paths.CONTROLLER_EPOCH, paths.PREFERRED_REPLICA_ELECTION)
-    lists = await store.children([*_PARENTS])
-    below = [f"{parent}/{name}" for parent, names in zip(_PARENTS, lists, strict=True) for name in names or ()]
+    parents = [*_PARENTS, *_LISTED]
+    lists = dict(zip(parents, await store.children(parents), strict=True))
+    closed = [parent for parent, names in lists.items() if isinstance(names, Unlisted)]
+    below = [f"{parent}/{name}" for parent in _PARENTS for name in lists[parent] or ()]
     wanted = [*single, *below]
     found = await store.read(wanted)
     there = {path: znode.data for path, znode in zip(wanted, found, strict=True) if znode is not None}
-    return [fault for path, data in there.items() for fault in _faults(path, data)]
+    strangers = [name for name in lists[paths.BROKER_IDS] or () if number_in(name) is None]
+    return [
+        *(f"{parent}: its children may not be listed: its ACL forbids it to this identity" for parent in closed),
+        *(f"{paths.BROKER_IDS}/{name}: its name is not an id" for name in strangers),
+        *(fault for path, data in there.items() for fault in _faults(path, data)),
+    ]
 
 
 def _faults(path: str, data: bytes) -> Iterator[str]:
@@ -65,3 +73,6 @@ _PARENTS: dict[str, Callable[[str, str, bytes], object]] = {
     paths.STRAYS: _stray,
 }
 """What is to be below which parents."""
+
+_LISTED: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS, paths.REASSIGNMENTS)
+"""Parents of which the children are all that is looked at here."""

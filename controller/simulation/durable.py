@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 
 from attrs import frozen
@@ -57,13 +58,14 @@ class Durable:
         return PartitionState.of(tp, topic.topic_id or "", topic.partitions[tp.partition], leadership)
 
     def brokers(self) -> dict[int, BrokerRegistration]:
-        """Return the registered brokers, in order of their ids."""
+        """Return the registered brokers, in order of their ids, but for those whose registration is damaged."""
         found = {}
-        for name in self.tree.children(paths.BROKER_IDS) or []:
-            znode = self.tree.read(paths.broker(int(name)))
+        for id_ in sorted(paths.numbers(self.tree.children(paths.BROKER_IDS) or [])):
+            znode = self.tree.read(paths.broker(id_))
             if znode is not None:
-                found[int(name)] = formats.decode_broker(int(name), znode.data, znode.stat.czxid)
-        return dict(sorted(found.items()))
+                with suppress(formats.UndecodableZnode):
+                    found[id_] = formats.decode_broker(id_, znode.data, znode.stat.czxid)
+        return found
 
     def controller(self) -> int | None:
         """Return who holds `/controller`."""

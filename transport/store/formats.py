@@ -57,10 +57,9 @@ def decode_controller_epoch(data: bytes) -> int:
     """Return the controller epoch."""
     fields.require_readable(paths.CONTROLLER_EPOCH, data)
     epoch = number_in(data.decode("ascii", "replace").strip())
-    if epoch is None or epoch > MAX_RISING_EPOCH:
-        text = f"not a number from 0 to {MAX_RISING_EPOCH}: {fields.shown(data)}"
-        raise UndecodableZnode(paths.CONTROLLER_EPOCH, text)
-    return epoch
+    if epoch is None:
+        raise UndecodableZnode(paths.CONTROLLER_EPOCH, f"not a number: {fields.shown(data)}")
+    return fields.number(paths.CONTROLLER_EPOCH, epoch, "the epoch", most=MAX_RISING_EPOCH)
 
 
 def encode_controller_endpoint(endpoint: BrokerEndpoint) -> bytes:
@@ -135,8 +134,9 @@ def is_foreign(broker_id: int, data: bytes) -> bool:
     except UndecodableZnode:
         return False
     endpoints = value.get("endpoints")
-    is_klamm = isinstance(endpoints, list) and any(str(each).startswith(f"{LISTENER}://") for each in endpoints)
-    return not is_klamm and ("endpoints" in value or "host" in value)
+    addresses = [str(each) for each in endpoints if "://" in str(each)] if isinstance(endpoints, list) else []
+    is_klamm = any(each.startswith(f"{LISTENER}://") for each in addresses)
+    return not is_klamm and (bool(addresses) or isinstance(value.get("host"), str))
 
 
 # --- /klamm/storage_ids/N ---------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Final
 from attrs import define, field
 
 from controller.simulation.durable import Durable
-from transport.metadata import TopicPartition
+from transport.metadata import TopicPartition, number_in
 from transport.store import paths
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import Op
@@ -40,7 +40,7 @@ class Identities:
         for op in ops:
             if op.path.startswith(_BELOW_REASSIGNMENTS):
                 name, _, number = op.path.removeprefix(_BELOW_REASSIGNMENTS).partition("/")
-                if number.isdecimal():
+                if number_in(number) is not None:
                     found[TopicPartition(name, int(number))] = None
             elif op.path.startswith(_BELOW_TOPICS):
                 name = op.path.removeprefix(_BELOW_TOPICS)

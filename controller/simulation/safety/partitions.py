@@ -8,7 +8,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from controller.simulation.durable import Durable
-from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition, number_in
 from transport.store import paths
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import Check, Create, Delete, Op
@@ -131,7 +131,7 @@ def _touched(ops: Sequence[Op]) -> tuple[dict[str, None], dict[TopicPartition, N
         match op.path.removeprefix(_BELOW_TOPICS).split("/"):
             case [name]:
                 topics[name] = None
-            case [name, "partitions", number, "state"] if number.isdecimal():
+            case [name, "partitions", number, "state"] if number_in(number) is not None:
                 states[TopicPartition(name, int(number))] = None
     return topics, states
 

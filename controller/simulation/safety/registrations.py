@@ -9,6 +9,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from transport.metadata import number_in
 from transport.store import paths
 from transport.store.protocol import Create, Delete, Op
 
@@ -31,7 +32,9 @@ class Registrations:
         for op in ops:
             if not op.path.startswith(_BELOW):
                 continue
-            broker_id = int(op.path.removeprefix(_BELOW))
+            broker_id = number_in(op.path.removeprefix(_BELOW))
+            if broker_id is None:
+                continue
             if isinstance(op, Create):
                 self._since[broker_id], self._until[broker_id] = trio.current_time(), inf
                 new.append(broker_id)

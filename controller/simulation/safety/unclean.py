@@ -100,5 +100,8 @@ class UncleanElections:
 
 def _setting(path: str, durable: Durable) -> _Value:
     znode = durable.tree.read(path)
-    value = None if znode is None else formats.decode_config(path, znode.data).get(UNCLEAN_LEADER_ELECTION_ENABLE)
+    try:
+        value = None if znode is None else formats.decode_config(path, znode.data).get(UNCLEAN_LEADER_ELECTION_ENABLE)
+    except formats.UndecodableZnode:
+        value = None
     return None if value is None else value.strip().lower() == "true"

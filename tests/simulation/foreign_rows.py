@@ -1,0 +1,134 @@
+"""Rows that others write into the metadata store: a sound one of each kind, and what may stand in a field instead."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from attrs import evolve, field, frozen
+
+from transport.metadata import TopicPartition
+from transport.store import paths
+
+TOPIC: Final = "theirs"
+TP: Final = TopicPartition(TOPIC, 0)
+ID: Final = "mK1qW5yGTWa4mNnWjZ3zbA"
+STRANGER: Final = 9
+"""The id of a broker and of a controller that never were."""
+
+_PARTITION: Final = {"topic": TOPIC, "partition": 0}
+
+Place = tuple[str | int, ...]
+"""Where in a JSON value: keys and indexes; the last one may be a key that stands for itself, see `places`."""
+
+
+@frozen
+class Row:
+    """A znode: its path, and what is in it, None for nothing. `parents` have to be there before."""
+
+    path: str
+    value: Any = field(default=None, repr=False)
+    parents: tuple[str, ...] = ()
+
+    @property
+    def data(self) -> bytes:
+        """What is in the znode."""
+        data = b"" if self.value is None else json.dumps(self.value).encode()
+        return data.replace(json.dumps(DEEP).encode(), 300 * b"[" + 300 * b"]")
+
+
+SOUND_TOPIC: Final = {
+    "version": 3,
+    "topic_id": ID,
+    "partitions": {"0": [1, 2], "1": [2, 3]},
+    "adding_replicas": {"1": [3]},
+    "removing_replicas": {},
+    "others": {"since": "4.0"},
+}
+_STATE: Final = {"controller_epoch": 1, "leader": 1, "version": 1, "leader_epoch": 0, "isr": [1, 2]}
+_BROKER: Final = {
+    "version": 5,
+    "host": None,
+    "port": -1,
+    "endpoints": ["KLAMM://broker-9:9092"],
+    "rack": "r",
+    "storage_id": "disk",
+}
+_REQUESTS: Final = {"version": 1, "partitions": [{**_PARTITION, "replicas": [2, 3]}]}
+_PARTITIONS: Final = {"version": 1, "partitions": [_PARTITION]}
+_CONFIG: Final = {"version": 1, "config": {"min.insync.replicas": "1", "unclean.leader.election.enable": "false"}}
+
+ROWS: Final[dict[str, Row]] = {
+    "topic": Row(paths.topic(TOPIC), SOUND_TOPIC),
+    "state": Row(
+        paths.partition_state(TP),
+        {**_STATE, "leader_recovery_state": 0},
+        (paths.topic(TOPIC), paths.topic_partitions(TOPIC), paths.partition(TP)),
+    ),
+    "broker": Row(paths.broker(STRANGER), _BROKER),
+    "storage id": Row(paths.storage_id(2), {"version": 1, "storage_id": "disk"}),
+    "reassignments": Row(paths.REASSIGN_PARTITIONS, _REQUESTS),
+    "elections": Row(paths.PREFERRED_REPLICA_ELECTION, _PARTITIONS),
+    "isr change": Row(f"{paths.ISR_CHANGE_NOTIFICATION}/isr_change_0000000007", _PARTITIONS),
+    "log dir event": Row(f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_0000000007", {"version": 1, "broker": 9}),
+    "topic config": Row(paths.topic_config(TOPIC), _CONFIG),
+    "broker config": Row(paths.broker_config(STRANGER), _CONFIG),
+    "default config": Row(paths.broker_config(None), {"version": 1, "config": {"min.insync.replicas": "1"}}),
+    "config change": Row(f"{paths.CONFIG_CHANGES}/config_change_0000000007", {"version": 2, "entity_path": "topics/t"}),
+    "identity of a move": Row(paths.reassignment(TP), _REQUESTS, (paths.topic_reassignments(TOPIC),)),
+    "controller": Row(paths.controller_endpoint(STRANGER), {"version": 1, "host": "controller-9", "port": 9092}),
+    "stray": Row(f"{paths.STRAYS}/{ID}:{TOPIC}:0:1"),
+    "deletion marker": Row(paths.delete_topic("nobody-s")),
+}
+"""By kind. What is sound of them does not hurt: brokers 1, 2 and 3 are alive."""
+
+DEEP: Final = "lists within lists"
+"""Stands for what is read, but could not be written again."""
+
+ABSURD_VALUES: Final[tuple[Any, ...]] = (
+    *(10**30, 2**64 - 1, 2**63, 2**32, 2**31, 2**31 - 1, 2**30 + 1, -1, -2, -(2**63), 1.5, 1e300),
+    *("", " ", "a/b", "/", "..", "a:b", "a\nb", "\u0000", "\u0663", "x" * 40_000, "9" * 5_000, "-1", "1" + "0" * 30),
+    *("KLAMM://h:0", "KLAMM://h:1" + "0" * 30, "KLAMM://h\u0000:1", "KLAMM://" + "h" * 70 + ":1", "KLAMM://:1"),
+    *([], [[]], [1, 1], [-1], [10**12], [1, 2, 3, 99], {}, {"0": []}, {"0": [2, 2]}, {"-1": [1]}, None, True),
+    DEEP,
+    *({"1" + "0" * 30: [1]}, {"00": [1]}, {"\u0663": [1]}, {"9" * 5_000: [1]}),
+)
+
+ABSURD_NAMES: Final[tuple[str, ...]] = (
+    *("x", "-1", "01", "1" + "0" * 30, "9" * 5_000, "99999999999999999999", "4294967296", "\u0663", "a b", "a:b"),
+    *("a+b=", "x" * 250, "x" * 5_000, f"{ID}:{TOPIC}:{10**30}:1", f"{ID}:{TOPIC}:0:{10**30}", f":{TOPIC}:0:1"),
+    *(f"{ID}:a b:0:1", "a=:b:0:1", "...", "~"),
+)
+"""Names that ZooKeeper takes."""
+
+
+def places(value: Any, at: Place = ()) -> Iterator[Place]:  # noqa: ANN401
+    """Yield the place of each field, however deep."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*at, key)
+        yield from places(item, (*at, key))
+
+
+def with_field(value: Any, place: Place, absurd: Any) -> Any:  # noqa: ANN401
+    """Return a value with another one in one of its fields."""
+    if not place:
+        return absurd
+    copy: Any = dict(value) if isinstance(value, dict) else list(value)
+    copy[place[0]] = with_field(value[place[0]], place[1:], absurd)
+    return copy
+
+
+def with_key(value: Any, place: Place, key: str) -> Any:  # noqa: ANN401
+    """Return a value with another key of one of its fields."""
+    if len(place) > 1:
+        copy: Any = dict(value) if isinstance(value, dict) else list(value)
+        copy[place[0]] = with_key(value[place[0]], place[1:], key)
+        return copy
+    return {(key if each == place[0] else each): item for each, item in value.items()}
+
+
+def renamed(row: Row, name: str) -> Row:
+    """Return a row under another name."""
+    return evolve(row, path=f"{row.path.rpartition('/')[0]}/{name}")

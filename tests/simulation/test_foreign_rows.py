@@ -1,0 +1,226 @@
+"""Whatever others write into a row, the row is set aside: the office stays, and good topics live as if it were not."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import hypothesis
+import pytest
+import trio
+from attrs import evolve, frozen
+from hypothesis import given
+from hypothesis import strategies as st
+from structlog.testing import capture_logs
+from trio.testing import MockClock
+
+from controller.monitoring import state_dump
+from controller.simulation.cluster import SimulatedCluster
+from controller.testing import open_cluster
+from tests.simulation.foreign_rows import (
+    ABSURD_NAMES,
+    ABSURD_VALUES,
+    DEEP,
+    ID,
+    ROWS,
+    STRANGER,
+    TOPIC,
+    TP,
+    Row,
+    places,
+    renamed,
+    with_field,
+    with_key,
+)
+from transport.errors import ApiError
+from transport.messages import ElectionType
+from transport.store import paths
+from transport.store.protocol import ANY_VERSION, Create, Op, Set
+
+
+@frozen
+class Case:
+    """A row in which one thing is absurd; `is_closed` if its ACL is somebody else's. `kind` is for people."""
+
+    kind: str
+    row: Row
+    is_closed: bool = False
+    at_takeover: bool = False
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Case:
+    """Draw a kind, and what is absurd about its row: a value, a key, the name, or just the ACL."""
+    kind = draw(st.sampled_from(sorted(ROWS)))
+    row, what = ROWS[kind], draw(st.sampled_from(["value", "value", "value", "key", "name", "ACL"]))
+    at = sorted(places(row.value), key=str)
+    keys = [place for place in at if isinstance(place[-1], str)]
+    if what == "name" or not at:
+        row = renamed(row, draw(st.sampled_from(ABSURD_NAMES)))
+    elif what == "value":
+        row = evolve(row, value=with_field(row.value, draw(st.sampled_from(at)), draw(st.sampled_from(ABSURD_VALUES))))
+    elif what == "key":
+        row = evolve(row, value=with_key(row.value, draw(st.sampled_from(keys)), draw(names)))
+    return Case(kind, row, is_closed=what == "ACL" or draw(rarely), at_takeover=draw(st.booleans()))
+
+
+names = st.sampled_from(ABSURD_NAMES)
+rarely = st.sampled_from([False, False, False, True])
+
+
+def write(cluster: SimulatedCluster, case: Case) -> None:
+    """Write a row as somebody who knows no better, and what has to be there before."""
+    tree = cluster.durable.tree
+    missing = [parent for parent in case.row.parents if tree.read(parent) is None]
+    ops: list[Op] = [Create(parent, ROWS["topic"].data if parent == paths.topic(TOPIC) else b"") for parent in missing]
+    is_there = tree.read(case.row.path) is not None
+    row = case.row
+    ops.append(Set(row.path, row.data, ANY_VERSION) if is_there else Create(row.path, row.data))
+    cluster.world.ensemble.commit_by_hand(ops)
+    if case.is_closed:
+        tree.close(row.path)
+
+
+async def live_well(cluster: SimulatedCluster, name: str) -> None:
+    """Create a topic, move it, have it led by another one, let it grow, and delete it."""
+    await cluster.create_topic(name, [(1, 2), (2, 3)])
+    await cluster.until(lambda: leaders(cluster, name) == [1, 2], what=f"the leaders of {name}")
+    await cluster.reassign({f"{name}-0": (3, 1)})
+    await cluster.until_moved(f"{name}-0")
+    await cluster.until(lambda: leaders(cluster, name)[0] in (1, 3), what="a leader in the target")
+    await cluster.delete_topic(name)
+    await cluster.until(lambda: cluster.durable.tree.read(paths.topic(name)) is None, what="the end of the deletion")
+
+
+def leaders(cluster: SimulatedCluster, name: str) -> list[int]:
+    states = (cluster.partition(f"{name}-{number}") for number in range(2))
+    return [-1 if state is None else state.leader for state in states]
+
+
+def waiting(cluster: SimulatedCluster) -> dict[int, int]:
+    """Return how much waits for the brokers that are alive."""
+    active = cluster.controllers[cluster.active_controller or 0].service
+    office = None if active is None else active._office  # noqa: SLF001 - what metrics are made of
+    assert office is not None
+    return {id_: size for id_, size in office.channels.queue_sizes().items() if id_ in cluster.brokers and size}
+
+
+async def ask_for_theirs(cluster: SimulatedCluster) -> None:
+    """Ask for a move, an election and the end of what others wrote, whatever comes of it."""
+    with suppress(ApiError):
+        await cluster.reassign({str(TP): (2, 3)})
+    with suppress(ApiError):
+        await cluster.elect_leaders(ElectionType.PREFERRED, [str(TP)])
+    await trio.sleep(1)
+    with suppress(ApiError):
+        await cluster.delete_topic(TOPIC)
+
+
+async def run(case: Case) -> None:
+    """Let a cluster live with a row, and somebody take an interest in it."""
+    async with open_cluster(brokers=3, controllers=2, leader_rebalance_interval=5) as cluster:
+        await cluster.create_topic("ours", [(1, 2), (2, 3)])
+        await cluster.until(lambda: leaders(cluster, "ours") == [1, 2])
+        epoch = cluster.durable.controller_epoch()
+        write(cluster, case)
+        if case.at_takeover:
+            epoch += 1
+            cluster.crash(cluster.active_controller or 0)
+            await cluster.until(lambda: cluster.durable.controller_epoch() == epoch)
+        await live_well(cluster, "good")
+        await ask_for_theirs(cluster)
+        cluster.restart(2)
+        await trio.sleep(30)  # three looks for leaders that are not where they should be
+        await live_well(cluster, "better")
+        await cluster.until(lambda: not waiting(cluster), what="brokers that were told everything")
+        assert leaders(cluster, "ours") == [1, 2]
+        assert cluster.durable.controller_epoch() == epoch
+
+
+async def until_repaired(case: Case) -> None:
+    """Write a row with its fault, and then without."""
+    async with open_cluster(brokers=3, controllers=1) as cluster:
+        write(cluster, case)
+        await trio.sleep(5)
+        assert case.row.path in " ".join((await dump(cluster))["undecodable"])
+        sound = ROWS[case.kind]
+        if case.is_closed:
+            cluster.durable.tree.close(case.row.path, is_closed=False)
+        cluster.world.ensemble.commit_by_hand([Set(sound.path, sound.data, ANY_VERSION)])
+        if case.kind == "topic":
+            await cluster.until(lambda: leaders(cluster, TOPIC) == [1, 2])
+        brokers = {1, 2, 3, STRANGER} if case.kind == "broker" else {1, 2, 3}
+        broker = cluster.brokers[1].handle
+        assert broker is not None
+        await cluster.until(lambda: {*broker.metadata.live_brokers} == brokers)
+        assert case.row.path not in " ".join((await dump(cluster))["undecodable"])
+        assert cluster.durable.controller_epoch() == 1
+
+
+async def dump(cluster: SimulatedCluster) -> dict[str, Any]:
+    """Return what `klamm state dump` shows."""
+    async with cluster.world.ensemble.session("operator", 18.0) as store:
+        return await state_dump.dump(store)
+
+
+FAULTS = {"resigning after a fault", "restarting after a fault", "metadata store failed: loading again"}
+
+
+def absurd(kind: str, value: object, *place: str | int, is_closed: bool = False) -> Case:
+    """Return a row with this value in one of its fields."""
+    row = ROWS[kind]
+    return Case(kind, evolve(row, value=with_field(row.value, place, value)) if place else row, is_closed)
+
+
+def named(kind: str, name: str) -> Case:
+    """Return a row under this name."""
+    return Case(kind, renamed(ROWS[kind], name))
+
+
+HUGE = 10**30
+KNOWN = {
+    "a topic id in standard base64": absurd("topic", "ab/d+fgAAAAAAAAAAAAAAA==", "topic_id"),
+    "a partition without replicas": absurd("topic", [], "partitions", "0"),
+    "a partition number beyond all": absurd("topic", {str(HUGE): [1]}, "partitions"),
+    "a topic of somebody else": absurd("topic", None, is_closed=True),
+    "what could not be written again": absurd("topic", DEEP, "others"),
+    "a leader epoch beyond all": absurd("state", 2**64 - 1, "leader_epoch"),
+    "an ISR that names a broker twice": absurd("state", [1, 1], "isr"),
+    "a state of somebody else": absurd("state", None, is_closed=True),
+    "a broker id beyond all": named("broker", "99999999999999999999"),
+    "a port beyond all": absurd("broker", f"KLAMM://h:{HUGE}", "endpoints", 0),
+    "a host that is none": absurd("broker", "KLAMM://h\n:1", "endpoints", 0),
+    "a stray of a partition beyond all": named("stray", f"{ID}:{TOPIC}:{HUGE}:1"),
+    "a stray on a broker beyond all": named("stray", f"{ID}:{TOPIC}:0:{HUGE}"),
+    "a topic that cannot be called so": named("topic", "a:b"),
+    "the moves of somebody else": absurd("identity of a move", None, is_closed=True),
+}
+
+
+def run_quietly(function: Callable[[Case], Awaitable[None]], case: Case) -> None:
+    """Run on virtual time; fail for what costs an office or a channel."""
+    with capture_logs() as logs:
+        trio.run(function, case, clock=MockClock(autojump_threshold=0))
+    assert [log for log in logs if log["event"] in FAULTS] == []
+
+
+@pytest.mark.parametrize("at_takeover", [False, True], ids=["in office", "at takeover"])
+@pytest.mark.parametrize("case", KNOWN.values(), ids=KNOWN)
+def test_what_once_cost_the_office_is_set_aside(case: Case, at_takeover: bool) -> None:
+    run_quietly(run, evolve(case, at_takeover=at_takeover))
+
+
+REPAIRABLE = [name for name, case in KNOWN.items() if case.row.path in (ROWS["topic"].path, ROWS["broker"].path)]
+
+
+@pytest.mark.parametrize("name", REPAIRABLE)
+def test_once_repaired_it_counts(name: str) -> None:
+    run_quietly(until_repaired, KNOWN[name])
+
+
+# Twice the profile's examples: 200, and 2,000 in `make soak`.
+@hypothesis.settings(max_examples=2 * hypothesis.settings().max_examples)
+@given(cases())
+def test_a_row_of_others_costs_nothing_but_itself(case: Case) -> None:
+    run_quietly(run, case)
