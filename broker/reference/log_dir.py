@@ -15,6 +15,8 @@ from transport.metadata import TopicPartition
 LOG_FILE: Final = "records.log"
 TOPIC_ID_FILE: Final = "topic.id"
 DELETED_SUFFIX: Final = ".deleted"
+MAX_NAME: Final = 255
+"""How many bytes the name of a file or directory has at most, in most file systems."""
 
 
 class LogDir:
@@ -64,11 +66,19 @@ class LogDir:
         """Delete the log of a partition, if there is one of that topic. It may not be open."""
         if self.topic_id(tp) != topic_id:
             return
-        doomed = self._path / f"{tp}{DELETED_SUFFIX}"
+        doomed = self._path / deleted_name(tp)
         if doomed.exists():  # a deletion that failed
             shutil.rmtree(doomed)
         self.directory(tp).rename(doomed)  # at once, so that a half-deleted log is never taken for a whole one
         shutil.rmtree(doomed)
+
+
+def deleted_name(tp: TopicPartition) -> str:
+    """Return the name of a partition's directory while it is being deleted, cut to what file systems take, as in Kafka.
+
+    Two that are cut to the same name may take each other's place: whatever has it is to go.
+    """
+    return f"{tp}"[: MAX_NAME - len(DELETED_SUFFIX)] + DELETED_SUFFIX
 
 
 def records_on_disk(log_dir: Path, tp: TopicPartition) -> tuple[Record, ...]:

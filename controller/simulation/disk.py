@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from broker.fencing import check_topic_id
 from broker.reference.epochs import LeaderEpochs
+from broker.reference.log_dir import MAX_NAME, deleted_name
 from broker.reference.logs import RECORD_OVERHEAD_BYTES, check_topic_name
 from transport.messages import Record
 from transport.metadata import TopicPartition
@@ -140,6 +141,7 @@ class Disk:
         """Open the log of a partition, or make an empty one; see `Logs.open`."""
         check_topic_name(tp.topic)
         self.check(tp)
+        _check_name(str(tp))
         earlier = self.logs.get(tp)
         if earlier is not None:
             check_topic_id(earlier.topic_id, topic_id)
@@ -158,6 +160,7 @@ class Disk:
         """Delete the log of a partition, if there is one of that topic."""
         if self.topic_id(tp) != topic_id:
             return
+        _check_name(deleted_name(tp))
         self.logs.pop(tp).close()
         self.observer.deleted(self.broker_id, tp, topic_id)
 
@@ -208,6 +211,12 @@ class Disk:
     def mend(self) -> None:
         """Let the disk work again after `fail`."""
         self._failed.clear()
+
+
+def _check_name(name: str) -> None:
+    """Raise OSError for a name that no directory takes."""
+    if len(name.encode()) > MAX_NAME:
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), name)
 
 
 def _path(directory: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from broker.meta_properties import WrongLogDir, load_storage_id
-from broker.reference.log_dir import LogDir, records_on_disk
+from broker.reference.log_dir import LogDir, deleted_name, records_on_disk
 from broker.reference.log_dirs import LogDirs
 from broker.reference.logs import Logs
 from controller.simulation.disk import Disk
@@ -107,3 +107,38 @@ def test_a_log_dir_of_another_broker_is_refused(tmp_path: Path, content: str, fa
     (tmp_path / "meta.properties").write_text(content)
     with pytest.raises(WrongLogDir, match=fault):
         load_storage_id([tmp_path], 4, lambda: "new")
+
+
+# --- names of any length ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [245, 246, 247, 248, 249])
+@pytest.mark.parametrize("partition", [0, 99_999])
+def test_a_topic_of_a_long_name_is_deleted_and_made_again(
+    restart: Callable[[], Logs], length: int, partition: int
+) -> None:
+    tp = TopicPartition("x" * length, partition)
+    logs = restart()
+    for topic_id in ("id-1", "id-2"):
+        log = logs.open(tp, topic_id, is_new=True)
+        log.append([X])
+        log.close()
+        assert restart().topic_id(tp) == topic_id
+        logs.delete(tp, topic_id)
+        assert logs.topic_id(tp) is None
+
+
+def test_deletions_that_were_cut_short_are_finished_though_their_names_were_cut_to_the_same(tmp_path: Path) -> None:
+    log_dir = LogDir(tmp_path)
+    alike = [TopicPartition("x" * 248 + last, 7) for last in "ab"]
+    for tp in alike:
+        log_dir.open(tp, "id-1").close()
+    log_dir.directory(alike[0]).rename(tmp_path / deleted_name(alike[0]))
+    log_dir.delete(alike[1], "id-1")
+    LogDirs([tmp_path])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_the_file_system_cannot_hold_is_a_fault_of_the_storage(restart: Callable[[], Logs]) -> None:
+    with pytest.raises(OSError, match="File name too long"):
+        restart().open(TopicPartition("x" * 249, 100_000), "id-1", is_new=True)

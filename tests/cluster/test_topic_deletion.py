@@ -15,11 +15,11 @@ from controller.cli.demo.load import Load
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.cli.demo.scenario import ORDERS
 from controller.monitoring.state_dump import dump
-from tests.cluster.waiting import until, until_controller
+from tests.cluster.waiting import until, until_controller, until_live
 from tests.controller.meddler import set_assignments
 from transport.child_process import spawn
 from transport.errors import ErrorCode
-from transport.messages import NewTopic
+from transport.messages import NewTopic, ReassignablePartition
 from transport.metadata import ReplicaAssignment
 from transport.network import TcpNetwork
 from transport.store import formats, paths
@@ -92,3 +92,32 @@ async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookee
 
         assert len(await write(20)) == 20
         assert all(log.exists() for log in logs.values())
+
+
+@pytest.mark.requirement("A4", "D7")
+async def test_a_topic_of_the_longest_name_lives_a_whole_life(zookeeper: str, tmp_path: Path) -> None:
+    address, name = f"{zookeeper}/longest-name", "x" * 249
+    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
+        cluster.start(FIRST, "controller.cli", "controller", "run")
+        cluster.start_brokers(REPLICAS)
+        admin = AdminClient(TcpNetwork(), [], store, 60)
+
+        def holders() -> list[int]:
+            return [id_ for id_ in REPLICAS if list(log_dir(tmp_path, id_).glob("x*"))]
+
+        async def has_moved() -> bool:
+            return holders() == [2, 3]
+
+        async def is_gone() -> bool:
+            return holders() == [] and await store.children([paths.TOPICS]) == [[]]
+
+        await until_live(admin, REPLICAS)
+        for _ in range(2):
+            [topic] = (await admin.create_topics([NewTopic(name, 1, 2, ((1, 2),))])).topics
+            assert topic.error is ErrorCode.NONE
+            brokers = (await admin.describe_cluster()).brokers
+            await Load(TcpNetwork(), [(b.host, b.port) for b in brokers], name).fill(10, 10)
+            await admin.alter_partition_reassignments([ReassignablePartition(name, 0, (2, 3))])
+            await until(has_moved)
+            await admin.delete_topics([name])
+            await until(is_gone)

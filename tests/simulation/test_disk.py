@@ -11,7 +11,10 @@ import trio
 from broker.config import BrokerConfig
 from broker.kit import BrokerHandle
 from broker.reference.run import run_reference_broker
+from controller.simulation import scheduling
+from controller.simulation.cluster import SimulatedCluster, simulated_cluster
 from controller.simulation.disk import DIRECTORIES, Disk
+from controller.simulation.settings import Settings
 from tests.broker.cluster import new_host
 from tests.simulation.disks import Notes
 from transport.messages import Record
@@ -131,3 +134,26 @@ async def test_a_broker_announces_the_storage_that_it_is_given(disk: Disk, tmp_p
         assert formats.decode_broker(4, found.data, handle.broker_epoch).storage_id == disk.storage_id
         assert not (tmp_path / "unused").exists()
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.requirement("D7")
+def test_a_topic_of_the_longest_name_lives_a_whole_life() -> None:
+    name = "x" * 249
+    first = f"{name}-0"
+
+    async def live(cluster: SimulatedCluster) -> None:
+        await cluster.create_topic(name, [(1, 2)])
+        await cluster.produce(first, [b"x"])
+        await cluster.reassign({first: (2, 3)})
+        await cluster.until_moved(first)
+        await cluster.until(lambda: not cluster.brokers[1].disk.logs, what="the end of the log that moved away")
+        await cluster.delete_topic(name)
+        await cluster.until(lambda: cluster.durable.topic(name) is None, what="the end of the topic")
+
+    async def run() -> None:
+        async with simulated_cluster(Settings(brokers=3)) as cluster:
+            for _ in range(2):
+                await live(cluster)
+            assert all(not process.disk.logs for process in cluster.brokers.values())
+
+    scheduling.run(run, seed=1)
