@@ -32,6 +32,9 @@ class BrokerConfig(SecuritySettings):
         30_000, "How long a follower may lag before its leader wants it out of the ISR.", at_least=1
     )
     replica_fetch_wait_max_ms: int = setting(500, "How long a follower's fetch waits for records.")
+    replica_socket_timeout_ms: int = setting(
+        30_000, "How much longer than that it waits for the leader's answer before it connects anew.", at_least=1
+    )
     replica_fetch_max_bytes: int = setting(
         1024 * 1024, "How much a follower's fetch brings per partition; one record may exceed it.", at_least=1
     )

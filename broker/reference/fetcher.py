@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Final
 
 import structlog
@@ -43,6 +44,7 @@ class Fetcher:
         self._session = trio.CancelScope()
         self._backoff = Backoff(maximum=MAX_BACKOFF_SECONDS, jitter=handle.host.rng.random)
         self._endpoint: BrokerEndpoint | None = None
+        self._patience = handle.config.replica_socket_timeout_ms / 1000
 
     def follow(self, replica: Replica) -> None:
         """Copy a partition, from where its log ends."""
@@ -80,9 +82,8 @@ class Fetcher:
         if endpoint is None:
             raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "no address is known yet")
         client_id = f"broker-{self._handle.broker_id}-fetcher"
-        async with open_connection(
-            self._handle.network, endpoint.host, endpoint.port, client_id=client_id
-        ) as connection:
+        opening = partial(open_connection, client_id=client_id, connect_timeout=self._patience)
+        async with opening(self._handle.network, endpoint.host, endpoint.port) as connection:
             while self._followed:
                 await self._fetch_once(connection)
                 self._backoff.reset()
@@ -103,7 +104,8 @@ class Fetcher:
         limit = config.replica_fetch_max_bytes
         limits = dict.fromkeys(throttled, min(limit, max(1, quota.room(now) // max(1, len(throttled)))))
         asked = [followed.replica.next_fetch(limits.get(followed.replica.tp, limit)) for followed in due]
-        response = await connection.call(FetchRequest(config.broker_id, wait_ms, tuple(asked)))
+        request = FetchRequest(config.broker_id, wait_ms, tuple(asked))
+        response = await connection.call(request, timeout=wait_ms / 1000 + self._patience)
         answers = {TopicPartition(result.topic, result.partition): result for result in response.partitions}
         for tp in throttled:
             if tp in answers:

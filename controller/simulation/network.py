@@ -107,6 +107,16 @@ class SimulatedNetwork:
             pipe.break_now()
         return len({pipe.connection_id for pipe in pipes})
 
+    def silence_connections(self, a: str, b: str) -> int:
+        """Let all connections between two hosts die without a word, as if a firewall forgot them; return their number.
+
+        What is sent on them is lost, and neither end is ever told. Connections that are opened later are whole.
+        """
+        pipes = {**self._path(a, b).pipes, **self._path(b, a).pipes}
+        for pipe in pipes:
+            pipe.fall_silent()
+        return len({pipe.connection_id for pipe in pipes})
+
     def cut(self, host: str) -> None:
         """Let a host die: nothing that it sends from now on reaches anybody, and its listeners are gone.
 

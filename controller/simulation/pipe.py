@@ -243,6 +243,12 @@ class Pipe:
         self._ending, self._ends_at = Ending.BROKEN, trio.current_time()
         self.notice()
 
+    def fall_silent(self) -> None:
+        """Lose what is under way and all that will be, the end too."""
+        self._lose_all()
+        self._path.pipes.pop(self, None)
+        self._ending, self._ends_at = Ending.CLOSED, inf
+
     def lose_sender(self) -> None:
         """Break, because the sender died with what was kept back. What is under way still arrives before that."""
         self._held.clear()

@@ -233,6 +233,7 @@ class BrokerProcess(Process):
             min_insync_replicas=settings.min_insync_replicas,
             replica_lag_time_max_ms=round(settings.replica_lag_time * 1000),
             replica_fetch_wait_max_ms=round(settings.fetch_wait * 1000),
+            replica_socket_timeout_ms=round(settings.fetch_timeout * 1000),
             replica_fetch_max_bytes=settings.fetch_bytes,
         )
         run: Callable[..., Awaitable[None]] = partial(run_reference_broker, config, logs=self.disk)

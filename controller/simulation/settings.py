@@ -47,6 +47,9 @@ class Settings:
     fetch_wait: float = 5.0
     """How long a follower's fetch waits at the leader for data."""
 
+    fetch_timeout: float = 30.0
+    """How much longer a follower waits for the answer before it connects anew."""
+
     fetch_bytes: int = 1024 * 1024
     latency: float = 0.001
     """Of each network link, one way."""

@@ -157,6 +157,25 @@ async def test_a_break_is_seen_by_those_who_wait_even_where_blocked(world: World
         world.network.break_connections("a", "b")
 
 
+async def test_connections_that_fall_silent_lose_all_that_is_sent_and_tell_nobody(world: World, clock: Clock) -> None:
+    a, b = await world.pair()
+    await a.send_all(b"under way")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(expect_none, a, 10.0)
+        nursery.start_soon(expect_none, b, 10.0)
+        await trio.sleep(SOON)
+        assert world.network.silence_connections("b", "a") == 1
+        await a.send_all(b"lost")
+        await b.send_all(b"lost, too")
+    await b.aclose()
+    world.network.break_connections("a", "b")
+    await expect_none(a, 10.0)
+    assert world.network.silence_connections("a", "b") == 0
+    c, d = await world.pair()
+    await c.send_all(b"whole")
+    assert await d.receive_some() == b"whole"
+
+
 # Processes that die.
 
 

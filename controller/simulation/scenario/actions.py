@@ -126,6 +126,11 @@ def _break(scene: Scene, nodes: Iterable[Node]) -> None:
     scene.cluster.break_connections(first, second)
 
 
+def _silence(scene: Scene, nodes: Iterable[Node]) -> None:
+    first, second = scene.nodes(nodes)
+    scene.cluster.silence_connections(first, second)
+
+
 def _skew(scene: Scene, clocks: Mapping[int, float]) -> None:
     for id_, seconds in clocks.items():
         scene.cluster.skew(id_, round(seconds * 1000))
@@ -283,6 +288,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "isolate": Verb("Nothing gets through between nodes and others: it is held back, not lost.", strike=_isolate),
     "heal": Verb("What was isolated is together again.", strike=lambda scene, _: scene.cluster.heal()),
     "break_connections": Verb("The connections between two nodes break; they may connect again.", strike=_break),
+    "silence_connections": Verb("The connections between two nodes die without a word.", strike=_silence),
     "slow": Verb("Links from and to nodes are slow.", strike=_slow),
 }
 """Every verb of the language."""

@@ -81,6 +81,7 @@ SETTINGS: Final = Record(
         "request_timeout": Key(SECONDS, "How long controllers wait for a broker's answer."),
         "replica_lag_time": Key(SECONDS, "How long a follower may lag before its leader wants it out of the ISR."),
         "fetch_wait": Key(SECONDS, "How long a follower's fetch waits for data."),
+        "fetch_timeout": Key(SECONDS, "How much longer a follower waits for the answer before it connects anew."),
         "fetch_bytes": Key(Int("a number of bytes", 1), "How much one fetch of a follower brings."),
         "latency": Key(SECONDS, "What a message takes from host to host."),
         "bytes_per_second": Key(Number("a number of bytes"), "How fast each link is, one way."),
@@ -149,7 +150,7 @@ TARGETS: Final = MapOf(PartitionName(), BROKERS)
 
 ARGUMENTS: Final[Mapping[str, Shape[Any]]] = {
     **dict.fromkeys(("crash", "restart", "stop", "pause", "wake", "expire", "disconnect", "reconnect"), NODES),
-    **dict.fromkeys(("lose_answer", "break_connections"), NODES),
+    **dict.fromkeys(("lose_answer", "break_connections", "silence_connections"), NODES),
     **dict.fromkeys(("wipe", "fail_disk", "mend_disk"), ListOf(NodeShape(brokers_only=True), or_one=True)),
     **dict.fromkeys(("depose", "heal"), Flag()),
     **dict.fromkeys(("reassign", "elect_in_order"), TARGETS),
