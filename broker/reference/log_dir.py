@@ -46,7 +46,9 @@ class LogDir:
         directory.mkdir(exist_ok=True)
         held = self.topic_id(tp)
         if held is None:
-            (directory / TOPIC_ID_FILE).write_text(topic_id, encoding="utf-8")
+            draft = directory / f"{TOPIC_ID_FILE}.tmp"
+            draft.write_text(topic_id, encoding="utf-8")
+            draft.replace(directory / TOPIC_ID_FILE)  # half an id would be that of another topic
         else:
             check_topic_id(held, topic_id)
         return Log(directory / LOG_FILE)
@@ -62,15 +64,16 @@ class LogDir:
         """Return how many bytes the log of a partition takes. Raises OSError if there is none."""
         return (self.directory(tp) / LOG_FILE).stat().st_size
 
-    def delete(self, tp: TopicPartition, topic_id: str) -> None:
-        """Delete the log of a partition, if there is one of that topic. It may not be open."""
+    def delete(self, tp: TopicPartition, topic_id: str) -> bool:
+        """Delete the log of a partition; see `Logs.delete`."""
         if self.topic_id(tp) != topic_id:
-            return
+            return False
         doomed = self._path / deleted_name(tp)
         if doomed.exists():  # a deletion that failed
             shutil.rmtree(doomed)
         self.directory(tp).rename(doomed)  # at once, so that a half-deleted log is never taken for a whole one
         shutil.rmtree(doomed)
+        return True
 
 
 def deleted_name(tp: TopicPartition) -> str:

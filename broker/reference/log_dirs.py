@@ -80,15 +80,16 @@ class LogDirs:
         path = self._find(tp)
         return None if path is None else self._usable[path].topic_id(tp)
 
-    def delete(self, tp: TopicPartition, topic_id: str) -> None:
-        """Delete the log of a partition, if there is one of that topic. It may not be open."""
+    def delete(self, tp: TopicPartition, topic_id: str) -> bool:
+        """Delete the log of a partition; see `Logs.delete`."""
         path = self._find(tp)
         if path is None:
-            return
-        self._usable[path].delete(tp, topic_id)
+            return False
+        was_there = self._usable[path].delete(tp, topic_id)
         if self._usable[path].topic_id(tp) is None:
             del self._where[tp]
             self._held[path] -= 1
+        return was_there
 
     def directories(self) -> dict[str, bool]:
         """Return the directories as they are configured, and whether each can be used."""

@@ -64,8 +64,11 @@ class Logs(Protocol):
     def topic_id(self, tp: TopicPartition) -> str | None:
         """Return the id of the topic whose log is here; None if there is none."""
 
-    def delete(self, tp: TopicPartition, topic_id: str) -> None:
-        """Delete the log of a partition, if there is one of that topic. It must not be open."""
+    def delete(self, tp: TopicPartition, topic_id: str) -> bool:
+        """Delete the log of a partition, if there is one of that topic; return whether there was. It must not be open.
+
+        The log of another topic of that name stays, and is no fault: nothing of the topic that is named is here.
+        """
 
     def directories(self) -> Mapping[str, bool]:
         """Return the log directories as they are configured, and whether each can be used."""

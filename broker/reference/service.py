@@ -73,12 +73,13 @@ class ReferenceService:
             replica = self._replicas.pop(tp, None)
             if replica is not None:
                 replica.close()
+            is_deleted = False
             if partition.delete:
                 self._handle.topic_configs.forget(tp.topic)
-                self._logs.delete(tp, partition.topic_id)
+                is_deleted = self._logs.delete(tp, partition.topic_id)
         except OSError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"{tp} cannot be stopped: {error}") from error
-        _log.info("stopped", broker_id=self._handle.broker_id, partition=str(tp), deleted=partition.delete)
+        _log.info("stopped", broker_id=self._handle.broker_id, partition=str(tp), deleted=is_deleted)
 
     async def lose(self, tps: Sequence[TopicPartition]) -> None:
         """Stop replicas whose logs cannot be used any more, and let the controller know."""

@@ -156,13 +156,14 @@ class Disk:
         held = self.logs.get(tp)
         return None if held is None else held.topic_id
 
-    def delete(self, tp: TopicPartition, topic_id: str) -> None:
-        """Delete the log of a partition, if there is one of that topic."""
+    def delete(self, tp: TopicPartition, topic_id: str) -> bool:
+        """Delete the log of a partition; see `Logs.delete`."""
         if self.topic_id(tp) != topic_id:
-            return
+            return False
         _check_name(deleted_name(tp))
         self.logs.pop(tp).close()
         self.observer.deleted(self.broker_id, tp, topic_id)
+        return True
 
     def directories(self) -> dict[str, bool]:
         """Return the log directories, and whether each can be used."""

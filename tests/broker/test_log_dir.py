@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,25 @@ from transport.metadata import TopicPartition
 
 TP = TopicPartition("a-topic", 7)
 X = Record(0, b"x")
+
+
+SmallFiles = Callable[[int], AbstractContextManager[None]]
+
+
+@pytest.fixture
+def small_files() -> SmallFiles:
+    """Return what keeps files from growing past so many bytes, as a disk that is full does."""
+
+    @contextmanager
+    def limit(size: int) -> Iterator[None]:
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    return limit
 
 
 @pytest.fixture(params=["files", "memory"])
@@ -59,11 +80,11 @@ def test_a_log_of_an_earlier_topic_of_that_name_is_refused(restart: Callable[[],
 def test_only_the_log_of_the_topic_that_is_named_is_deleted(restart: Callable[[], Logs]) -> None:
     logs = restart()
     write(logs)
-    logs.delete(TP, "id-2")
+    assert not logs.delete(TP, "id-2")
     assert read(logs, "id-1") == (X,)
-    logs.delete(TP, "id-1")
+    assert logs.delete(TP, "id-1")
     assert logs.topic_id(TP) is None
-    logs.delete(TP, "id-1")
+    assert not logs.delete(TP, "id-1")
     assert read(logs, "id-2") == ()
 
 
@@ -107,6 +128,17 @@ def test_a_log_dir_of_another_broker_is_refused(tmp_path: Path, content: str, fa
     (tmp_path / "meta.properties").write_text(content)
     with pytest.raises(WrongLogDir, match=fault):
         load_storage_id([tmp_path], 4, lambda: "new")
+
+
+def test_a_topic_id_that_did_not_fit_on_the_disk_is_none(tmp_path: Path, small_files: SmallFiles) -> None:
+    logs = LogDirs([tmp_path])
+    with small_files(3), pytest.raises(OSError, match="File too large"):
+        logs.open(TP, "id-1", is_new=True)
+    assert LogDirs([tmp_path]).topic_id(TP) is None
+    write(LogDirs([tmp_path]), "id-2")
+    logs = LogDirs([tmp_path])
+    logs.delete(TP, "id-2")
+    assert list(tmp_path.iterdir()) == []
 
 
 # --- names of any length ----------------------------------------------------------------------------------------

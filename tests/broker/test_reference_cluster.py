@@ -9,6 +9,7 @@ import pytest
 import trio
 import trio.testing
 from attrs import evolve
+from structlog.testing import capture_logs
 
 from tests.broker.cluster import numbers, running_cluster, state_of, until
 from transport.errors import ApiError, ErrorCode
@@ -203,7 +204,10 @@ async def test_data_of_an_earlier_run_is_deleted_too_but_only_of_the_topic_that_
         await cluster.produce(b"a")
         await cluster.kill_broker(1)
         await cluster.start_broker(1)
-        await cluster.stop(1, evolve(state, topic_id="another"), delete=True)
+        with capture_logs() as logged:
+            [done] = (await cluster.stop(1, evolve(state, topic_id="another"), delete=True)).partitions
+        assert done.error is ErrorCode.NONE, "nothing of that topic is here, or its deletion would wait for a namesake"
+        assert [line["deleted"] for line in logged if line["event"] == "stopped"] == [False]
         assert cluster.values_on_disk(1, T0) == [b"a"]
         [refused] = (await cluster.order(1, evolve(state, topic_id="another"))).partitions
         assert refused.error is ErrorCode.UNKNOWN_TOPIC_ID
