@@ -5,9 +5,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from operator import itemgetter
+from typing import Final
 
 from transport.messages import Record
 from transport.metadata import NO_EPOCH
+
+MAX_EPOCH: Final = 2**31 - 1
 
 
 class LeaderEpochs:
@@ -22,11 +25,13 @@ class LeaderEpochs:
         return self._starts[-1][0] if self._starts else NO_EPOCH
 
     def check_order(self, records: Iterable[Record]) -> None:
-        """Raise ValueError unless these records can come next, because no leader epoch goes down."""
+        """Raise ValueError unless these records can come next: no leader epoch goes down, or is too large to store."""
         epoch = self.latest
         for record in records:
             if record.leader_epoch < epoch:
                 raise ValueError(f"a record of leader epoch {record.leader_epoch} after one of {epoch}")
+            if record.leader_epoch > MAX_EPOCH:
+                raise ValueError(f"a record of leader epoch {record.leader_epoch}: the largest is {MAX_EPOCH}")
             epoch = record.leader_epoch
 
     def assign(self, epoch: int, offset: int) -> None:

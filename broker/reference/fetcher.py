@@ -130,7 +130,7 @@ class Fetcher:
             return
         try:
             followed.replica.take(asked, result)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # of our disk, or of what the leader sent
             self._pause(followed, str(error))
         if result.records:  # the others come first in the next request, whose answer has its limit too
             self._followed[tp] = self._followed.pop(tp)

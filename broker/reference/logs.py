@@ -38,7 +38,7 @@ class ReplicaLog(Protocol):
         """Return the largest epoch up to `epoch` in the log and where it ends; see `LeaderEpochs.end_offset_for`."""
 
     def append(self, records: Sequence[Record]) -> int:
-        """Append records and return the offset of the first. Raises ValueError if their leader epochs go down."""
+        """Append records and return the offset of the first. Raises ValueError if their leader epochs cannot be."""
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> tuple[Record, ...]:
         """Return the records from `offset` up to `end_offset`, within `max_bytes` but at least one."""

@@ -198,7 +198,7 @@ class Replica:
         return FetchPartition(*self.tp, log.end_offset, max_bytes, *epochs, state.topic_id, self.high_watermark)
 
     def take(self, asked: FetchPartition, result: FetchResult) -> None:
-        """Take the leader's answer, unless it is to a question of the past. Raises OSError."""
+        """Take the leader's answer, unless it is to a question of the past. Raises OSError, ValueError for nonsense."""
         is_past = asked.current_leader_epoch != self.state.leader_epoch or asked.fetch_offset != self.log.end_offset
         if self.leadership is not None or is_past:
             return
@@ -211,6 +211,8 @@ class Replica:
         self.high_watermark = max(self.high_watermark, min(result.high_watermark, self.log.end_offset))
 
     def _truncate(self, result: FetchResult) -> None:
+        if result.diverging_end_offset < 0:
+            raise ValueError(f"the leader's log is said to part from ours at {result.diverging_end_offset}")
         _, own_end = self.log.end_offset_for_epoch(result.diverging_epoch)
         end_offset = min(own_end, result.diverging_end_offset)
         report = _log.warning if end_offset < self.high_watermark else _log.info

@@ -73,7 +73,7 @@ class MemoryLog:
         return self._epochs.end_offset_for(epoch, len(self.records))
 
     def append(self, records: Sequence[Record]) -> int:
-        """Append records and return the offset of the first. Raises ValueError if their leader epochs go down."""
+        """Append records and return the offset of the first. Raises ValueError if their leader epochs cannot be."""
         self._check()
         self._epochs.check_order(records)
         base_offset = len(self.records)

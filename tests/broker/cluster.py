@@ -129,9 +129,9 @@ class Cluster:
         async with open_connection(self.network, LOOPBACK, port, client_id="controller") as connection:
             return await connection.call(request)
 
-    async def announce(self, *states: PartitionState) -> None:
-        """Update every live broker's metadata."""
-        live = tuple(BrokerEndpoint(b, LOOPBACK, handle.port) for b, handle in sorted(self.brokers.items()))
+    async def announce(self, *states: PartitionState, others: tuple[BrokerEndpoint, ...] = ()) -> None:
+        """Update every live broker's metadata; `others` are live, too."""
+        live = tuple(BrokerEndpoint(b, LOOPBACK, handle.port) for b, handle in sorted(self.brokers.items())) + others
         for broker_id, handle in sorted(self.brokers.items()):
             request = UpdateMetadataRequest(
                 CONTROLLER_ID, self.epoch, handle.broker_epoch, self.endpoint, live, tuple(states)

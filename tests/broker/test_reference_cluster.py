@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,19 @@ import trio.testing
 from attrs import evolve
 from structlog.testing import capture_logs
 
-from tests.broker.cluster import numbers, running_cluster, state_of, until
+from tests.broker.cluster import LOOPBACK, numbers, running_cluster, state_of, until
 from transport.errors import ApiError, ErrorCode
-from transport.messages import FetchPartition, ProduceRequest
+from transport.messages import (
+    BrokerEndpoint,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchResult,
+    ProduceRequest,
+    Record,
+)
 from transport.metadata import TopicPartition
+from transport.wire import serve
 
 T0 = TopicPartition("t", 0)
 
@@ -142,6 +152,33 @@ async def test_a_leader_that_was_overtaken_goes_on_from_the_metadata_that_overto
         assert cluster.states[T0] == overtaking
         await cluster.announce(overtaking)
         await until(lambda: cluster.states[T0] == evolve(overtaking, isr=(1, 2), partition_epoch=8))
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [{"records": (Record(5, b"x"), Record(3, b"x"))}, {"records": (Record(2**31, b"x"),)}, {"diverging_epoch": 0}],
+    ids=["epochs that go down", "an epoch too large", "no place to truncate to"],
+)
+async def test_an_answer_that_no_log_takes_holds_up_its_partition_and_no_other(
+    tmp_path: Path, nonsense: dict[str, Any]
+) -> None:
+    asked: list[FetchRequest] = []
+
+    async def answer(request: FetchRequest) -> FetchResponse:
+        asked.append(request)
+        results = [FetchResult(item.topic, item.partition, ErrorCode.NONE, **nonsense) for item in request.partitions]
+        return FetchResponse(tuple(results))
+
+    async with running_cluster(tmp_path, 1, 2, replica_fetch_backoff_ms=1) as cluster, trio.open_nursery() as nursery:
+        port: int = await nursery.start(partial(serve, cluster.network, {FetchRequest: answer}, LOOPBACK, 0))
+        await cluster.lead_and_follow(state_of((1, 2), partition=1), is_new=True)
+        await cluster.order(2, state_of((9, 2), leader=9), is_new=True)
+        await cluster.announce(others=(BrokerEndpoint(9, LOOPBACK, port),))
+        await until(lambda: len(asked) > 3)
+        assert cluster.values_on_disk(2, T0) == []
+        async with cluster.producer() as producer:
+            await producer.send("t", 1, [b"acknowledged by both"])
+        nursery.cancel_scope.cancel()
 
 
 # --- changes of leader, deletion, restart -----------------------------------------------------------------------
