@@ -14,6 +14,8 @@ from controller.events import (
     IsrChangeNotification,
     LeaderAndIsrResponseReceived,
     LogDirEventNotification,
+    MetadataFailed,
+    MetadataResend,
     PartitionModifications,
     PartitionReassignmentIsrChange,
     PreferredReplicaElection,
@@ -103,8 +105,14 @@ _LOOKS: Final[dict[type[ControllerEvent], Callable[[ControllerContext], Rounds[o
 }
 """The events that only say where to look."""
 
+_Answer = LeaderAndIsrResponseReceived | MetadataFailed | MetadataResend | ReplicasDeleted | ReplicasNotDeleted
+"""What brokers answered, and what it calls for."""
+
 MOVES_PER_SECOND: Final = 2_000
 """How many moves are looked at per second, so that this takes a few percent of the event queue's time."""
+
+RESEND_SECONDS: Final = 10.0
+"""When a broker is told again what it failed at."""
 
 MAX_START: Final = 1 << 16
 """Where placement begins is drawn from so many places, far more than there are brokers."""
@@ -140,7 +148,7 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
             return reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
         case ReassignmentProgress():
             return immediately(moves_of(context))
-        case LeaderAndIsrResponseReceived() | ReplicasDeleted() | ReplicasNotDeleted():
+        case _ if isinstance(event, _Answer):
             return _rounds_for_answer(context, event)
         case RequestEvent(request=request):
             return _rounds_for_request(context, request, host)
@@ -148,13 +156,15 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
             raise TypeError(f"no handler for {event.name}")
 
 
-def _rounds_for_answer(
-    context: ControllerContext, event: LeaderAndIsrResponseReceived | ReplicasDeleted | ReplicasNotDeleted
-) -> Rounds[object]:
+def _rounds_for_answer(context: ControllerContext, event: _Answer) -> Rounds[object]:
     match event:
         case LeaderAndIsrResponseReceived(broker_id=broker_id):
             epochs = event.broker_epoch, event.controller_epoch
             return log_dirs.leader_and_isr_answered(context, broker_id, epochs, event.outcomes.take())
+        case MetadataFailed():
+            return immediately(None)  # it has its time: see `alarms`
+        case MetadataResend(broker_id=broker_id, broker_epoch=broker_epoch):
+            return brokers.resend_metadata(context, broker_id, broker_epoch)
         case ReplicasDeleted(deletions=deletions):
             return _deleted(context, deletions)
         case ReplicasNotDeleted(replicas=replicas):
@@ -243,6 +253,8 @@ def _later(context: ControllerContext, event: ControllerEvent) -> list[tuple[flo
         case TopicDeletion() | ReplicasDeleted() if not all(each.left for each in context.deletions.values()):
             # Its znodes could not be removed.
             return [(deletion.RETRY_SECONDS, TopicDeletion())]
+        case MetadataFailed(broker_id=broker_id, broker_epoch=broker_epoch):
+            return [(RESEND_SECONDS, MetadataResend(broker_id, broker_epoch))]
         case AutoPreferredReplicaLeaderElection(controller_epoch=epoch) if epoch == context.epoch:
             return [(context.config.leader_imbalance_check_interval_seconds, event)]
         case _:

@@ -230,6 +230,22 @@ class ReplicasNotDeleted(ControllerEvent):
 
 
 @frozen
+class MetadataFailed(ControllerEvent):
+    """An incarnation of a broker has failed at what it was told of the cluster."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@frozen
+class MetadataResend(ControllerEvent):
+    """It is time to tell an incarnation of a broker again what the cluster is like."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+@frozen
 class LeaderAndIsrResponseReceived(ControllerEvent):
     """An incarnation of a broker has answered under a controllership whether it can use its replicas.
 

@@ -7,7 +7,13 @@ from collections.abc import Callable
 import structlog
 from attrs import define, field
 
-from controller.events import ControllerEvent, LeaderAndIsrResponseReceived, ReplicasDeleted, ReplicasNotDeleted
+from controller.events import (
+    ControllerEvent,
+    LeaderAndIsrResponseReceived,
+    MetadataFailed,
+    ReplicasDeleted,
+    ReplicasNotDeleted,
+)
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     LeaderAndIsrRequest,
@@ -17,6 +23,7 @@ from transport.messages import (
     StopReplicaPartition,
     StopReplicaRequest,
     StopReplicaResponse,
+    UpdateMetadataRequest,
 )
 from transport.metadata import Stray, TopicPartition
 
@@ -34,10 +41,9 @@ class BrokerResponses:
     def take(self, broker_id: int, request: Request[object], response: object) -> None:
         """Take what a broker answered to a request: a response, or an ApiError."""
         match request, response:
-            case _, ApiError():
+            case _, ApiError() as error:
                 log.warning("broker refused", broker=broker_id, api=type(request).__name__, error=str(response))
-                if isinstance(request, StopReplicaRequest):
-                    self._deletions(broker_id, request, {_key(item) for item in request.partitions})
+                self._refused(broker_id, request, error)
             case LeaderAndIsrRequest(), LeaderAndIsrResponse():
                 _log_refusals(broker_id, response)
                 self._leader_and_isr(broker_id, request, response)
@@ -45,6 +51,14 @@ class BrokerResponses:
                 _log_refusals(broker_id, response)
                 failed = {_key(item) for item in response.partitions if item.error is not ErrorCode.NONE}
                 self._deletions(broker_id, request, failed)
+
+    def _refused(self, broker_id: int, request: Request[object], error: ApiError) -> None:
+        match request:
+            case StopReplicaRequest():
+                self._deletions(broker_id, request, {_key(item) for item in request.partitions})
+            # What else it may refuse is out of date, and newer news is under way.
+            case UpdateMetadataRequest() if error.code is ErrorCode.UNKNOWN_SERVER_ERROR:
+                self.tell(MetadataFailed(broker_id, request.broker_epoch))
 
     def _deletions(self, broker_id: int, request: StopReplicaRequest, failed: set[TopicPartition]) -> None:
         orders = [item for item in request.partitions if item.delete]

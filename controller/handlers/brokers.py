@@ -120,6 +120,18 @@ def _introductions(
     return TellMetadata(others, (), live), TellMetadata(ids, everything, live, every_topic)
 
 
+def resend_metadata(context: ControllerContext, broker_id: int, broker_epoch: int) -> Rounds[None]:
+    """Tell an incarnation of a broker everything again: it failed at some of it, and nobody knows how far it came."""
+    broker = context.brokers.get(broker_id)
+    if broker is None or broker.epoch != broker_epoch:
+        return
+    log.info("a broker is told again what the cluster is like", broker=broker_id)
+    every_topic = yield from all_topics(context)
+    everything = (*map(context.describe, context.leadership), *context.describe_deletions())
+    told = TellMetadata((broker_id,), everything, context.live_brokers(), every_topic)
+    yield from change("metadata", [Step(publications=(told,))])
+
+
 def resend(
     context: ControllerContext,
     tp: TopicPartition,

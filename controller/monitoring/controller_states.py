@@ -47,7 +47,7 @@ _STATES: Final[Mapping[ControllerState, tuple[str, ...]]] = {
         "ReassignmentProgress",
     ),
     ControllerState.CONTROLLER_CHANGE: ("Elect", "Reload", "SessionEnded"),
-    ControllerState.BROKER_CHANGE: ("BrokerChange", "BrokerModifications"),
+    ControllerState.BROKER_CHANGE: ("BrokerChange", "BrokerModifications", "MetadataFailed", "MetadataResend"),
     ControllerState.TOPIC_CHANGE: ("CreatePartitions", "CreateTopics", "PartitionModifications", "TopicChange"),
     ControllerState.TOPIC_DELETION: ("DeleteTopics", "ReplicasDeleted", "ReplicasNotDeleted", "TopicDeletion"),
     ControllerState.ALTER_PARTITION_REASSIGNMENT: (

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from controller.events import BrokerChange, TopicChange
+from controller import dispatch
+from controller.channels.broker_responses import BrokerResponses
+from controller.events import BrokerChange, ControllerEvent, MetadataFailed, TopicChange
 from controller.model.partition_states import PartitionPhase
 from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import TellLeaderAndIsr, TellMetadata
 from tests.controller.conftest import TP, Bench
+from transport.errors import ApiError, ErrorCode
+from transport.messages import UpdateMetadataRequest
 from transport.metadata import NO_LEADER, TopicPartition
 
 SECOND = TopicPartition("orders", 1)
@@ -196,3 +200,30 @@ async def test_brokers_that_return_hear_of_replicas_that_are_still_offline(bench
         [told] = [tell for tell in bench.seen.metadata() if tell.brokers == (returning,)]
         [state] = told.partitions
         assert (state.leader, state.isr, state.replicas, state.offline_replicas) == (NO_LEADER, (1,), (1,), (1,))
+
+
+@pytest.mark.requirement("E2")
+async def test_a_broker_that_failed_at_the_metadata_is_told_everything_unless_it_is_another_by_then(
+    bench: Bench,
+) -> None:
+    await bench.start((1, 2))
+    told: list[ControllerEvent] = []
+    epoch = bench.context.brokers[2].epoch
+    request = UpdateMetadataRequest(1001, 1, epoch, bench.context.controller, None, ())
+    for error in (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.INVALID_REQUEST):
+        BrokerResponses(told.append).take(2, request, ApiError(error))
+    assert told == [MetadataFailed(2, epoch)]
+    [(_, again)] = dispatch.alarms(bench.context, told[0])
+    bench.seen.clear()
+    await bench.handle(again)
+    [told_again] = bench.seen.metadata()
+    assert (told_again.brokers, told_again.live_brokers) == ((2,), bench.context.live_brokers())
+    assert told_again.partitions == (bench.context.describe(TP),)
+    assert told_again.topics == ((TP.topic, bench.context.topic_id(TP.topic)),)
+    await bench.kill(2)
+    bench.seen.clear()
+    await bench.handle(again)
+    await bench.revive(2)
+    bench.seen.clear()
+    await bench.handle(again)
+    assert bench.seen.metadata() == []
