@@ -6,7 +6,7 @@ they are is read when it is processed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -14,6 +14,7 @@ import structlog
 from controller.handlers import leadership, reassignments
 from controller.handlers.configs import config_path, read_min_isrs, resource_fault, unclean_allowed
 from controller.model.context import ControllerContext
+from controller.model.facts import ConfigChangesSeen
 from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import Rounds, Step, attempt, change, children, read, until_none_is_left
 from transport.dynamic_configs import (
@@ -51,20 +52,57 @@ PURGED_AT_ONCE: Final = 500
 # --- as the controller sees them --------------------------------------------------------------------------------
 
 
-def watch_changes() -> Rounds[list[str]]:
-    """Watch the notifications, and return their names."""
-    return (yield from children(paths.CONFIG_CHANGES, watch=True))
+def watch_changes(context: ControllerContext) -> Rounds[None]:
+    """Watch the notifications, before all settings are read: those that are there tell nothing new then."""
+    names = yield from children(paths.CONFIG_CHANGES, watch=True)
+    yield from _see(context, names)
 
 
 def config_change(context: ControllerContext, now_ms: int) -> Rounds[None]:
-    """Elect for Offline partitions whose topics now allow an unclean election, after taking over min ISRs.
+    """Read the settings that new notifications are about, take over min ISRs and elect where unclean ones are allowed.
 
     What is old is purged.
     """
-    names = yield from watch_changes()
+    names = yield from children(paths.CONFIG_CHANGES, watch=True)
     yield from _purge(names, now_ms)
-    yield from read_min_isrs(context, list(context.topics))
-    offline = context.in_phase(PartitionPhase.OFFLINE)
+    changed = yield from _changed_topics(context, [name for name in names if name not in context.config_changes])
+    if changed:
+        yield from read_min_isrs(context, changed)
+        yield from _elect_where_allowed(context, frozenset(changed))
+    yield from _see(context, names)
+
+
+def _see(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
+    seen = frozenset(names)
+    yield from change("settings", [Step(facts=(ConfigChangesSeen(seen),))] if seen != context.config_changes else [])
+
+
+def _changed_topics(context: ControllerContext, new: Sequence[str]) -> Rounds[list[str]]:
+    """Return the known topics that notifications are about; all of them for the default, or if that cannot be told."""
+    entries = [f"{paths.CONFIG_CHANGES}/{name}" for name in new]
+    znodes = yield from read(entries)
+    changed = dict.fromkeys(_changed_path(path, znode) for path, znode in zip(entries, znodes, strict=True))
+    if None in changed or paths.broker_config(None) in changed:
+        return list(context.topics)
+    parent = paths.topic_config("")
+    topics = [path.removeprefix(parent) for path in changed if path is not None and path.startswith(parent)]
+    return [name for name in topics if name in context.topics]
+
+
+def _changed_path(path: str, znode: Znode | None) -> str | None:
+    """Return where the settings are that a notification is about, None if that cannot be told."""
+    try:
+        return None if znode is None else f"/config/{formats.decode_config_change(path, znode.data)}"
+    except formats.UndecodableZnode as fault:
+        log.error("settings of all topics are read: a notification cannot be decoded", fault=str(fault))
+        return None
+
+
+def _elect_where_allowed(context: ControllerContext, topics: Container[str]) -> Rounds[None]:
+    """Elect for those Offline partitions of some topics whose settings allow an unclean election."""
+    offline = [tp for tp in context.in_phase(PartitionPhase.OFFLINE) if tp.topic in topics]
+    if not offline:
+        return
     allowed = yield from unclean_allowed(context, [tp.topic for tp in offline])
     tps = [tp for tp in offline if tp.topic in allowed]
     yield from leadership.elect_leaders(context, tps)
@@ -75,13 +113,16 @@ def config_change(context: ControllerContext, now_ms: int) -> Rounds[None]:
 def _purge(names: Sequence[str], now_ms: int) -> Rounds[None]:
     # The oldest come first, and what is deleted calls for the next look.
     notifications = [f"{paths.CONFIG_CHANGES}/{name}" for name in names[:PURGED_AT_ONCE]]
+    if not (yield from _expired(notifications[:1], now_ms)):
+        return
+    expired = yield from _expired(notifications, now_ms)
+    yield from change("purge", [Step(writes=(Delete(path),)) for path in expired])
+
+
+def _expired(notifications: Sequence[str], now_ms: int) -> Rounds[list[str]]:
     znodes = yield from read(notifications)
-    steps = [
-        Step(writes=(Delete(path),))
-        for path, znode in zip(notifications, znodes, strict=True)
-        if znode is not None and znode.stat.ctime_ms < now_ms - EXPIRY_MS
-    ]
-    yield from change("purge", steps)
+    found = [(path, znode) for path, znode in zip(notifications, znodes, strict=True) if znode is not None]
+    return [path for path, znode in found if znode.stat.ctime_ms < now_ms - EXPIRY_MS]
 
 
 # --- as administrators ask for them -----------------------------------------------------------------------------

@@ -35,7 +35,7 @@ READ_AT_ONCE: Final = 10_000
 
 def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
     """Load everything, tell brokers who is alive and then what they hold, and go on with what was under way."""
-    yield from config_changes.watch_changes()
+    yield from config_changes.watch_changes(context)
     yield from notifications.clear(paths.LOG_DIR_EVENT_NOTIFICATION)
     yield from notifications.clear(paths.ISR_CHANGE_NOTIFICATION)
     brokers = yield from read_brokers()

@@ -77,6 +77,9 @@ class ControllerContext:
     min_isrs: dict[str, int] = field(factory=dict)
     """What topics demand of their ISRs, where that is not what the controller was started with."""
 
+    config_changes: frozenset[str] = frozenset()
+    """The notifications of changed settings that are there and tell nothing new."""
+
     leadership: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
     partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
     replica_phases: ReplicaPhases = field(factory=ReplicaPhases)
@@ -205,10 +208,10 @@ class ControllerContext:
                 self._topic_changed(fact)
             case facts.ReassignmentIdentified():
                 self._reassignment_identified(fact)
-            case facts.LogDirOffline() | facts.LogDirOnline():
-                self._log_dir_changed(fact)
-            case facts.StrayLeft() | facts.StrayGone():
-                self._stray_changed(fact)
+            case facts.ConfigChangesSeen():
+                self.config_changes = fact.names
+            case facts.LogDirOffline() | facts.LogDirOnline() | facts.StrayLeft() | facts.StrayGone():
+                self._replica_set_aside(fact)
             case _:
                 assert_never(fact)
 
@@ -239,17 +242,18 @@ class ControllerContext:
         if fact.tp in self.reassigning:
             self.reassigning[fact.tp] = fact.identity
 
-    def _log_dir_changed(self, fact: facts.LogDirOffline | facts.LogDirOnline) -> None:
-        if isinstance(fact, facts.LogDirOffline):
-            self.on_offline_dirs[fact.replica] = None
-        else:
-            self.on_offline_dirs.pop(fact.replica, None)
-
-    def _stray_changed(self, fact: facts.StrayLeft | facts.StrayGone) -> None:
-        if isinstance(fact, facts.StrayLeft):
-            self.strays[fact.stray] = fact.leader_epoch
-        else:
-            self.strays.pop(fact.stray, None)
+    def _replica_set_aside(
+        self, fact: facts.LogDirOffline | facts.LogDirOnline | facts.StrayLeft | facts.StrayGone
+    ) -> None:
+        match fact:
+            case facts.LogDirOffline():
+                self.on_offline_dirs[fact.replica] = None
+            case facts.LogDirOnline():
+                self.on_offline_dirs.pop(fact.replica, None)
+            case facts.StrayLeft():
+                self.strays[fact.stray] = fact.leader_epoch
+            case facts.StrayGone():
+                self.strays.pop(fact.stray, None)
 
     def _forget_offline_dirs(self, broker_id: int) -> None:
         for replica in [replica for replica in self.on_offline_dirs if replica[1] == broker_id]:

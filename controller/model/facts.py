@@ -58,6 +58,13 @@ class TopicGone:
 
 
 @frozen
+class ConfigChangesSeen:
+    """What these notifications below `/config/changes` are about is known."""
+
+    names: frozenset[str]
+
+
+@frozen
 class MinIsrRead:
     """A topic's settings demand this number of in-sync replicas for acks=all."""
 
@@ -162,6 +169,7 @@ Fact = (
     | BrokerShuttingDown
     | TopicWritten
     | TopicGone
+    | ConfigChangesSeen
     | MinIsrRead
     | DeletionStarted
     | LeadershipWritten

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Sequence
 
-from controller.events import ConfigChange
+import pytest
+from structlog.testing import capture_logs
+
+from controller.events import ConfigChange, TopicChange
 from controller.handlers.config_changes import EXPIRY_MS, PURGED_AT_ONCE, config_change
 from tests.controller.conftest import TP, Bench
 from tests.controller.meddler import Meddler
@@ -25,7 +28,7 @@ from transport.messages import (
 )
 from transport.metadata import NO_LEADER, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Create, Set
+from transport.store.protocol import Create, Set, Znode
 
 UNCLEAN = "unclean.leader.election.enable"
 MIN_ISR = "min.insync.replicas"
@@ -238,6 +241,44 @@ async def test_partitions_without_a_leader_are_tried_again_once_an_unclean_elect
     bench.seen.clear()
     await bench.handle(ConfigChange())
     assert bench.seen.rounds == []
+
+
+async def paths_read(bench: Bench, *changes: str | bytes) -> list[str]:
+    """Announce changes, of entities or in other words, and return which settings the controller reads then."""
+    seen: list[str] = []
+    store = bench.store
+
+    class Reader(Meddler):
+        async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+            seen.extend(path for path in paths if not path.startswith("/config/changes/"))
+            return await super().read(paths, watch=watch)
+
+    data = [formats.encode_config_change(each) if isinstance(each, str) else each for each in changes]
+    await store.multi([Create(f"{paths.CONFIG_CHANGES}/config_change_", each, sequence=True) for each in data])
+    bench.runner.store = Reader(store, "", ())
+    await bench.handle(ConfigChange())
+    bench.runner.store = store
+    return sorted(set(seen))
+
+
+async def test_of_the_settings_only_those_are_read_that_new_notifications_name(bench: Bench) -> None:
+    await bench.start((1, 2, 3))
+    await create(bench, NewTopic("carts", 1, 3), NewTopic("users", 1, 3))
+    await bench.handle(TopicChange())
+    of = {name: paths.topic_config(name) for name in ("carts", "orders", "users")}
+    default = paths.broker_config(None)
+    assert await paths_read(bench, "topics/orders") == [default, of["orders"]]
+    assert await paths_read(bench, "topics/carts", "topics/carts", "topics/gone") == [default, of["carts"]]
+    assert await paths_read(bench) == []
+    with capture_logs() as logs:
+        assert await paths_read(bench, "brokers/3", "users/alice") == []
+    assert logs == []
+    everything = sorted([default, *of.values()])
+    assert await paths_read(bench, "brokers/<default>") == everything
+    assert await paths_read(bench, b"what nobody can read") == everything
+    await bench.fail_over()
+    assert await paths_read(bench) == []
+    assert await paths_read(bench, "topics/users") == [default, of["users"]]
 
 
 async def test_notifications_are_purged_after_a_quarter_of_an_hour(bench: Bench) -> None:

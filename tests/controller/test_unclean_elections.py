@@ -82,6 +82,8 @@ async def test_a_setting_that_comes_later_is_picked_up(bench: Bench) -> None:
     await until_the_isr_is_dead(bench)
     assert (await bench.read_state(TP)).leader == NO_LEADER
     await allow(bench, paths.topic_config("orders"))
+    told = formats.encode_config_change("topics/orders")
+    await bench.store.multi([Create(f"{paths.CONFIG_CHANGES}/config_change_", told, sequence=True)])
     await bench.handle(ConfigChange())
     assert (await bench.read_state(TP)).leader == 2
 
