@@ -112,6 +112,10 @@ class ControllerLink:
             self._give_up_on(endpoint, str(error))
             raise NotAnswered(str(error)) from error
         except ApiError as error:
+            if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
+                text = "the controller refuses this broker, which needs ClusterAction on the cluster: it asks again"
+                _log.warning(text, controller=endpoint.id, broker_id=self._registration.broker_id, reason=str(error))
+                raise NotAnswered(str(error)) from error
             if error.code not in _RETRIED:
                 raise
             self._give_up_on(endpoint, str(error))

@@ -2,58 +2,246 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
 from math import inf
 from typing import Any, Final
 
+from attrs import evolve, frozen
+
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     AlterPartitionReassignmentsRequest,
+    AlterPartitionRequest,
+    ApiVersionsRequest,
+    CommitTraceRequest,
+    ConfigResource,
+    ConfigResourceType,
+    ControlledShutdownRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
     DescribeReassignmentsRequest,
     ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
     ListPartitionReassignmentsRequest,
     ListReassignmentsRequest,
+    MetadataRequest,
+    MetadataResponse,
+    NewPartitions,
+    NewTopic,
     Request,
+    ResourceConfigs,
+    ResourceError,
+    TopicError,
 )
-from transport.wire import Admit, Caller
+from transport.wire import Admit, Caller, Handler
 
 
 class Operation(Enum):
-    """What somebody wants to do with the cluster, in the terms of Kafka's ACLs."""
+    """What somebody wants to do, under the names of Kafka's ACLs."""
 
-    DESCRIBE = "describe"
-    ALTER = "alter"
-
-
-Authorizer = Callable[[Caller, Operation], bool]
-"""Whether a caller may do something with the cluster. It must neither block nor raise."""
-
-_NEEDED: Final[dict[type[Request[Any]], Operation]] = {
-    AlterPartitionReassignmentsRequest: Operation.ALTER,
-    DescribeReassignmentsRequest: Operation.DESCRIBE,
-    ElectLeadersRequest: Operation.ALTER,
-    ListPartitionReassignmentsRequest: Operation.DESCRIBE,
-    ListReassignmentsRequest: Operation.DESCRIBE,
-}
-"""As in Kafka; other requests need nothing."""
+    ALTER = "Alter"
+    ALTER_CONFIGS = "AlterConfigs"
+    CLUSTER_ACTION = "ClusterAction"
+    CREATE = "Create"
+    DELETE = "Delete"
+    DESCRIBE = "Describe"
+    DESCRIBE_CONFIGS = "DescribeConfigs"
 
 
-def allow_all(caller: Caller, operation: Operation) -> bool:  # noqa: ARG001  the shape of an Authorizer
+class ResourceType(Enum):
+    """What kind of thing somebody wants to do it to."""
+
+    CLUSTER = "cluster"
+    TOPIC = "topic"
+
+
+@frozen
+class Resource:
+    """What somebody wants to do it to: the cluster, or the topic of a name."""
+
+    type: ResourceType
+    name: str
+
+    def __str__(self) -> str:
+        return "the cluster" if self.type is ResourceType.CLUSTER else f"topic {self.name}"
+
+
+CLUSTER: Final = Resource(ResourceType.CLUSTER, "kafka-cluster")
+"""The cluster, under the name that it has in Kafka's ACLs."""
+
+Authorizer = Callable[[Caller, Operation, Resource], bool]
+"""Whether a caller may do something to a resource. It must neither block nor raise."""
+
+
+def topic(name: str) -> Resource:
+    """Return the topic of a name, whether it exists or not."""
+    return Resource(ResourceType.TOPIC, name)
+
+
+def allow_all(caller: Caller, operation: Operation, resource: Resource) -> bool:  # noqa: ARG001  an Authorizer's shape
     """Let everyone do everything."""
     return True
 
 
-def admitting(authorizer: Authorizer) -> Admit:
-    """Return what lets those requests in that their callers may make."""
+# --- what requests need -----------------------------------------------------------------------------------------
 
-    def admit(caller: Caller, request: type[Request[Any]]) -> None:
-        needed = _NEEDED.get(request)
-        if needed is not None and not authorizer(caller, needed):
-            text = f"client {caller.client_id!r} needs permission to {needed.value} the cluster: ask who runs it"
-            raise ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, text)
+_CODES: Final = {
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+}
+
+
+@frozen
+class _Asker:
+    """Who makes a request, and who says what he may."""
+
+    caller: Caller
+    authorizer: Authorizer
+
+    def may(self, operation: Operation, resource: Resource) -> bool:
+        """Return whether it may be done."""
+        return self.authorizer(self.caller, operation, resource)
+
+    def refusal(self, operation: Operation, resource: Resource) -> tuple[ErrorCode, str]:
+        """Return how it is refused."""
+        client = f"client {self.caller.client_id!r}"
+        return _CODES[resource.type], f"{client} needs {operation.value} on {resource}: ask who runs the cluster"
+
+
+@frozen
+class OnCluster:
+    """The whole request is an operation on the cluster; refused, it is not looked into."""
+
+    operation: Operation
+
+    def guard(self, asker: _Asker, handler: Handler) -> Handler:
+        """Return the handler. Raises ApiError if the request may not be made."""
+        if not asker.may(self.operation, CLUSTER):
+            raise ApiError(*asker.refusal(self.operation, CLUSTER))
+        return handler
+
+
+@frozen
+class OnEach:
+    """Each item is an operation on a resource of its own; what is refused is answered beside the outcomes of the rest.
+
+    `items` and `outcomes` are fields of request and response, `outcome` makes one of the latter from an item, an error
+    code and a message. Who may do it to the cluster may do it to each topic if that `is_implied`.
+    """
+
+    operation: Operation
+    items: str
+    resource: Callable[[Any], Resource]
+    outcomes: str
+    outcome: Callable[[Any, ErrorCode, str], object]
+    is_implied: bool = False
+
+    def guard(self, asker: _Asker, handler: Handler) -> Handler:
+        """Return a handler that leaves out what may not be done."""
+        if self.is_implied and asker.may(self.operation, CLUSTER):
+            return handler
+
+        async def answer(request: Any) -> object:  # noqa: ANN401  any request that has such items
+            judged = [(item, self.resource(item)) for item in getattr(request, self.items)]
+            refused = [(item, resource) for item, resource in judged if not asker.may(self.operation, resource)]
+            if not refused:
+                return await handler(request)
+            denied = {resource for _, resource in refused}
+            allowed = tuple(item for item, resource in judged if resource not in denied)
+            response: Any = await handler(evolve(request, **{self.items: allowed}))
+            told = [self.outcome(item, *asker.refusal(self.operation, resource)) for item, resource in refused]
+            return evolve(response, **{self.outcomes: (*getattr(response, self.outcomes), *told)})
+
+        return answer
+
+
+@frozen
+class OnMetadata:
+    """Topics take DESCRIBE: of all topics, others are left out. Brokers and the controller are told to everyone."""
+
+    operation: Operation = Operation.DESCRIBE
+
+    def guard(self, asker: _Asker, handler: Handler) -> Handler:
+        """Return a handler that says nothing of topics that may not be described."""
+        named = _DESCRIBED.guard(asker, handler)
+
+        async def answer(request: MetadataRequest) -> object:
+            if request.topics is not None:
+                return await named(request)
+            response = await handler(request)
+            assert isinstance(response, MetadataResponse)
+            names = dict.fromkeys(state.topic for state in response.partitions)
+            visible = {name for name in names if asker.may(self.operation, topic(name))}
+            return evolve(response, partitions=tuple(s for s in response.partitions if s.topic in visible))
+
+        return answer
+
+
+def _of_config(resource: ConfigResource) -> Resource:
+    return topic(resource.name) if resource.type is ConfigResourceType.TOPIC else CLUSTER
+
+
+def _of_named(item: NewTopic | NewPartitions) -> Resource:
+    return topic(item.name)
+
+
+def _refused_named(item: NewTopic | NewPartitions, code: ErrorCode, message: str) -> TopicError:
+    return TopicError(item.name, code, message)
+
+
+_DESCRIBED: Final = OnEach(Operation.DESCRIBE, "topics", topic, "refused", TopicError)
+
+NEEDED: Final[Mapping[type[Request[Any]], OnCluster | OnEach | OnMetadata]] = {
+    AlterPartitionReassignmentsRequest: OnCluster(Operation.ALTER),
+    AlterPartitionRequest: OnCluster(Operation.CLUSTER_ACTION),
+    CommitTraceRequest: OnCluster(Operation.DESCRIBE),
+    ControlledShutdownRequest: OnCluster(Operation.CLUSTER_ACTION),
+    CreatePartitionsRequest: OnEach(Operation.ALTER, "topics", _of_named, "topics", _refused_named),
+    CreateTopicsRequest: OnEach(Operation.CREATE, "topics", _of_named, "topics", _refused_named, is_implied=True),
+    DeleteTopicsRequest: OnEach(Operation.DELETE, "names", topic, "topics", TopicError),
+    DescribeClusterRequest: OnCluster(Operation.DESCRIBE),
+    DescribeConfigsRequest: OnEach(
+        Operation.DESCRIBE_CONFIGS,
+        "resources",
+        _of_config,
+        "resources",
+        lambda item, code, message: ResourceConfigs(item, (), code, message),
+    ),
+    DescribeReassignmentsRequest: OnCluster(Operation.DESCRIBE),
+    ElectLeadersRequest: OnCluster(Operation.ALTER),
+    IncrementalAlterConfigsRequest: OnEach(
+        Operation.ALTER_CONFIGS,
+        "resources",
+        lambda item: _of_config(item.resource),
+        "resources",
+        lambda item, code, message: ResourceError(item.resource, code, message),
+    ),
+    ListPartitionReassignmentsRequest: OnCluster(Operation.DESCRIBE),
+    ListReassignmentsRequest: OnCluster(Operation.DESCRIBE),
+    MetadataRequest: OnMetadata(),
+}
+"""What each request takes, as in Kafka where it has the request.
+
+ApiVersions takes nothing: it says what this program speaks, and without it nobody could be told that he may not.
+"""
+
+
+def admitting(authorizer: Authorizer) -> Admit:
+    """Return what lets callers make those requests, or those parts of them, that they may make."""
+
+    def admit(caller: Caller, request: type[Request[Any]], handler: Handler) -> Handler:
+        if request is ApiVersionsRequest:
+            return handler
+        return NEEDED[request].guard(_Asker(caller, authorizer), handler)
 
     return admit
+
+
+# --- how long they wait -----------------------------------------------------------------------------------------
 
 
 def patience(request: Request[Any]) -> float:

@@ -57,7 +57,8 @@ async def run(
     It stands for election at once and answers requests either way; what is `started` tells where it listens, and
     takes events. `observer` sees each commit and each publish. Its session with the metadata store is its own: with
     ZooKeeper at `config.zookeeper_connect`, or what `open_store` opens (`MemoryZooKeeper(...).session`, say).
-    `authorizer` says who may describe or alter the cluster; what it refuses is answered CLUSTER_AUTHORIZATION_FAILED.
+    `authorizer` says who may do what to the cluster and its topics; what it refuses is answered with
+    CLUSTER_AUTHORIZATION_FAILED or TOPIC_AUTHORIZATION_FAILED. Brokers need ClusterAction on the cluster.
 
     Raises StoreUnavailable if ZooKeeper cannot be reached or trusted, ForeignCluster if another kind of cluster lives
     there, ControllerIdInUse if a live broker or controller has the id, OSError if the state-change log cannot be

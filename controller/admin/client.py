@@ -109,8 +109,15 @@ class AdminClient:
     # --- what can be asked --------------------------------------------------------------------------------------
 
     async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
-        """Return the controller's view of brokers and partitions, of all topics or of those named that exist."""
-        return await self._ask(MetadataRequest(None if topics is None else tuple(topics)))
+        """Return the controller's view of brokers and partitions, of all topics or of those named that exist.
+
+        Raises ApiError (TOPIC_AUTHORIZATION_FAILED) if one that is named may not be described; of all topics those are
+        left out.
+        """
+        described = await self._ask(MetadataRequest(None if topics is None else tuple(topics)))
+        for refused in described.refused:
+            raise ApiError(refused.error, refused.message)
+        return described
 
     async def summarize_cluster(self) -> DescribeClusterResponse:
         """Return the controller's view of brokers and, in counts, of partitions."""

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from math import inf
 from pathlib import Path
 
 import pytest
 import trio
 from attrs import define, field
+from structlog.testing import capture_logs
 
 from broker.config import BrokerConfig
+from broker.controlled_shutdown import be_relieved
 from broker.controller_link import ControllerLink
 from broker.metadata_cache import MetadataCache
 from broker.registration import Registration
@@ -23,6 +26,7 @@ from transport.messages import (
     AlterPartitionResponse,
     AlterPartitionResult,
     BrokerEndpoint,
+    ControlledShutdownRequest,
     UpdateMetadataRequest,
 )
 from transport.network import TcpNetwork
@@ -38,16 +42,19 @@ class FakeController:
     """Answers AlterPartition with RESULT, or with an error."""
 
     error: ErrorCode = ErrorCode.NONE
+    errors: float = inf
+    """How often it answers so."""
+
     requests: list[AlterPartitionRequest] = field(factory=list)
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         self.requests.append(request)
-        if self.error is not ErrorCode.NONE:
+        if self.error is not ErrorCode.NONE and len(self.requests) <= self.errors:
             raise ApiError(self.error)
         return AlterPartitionResponse((RESULT,))
 
     async def start(self, nursery: trio.Nursery, controller_id: int) -> BrokerEndpoint:
-        handlers: Handlers = {AlterPartitionRequest: self.alter_partition}
+        handlers: Handlers = dict.fromkeys((AlterPartitionRequest, ControlledShutdownRequest), self.alter_partition)
         port: int = await nursery.start(partial(serve, TcpNetwork(), handlers, LOOPBACK, 0))
         return BrokerEndpoint(controller_id, LOOPBACK, port)
 
@@ -103,6 +110,30 @@ async def test_after_a_refusal_the_store_says_who_the_controller_is(tmp_path: Pa
         assert await it.link.alter_partition([ITEM]) == (RESULT,)
         assert await it.link.alter_partition([ITEM]) == (RESULT,)
         assert (len(deposed.requests), len(controller.requests)) == (1, 2)
+
+
+async def test_a_broker_that_may_not_says_what_it_needs_and_asks_again_until_it_may(tmp_path: Path) -> None:
+    controller = FakeController(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, errors=3)
+    async with running_link(tmp_path) as it:
+        it.hear_of(await controller.start(it.nursery, 100))
+        with capture_logs() as logs:
+            assert await it.link.alter_partition([ITEM]) == (RESULT,)
+        assert len(controller.requests) == 4, "the same controller, as the store knows no other"
+    assert [(line["log_level"], line["controller"]) for line in logs] == [("warning", 100)] * 3
+    assert "ClusterAction on the cluster" in logs[0]["event"]
+
+
+async def test_a_broker_that_may_not_be_relieved_stops_after_as_many_attempts_as_its_settings_say(
+    tmp_path: Path,
+) -> None:
+    controller = FakeController(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    config = BrokerConfig(1, tmp_path, controlled_shutdown_max_retries=2, controlled_shutdown_retry_backoff_ms=1)
+    async with running_link(tmp_path) as it:
+        it.hear_of(await controller.start(it.nursery, 100))
+        outcome = await be_relieved(config, it.link)
+    assert not outcome.is_relieved
+    assert "CLUSTER_AUTHORIZATION_FAILED" in outcome.failure
+    assert len(controller.requests) == 2
 
 
 async def test_a_controller_that_is_gone_is_looked_for_until_there_is_one(tmp_path: Path) -> None:

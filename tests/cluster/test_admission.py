@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 import trio
+from attrs import define, field
 
 import controller
-from controller.admission import Operation
+from controller.admission import CLUSTER, Operation, Resource, topic
 from controller.cli.demo.clusters import CONTROLLERS
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.service import ControllerService
@@ -18,6 +19,7 @@ from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     AlterPartitionReassignmentsRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     DescribeReassignmentsRequest,
     ElectionType,
     ElectLeadersRequest,
@@ -39,17 +41,28 @@ from transport.wire import Caller, open_connection
 BROKERS = (1, 2)
 ORDERS = TopicPartition("orders", 0)
 NOBODY, AUDITOR, OPERATOR = "nobody", "auditor", "operator"
-MAY = {
-    NOBODY: frozenset[Operation](),
-    AUDITOR: frozenset({Operation.DESCRIBE}),
-    OPERATOR: frozenset({Operation.DESCRIBE, Operation.ALTER}),
-}
 LOOKS = (ListReassignmentsRequest(), DescribeReassignmentsRequest(), ListPartitionReassignmentsRequest())
 ELECTION = ElectLeadersRequest(ElectionType.PREFERRED)
 
 
-def authorizer(caller: Caller, operation: Operation) -> bool:
-    return operation in MAY.get(caller.client_id, ())
+@define
+class Permissions:
+    """Who may do what to the cluster and its topics; brokers may nothing before they are let."""
+
+    by_client: dict[str, frozenset[Operation]] = field(
+        factory=lambda: {
+            AUDITOR: frozenset({Operation.DESCRIBE}),
+            OPERATOR: frozenset({Operation.DESCRIBE, Operation.ALTER}),
+        }
+    )
+
+    def __call__(self, caller: Caller, operation: Operation, resource: Resource) -> bool:
+        """Decide, as an authorizer."""
+        return operation in self.by_client.get(caller.client_id, ()) and resource in (CLUSTER, topic(ORDERS.topic))
+
+    def let_brokers(self) -> None:
+        """Let brokers do what they must."""
+        self.by_client |= {f"broker-{id_}": frozenset({Operation.CLUSTER_ACTION}) for id_ in BROKERS}
 
 
 async def ask(service: ControllerService, client_id: str, request: Request[object]) -> ErrorCode:
@@ -61,6 +74,18 @@ async def ask(service: ControllerService, client_id: str, request: Request[objec
         except ApiError as error:
             return error.code
     return ErrorCode.NONE
+
+
+async def topic_error(service: ControllerService, client_id: str, request: DeleteTopicsRequest) -> ErrorCode:
+    """Ask over TCP; return the error of the one topic."""
+    where = service.endpoint
+    async with open_connection(TcpNetwork(), where.host, where.port, client_id=client_id) as connection:
+        [outcome] = (await connection.call(request)).topics
+        return outcome.error
+
+
+async def is_told_in(log: Path, what: str) -> bool:
+    return what in await trio.Path(log).read_text(encoding="utf-8")
 
 
 async def cluster_of(service: ControllerService, *topics: str) -> MetadataResponse:
@@ -87,13 +112,14 @@ async def test_who_may_not_describe_or_alter_the_cluster_is_told_so(zookeeper: s
     address = f"{zookeeper}/admission"
     config = controller.ControllerConfig(CONTROLLERS[0], zookeeper_connect=address)
     move = AlterPartitionReassignmentsRequest((ReassignablePartition(*ORDERS, (2,)),))
-    refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    refused, unauthorized = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
     async with (
         open_zookeeper(address) as store,
         stopping(ProcessCluster(store, tmp_path, address)) as cluster,
         trio.open_nursery() as nursery,
     ):
-        service: ControllerService = await nursery.start(partial(controller.run, config, authorizer=authorizer))
+        permissions = Permissions()
+        service: ControllerService = await nursery.start(partial(controller.run, config, authorizer=permissions))
         cluster.start_brokers(BROKERS)
         await until(partial(has_brokers, service))
         await service.answer(CreateTopicsRequest((NewTopic(ORDERS.topic, 1, 1, ((1,),)),)))
@@ -104,7 +130,13 @@ async def test_who_may_not_describe_or_alter_the_cluster_is_told_so(zookeeper: s
         assert {await ask(service, AUDITOR, request) for request in LOOKS} == {ErrorCode.NONE}
         assert {await ask(service, AUDITOR, request) for request in (move, ELECTION)} == {refused}
         assert await store.read([paths.topic(ORDERS.topic), paths.partition_state(ORDERS)]) == before
-        # Brokers go on asking for what they need: nobody has to authorize them.
+        deletion = DeleteTopicsRequest((ORDERS.topic,))
+        assert {await topic_error(service, who, deletion) for who in (NOBODY, OPERATOR)} == {unauthorized}
+
+        # A broker that may not ask for its ISRs says so, and asks until it may.
         assert {await ask(service, OPERATOR, request) for request in (*LOOKS, move)} == {ErrorCode.NONE}
+        await until(partial(is_told_in, tmp_path / "1.log", "needs ClusterAction on the cluster"))
+        assert not await has_moved(service)
+        permissions.let_brokers()
         await until(partial(has_moved, service))
         nursery.cancel_scope.cancel()

@@ -5,16 +5,21 @@ from __future__ import annotations
 from attrs import frozen
 
 from transport.messages.common import BrokerEndpoint, PartitionError, PartitionState, Request
+from transport.messages.topics import TopicError
 
 
 @frozen
 class MetadataResponse:
-    """The cluster as the answering node knows it. `controller` is None while none is known."""
+    """The cluster as the answering node knows it. `controller` is None while none is known.
+
+    `refused`, since version 1, are the topics that were named and may not be described, with the reason.
+    """
 
     controller: BrokerEndpoint | None
     controller_epoch: int
     brokers: tuple[BrokerEndpoint, ...]
     partitions: tuple[PartitionState, ...]
+    refused: tuple[TopicError, ...] = ()
 
 
 @frozen

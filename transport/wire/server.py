@@ -34,8 +34,8 @@ class Caller:
     address: str = ""
 
 
-Admit = Callable[[Caller, type[Request[Any]]], None]
-"""Raises ApiError if a caller may not make requests of a class."""
+Admit = Callable[[Caller, type[Request[Any]], Handler], Handler]
+"""Returns what answers a caller's requests of a class, given their handler. Raises ApiError if it may make none."""
 
 
 _Offers = Mapping[int, tuple[Api, Handler]]
@@ -58,8 +58,8 @@ async def serve(
     Every request gets one answer: what its handler returns, the ApiError it raises, UNKNOWN_SERVER_ERROR for any other
     Exception of it (logged with the api's name), INVALID_REQUEST for a body that is not the message it should be, or
     UNSUPPORTED_VERSION for an api or version that has no handler. ApiVersions needs none. The rows of `own_apis` are
-    served beside ours. `admit` may refuse a request before it is looked into. Raises OSError if the address
-    cannot be listened on; ValueError for a handler without an api.
+    served beside ours. `admit` may refuse a request before it is looked into, or have it handled otherwise. Raises
+    OSError if the address cannot be listened on; ValueError for a handler without an api.
     """
     apis = ApiTable.of(own_apis)
     if missing := sorted(request.__name__ for request in handlers if request not in apis.by_request):
@@ -88,7 +88,7 @@ async def serve_stream(
     def find(request: RequestEnvelope) -> tuple[Api, Handler]:
         api, handler = _find_offer(offers, request)
         if admit is not None:
-            admit(Caller(request.client_id, address), api.request)
+            handler = admit(Caller(request.client_id, address), api.request, handler)
         return api, handler
 
     try:
