@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterable
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 import trio
@@ -67,7 +68,7 @@ class _Queued(Generic[E]):
 
 
 class EventQueue(Generic[E]):
-    """Events in a FIFO queue, and the loop that processes them, one at a time.
+    """Events in a queue, and the loop that processes them, one at a time: FIFO, but for those that can wait.
 
     An exception from `process` or the observer ends `run`: its owner decides what follows, and may run the queue
     again with what is left in it.
@@ -93,16 +94,20 @@ class EventQueue(Generic[E]):
         """Let foreign threads put events in, for a queue that was made outside of trio."""
         self._entry.bind()
 
-    def tell(self, event: E) -> bool:
+    def tell(self, event: E, *, later: bool = False) -> bool:
         """Queue an event; False if an equal key is queued, which covers this one, or if the queue is closed.
 
-        May be called from any thread, with the same rules as `Mailbox.tell`; raises MailboxFull, in the trio thread
-        only. A closed queue preempts what it is told.
+        One for `later` waits while others do (see `Mailbox`). May be called from any thread, with the same rules as
+        `Mailbox.tell`; raises MailboxFull, in the trio thread only. A closed queue preempts what it is told.
         """
         if not self._entry.is_inside:
-            self._entry.run_soon(lambda: self._put(event, self._mailbox.put))
+            self._entry.run_soon(lambda: self._put(event, partial(self._mailbox.put, later=later)))
             return True
-        return self._put(event, self._mailbox.tell)
+        return self._put(event, partial(self._mailbox.tell, later=later))
+
+    def withdraw(self, event: E) -> None:
+        """Preempt an event that is queued under its own key; one that is processed, or has been, is left alone."""
+        _preempt(self._mailbox.withdraw(event.key))
 
     def preempt_and_put(self, event: E, *, cancel_running: bool = False) -> None:
         """Preempt all that is queued and queue `event`; with `cancel_running`, cancel the event that is processed."""

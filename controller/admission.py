@@ -39,6 +39,9 @@ from transport.messages import (
 )
 from transport.wire import Admit, Caller, Handler
 
+MAX_WAIT_MS: Final = 2**31 - 1
+"""The longest that a request may ask to wait, as in Kafka's messages."""
+
 
 class Operation(Enum):
     """What somebody wants to do, under the names of Kafka's ACLs."""
@@ -243,14 +246,27 @@ def admitting(authorizer: Authorizer) -> Admit:
 
 # --- how long they wait -----------------------------------------------------------------------------------------
 
+OF_BROKERS: Final = (AlterPartitionRequest, ControlledShutdownRequest)
+"""The requests of brokers, which clients wait for: they go before those of administrators."""
+
 
 def patience(request: Request[Any]) -> float:
-    """Return for how many seconds a request may wait, its processing included."""
+    """Return for how many seconds a request may wait, its processing included.
+
+    Raises ApiError(INVALID_REQUEST) for a time that is none.
+    """
     match request:
         case DescribeReassignmentsRequest(timeout_ms=ms) | ListReassignmentsRequest(timeout_ms=ms):
-            return ms / 1000
+            return seconds_of("timeout_ms", ms)
         case _:
             return inf
+
+
+def seconds_of(name: str, ms: int) -> float:
+    """Return a time to wait in seconds. Raises ApiError(INVALID_REQUEST) if it is negative, or over 24 days."""
+    if not 0 <= ms <= MAX_WAIT_MS:
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} must be from 0 to {MAX_WAIT_MS}, is {ms}")
+    return ms / 1000
 
 
 def too_late() -> ApiError:

@@ -275,8 +275,8 @@ class RequestEvent(ControllerEvent):
 
     @property
     def key(self) -> Hashable:
-        """Every request is processed."""
-        return None
+        """The reply, which is no other's: every request is processed, unless it is withdrawn."""
+        return self.reply
 
     @property
     def subject(self) -> Hashable:

@@ -30,7 +30,6 @@ from controller.events import (
     RequestEvent,
     SessionEnded,
     cut_off,
-    not_controller,
 )
 from controller.handlers.failover import failover
 from controller.handlers.leadership import ControllerMoved
@@ -46,6 +45,7 @@ from controller.progress.tracker import Moves
 from controller.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
 from controller.round_runner import RoundRunner
 from controller.standing import Standing
+from controller.waiting_requests import WaitingRequests
 from controller.watches import event_for
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
@@ -73,7 +73,6 @@ from transport.wire import Handlers, serve
 
 log = structlog.get_logger(__name__)
 
-MAX_WAITING_REQUESTS: Final = 1000
 RESIGN_TIMEOUT: Final = 5.0
 
 
@@ -100,8 +99,8 @@ class ControllerService:
     _leader: int | None = field(default=None, init=False)
     """The controller for which this one stands by."""
 
-    _waiting_requests: int = field(default=0, init=False)
     _queue: EventQueue[ControllerEvent] = field(init=False)
+    _requests: WaitingRequests = field(init=False)
     _event_log: EventLog = field(factory=EventLog, init=False)
     _instruments: Instruments = field(init=False)
     _standing: Standing = field(init=False)
@@ -112,6 +111,7 @@ class ControllerService:
     def __attrs_post_init__(self) -> None:
         self._instruments = Instruments((self._event_log, self.instrument))
         self._queue = EventQueue(self._process, observer=self._instruments)
+        self._requests = WaitingRequests(self._queue)
         self._standing = Standing(Backoff(0.1, 10.0, jitter=self.host.rng.random))
 
     @property
@@ -146,20 +146,8 @@ class ControllerService:
         return self._queue.statistics()
 
     async def answer(self, request: Request[object]) -> object:
-        """Answer a request through the queue. Raises ApiError, retriable if the queue is full or moves too slowly."""
-        if self._waiting_requests >= MAX_WAITING_REQUESTS:
-            raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many requests wait for the controller: try again")
-        event = RequestEvent(request)
-        self._waiting_requests += 1
-        try:
-            if not self._queue.tell(event):
-                raise not_controller()
-            with trio.move_on_after(admission.patience(request)):
-                return await event.reply.wait()
-            event.reply.set(admission.too_late())
-            return await event.reply.wait()
-        finally:
-            self._waiting_requests -= 1
+        """Answer a request through the queue. Raises ApiError (see `WaitingRequests`)."""
+        return await self._requests.answer(request)
 
     def _store_changed(self, event: StoreEvent) -> None:
         match event:
@@ -180,7 +168,8 @@ class ControllerService:
         """
         async with trio.open_nursery() as self._nursery:
             where, admit = (self.config.host, self.config.port), admission.admitting(self.authorizer)
-            port = await self._nursery.start(partial(serve, self.network, self._handlers(), *where, admit=admit))
+            listening = partial(serve, self.network, self._handlers(), *where, admit=admit, gives_up=True)
+            port = await self._nursery.start(listening)
             self.endpoint = BrokerEndpoint(self.config.controller_id, self.config.host, port)
             task_status.started(self)
             await self._run_queue()

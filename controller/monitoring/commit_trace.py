@@ -8,6 +8,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from controller.admission import seconds_of
 from controller.monitoring.observer import CommittedRound, Observer
 from transport.messages import CommitTraceRequest, CommitTraceResponse, TracedCommit
 
@@ -49,9 +50,10 @@ class CommitTrace(Observer):
         self._grown = trio.Event()
 
     async def read(self, request: CommitTraceRequest) -> CommitTraceResponse:
-        """Return the commits from the one asked for on, waiting for one if there is none yet."""
+        """Return the commits from the one asked for on, waiting for one if there is none yet. Raises ApiError."""
+        seconds = seconds_of("max_wait_ms", request.max_wait_ms)
         if request.sequence >= self._next:
-            with trio.move_on_after(request.max_wait_ms / 1000):
+            with trio.move_on_after(seconds):
                 await self._grown.wait()
         commits = tuple(commit for commit in self._commits if commit.sequence >= request.sequence)
         return CommitTraceResponse(self._next, commits)

@@ -76,6 +76,36 @@ async def test_events_are_processed_one_at_a_time_in_the_order_in_which_they_cam
 
 
 @pytest.mark.requirement("E1")
+async def test_an_event_that_can_wait_does_so_while_others_come(autojump_clock: MockClock) -> None:  # noqa: ARG001
+    recorder = Recorder()
+    queue: EventQueue[Note] = EventQueue(process, observer=recorder)
+    queue.tell(Note("patient", seconds=1), later=True)
+    queue.tell(Note("more patient", seconds=1), later=True)
+    queue.tell(Note("a", seconds=1))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(drain, queue)
+        await trio.sleep(1.5)
+        queue.tell(Note("b"))
+    names = [name for what, name, _ in recorder.seen if what == "started"]
+    assert names == ["a", "patient", "b", "more patient"]
+
+
+@pytest.mark.requirement("E1")
+async def test_a_withdrawn_event_is_preempted_unless_its_turn_has_come(autojump_clock: MockClock) -> None:  # noqa: ARG001
+    queue: EventQueue[Note] = EventQueue(process)
+    begun, waiting, kept = (Note(name, key=name, seconds=1) for name in ("begun", "waiting", "kept"))
+    for note in (begun, waiting, kept):
+        queue.tell(note, later=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(drain, queue)
+        await trio.sleep(0.5)
+        for note in (begun, waiting, waiting):
+            queue.withdraw(note)
+    queue.withdraw(kept)
+    assert (begun.fate, waiting.fate, kept.fate) == (["begun", "processed"], ["preempted"], ["begun", "processed"])
+
+
+@pytest.mark.requirement("E1")
 async def test_queue_and_processing_time_are_counted_by_event_name(autojump_clock: MockClock) -> None:  # noqa: ARG001
     queue: EventQueue[Note] = EventQueue(process)
     for name, seconds in (("a", 3.0), ("b", 1.0), ("a", 2.0)):

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import Mailbox, MailboxClosed, MailboxFull
+from actors.mailbox import MAX_OVERTAKEN
 
 
 async def test_items_are_received_in_the_order_in_which_they_were_put() -> None:
@@ -59,6 +60,39 @@ def test_what_is_waiting_is_bounded_by_its_keys(keys: list[int | None]) -> None:
     received = trio.run(tell_all_and_receive)
     assert received.count(None) == keys.count(None)
     assert [key for key in received if key is not None] == list(dict.fromkeys(key for key in keys if key is not None))
+
+
+async def test_what_can_wait_is_overtaken_but_not_for_ever() -> None:
+    mailbox: Mailbox[str] = Mailbox()
+    assert mailbox.tell("patient", later=True)
+    assert mailbox.put("more patient", later=True)
+    for number in range(2 * MAX_OVERTAKEN + 1):
+        assert mailbox.tell(str(number))
+    received = [await mailbox.receive() for _ in range(len(mailbox))]
+    assert [name for name in received if "patient" not in name] == [str(n) for n in range(2 * MAX_OVERTAKEN + 1)]
+    assert (received[MAX_OVERTAKEN], received[2 * MAX_OVERTAKEN + 1]) == ("patient", "more patient")
+
+
+async def test_a_key_is_one_for_what_can_wait_and_what_cannot() -> None:
+    mailbox: Mailbox[str] = Mailbox(capacity=2)
+    assert mailbox.tell("first", key="brokers", later=True)
+    assert not mailbox.tell("second", key="brokers")
+    assert mailbox.tell("third")
+    with pytest.raises(MailboxFull):
+        mailbox.tell("fourth", later=True)
+    assert mailbox.close() == ["third", "first"]
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_what_is_withdrawn_is_not_received_and_frees_its_key(later: bool) -> None:
+    mailbox: Mailbox[int] = Mailbox(capacity=2)
+    mailbox.tell(1, key="a", later=later)
+    mailbox.tell(2, key="b", later=later)
+    assert mailbox.withdraw("a") == [1]
+    assert mailbox.withdraw("a") == []
+    assert mailbox.tell(3, key="a", later=later)
+    assert [await mailbox.receive() for _ in range(2)] == [2, 3]
+    assert mailbox.withdraw("b") == []
 
 
 async def test_a_full_mailbox_refuses_in_trio_but_not_what_cannot_be_refused() -> None:

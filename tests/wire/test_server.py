@@ -220,3 +220,33 @@ async def test_a_peer_that_leaves_during_its_request_is_noticed_when_the_answer_
         await ours.aclose()
         proceed.set()
     assert finished.is_set()
+
+
+async def test_a_handler_that_gives_up_is_cancelled_when_its_peer_leaves() -> None:
+    begun = trio.Event()
+
+    async def endless(_: FetchRequest) -> FetchResponse:
+        begun.set()
+        await trio.sleep_forever()
+        raise AssertionError
+
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(serve_stream, theirs, {FetchRequest: endless}, gives_up=True))
+        await ours.send_all(frame(RequestEnvelope(FETCH, 0, 1, "me", encode(FetchRequest(-1, 0, ()))).pack()))
+        await begun.wait()
+        await ours.aclose()
+
+
+@pytest.mark.parametrize("ahead", [3, 4_000])
+async def test_who_sends_its_next_requests_ahead_has_them_answered_by_one_that_gives_up(ahead: int) -> None:
+    """Of very many only a part is read while another is handled."""
+    ours, theirs = memory_stream_pair()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(serve_stream, theirs, HANDLERS, gives_up=True))
+        frames = FrameStream(ours)
+        requests = [RequestEnvelope(PRODUCE, 0, n, "me", _produce_body(n)).pack() for n in range(ahead)]
+        await frames.send(b"".join(map(frame, requests)))
+        answers = [decode(ProduceResponse, (await _receive(frames)).body) for _ in range(ahead)]
+        assert [answer.base_offset for answer in answers] == list(range(ahead))
+        await ours.aclose()

@@ -9,6 +9,8 @@ import trio
 from transport.wire.frames import MAX_FRAME_BYTES, FrameDecoder
 
 _RECEIVE_BYTES: Final = 64 * 1024
+_MAX_AHEAD_BYTES: Final = 64 * 1024
+"""How much is read of what comes after a request while that is handled, nearly."""
 
 
 class FrameStream:
@@ -30,6 +32,18 @@ class FrameStream:
                 return None
             self._decoder.feed(data)
         return payload
+
+    async def wait_ended(self) -> None:
+        """Wait until the peer has ended the stream, and keep what it sends before: not for one that sends much ahead.
+
+        Not to be called while `receive` waits. Loses nothing when cancelled. Trio's stream errors pass through.
+        """
+        while self._decoder.buffered < _MAX_AHEAD_BYTES:
+            data = await self._stream.receive_some(_RECEIVE_BYTES)
+            if not data:
+                return
+            self._decoder.feed(data)
+        await trio.sleep_forever()
 
     async def close(self) -> None:
         """Close the stream at once, even when cancelled."""

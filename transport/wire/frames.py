@@ -27,6 +27,11 @@ class FrameDecoder:
         self._max_frame_bytes = max_frame_bytes
         self._buffer = bytearray()
 
+    @property
+    def buffered(self) -> int:
+        """How many bytes were fed that belong to no payload yet."""
+        return len(self._buffer)
+
     def feed(self, data: bytes | bytearray) -> None:
         """Take the next bytes of the stream. Take out what is complete before feeding more."""
         self._buffer += data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -43,7 +44,7 @@ _Offers = Mapping[int, tuple[Api, Handler]]
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
-async def serve(
+async def serve(  # noqa: PLR0913  the last four by name
     network: Network,
     handlers: Handlers,
     host: str,
@@ -51,6 +52,7 @@ async def serve(
     *,
     own_apis: Iterable[Api] = (),
     admit: Admit | None = None,
+    gives_up: bool = False,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Answer requests at an address until cancelled; reports the real port as started.
@@ -58,15 +60,15 @@ async def serve(
     Every request gets one answer: what its handler returns, the ApiError it raises, UNKNOWN_SERVER_ERROR for any other
     Exception of it (logged with the api's name), INVALID_REQUEST for a body that is not the message it should be, or
     UNSUPPORTED_VERSION for an api or version that has no handler. ApiVersions needs none. The rows of `own_apis` are
-    served beside ours. `admit` may refuse a request before it is looked into, or have it handled otherwise. Raises
+    served beside ours. `admit` may refuse a request before it is looked into, or have it handled otherwise; for
+    `gives_up` see `serve_stream`. Raises
     OSError if the address cannot be listened on; ValueError for a handler without an api.
     """
     apis = ApiTable.of(own_apis)
     if missing := sorted(request.__name__ for request in handlers if request not in apis.by_request):
         raise ValueError(f"no api has the request {missing[0]}: give it a row in own_apis")
-    await network.serve(
-        partial(serve_stream, handlers=handlers, apis=apis, admit=admit), host, port, task_status=task_status
-    )
+    serve_one = partial(serve_stream, handlers=handlers, apis=apis, admit=admit, gives_up=gives_up)
+    await network.serve(serve_one, host, port, task_status=task_status)
 
 
 async def serve_stream(
@@ -76,10 +78,12 @@ async def serve_stream(
     apis: ApiTable = OURS,
     max_frame_bytes: int = MAX_FRAME_BYTES,
     admit: Admit | None = None,
+    gives_up: bool = False,
 ) -> None:
     """Answer the requests of one connection until the peer ends it or sends what is no request.
 
     A peer that goes away while its request is handled is noticed when the answer is written, so the handler finishes.
+    One that `gives_up` is cancelled as soon as the peer ends the stream, be it only its own direction.
     """
     frames = FrameStream(stream, max_frame_bytes)
     offers = _offers(handlers, apis)
@@ -93,11 +97,31 @@ async def serve_stream(
 
     try:
         while (payload := await frames.receive()) is not None:
-            await frames.send(await _respond(find, RequestEnvelope.unpack(payload), max_frame_bytes))
+            respond = partial(_respond, find, RequestEnvelope.unpack(payload), max_frame_bytes)
+            answer = await _unless_ended(frames, respond) if gives_up else await respond()
+            if answer is None:
+                return
+            await frames.send(answer)
     except (CodecError, FrameError) as error:
         _log.warning("connection closed: the peer sent what is no request", reason=str(error))
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         return  # the peer is gone
+
+
+async def _unless_ended(frames: FrameStream, respond: Callable[[], Awaitable[bytes]]) -> bytes | None:
+    """Return what `respond` returns, or cancel it and return None when the peer ends the stream before."""
+    answer: bytes | None = None
+    async with trio.open_nursery() as nursery:
+
+        async def notice_end() -> None:
+            with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await frames.wait_ended()
+            nursery.cancel_scope.cancel()
+
+        nursery.start_soon(notice_end)
+        answer = await respond()
+        nursery.cancel_scope.cancel()
+    return answer
 
 
 def _address(stream: trio.abc.Stream) -> str:
