@@ -166,6 +166,8 @@ def _judge(context: ControllerContext, answered: Sequence[Stray], phase: Replica
 def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     """Remove the znodes of topics of which no broker has anything any more, and forget the topics."""
     yield from until_none_is_left("remove", names, partial(_remove, context))
+    # Until then their moves have an identity. The next controller would find these without a topic, and remove them.
+    yield from reassignment_znodes.settle(context, names)
     for name in names:
         if name in context.deletions:
             log.error("a topic cannot be removed yet: an ACL keeps us from what is below its znode", topic=name)
@@ -184,25 +186,17 @@ def _remove(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
 
 
 def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[tuple[list[str], set[str]]]:
-    """Remove what is below topics and their reassignments, children first.
+    """Remove what is below topics, children first.
 
-    Return the topics where something is left that had changed, and those where an ACL keeps us from something.
-
-    There may be more of it than a multi holds. The marker stays, by which the next controller goes on.
+    Return the topics where something is left because it had changed, and those where an ACL keeps us from something.
+    There may be more below a topic than a multi holds. The marker stays, from which the next controller continues.
     """
     znodes = yield from read(paths.topic(name) for name in names)
     ours = [name for name, znode in zip(names, znodes, strict=True) if _is_ours(context, name, znode)]
     below = yield from descendants([paths.topic(name) for name in ours])
-    moves = yield from reassignment_znodes.of_topics(ours)
-    steps: dict[str, list[Step]] = {}
-    closed = set[str]()
-    for name, under in zip(ours, below, strict=True):
-        moving = moves[name]
-        # What we may not list we cannot remove: the topic stays, and is told of.
-        if under is None or moving is None:
-            closed.add(name)
-        else:
-            steps[name] = _removals(name, [*under, *moving])
+    # What we may not list we cannot remove: the topic stays, and is told of.
+    closed = {name for name, under in zip(ours, below, strict=True) if under is None}
+    steps = {name: _removals(name, under) for name, under in zip(ours, below, strict=True) if under is not None}
     outcome = yield from attempt("remove", [step for of_topic in steps.values() for step in of_topic])
     refused, rejected = set(outcome.refused), set(outcome.rejected)
     closed.update(name for name, of_topic in steps.items() if not rejected.isdisjoint(of_topic))

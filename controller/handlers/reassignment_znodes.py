@@ -1,11 +1,12 @@
 """`/admin/reassignments/TOPIC/PARTITION`: what gives each reassignment an identity and a start time (KIP-240).
 
 The znode is created in the multi that stores the first target, kept by an override, and deleted in the multi after
-which the partition moves no more; the parent of a topic's znodes comes with the first and goes with the last of them.
-Its czxid and ctime say it all, but for what to go back to: it holds the original replicas, as Kafka's reassignment
-JSON, because a topic's znode forgets their order where the target has them too. Should one be missing, too many or in
-the way, because somebody else did that or moved the partition, then what moves is right: the znodes are put in order,
-and a reassignment that has lost its znode gets another one, and with it another identity.
+which the partition moves no more, or after its topic, as they may be too many for one multi; the parent of a topic's
+znodes comes with the first and goes with the last of them. Its czxid and ctime say it all, but for what to go back to:
+it holds the original replicas, as Kafka's reassignment JSON, because a topic's znode forgets their order where the
+target has them too. Should one be missing, too many or in the way, because somebody else did that or moved the
+partition, then what moves is right: the znodes are put in order, and a reassignment that has lost its znode gets
+another one, and with it another identity.
 """
 
 from __future__ import annotations
@@ -84,23 +85,6 @@ def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset
 
     yield from until_none_is_left("identify", dict.fromkeys(names), mend)
     return frozenset(closed)
-
-
-def of_topics(names: Collection[str]) -> Rounds[dict[str, list[str] | None]]:
-    """Return the paths of all that there is for each of some topics, children before their parents.
-
-    None where there is something that we may not list.
-    """
-    parents = [paths.topic_reassignments(name) for name in names]
-    below = yield from descendants(parents)
-    znodes = yield from read(parents)
-    found: dict[str, list[str] | None] = {}
-    for name, parent, under, znode in zip(names, parents, below, znodes, strict=True):
-        if under is None:
-            found[name] = None
-        else:
-            found[name] = [*under, parent] if znode is not None else []
-    return found
 
 
 @frozen

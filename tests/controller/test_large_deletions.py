@@ -60,13 +60,21 @@ async def test_a_topic_of_thousands_of_moves_goes_in_commits_that_a_store_accept
 
 
 @pytest.mark.requirement("D7", "D8")
-async def test_the_next_controller_goes_on_where_some_moves_are_gone_and_some_are_not(bench: Bench) -> None:
+@pytest.mark.parametrize(
+    ("moment", "left"),
+    [("remove", [[NAME], [NAME], [NAME]]), ("identify", [[], [NAME], []])],
+    ids=["while partitions go", "while moves go"],
+)
+async def test_the_next_controller_goes_on_where_some_of_it_is_gone_and_some_is_not(
+    bench: Bench, moment: str, left: list[list[str] | None]
+) -> None:
     await delete_while_all_moves(bench)
-    await bench.crash(all_brokers_answer(bench), after="remove")
-    assert await what_is_left(bench.store) == [[NAME], [NAME], [NAME]]
+    await bench.crash(all_brokers_answer(bench), after=moment)
+    assert await what_is_left(bench.store) == left
     await bench.fail_over()
-    assert list(bench.context.deletions) == [NAME]
-    await all_brokers_answer(bench)
+    if moment == "remove":
+        assert list(bench.context.deletions) == [NAME]
+        await all_brokers_answer(bench)
     assert await what_is_left(bench.store) == [[], [], []]
     assert leaves_no_trace(bench, NAME)
 
