@@ -107,7 +107,8 @@ def waiting(cluster: SimulatedCluster) -> dict[int, int]:
 
 
 async def ask_for_theirs(cluster: SimulatedCluster) -> None:
-    """Ask for a move, an election and the end of what others wrote, whatever comes of it."""
+    """Ask for a move, an election and the end of what others wrote, whatever comes of it, after a look at leaders."""
+    await trio.sleep(6)
     with suppress(ApiError):
         await cluster.reassign({str(TP): (2, 3)})
     with suppress(ApiError):
