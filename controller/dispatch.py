@@ -114,6 +114,9 @@ MOVES_PER_SECOND: Final = 2_000
 RESEND_SECONDS: Final = 10.0
 """When a broker is told again what it failed at."""
 
+CLOSED_SECONDS: Final = 60.0
+"""After what time topics are looked at again that may not be read."""
+
 MAX_START: Final = 1 << 16
 """Where placement begins is drawn from so many places, far more than there are brokers."""
 
@@ -245,6 +248,8 @@ def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[flo
 
 def _later(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:
     match event:
+        case TopicChange() | PartitionModifications():
+            return _look_at_closed_topics(context)
         case ReplicasNotDeleted(replicas=replicas):
             seconds = deletion.RETRY_SECONDS
             strays_left: list[ControllerEvent] = [StrayDeletion()] if any(r in context.strays for r in replicas) else []
@@ -263,10 +268,16 @@ def _later(context: ControllerContext, event: ControllerEvent) -> list[tuple[flo
 
 def first_alarms(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
     """Return the events that a new controllership calls for later, and after how many seconds."""
+    looks = [*_look_at_closed_topics(context), *_look_at_moves(context)]
     if not context.config.auto_leader_rebalance_enable:
-        return _look_at_moves(context)
+        return looks
     rebalance = leader_rebalance.FIRST_SECONDS, AutoPreferredReplicaLeaderElection(context.epoch)
-    return [rebalance, *_look_at_moves(context)]
+    return [rebalance, *looks]
+
+
+def _look_at_closed_topics(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
+    """Return when to look whether topics may be read that an ACL keeps from us: no watch tells."""
+    return [(CLOSED_SECONDS, TopicChange())] if context.closed_topics else []
 
 
 def _look_at_moves(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:

@@ -10,14 +10,14 @@ from attrs import evolve
 from controller.handlers import deletion_markers, leadership, reassignment_znodes, strays
 from controller.handlers.configs import read_min_isrs
 from controller.model.context import ControllerContext
-from controller.model.facts import Fact, PartitionMoved, ReplicasMoved, TopicGone, TopicWritten
+from controller.model.facts import Fact, PartitionMoved, ReplicasMoved, TopicClosed, TopicGone, TopicWritten
 from controller.model.partition_states import PartitionPhase
 from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import Rounds, Step, TellMetadata, change, children, read, until_none_is_left
 from controller.model.topic_size import MAX_FOUND_BYTES
 from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 from transport.store import formats, paths
-from transport.store.protocol import Set
+from transport.store.protocol import FORBIDDEN, Set
 
 log = structlog.get_logger(__name__)
 
@@ -30,6 +30,8 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
     listed = yield from children(paths.TOPICS, watch=True)
     there = set(listed)
     yield from forget(context, [name for name in context.topics if name not in there])
+    gone = [name for name in context.closed_topics if name not in there]
+    yield from change("gone", [Step(facts=(TopicGone(name),)) for name in gone])
     new = [name for name in listed if name not in context.topics]
     yield from load_topics(new, new_ids)
     yield from read_min_isrs(context, new)
@@ -134,6 +136,8 @@ def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
             topic = None if znode is None else _decode(name, znode.data)
             if znode is not None and topic is not None:
                 steps[name] = _load(name, topic, znode.stat.version, ids)
+            elif znode == FORBIDDEN:
+                steps[name] = Step(facts=(TopicClosed(name),))
         refused = yield from change("topics", list(steps.values()))
         return [name for name, step in steps.items() if step in refused]
 

@@ -74,6 +74,9 @@ class ControllerContext:
 
     shutting_down: dict[int, None] = field(factory=dict)
     topics: dict[str, KnownTopic] = field(factory=dict)
+    closed_topics: dict[str, None] = field(factory=dict)
+    """Those whose znode an ACL keeps from us. No watch tells when that ends."""
+
     min_isrs: dict[str, int] = field(factory=dict)
     """What topics demand of their ISRs, where that is not what the controller was started with."""
 
@@ -204,10 +207,10 @@ class ControllerContext:
                 self._partition_found(fact)
             case facts.BrokerRegistered() | facts.BrokerGone() | facts.BrokerShuttingDown():
                 self._broker_changed(fact)
-            case facts.TopicWritten() | facts.TopicGone() | facts.DeletionStarted() | facts.MinIsrRead():
+            case facts.TopicWritten() | facts.TopicClosed() | facts.TopicGone():
                 self._topic_changed(fact)
-            case facts.ReassignmentIdentified():
-                self._reassignment_identified(fact)
+            case facts.DeletionStarted() | facts.MinIsrRead() | facts.ReassignmentIdentified():
+                self._known_topic_changed(fact)
             case facts.ConfigChangesSeen():
                 self.config_changes = fact.names
             case facts.LogDirOffline() | facts.LogDirOnline() | facts.StrayLeft() | facts.StrayGone():
@@ -225,22 +228,25 @@ class ControllerContext:
             self.brokers.pop(fact.broker_id, None)
             self.shutting_down.pop(fact.broker_id, None)
 
-    def _topic_changed(
-        self, fact: facts.TopicWritten | facts.TopicGone | facts.DeletionStarted | facts.MinIsrRead
-    ) -> None:
+    def _topic_changed(self, fact: facts.TopicWritten | facts.TopicClosed | facts.TopicGone) -> None:
         match fact:
             case facts.TopicWritten():
                 self._topic_written(fact)
+            case facts.TopicClosed():
+                self.closed_topics[fact.name] = None
             case facts.TopicGone():
                 self._topic_gone(fact)
+
+    def _known_topic_changed(
+        self, fact: facts.DeletionStarted | facts.MinIsrRead | facts.ReassignmentIdentified
+    ) -> None:
+        match fact:
             case facts.DeletionStarted():
                 self._deletion_started(fact.topic)
             case facts.MinIsrRead():
                 self.min_isrs[fact.topic] = fact.min_isr
-
-    def _reassignment_identified(self, fact: facts.ReassignmentIdentified) -> None:
-        if fact.tp in self.reassigning:
-            self.reassigning[fact.tp] = fact.identity
+            case facts.ReassignmentIdentified() if fact.tp in self.reassigning:
+                self.reassigning[fact.tp] = fact.identity
 
     def _replica_set_aside(
         self, fact: facts.LogDirOffline | facts.LogDirOnline | facts.StrayLeft | facts.StrayGone
@@ -260,6 +266,7 @@ class ControllerContext:
             del self.on_offline_dirs[replica]
 
     def _topic_written(self, fact: facts.TopicWritten) -> None:
+        self.closed_topics.pop(fact.name, None)
         known = self.topics.get(fact.name)
         before = {} if known is None else known.znode.partitions
         self.topics[fact.name] = KnownTopic(fact.znode, fact.version)
@@ -267,6 +274,7 @@ class ControllerContext:
 
     def _topic_gone(self, fact: facts.TopicGone) -> None:
         known = self.topics.pop(fact.name, None)
+        self.closed_topics.pop(fact.name, None)
         self.min_isrs.pop(fact.name, None)
         if known is not None:
             self._reindex(fact.name, known.znode.partitions, {})

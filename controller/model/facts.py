@@ -51,6 +51,13 @@ class TopicWritten:
 
 
 @frozen
+class TopicClosed:
+    """A topic's znode is there, but may not be read."""
+
+    name: str
+
+
+@frozen
 class TopicGone:
     """A topic's znode is gone."""
 
@@ -168,6 +175,7 @@ Fact = (
     | BrokerGone
     | BrokerShuttingDown
     | TopicWritten
+    | TopicClosed
     | TopicGone
     | ConfigChangesSeen
     | MinIsrRead
