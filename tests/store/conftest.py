@@ -14,7 +14,7 @@ from controller.simulation.ensemble import SimulatedEnsemble
 from tests.kit.acls import give_away
 from transport.store import Committed, MemoryZooKeeper, MetadataStore, Op, open_zookeeper
 from transport.store.security import ZooKeeperSecurity
-from transport.store.tree import Tree
+from transport.store.tree import Access, Tree
 
 OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
 OWNER = "klamm:secret"
@@ -81,6 +81,6 @@ def give_away_znode(request: pytest.FixtureRequest) -> GiveAway:
     tree: Tree = request.getfixturevalue("memory" if kind == "memory" else "ensemble").tree
 
     async def close(path: str) -> None:
-        tree.close(path)
+        tree.allow(path, Access.NONE)
 
     return close

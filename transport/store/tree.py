@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Final
 
 from attrs import Factory, define, frozen
@@ -34,6 +35,14 @@ class _Refused(Exception):
     reason: ConflictReason
 
 
+class Access(Enum):
+    """What a znode's ACL lets us do with it."""
+
+    ALL = "anything"
+    READ = "read it, and list its children"
+    NONE = "nothing"
+
+
 class _Impossible(Exception):
     """What keeps an operation from being done, now and later."""
 
@@ -49,7 +58,7 @@ class _Node:
     version: int = 0
     children: set[str] = Factory(set)
     births: int = 0
-    is_closed: bool = False
+    access: Access = Access.ALL
 
     @property
     def stat(self) -> Stat:
@@ -76,21 +85,21 @@ class Tree:
         node = self._nodes.get(path)
         if node is None:
             return None
-        return FORBIDDEN if node.is_closed else Znode(node.data, node.stat)
+        return FORBIDDEN if node.access is Access.NONE else Znode(node.data, node.stat)
 
     def children(self, path: str) -> list[str] | None:
         """List the children of the znode at `path`, sorted."""
         node = self._nodes.get(path)
         if node is None:
             return None
-        return Unlisted() if node.is_closed else sorted(node.children)
+        return Unlisted() if node.access is Access.NONE else sorted(node.children)
 
-    def close(self, path: str, *, is_closed: bool = True) -> None:
-        """Let nobody read or change a znode, nor what children it has, as an ACL of somebody else's does; or end that.
+    def allow(self, path: str, access: Access) -> None:
+        """Let everybody do so much with a znode, and with what children it has, as an ACL of somebody else's does.
 
         As in ZooKeeper no watch sees it, and who may change the parent may still delete the znode.
         """
-        self._nodes[path].is_closed = is_closed
+        self._nodes[path].access = access
 
     def ephemerals(self, owner: int) -> list[str]:
         """List the ephemerals of a session, sorted."""
@@ -139,7 +148,7 @@ class _Transaction:
             case Delete():
                 self._delete(op)
             case Check():
-                self._open(op.path)
+                self._open(op.path, Access.READ)
                 self._at_version(op.path, op.version)
         return None
 
@@ -202,10 +211,10 @@ class _Transaction:
         self.nodes[path] = node
         parent.children.add(name)
 
-    def _open(self, path: str) -> _Node:
-        """Return a node that we may change, or whose children we may."""
+    def _open(self, path: str, access: Access = Access.ALL) -> _Node:
+        """Return a node with which we may do so much."""
         node = self._at_version(path, ANY_VERSION)
-        if node.is_closed:
+        if node.access not in (Access.ALL, access):
             raise _Impossible("may not be touched: its ACL forbids it")
         return node
 
