@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final, TypeVar
 
 import structlog
@@ -65,10 +66,16 @@ class ControllerLink:
         Raises ApiError if the answer is an error for the whole request that another try would not mend, such as
         STALE_BROKER_EPOCH.
         """
+        registration = self._registration
+        request = AlterPartitionRequest(registration.broker_id, registration.epoch, tuple(items))
+        answers = [await self._until_answered(part.partitions) for part in request.parts()]
+        return tuple(chain.from_iterable(answers))
+
+    async def _until_answered(self, items: tuple[AlterPartitionItem, ...]) -> tuple[AlterPartitionResult, ...]:
         backoff = Backoff(jitter=self._host.rng.random)
         while True:
             registration = self._registration
-            request = AlterPartitionRequest(registration.broker_id, registration.epoch, tuple(items))
+            request = AlterPartitionRequest(registration.broker_id, registration.epoch, items)
             try:
                 return (await self._ask(request)).partitions
             except NotAnswered:

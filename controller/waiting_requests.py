@@ -17,6 +17,10 @@ from transport.errors import ApiError, ErrorCode
 from transport.messages import Request
 
 MAX_WAITING_REQUESTS: Final = 1000
+"""How many may wait of brokers, and how many of others."""
+
+MAX_WAITING_ENTRIES: Final = 1_000_000
+"""How many topics, partitions and brokers those that wait may list together."""
 
 
 @define
@@ -30,16 +34,18 @@ class WaitingRequests:
     _counts: Counter[bool] = field(factory=Counter, init=False)
     """How many of brokers (True), and how many others."""
 
+    _entries: Counter[bool] = field(factory=Counter, init=False)
+    """How many entries they list."""
+
     async def answer(self, request: Request[object]) -> object:
         """Answer a request through the queue.
 
         Raises ApiError: retriable if too many wait or the queue moves too slowly, INVALID_REQUEST for a time that
         nobody can wait.
         """
-        seconds, is_of_broker = admission.patience(request), isinstance(request, admission.OF_BROKERS)
-        event = RequestEvent(request)
-        with self._counted(is_of_broker=is_of_broker):
-            if not self._queue.tell(event, later=not is_of_broker):
+        seconds, event = admission.patience(request), RequestEvent(request)
+        with self._counted(request):
+            if not self._queue.tell(event, later=not isinstance(request, admission.OF_BROKERS)):
                 raise not_controller()
             try:
                 with trio.move_on_after(seconds):
@@ -50,12 +56,15 @@ class WaitingRequests:
                 self._queue.withdraw(event)
 
     @contextmanager
-    def _counted(self, *, is_of_broker: bool) -> Iterator[None]:
+    def _counted(self, request: Request[object]) -> Iterator[None]:
         """Count a request until it is answered. Those of brokers do not suffer from too many others."""
-        if self._counts[is_of_broker] >= MAX_WAITING_REQUESTS:
+        kind, listed = isinstance(request, admission.OF_BROKERS), request.listed()
+        if self._counts[kind] >= MAX_WAITING_REQUESTS or self._entries[kind] + listed > MAX_WAITING_ENTRIES:
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many requests wait for the controller: try again")
-        self._counts[is_of_broker] += 1
+        self._counts[kind] += 1
+        self._entries[kind] += listed
         try:
             yield
         finally:
-            self._counts[is_of_broker] -= 1
+            self._counts[kind] -= 1
+            self._entries[kind] -= listed

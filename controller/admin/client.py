@@ -7,12 +7,13 @@ asked for in between, and a cancel would be told that nothing is under way. Its 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from itertools import chain
 from typing import Final, Protocol, TypeVar
 
 import trio
-from attrs import frozen
+from attrs import evolve, frozen
 
 from controller.admin.broker_log_dirs import BrokerLogDirs, ask_log_dirs
 from controller.admin.reassignments import Reassignment, ReassignmentDescriptions, listed
@@ -114,7 +115,8 @@ class AdminClient:
         Raises ApiError (TOPIC_AUTHORIZATION_FAILED) if one that is named may not be described; of all topics those are
         left out.
         """
-        described = await self._ask(MetadataRequest(None if topics is None else tuple(topics)))
+        request = MetadataRequest(None if topics is None else tuple(topics))
+        described = await _in_parts(self._ask, request, "partitions", "refused")
         for refused in described.refused:
             raise ApiError(refused.error, refused.message)
         return described
@@ -128,7 +130,7 @@ class AdminClient:
 
         Raises OutcomeUnknown if the answer is lost: then look whether they exist.
         """
-        return await self._change(CreateTopicsRequest(tuple(topics), validate_only))
+        return await _in_parts(self._change, CreateTopicsRequest(tuple(topics), validate_only), "topics")
 
     async def create_partitions(
         self, topics: Sequence[NewPartitions], *, validate_only: bool = False
@@ -137,7 +139,7 @@ class AdminClient:
 
         Raises OutcomeUnknown if the answer is lost: then look how many there are.
         """
-        return await self._change(CreatePartitionsRequest(tuple(topics), validate_only))
+        return await _in_parts(self._change, CreatePartitionsRequest(tuple(topics), validate_only), "topics")
 
     async def delete_topics(self, names: Sequence[str]) -> DeleteTopicsResponse:
         """Delete topics. An answer without error means that the deletion is durable, not that it is done.
@@ -145,7 +147,7 @@ class AdminClient:
         Until it is, `describe_cluster` shows leader -2, and as offline the replicas that it waits for. Raises
         OutcomeUnknown if the answer is lost.
         """
-        return await self._change(DeleteTopicsRequest(tuple(names)))
+        return await _in_parts(self._change, DeleteTopicsRequest(tuple(names)), "topics")
 
     async def alter_partition_reassignments(
         self, partitions: Sequence[ReassignablePartition]
@@ -154,14 +156,14 @@ class AdminClient:
 
         Raises OutcomeUnknown if the answer is lost: then look at the list of ongoing ones.
         """
-        return await self._change(AlterPartitionReassignmentsRequest(tuple(partitions)))
+        return await _in_parts(self._change, AlterPartitionReassignmentsRequest(tuple(partitions)), "partitions")
 
     async def list_partition_reassignments(
         self, partitions: Sequence[TopicPartition] | None = None
     ) -> tuple[OngoingReassignment, ...]:
         """Return the reassignments under way, of all partitions or of those named."""
         wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
-        return (await self._ask(ListPartitionReassignmentsRequest(wanted))).partitions
+        return (await _in_parts(self._ask, ListPartitionReassignmentsRequest(wanted), "partitions")).partitions
 
     async def list_reassignments(self, partitions: Sequence[TopicPartition] | None = None) -> tuple[Reassignment, ...]:
         """Return the reassignments under way, of all partitions or of those named, each with an identity (KIP-240).
@@ -169,14 +171,16 @@ class AdminClient:
         Raises ApiError (UNKNOWN_TOPIC_OR_PARTITION) if one named does not exist.
         """
         wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
-        return listed(await self._ask(ListReassignmentsRequest(wanted, round(self.timeout * 1000))))
+        request = ListReassignmentsRequest(wanted, round(self.timeout * 1000))
+        return listed(await _in_parts(self._ask, request, "reassignments", "errors"))
 
     async def describe_reassignments(
         self, reassignments: Collection[Reassignment] | None = None
     ) -> ReassignmentDescriptions:
         """Return how far reassignments are, those given or all; those that are over are missing (KIP-240)."""
         keys = None if reassignments is None else tuple(each.key for each in reassignments)
-        response = await self._ask(DescribeReassignmentsRequest(keys, round(self.timeout * 1000)))
+        request = DescribeReassignmentsRequest(keys, round(self.timeout * 1000))
+        response = await _in_parts(self._ask, request, "reassignments")
         return ReassignmentDescriptions.of(response, reassignments)
 
     async def elect_leaders(
@@ -196,21 +200,23 @@ class AdminClient:
         named = partitions or () if orders else partitions
         wanted = None if named is None else tuple((tp.topic, tp.partition) for tp in named)
         ordered = tuple(LeaderOrder(*tp, tuple(replicas)) for tp, replicas in orders.items())
-        outcomes = (await self._change(ElectLeadersRequest(election_type, wanted, ordered))).partitions
+        request = ElectLeadersRequest(election_type, wanted, ordered)
+        outcomes = (await _in_parts(self._change, request, "partitions")).partitions
         if not orders.keys() <= {TopicPartition(item.topic, item.partition) for item in outcomes}:
             raise UnsupportedApi("the controller knows no orders of replicas and heeded none: upgrade it first")
         return outcomes
 
     async def describe_configs(self, resources: Sequence[ConfigResource]) -> tuple[ResourceConfigs, ...]:
         """Return the settings of topics and brokers that are in force, and where their values are from."""
-        return (await self._ask(DescribeConfigsRequest(tuple(resources)))).resources
+        return (await _in_parts(self._ask, DescribeConfigsRequest(tuple(resources)), "resources")).resources
 
     async def incremental_alter_configs(self, resources: Sequence[AlterConfigsResource]) -> tuple[ResourceError, ...]:
         """Change settings of topics and brokers at run time (KIP-339); those of one resource together or not at all.
 
         Raises OutcomeUnknown if the answer is lost: then look at the settings.
         """
-        return (await self._change(IncrementalAlterConfigsRequest(tuple(resources)))).resources
+        request = IncrementalAlterConfigsRequest(tuple(resources))
+        return (await _in_parts(self._change, request, "resources")).resources
 
     async def describe_log_dirs(
         self, broker_ids: Sequence[int] | None = None, partitions: Sequence[TopicPartition] | None = None
@@ -354,6 +360,15 @@ class AdminClient:
         """Open a connection for one request: they are rare, so nothing is kept alive between them."""
         host, port = address
         return open_connection(self.network, host, port, client_id="admin", connect_timeout=patience)
+
+
+async def _in_parts(ask: Callable[[Request[R]], Awaitable[R]], request: Request[R], *lists: str) -> R:
+    """Ask for all that a request lists, several times if that is too much for one; join these lists of the answers."""
+    answers = [await ask(part) for part in request.parts()]
+    if len(answers) == 1:
+        return answers[0]
+    joined = {name: tuple(chain.from_iterable(getattr(answer, name) for answer in answers)) for name in lists}
+    return evolve(answers[0], **joined)  # type: ignore[misc]
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from attrs import define, field
+from attrs import define, evolve, field
 from structlog.testing import capture_logs
 
 from broker.config import BrokerConfig
@@ -168,3 +168,15 @@ async def test_an_answer_that_trying_does_not_mend_is_the_callers(tmp_path: Path
         it.hear_of(await controller.start(it.nursery, 100))
         with pytest.raises(ApiError, match="STALE_BROKER_EPOCH"):
             await it.link.alter_partition([ITEM])
+
+
+async def test_more_isrs_than_one_request_may_list_go_in_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AlterPartitionRequest, "max_listed", 2)
+    async with running_link(tmp_path) as fixture:
+        controller = FakeController()
+        fixture.hear_of(await controller.start(fixture.nursery, 1001))
+        items = [evolve(ITEM, partition=number) for number in range(3)]
+        assert await fixture.link.alter_partition(items) == (RESULT, RESULT)
+        assert [request.partitions for request in controller.requests] == [tuple(items[:2]), tuple(items[2:])]

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 import trio
-from attrs import define, field
+from attrs import define, evolve, field
 from trio.testing import MockClock
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
@@ -94,6 +94,19 @@ async def ask_to_move(node: Node, nursery: trio.Nursery, within: float = 10.0) -
     await nursery.start(node.serve)
     async with open_admin(bootstrap=[("127.0.0.1", node.port)], timeout=within) as admin:
         return await admin.alter_partition_reassignments([MOVE])
+
+
+async def test_more_than_one_request_may_list_is_asked_for_in_several(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AlterPartitionReassignmentsRequest, "max_listed", 2)
+    outcomes = [PartitionError("orders", number, ErrorCode.NONE, str(number)) for number in range(5)]
+    answers = [AlterPartitionReassignmentsResponse(tuple(outcomes[at : at + 2])) for at in (0, 2, 4)]
+    node = Node(list(answers))
+    await nursery.start(node.serve)
+    async with open_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
+        response = await admin.alter_partition_reassignments([evolve(MOVE, partition=n) for n in range(5)])
+    assert (response.partitions, node.asked) == (tuple(outcomes), 3)
 
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED])

@@ -22,6 +22,7 @@ from transport.messages import (
     AlterPartitionRequest,
     CommitTraceRequest,
     CreateTopicsRequest,
+    DeleteTopicsRequest,
     DescribeReassignmentsRequest,
     ListReassignmentsRequest,
     NewTopic,
@@ -167,6 +168,19 @@ async def test_a_dead_broker_waits_for_no_administrator(monkeypatch: pytest.Monk
             begun.names.clear()
         await until(lambda: begun.names.count("CreateTopics") == 100)
         assert begun.names[:2] == ["AlterPartition", "BrokerChange"]
+
+
+async def test_requests_that_list_too_much_together_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting_requests, "MAX_WAITING_ENTRIES", 10)
+    async with active_service() as (service, nursery):
+        async with busy(service, monkeypatch):
+            nursery.start_soon(outcome, service, DeleteTopicsRequest(("a",) * 6))
+            await until(lambda: service.queue_size() == 1)
+            assert await outcome(service, DeleteTopicsRequest(("b",) * 5)) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+            nursery.start_soon(outcome, service, DeleteTopicsRequest(("b",) * 4))
+            await until(lambda: service.queue_size() == 2)
+        await until(lambda: service.queue_size() == NOTHING_WAITS)
+        assert await outcome(service, DeleteTopicsRequest(("b",) * 10)) is ErrorCode.NONE
 
 
 async def test_administrators_that_are_too_many_are_told_so_and_brokers_are_not(

@@ -42,20 +42,20 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
-def _values(annotation: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  annotations have no static type
+def values_of(annotation: Any) -> st.SearchStrategy[Any]:  # noqa: ANN401  annotations have no static type
     """Generate values of a type that a message's field may have, from nothing but its annotation."""
     if annotation in SCALARS:
         return SCALARS[annotation]
     if attrs.has(annotation):
         hints = get_type_hints(annotation)
-        return st.builds(annotation, *(_values(hints[field.name]) for field in attrs.fields(annotation)))
+        return st.builds(annotation, *(values_of(hints[field.name]) for field in attrs.fields(annotation)))
     args = get_args(annotation)
     if get_origin(annotation) is types.UnionType:
-        return st.one_of(*map(_values, args))
+        return st.one_of(*map(values_of, args))
     if get_origin(annotation) is tuple and args[-1] is Ellipsis:
-        return st.lists(_values(args[0]), max_size=2).map(tuple)
+        return st.lists(values_of(args[0]), max_size=2).map(tuple)
     if get_origin(annotation) is tuple:
-        return st.tuples(*map(_values, args))
+        return st.tuples(*map(values_of, args))
     return st.sampled_from(annotation)
 
 
@@ -73,7 +73,7 @@ def _plain(value: object) -> object:
 def test_every_message_survives_the_wire_in_the_documented_form(
     message_class: type[object], data: st.DataObject
 ) -> None:
-    message = data.draw(_values(message_class))
+    message = data.draw(values_of(message_class))
     body = encode(message)
     assert body == msgpack.packb(_plain(message))
     assert decode(message_class, body) == message

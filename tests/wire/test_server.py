@@ -170,6 +170,17 @@ async def test_a_fault_of_a_handler_is_logged_and_answered_and_the_connection_go
     assert (await _ask(frames, PRODUCE, _produce_body(1))).error == ErrorCode.NONE
 
 
+async def test_a_request_that_lists_too_much_is_refused_and_the_connection_goes_on(
+    serve_in_memory: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MetadataRequest, "max_listed", 2)
+    frames = serve_in_memory(HANDLERS)
+    error, text = _error(await _ask(frames, METADATA, encode(MetadataRequest(("a", "b", "c")))))
+    fault = "This Metadata is too large: topics lists 3 entries, and 2 is the most. Split it into several requests."
+    assert (error, text) == (ErrorCode.INVALID_REQUEST, fault)
+    assert _error(await _ask(frames, METADATA, encode(MetadataRequest(("a", "b")))))[0] is ErrorCode.NOT_CONTROLLER
+
+
 async def test_an_answer_over_the_limit_is_refused(serve_in_memory: Serve) -> None:
     async def many(_: MetadataRequest) -> MetadataResponse:
         return MetadataResponse(None, 1, (BrokerEndpoint(1, "h" * LIMIT, 1),), ())

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from attrs import frozen
 
-from transport.messages.common import BrokerEndpoint, PartitionError, PartitionState, Request
+from transport.messages.common import (
+    MAX_PARTITIONS,
+    MAX_TOPICS,
+    BrokerEndpoint,
+    PartitionError,
+    PartitionState,
+    Request,
+)
 from transport.messages.topics import TopicError
 
 
@@ -25,6 +34,8 @@ class MetadataResponse:
 @frozen
 class MetadataRequest(Request[MetadataResponse]):
     """Ask any broker or controller about the cluster; `topics` None means all, an unknown one is left out."""
+
+    max_listed: ClassVar[int | None] = MAX_TOPICS
 
     topics: tuple[str, ...] | None = None
 
@@ -48,6 +59,8 @@ class AlterPartitionReassignmentsResponse:
 @frozen
 class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResponse]):
     """Begin, override or cancel reassignments."""
+
+    max_listed: ClassVar[int | None] = MAX_PARTITIONS
 
     partitions: tuple[ReassignablePartition, ...]
 
@@ -75,5 +88,7 @@ class ListPartitionReassignmentsResponse:
 @frozen
 class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsResponse]):
     """List the reassignments under way, of all partitions or of those named as (topic, partition) (KIP-455)."""
+
+    max_listed: ClassVar[int | None] = MAX_PARTITIONS
 
     partitions: tuple[tuple[str, int], ...] | None = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from typing import ClassVar, Final, Generic, Self, TypeVar
 
+import attrs
 from attrs import frozen
 
 from transport.errors import ErrorCode
@@ -12,10 +13,38 @@ from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 R_co = TypeVar("R_co", covariant=True)
 
 
+MAX_PARTITIONS: Final = 100_000
+"""How many partitions a request of administrators and brokers may list."""
+
+MAX_TOPICS: Final = 10_000
+"""How many topics, or topics and brokers, a request of administrators may list."""
+
+
 class Request(Generic[R_co]):
     """A message that is answered by one response of type R_co."""
 
     __slots__ = ()
+
+    max_listed: ClassVar[int | None] = None
+    """How many entries each of its lists may have; who has more to ask for sends `parts`. None for any number."""
+
+    def parts(self) -> list[Self]:
+        """Return requests that ask together for what this one does, none of which lists more than it may."""
+        lists, limit = self._lists(), self.max_listed
+        longest = max(map(len, lists.values()), default=0)
+        if limit is None or longest <= limit:
+            return [self]
+        cuts = [slice(start, start + limit) for start in range(0, longest, limit)]
+        fields = [{name: entries[cut] for name, entries in lists.items()} for cut in cuts]
+        return [attrs.evolve(self, **part) for part in fields]  # type: ignore[misc]
+
+    def listed(self) -> int:
+        """Return how many entries its lists have together."""
+        return sum(map(len, self._lists().values()))
+
+    def _lists(self) -> dict[str, tuple[object, ...]]:
+        fields: tuple[attrs.Attribute[object], ...] = attrs.fields(type(self))  # type: ignore[arg-type]
+        return {field.name: value for field in fields if isinstance(value := getattr(self, field.name), tuple)}
 
 
 class PackedOnce:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import ClassVar
 
 from attrs import frozen
 
 from transport.errors import ErrorCode
-from transport.messages.common import Request
+from transport.messages.common import MAX_TOPICS, Request
 
 
 class ConfigResourceType(IntEnum):
@@ -64,6 +65,8 @@ class DescribeConfigsResponse:
 class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     """Ask what settings are in force."""
 
+    max_listed: ClassVar[int | None] = MAX_TOPICS
+
     resources: tuple[ConfigResource, ...]
 
 
@@ -103,5 +106,7 @@ class IncrementalAlterConfigsResponse:
 @frozen
 class IncrementalAlterConfigsRequest(Request[IncrementalAlterConfigsResponse]):
     """Change settings (KIP-339)."""
+
+    max_listed: ClassVar[int | None] = MAX_TOPICS
 
     resources: tuple[AlterConfigsResource, ...]

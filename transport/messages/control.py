@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from attrs import field, frozen
 
 from transport.errors import ErrorCode
-from transport.messages.common import BrokerEndpoint, PartitionError, PartitionState, Request
+from transport.messages.common import MAX_PARTITIONS, BrokerEndpoint, PartitionError, PartitionState, Request
 
 UNNUMBERED: Final = -1
 """The number of a request in whose version requests have none."""
@@ -132,6 +132,8 @@ class AlterPartitionResponse:
 @frozen
 class AlterPartitionRequest(Request[AlterPartitionResponse]):
     """A leader asks the controller to change ISRs."""
+
+    max_listed: ClassVar[int | None] = MAX_PARTITIONS
 
     broker_id: int
     broker_epoch: int

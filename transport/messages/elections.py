@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import ClassVar
 
 from attrs import frozen
 
-from transport.messages.common import PartitionError, Request
+from transport.messages.common import MAX_PARTITIONS, PartitionError, Request
 
 
 class ElectionType(IntEnum):
@@ -40,6 +41,8 @@ class ElectLeadersRequest(Request[ElectLeadersResponse]):
     first of it is elected, in one commit; of a partition for which that cannot be done nothing changes. Orders are for
     preferred elections only, and with them no `partitions` are none, not all.
     """
+
+    max_listed: ClassVar[int | None] = MAX_PARTITIONS
 
     election_type: ElectionType
     partitions: tuple[tuple[str, int], ...] | None = None

@@ -6,12 +6,12 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import ClassVar, Final
 
 from attrs import frozen
 
 from transport.errors import ErrorCode
-from transport.messages.common import PartitionError, Request
+from transport.messages.common import MAX_PARTITIONS, PartitionError, Request
 
 UNTHROTTLED: Final = 2**63 - 1
 """The throttle, in bytes per second, of who is not throttled."""
@@ -43,6 +43,8 @@ class ListReassignmentsResponse:
 @frozen
 class ListReassignmentsRequest(Request[ListReassignmentsResponse]):
     """List the reassignments under way, of all partitions or of those named as (topic, partition) (KIP-240)."""
+
+    max_listed: ClassVar[int | None] = MAX_PARTITIONS
 
     partitions: tuple[tuple[str, int], ...] | None = None
     timeout_ms: int = 30_000
@@ -114,6 +116,8 @@ class DescribeReassignmentsResponse:
 @frozen
 class DescribeReassignmentsRequest(Request[DescribeReassignmentsResponse]):
     """Describe reassignments, those of the keys or all that are under way (KIP-240)."""
+
+    max_listed: ClassVar[int | None] = MAX_PARTITIONS
 
     reassignments: tuple[ReassignmentKey, ...] | None = None
     timeout_ms: int = 30_000

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from attrs import frozen
 
 from transport.errors import ErrorCode
-from transport.messages.common import Request
+from transport.messages.common import MAX_TOPICS, Request
 
 
 @frozen
@@ -42,6 +44,8 @@ class CreateTopicsResponse:
 class CreateTopicsRequest(Request[CreateTopicsResponse]):
     """Create topics, or with `validate_only`, since version 2, only say whether they could be (KIP-4)."""
 
+    max_listed: ClassVar[int | None] = MAX_TOPICS
+
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
 
@@ -66,6 +70,8 @@ class CreatePartitionsResponse:
 class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
     """Add partitions to topics, or with `validate_only`, since version 1, only say whether they could be (KIP-195)."""
 
+    max_listed: ClassVar[int | None] = MAX_TOPICS
+
     topics: tuple[NewPartitions, ...]
     validate_only: bool = False
 
@@ -80,5 +86,7 @@ class DeleteTopicsResponse:
 @frozen
 class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
     """Delete topics."""
+
+    max_listed: ClassVar[int | None] = MAX_TOPICS
 
     names: tuple[str, ...]

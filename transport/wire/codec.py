@@ -19,6 +19,7 @@ from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hi
 
 import attrs
 import msgpack
+from attrs import frozen
 
 from transport.errors import ErrorCode
 from transport.messages import PackedOnce
@@ -62,6 +63,35 @@ def _unpack(body: bytes) -> object:
         return msgpack.unpackb(body, use_list=False, max_ext_len=0)
     except (msgpack.UnpackException, ValueError, RecursionError) as error:
         raise CodecError(f"not msgpack within limits: {type(error).__name__} {error}") from None
+
+
+@frozen
+class Field:
+    """A field of a message: its name, whether it is a list, perhaps missing, and must be there, and what decodes it."""
+
+    name: str
+    is_list: bool
+    is_required: bool
+    decode: _Decode
+
+
+def layout(cls: type) -> tuple[Field, ...]:
+    """Return the fields of a message class in their order."""
+    annotation: Any = cls
+    return _layout(annotation)
+
+
+@cache
+def _layout(cls: Any) -> tuple[Field, ...]:
+    return tuple(
+        Field(
+            attribute.name,
+            _repeated(_optional(annotation) or annotation) is not None,
+            attribute.default is attrs.NOTHING,
+            _decoder(annotation),
+        )
+        for attribute, annotation in _fields(cls)
+    )
 
 
 # --- annotations ------------------------------------------------------------------------------------------------

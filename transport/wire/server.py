@@ -15,11 +15,12 @@ from transport.errors import ApiError, ErrorCode
 from transport.messages import Api, ApiVersion, ApiVersionsRequest, ApiVersionsResponse, Request
 from transport.network import Network
 from transport.wire.apis import OURS, ApiTable
-from transport.wire.codec import decode, encode
+from transport.wire.codec import encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
 from transport.wire.errors import CodecError, FrameError, FrameTooLarge
 from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import MAX_FRAME_BYTES, frame
+from transport.wire.gradual import decode_request
 
 Handler = Callable[[Any], Awaitable[object]]
 """Answers a request of the class it is registered for with a response of that request's type, or raises ApiError."""
@@ -161,7 +162,7 @@ def _find_offer(offers: _Offers, request: RequestEnvelope) -> tuple[Api, Handler
 
 async def _handle(api: Api, handler: Handler, request: RequestEnvelope) -> bytes:
     try:
-        message = decode(api.request, request.body)
+        message = await decode_request(api.request, request.body)
     except CodecError as error:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"This is no {api.name} request: {error}.") from None
     try:

@@ -1,0 +1,131 @@
+"""Requests that may list much: decoded in slices, so that others have their turns, and refused before it is too much.
+
+How much that is, a request's class says (`Request.max_listed`). Of those that say nothing all is decoded at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+import msgpack
+import trio
+
+from transport.errors import ApiError, ErrorCode
+from transport.messages import Request
+from transport.wire.codec import Field, decode, layout
+from transport.wire.errors import CodecError
+
+M = TypeVar("M", bound=Request[Any])
+T = TypeVar("T")
+
+SLICE_BYTES: Final = 64 * 1024
+"""How much is decoded before others have their turns."""
+
+MAX_ENTRY_BYTES: Final = 2 * 1024 * 1024
+"""How large one entry of a list may be: what it is for must fit a znode."""
+
+MAX_NESTED: Final = 2_000_000
+"""How many fields and entries the entries of all lists of a request may have together."""
+
+
+async def decode_request(cls: type[M], body: bytes) -> M:
+    """Unpack a request as `decode` does.
+
+    Raises CodecError, or ApiError(INVALID_REQUEST) for one that lists more than it may.
+    """
+    if cls.max_listed is None:
+        return decode(cls, body)
+    if len(body) > SLICE_BYTES:
+        return cls(*await _Slices(cls, body, cls.max_listed).decode())
+    message = decode(cls, body)
+    for field in layout(cls):
+        if field.is_list:
+            _require_few(cls, field.name, len(getattr(message, field.name) or ()), cls.max_listed)
+    return message
+
+
+def _require_few(cls: type[Request[Any]], name: str, listed: int, limit: int) -> None:
+    if listed > limit:
+        raise _too_large(cls, f"{name} lists {listed:,} entries, and {limit:,} is the most")
+
+
+def _too_large(cls: type[Request[Any]], fault: str) -> ApiError:
+    api = cls.__name__.removesuffix("Request")
+    return ApiError(ErrorCode.INVALID_REQUEST, f"This {api} is too large: {fault}. Split it into several requests.")
+
+
+class _Slices:
+    """One body, which is scanned without building anything before a part of it is unpacked."""
+
+    def __init__(self, cls: type[Request[Any]], body: bytes, limit: int) -> None:
+        self._cls = cls
+        self._body = body
+        self._limit = limit
+        self._scanner = msgpack.Unpacker(max_buffer_size=len(body))
+        self._fed = 0
+        self._at = 0
+        self._nested = 0
+
+    async def decode(self) -> list[object]:
+        """Return the values of the fields."""
+        fields = layout(self._cls)
+        try:
+            count = self._scan(self._scanner.read_array_header)
+            values = [await self._value(field) for field in fields[:count]]
+            for _ in range(len(fields), count):
+                self._scan(self._scanner.skip)  # what a newer version added
+        except (msgpack.UnpackException, ValueError, RecursionError) as error:
+            raise CodecError(f"not msgpack within limits: {type(error).__name__} {error}") from None
+        if self._at != len(self._body) or count < sum(field.is_required for field in fields):
+            raise CodecError(f"expected {self._cls.__name__} as an array of its fields, and nothing after it")
+        return values
+
+    async def _value(self, field: Field) -> object:
+        is_listed = field.is_list and self._body[self._at : self._at + 1] != b"\xc0"
+        return await self._list(field) if is_listed else field.decode(self._unpack(1)[0])
+
+    async def _list(self, field: Field) -> tuple[Any, ...]:
+        left = self._scan(self._scanner.read_array_header)
+        _require_few(self._cls, field.name, left, self._limit)
+        values: list[Any] = []
+        while left:
+            part = self._unpack(left)
+            values += field.decode(part)
+            left -= len(part)
+            await trio.lowlevel.checkpoint()
+        return tuple(values)
+
+    def _unpack(self, most: int) -> tuple[Any, ...]:
+        """Return the next values, of a slice and at most so many."""
+        start, count = self._at, 0
+        while count < most and self._at - start < SLICE_BYTES:
+            self._scan(self._scanner.skip)
+            count += 1
+        header: bytes = msgpack.Packer().pack_array_header(count)
+        part: tuple[Any, ...] = msgpack.unpackb(
+            header + self._body[start : self._at], use_list=False, max_ext_len=0, list_hook=self._count
+        )
+        return part
+
+    def _count(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        self._nested += len(values)
+        if self._nested > MAX_NESTED:
+            raise _too_large(self._cls, f"its entries have more than {MAX_NESTED:,} fields and entries together")
+        return values
+
+    def _scan(self, read: Callable[[], T]) -> T:
+        """Read on with the scanner, which is fed as needed."""
+        while True:
+            try:
+                found = read()
+            except msgpack.OutOfData:
+                if self._fed - self._at > MAX_ENTRY_BYTES:
+                    raise _too_large(self._cls, f"an entry has more than {MAX_ENTRY_BYTES:,} bytes") from None
+                if self._fed == len(self._body):
+                    raise
+                self._scanner.feed(self._body[self._fed : self._fed + SLICE_BYTES])
+                self._fed = min(self._fed + SLICE_BYTES, len(self._body))
+            else:
+                self._at = self._scanner.tell()
+                return found
