@@ -9,8 +9,8 @@ administrators ask through `controller.admin`, and `controller.monitoring` shows
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # that of `typing` would cost the command its load, before Ctrl-C is seen to
 if TYPE_CHECKING:
     from controller.asyncio_host import run_asyncio
     from controller.config import ControllerConfig

@@ -5,10 +5,16 @@ Its help loads nothing but click; each noun's module is loaded when it is used.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Final
 
-import click
+from controller import interrupts
+
+if sys.argv[:1] == ["-m"]:  # as long as Python looks for controller.cli.__main__
+    interrupts.take_over()
+
+import click  # not before Ctrl-C is seen to
 
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("controller.cli.demo:demo", "Run a cluster on this machine and move a partition under load."),
@@ -44,6 +50,23 @@ class LazyGroup(click.Group):
         command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Import the command that arguments name, and let Ctrl-C interrupt it from then on."""
+        found = super().resolve_command(ctx, args)
+        interrupts.begin_command()
+        return found
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; Ctrl-C ends it with its exit code, in place of click's "Aborted!"."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(interrupts.INTERRUPTED)
+        finally:
+            interrupts.end_command()
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands without importing them."""

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from controller.cli import main
+from controller.__main__ import main
 
 main()

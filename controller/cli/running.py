@@ -15,6 +15,7 @@ from structlog.typing import EventDict
 
 from controller.admin.client import Address, ClusterUnreachable
 from controller.controller_election import ForeignCluster
+from controller.interrupts import INTERRUPTED
 from transport.errors import ApiError
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import StoreError
@@ -33,7 +34,6 @@ _CAUSED_BY_USERS: Final[tuple[type[Exception], ...]] = (
     UndecodableZnode,
     WireError,
 )
-INTERRUPTED = 130
 MAX_PORT: Final = 65535
 
 
@@ -69,19 +69,31 @@ def _only_leaf(error: BaseException) -> BaseException:
     return error
 
 
-async def until_signal(scope: trio.CancelScope, leave: Callable[[], Awaitable[None]] | None = None) -> None:
-    """Cancel `scope` at SIGINT or SIGTERM, so that a service ends in good order.
+async def until_signal(scope: trio.CancelScope) -> None:
+    """Cancel `scope` at SIGINT or SIGTERM, so that what is under way ends in good order."""
+    await _first_signal(None)
+    scope.cancel()
+
+
+async def until_stopped(scope: trio.CancelScope, leave: Callable[[], Awaitable[None]] | None = None) -> None:
+    """End a service in good order: cancel `scope` at SIGTERM, raise KeyboardInterrupt at SIGINT.
 
     Before that `leave` is run, until it returns or a second signal comes.
     """
+    if await _first_signal(leave) == signal.SIGINT:
+        raise KeyboardInterrupt
+    scope.cancel()
+
+
+async def _first_signal(leave: Callable[[], Awaitable[None]] | None) -> int:
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        await anext(signals)
+        first = await anext(signals)
         if leave is not None:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_cancel_at_next, signals, nursery.cancel_scope)
                 await leave()
                 nursery.cancel_scope.cancel()
-        scope.cancel()
+        return first
 
 
 async def stoppable(work: Callable[[], Awaitable[None]]) -> bool:

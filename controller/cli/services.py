@@ -21,7 +21,7 @@ from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import print_document, print_table
-from controller.cli.running import configure_logs, log_level_option, run, until_signal
+from controller.cli.running import configure_logs, log_level_option, run, until_stopped
 from controller.cli.settings import given, setting_options
 from controller.config import ControllerConfig
 from controller.monitoring.http_pages import CannotServeMetrics
@@ -54,7 +54,7 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
 
     async def work() -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(until_signal, nursery.cancel_scope)
+            nursery.start_soon(until_stopped, nursery.cancel_scope)
             service = await nursery.start(klamm.run, settings)
             endpoint = service.endpoint
             click.echo(f"controller {endpoint.id} listens on {endpoint.host}:{endpoint.port}")
@@ -144,7 +144,7 @@ def run_broker(config: Path | None, **flags: object) -> None:
             trio.open_nursery() as nursery,
         ):
             started: list[BrokerHandle] = []
-            nursery.start_soon(until_signal, nursery.cancel_scope, partial(_leave, started))
+            nursery.start_soon(until_stopped, nursery.cancel_scope, partial(_leave, started))
             serving = partial(run_reference_broker, settings, store=store, network=TcpNetwork(), host=Host())
             started.append(await nursery.start(serving))
             click.echo(f"broker {broker_id} listens on {settings.host}:{started[0].port}")
@@ -208,7 +208,7 @@ def run_zookeeper(port: int, data_dir: Path) -> None:
 
     async def work() -> None:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(until_signal, nursery.cancel_scope)
+            nursery.start_soon(until_stopped, nursery.cancel_scope)
             async with development_zookeeper(data_dir, port) as server:
                 click.echo(f"ZooKeeper listens on {server.host}:{server.port}")
                 await trio.sleep_forever()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from controller.cli.output import partition_json, print_json, print_yaml
+from controller.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
     from controller.simulation.scenario.model import Scenario
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 Show = Callable[["Outcome"], None]
 
-INTERRUPTED: Final = 130
 SEED = click.IntRange(min=0)
 
 

@@ -12,7 +12,8 @@ import trio
 
 from controller.admin.client import AdminClient
 from controller.cli.cluster import Cluster, cluster_options
-from controller.cli.running import INTERRUPTED, run, until_signal
+from controller.cli.running import run, until_signal
+from controller.interrupts import INTERRUPTED
 from transport.errors import ErrorCode
 from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE

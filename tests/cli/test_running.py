@@ -9,7 +9,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from controller.cli.running import INTERRUPTED, run, until_signal
+from controller.cli.running import run, until_stopped
+from controller.interrupts import INTERRUPTED
 
 
 async def ended_by(*signals: signal.Signals, leaving: trio.Event) -> list[str]:
@@ -23,7 +24,7 @@ async def ended_by(*signals: signal.Signals, leaving: trio.Event) -> list[str]:
 
     with trio.fail_after(20):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(until_signal, nursery.cancel_scope, leave)
+            nursery.start_soon(until_stopped, nursery.cancel_scope, leave)
             for signal_ in signals:
                 await wait_all_tasks_blocked(0.01)
                 os.kill(os.getpid(), signal_)
@@ -32,11 +33,30 @@ async def ended_by(*signals: signal.Signals, leaving: trio.Event) -> list[str]:
 
 
 @pytest.mark.requirement("D6")
-@pytest.mark.parametrize("first", [signal.SIGTERM, signal.SIGINT])
-async def test_a_service_leaves_in_good_order_at_the_first_signal(first: signal.Signals) -> None:
+async def test_a_service_leaves_in_good_order_at_the_first_signal() -> None:
     leaving = trio.Event()
     leaving.set()
-    assert await ended_by(first, leaving=leaving) == ["leaves", "has left"]
+    assert await ended_by(signal.SIGTERM, leaving=leaving) == ["leaves", "has left"]
+
+
+@pytest.mark.requirement("D6")
+def test_a_service_that_ctrl_c_ends_has_its_exit_code() -> None:
+    done = []
+
+    async def leave() -> None:
+        await trio.lowlevel.checkpoint()
+        done.append("has left")
+
+    async def serve() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(until_stopped, nursery.cancel_scope, leave)
+            await wait_all_tasks_blocked(0.01)
+            os.kill(os.getpid(), signal.SIGINT)
+            await trio.sleep_forever()
+
+    with pytest.raises(SystemExit) as ended:
+        run(serve)
+    assert (ended.value.code, done) == (INTERRUPTED, ["has left"])
 
 
 async def test_a_second_signal_ends_it_at_once() -> None:

@@ -21,7 +21,8 @@ from controller.cli.demo.scenario import DemoFailed, Outcome
 from controller.cli.demo.task_cluster import task_cluster
 from controller.cli.demo.trace_rows import Row
 from controller.cli.output import print_table
-from controller.cli.running import INTERRUPTED, configure_logs, run, until_signal
+from controller.cli.running import configure_logs, run, until_signal
+from controller.interrupts import INTERRUPTED
 from transport.zookeeper_server import DevelopmentServerError, find_jars, find_java
 
 

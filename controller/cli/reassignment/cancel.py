@@ -17,7 +17,8 @@ from controller.cli.reassignment.cancelling import Cancelling
 from controller.cli.reassignment.files import json_file, read_targets
 from controller.cli.reassignment.looking import Naming, naming_options
 from controller.cli.reassignment.outcomes import Outcome, report
-from controller.cli.running import INTERRUPTED, run, stoppable
+from controller.cli.running import run, stoppable
+from controller.interrupts import INTERRUPTED
 from transport.metadata import TopicPartition
 
 

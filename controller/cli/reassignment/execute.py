@@ -22,7 +22,8 @@ from controller.cli.reassignment.files import Targets, encode_targets, json_file
 from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
 from controller.cli.reassignment.throttling import throttle_option
 from controller.cli.reassignment.watching import show_until_over
-from controller.cli.running import INTERRUPTED, run, stoppable
+from controller.cli.running import run, stoppable
+from controller.interrupts import INTERRUPTED
 from transport.errors import ErrorCode
 from transport.messages import MetadataResponse, ReassignablePartition
 from transport.metadata import TopicPartition

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from itertools import islice
-from typing import Final
 
 import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from controller.interrupts import INTERRUPTED
 from controller.simulation.random_run import report
 from controller.simulation.random_run.campaign import Tally, cores, outcomes
 from controller.simulation.random_run.plan import draw
@@ -20,8 +20,6 @@ from controller.simulation.trace import Trace
 
 PrintValue = Callable[[object], None]
 """Prints what JSON can say."""
-
-INTERRUPTED: Final = 130
 
 
 def run_seeds(seeds: range, print_value: PrintValue | None) -> int:

@@ -1,0 +1,50 @@
+"""Ctrl-C at any time of any command: exit code 130, and nothing on the screen that a person did not ask for."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from controller.interrupts import INTERRUPTED
+from tests.cli.terminal import CTRL_C, on_terminal
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """Give the address of who takes connections and never answers: whoever asks there waits."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    "loaded",
+    ["click.types", "click", "controller.cli", "attr", "structlog", "trio._core", "trio", "kazoo.client",
+     "controller.cli.running", "controller.service", "controller.cli.settings"],
+)  # fmt: skip
+def test_while_a_service_is_loaded(loaded: str, silent: str) -> None:
+    # The interpreter tells of each module once it is loaded; those that it is in the middle of come later.
+    with on_terminal("controller", "run", "--id", "1001", "--zookeeper", silent, python=["-X", "importtime"]) as screen:
+        screen.read_until(f" {loaded}\r\n".encode())
+        screen.press(CTRL_C)
+        code = screen.end()
+    said = [line for line in screen.screen.decode().splitlines() if not line.startswith("import time:")]
+    assert code == INTERRUPTED, said
+    assert _but_logs(said) in ([], ["^C"]), said
+
+
+@pytest.mark.parametrize("command", ["topic list --zookeeper", "cluster describe --bootstrap-server"])
+def test_while_a_command_waits(command: str, silent: str) -> None:
+    with on_terminal(*command.split(), silent, python=["-X", "importtime"]) as screen:
+        screen.read_until(b" controller.cli.cluster\r\n")
+        screen.press(CTRL_C)
+        code = screen.end()
+    said = [line for line in screen.screen.decode().splitlines() if not line.startswith("import time:")]
+    assert (code, said in ([], ["^C"])) == (INTERRUPTED, True), said
+
+
+def _but_logs(lines: list[str]) -> list[str]:
+    """Leave out what a service logged."""
+    return [line for line in lines if not re.match(r"(\^C)?\d\d:\d\d:\d\d", line)]
