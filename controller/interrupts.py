@@ -18,10 +18,14 @@ _is_whole_process = False
 
 
 def take_over() -> None:
-    """Let Ctrl-C end the process at once; only for a process that runs the command and nothing else."""
+    """Let Ctrl-C end the process at once; only for a process that runs the command and nothing else.
+
+    One that was started to ignore it, as shells start what a script puts into the background, still does.
+    """
     global _is_whole_process  # noqa: PLW0603  there is one process
-    _is_whole_process = True
-    signal.signal(signal.SIGINT, _quit)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        _is_whole_process = True
+        signal.signal(signal.SIGINT, _quit)
 
 
 def begin_command() -> None:

@@ -7,17 +7,15 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 import click
-import trio
 
 from broker.client import Consumer, GaveUp, Producer
 from controller.cli.cluster import DEFAULT_BOOTSTRAP
 from controller.cli.running import parse_addresses, patience_option, run
+from controller.cli.standard_input import Lines
 from transport.host import Host
 from transport.network import TcpNetwork
 
 T = TypeVar("T")
-
-BATCH = 100
 
 
 def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
@@ -47,12 +45,14 @@ timeout_option = patience_option(10.0, "How long to try while there is no leader
 @bootstrap_option
 @timeout_option
 def produce(topic: str, partition: int, acks: str, bootstrap_server: str, timeout: float) -> None:
-    """Write each line of standard input to TOPIC as a record."""
+    """Write each line of standard input to TOPIC as a record, as soon as it is there."""
+    if sys.stdin is None:
+        raise click.ClickException("standard input is closed: there is nothing to write")
 
     async def work() -> int:
         async with Producer(TcpNetwork(), parse_addresses(bootstrap_server), host=Host()) as producer:
-            sent = 0
-            while lines := await trio.to_thread.run_sync(_read_lines, abandon_on_cancel=True):
+            sent, standard_input = 0, Lines()
+            while lines := await standard_input.take():
                 await producer.send(topic, partition, lines, acks=-1 if acks == "all" else 1, give_up_after=timeout)
                 sent += len(lines)
             return sent
@@ -68,15 +68,6 @@ def _run(work: Callable[[], Awaitable[T]]) -> T:
             raise click.ClickException(f"{error}: see `klamm topic list` and `klamm broker list`") from None
 
     return run(with_cure)
-
-
-def _read_lines() -> list[bytes]:
-    """Read what is there of standard input, up to a batch; a person's line goes out as soon as it ends."""
-    first = sys.stdin.buffer.readline()
-    lines = [first] if first else []
-    while lines and len(lines) < BATCH and not sys.stdin.isatty() and (line := sys.stdin.buffer.readline()):
-        lines.append(line)
-    return [line.rstrip(b"\n") for line in lines]
 
 
 @click.command()

@@ -54,8 +54,18 @@ class Terminal:
 def on_terminal(*arguments: str, python: Sequence[str] = ()) -> Iterator[Terminal]:
     """Run the command on a new terminal; `python` is options for the interpreter."""
     ours, theirs = pty.openpty()
-    # A session of its own on the terminal of stdin, so that Ctrl-C there is its SIGINT.
-    command = ["setsid", "--ctty", sys.executable, *python, "-m", "controller.cli", *arguments]
+    # A session of its own on the terminal of stdin, so that Ctrl-C there is its SIGINT, also if that is ignored here.
+    command = [
+        "setsid",
+        "--ctty",
+        "env",
+        "--default-signal=INT",
+        sys.executable,
+        *python,
+        "-m",
+        "controller.cli",
+        *arguments,
+    ]
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)
     os.close(theirs)
     try:
