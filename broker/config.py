@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import frozen
 
 from transport.dynamic_configs import LARGEST_MESSAGE
-from transport.security_settings import SecuritySettings
+from transport.service_settings import ServiceSettings
 from transport.settings import setting
 
 # Some defaults are not Kafka's: 200 ms instead of 1000 ms for replica.fetch.backoff.ms, because a new partition's
@@ -16,12 +16,12 @@ from transport.settings import setting
 
 
 @frozen
-class BrokerConfig(SecuritySettings):
+class BrokerConfig(ServiceSettings):
     """What a broker is told when it starts. Times are in milliseconds."""
 
     broker_id: int = setting(doc="The id of the broker, unlike every other's.")
     log_dir: Path = setting(doc="Where the partitions' logs are kept.")  # noqa: RUF009  it declares the field
-    host: str = setting("127.0.0.1", "Where it listens, and what it tells others.")
+    host: str = setting("127.0.0.1", "Where it listens, and what it tells others if advertised.host does not.")
     port: int = setting(0, "The port that it listens on; 0 takes any free one.", at_most=65_535)
     rack: str | None = setting(None, "The rack that it is in.", name="broker.rack")
     zookeeper_session_timeout_ms: int = setting(

@@ -17,7 +17,7 @@ from broker.controller_requests import ControllerRequests
 from broker.lost_replicas import LostReplicas
 from broker.meta_properties import load_storage_id
 from broker.metadata_cache import MetadataCache
-from broker.registration import Registration
+from broker.registration import BrokerIdInUse, Registration
 from broker.replication_throttles import ReplicationThrottles
 from broker.service import DescribesLogDirs, Service
 from broker.topic_configs import TopicConfigs
@@ -28,6 +28,7 @@ from transport.metadata import TopicPartition
 from transport.network import Network
 from transport.store import paths
 from transport.store.protocol import MetadataStore, ensure_paths
+from transport.store.reachability import until_answered
 from transport.wire import Handlers, WireError, open_connection, serve
 
 R = TypeVar("R")
@@ -125,12 +126,14 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
     `own_apis` are the rows of what the service's handlers answer besides our apis; who asks passes them to
     `open_connection`. `storage_id` names what the service stores in; None takes that of the log directories, from their
     `meta.properties`. Started when registered. The registration ends with the session of `store`, which is the
-    caller's to close. Raises WrongLogDir, ValueError for own apis that clash with ours; in an exception group
-    BrokerIdInUse, OSError if the address cannot be listened on, and whatever the service's background tasks raise.
+    caller's to close. Raises WrongLogDir, InvalidSetting for an address that others cannot use, ValueError for own apis
+    that clash with ours; BrokerIdInUse, also in an exception group; and in one OSError if the address cannot be
+    listened on, and whatever the service's background tasks raise.
     """
     if storage_id is None:
         storage_id = load_storage_id(config.directories, config.broker_id, host.new_id)
-    await ensure_paths(store, paths.PERSISTENT)
+    config.advertised(config.host, config.port)
+    await until_answered(partial(_prepare, store, config.broker_id))
     metadata = MetadataCache()
     registration = Registration(store, host, config, storage_id)
     link = ControllerLink(store, network, host, metadata, registration)
@@ -151,6 +154,14 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
         await registration.register(handle.port)
         task_status.started(handle)
         await registration.keep()
+
+
+async def _prepare(store: MetadataStore, broker_id: int) -> None:
+    """Make the paths of a cluster. Raises BrokerIdInUse if a controller has the broker's id."""
+    await ensure_paths(store, paths.PERSISTENT)
+    [controller] = await store.read([paths.controller_endpoint(broker_id)])
+    if controller is not None:
+        raise BrokerIdInUse(f"id {broker_id} is that of a live controller: a broker needs one that no controller has")
 
 
 def _log_dir_handlers(service: Service) -> Handlers:

@@ -33,7 +33,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class BrokerIdInUse(Exception):
-    """Another session holds the registration of this broker id, and does not let go."""
+    """A live controller has this broker's id, or another session its registration, and does not let go."""
 
 
 class Registration:
@@ -93,7 +93,9 @@ class Registration:
             self._news.set()
 
     async def _register(self) -> None:
-        deadline = trio.current_time() + EXPIRY_SLACK * self._config.zookeeper_session_timeout_ms / 1000
+        patience = EXPIRY_SLACK * self._config.zookeeper_session_timeout_ms / 1000
+        deadline = trio.current_time() + patience
+        has_told = False
         backoff = Backoff(jitter=self._host.rng.random)
         while True:
             try:
@@ -105,6 +107,12 @@ class Registration:
             if holder is None:
                 _log.info("registered", broker_id=self.broker_id, port=self._port, broker_epoch=self._epoch)
                 return
+            if not has_told:
+                has_told = True
+                _log.warning(
+                    "waiting for another session to let go of this broker id, which one that died does by itself",
+                    broker_id=self.broker_id, registered=self._where(holder), at_most_seconds=patience,
+                )  # fmt: skip
             with trio.move_on_at(deadline) as waiting:
                 await self._news.wait()
             if waiting.cancelled_caught:
@@ -133,12 +141,16 @@ class Registration:
 
     def _announced(self) -> BrokerRegistration:
         config = self._config
-        return BrokerRegistration(config.broker_id, config.host, self._port, NO_EPOCH, config.rack, self._storage_id)
+        told = config.advertised(config.host, self._port)
+        return BrokerRegistration(config.broker_id, *told, NO_EPOCH, config.rack, self._storage_id)
 
     def _in_use(self, holder: Znode) -> str:
+        where = self._where(holder)
+        return f"broker id {self.broker_id} is already live {where}: stop that one or choose another id"
+
+    def _where(self, holder: Znode) -> str:
         try:
             other = formats.decode_broker(self.broker_id, holder.data, holder.stat.czxid)
-            where = f"at {other.host}:{other.port}"
         except formats.UndecodableZnode:
-            where = "as a broker of another kind"
-        return f"broker id {self.broker_id} is already live {where}: stop that one or choose another id"
+            return "as a broker of another kind"
+        return f"at {other.host}:{other.port}"

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from transport.security_settings import SecuritySettings
+from transport.service_settings import ServiceSettings
 from transport.settings import setting
 
 
 @frozen
-class ControllerConfig(SecuritySettings):
+class ControllerConfig(ServiceSettings):
     """What one controller needs to know. Times are in milliseconds; names are Kafka's where Kafka has the setting."""
 
     controller_id: int = setting(doc="The id of the controller, unlike every broker's.")
-    host: str = setting("127.0.0.1", "Where it listens, and what it tells others.")
+    host: str = setting("127.0.0.1", "Where it listens, and what it tells others if advertised.host does not.")
     port: int = setting(0, "The port that it listens on; 0 takes any free one.", at_most=65_535)
     zookeeper_connect: str = setting("127.0.0.1:2181", "The metadata store, HOST:PORT,HOST:PORT/CHROOT.")
     zookeeper_session_timeout_ms: int = setting(

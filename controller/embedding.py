@@ -26,6 +26,7 @@ from transport.store import paths
 from transport.store.controllers import find_endpoint
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import MetadataStore, ensure_paths
+from transport.store.reachability import until_answered
 from transport.store.security import security_of
 from transport.store.zookeeper import open_zookeeper
 from transport.wire import WireError, open_connection
@@ -60,10 +61,13 @@ async def run(
     `authorizer` says who may do what to the cluster and its topics; what it refuses is answered with
     CLUSTER_AUTHORIZATION_FAILED or TOPIC_AUTHORIZATION_FAILED. Brokers need ClusterAction on the cluster.
 
-    Raises StoreUnavailable if ZooKeeper cannot be reached or trusted, ForeignCluster if another kind of cluster lives
+    It waits for a ZooKeeper that is not there, for `zookeeper.connection.timeout.ms` if that is set. Raises
+    StoreUnavailable if that was in vain or ZooKeeper cannot be trusted, ForeignCluster if another kind of cluster lives
     there, ControllerIdInUse if a live broker or controller has the id, OSError if the state-change log cannot be
-    written; in an exception group OSError if the address is in use, and CannotServeMetrics.
+    written, InvalidSetting for an address that others cannot use; in an exception group OSError if the address is in
+    use, and CannotServeMetrics.
     """
+    config.advertised(config.host, config.port)
     trace = CommitTrace(config.controller_id)
     observers = Observers((trace,) if observer is None else (trace, observer))
     open_store = open_store or partial(_open_zookeeper, config)
@@ -72,7 +76,7 @@ async def run(
     measurements = Measurements()
     with _open_instruments(config, host, measurements) as instruments:
         async with open_store() as session:
-            await _check(session, config, network)
+            await until_answered(partial(_check, session, config, network))
             store = session if config.metrics_port is None else measured(session, measurements)
             service = ControllerService(config, store, network, host, observers, trace, instruments, authorizer)
             async with monitored(service, measurements, network):
@@ -81,7 +85,10 @@ async def run(
 
 def _open_zookeeper(config: ControllerConfig) -> AbstractAsyncContextManager[MetadataStore]:
     timeout, security = config.zookeeper_session_timeout_ms, security_of(config)
-    return open_zookeeper(config.zookeeper_connect, session_timeout_ms=timeout, security=security)
+    patience = config.zookeeper_patience
+    return open_zookeeper(
+        config.zookeeper_connect, session_timeout_ms=timeout, connect_timeout=patience, waits=True, security=security
+    )
 
 
 @contextmanager

@@ -89,7 +89,10 @@ class ControllerService:
     instrument: Instrument = field(factory=Instrument)
     authorizer: Authorizer = admission.allow_all
     endpoint: BrokerEndpoint = field(init=False)
-    """Where the controller listens, once it does."""
+    """Where others reach the controller, once it listens."""
+
+    port: int = field(default=0, init=False)
+    """Where it listens, once it does."""
 
     metrics_port: int | None = field(default=None, init=False)
     """The port on which it is monitored, once it is."""
@@ -169,8 +172,9 @@ class ControllerService:
         async with trio.open_nursery() as self._nursery:
             where, admit = (self.config.host, self.config.port), admission.admitting(self.authorizer)
             listening = partial(serve, self.network, self._handlers(), *where, admit=admit, gives_up=True)
-            port = await self._nursery.start(listening)
-            self.endpoint = BrokerEndpoint(self.config.controller_id, self.config.host, port)
+            self.port = await self._nursery.start(listening)
+            advertised = self.config.advertised(self.config.host, self.port)
+            self.endpoint = BrokerEndpoint(self.config.controller_id, *advertised)
             task_status.started(self)
             await self._run_queue()
 

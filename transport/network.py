@@ -6,6 +6,8 @@ No other module may open a socket.
 
 from __future__ import annotations
 
+import os
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
@@ -51,8 +53,16 @@ class TcpNetwork:
         self._max_connections = max_connections
 
     async def connect(self, host: str, port: int) -> trio.abc.Stream:
-        """Connect to the first of the host's addresses that answers; raises OSError."""
-        return await trio.open_tcp_stream(host, port)
+        """Connect to the first of the host's addresses that answers.
+
+        Raises socket.gaierror for a host without address, ConnectionRefusedError where nothing listens, else OSError.
+        """
+        try:
+            return await trio.open_tcp_stream(host, port)
+        except UnicodeError:
+            raise socket.gaierror(socket.EAI_NONAME, "not the name of a host") from None
+        except OSError as error:
+            raise _sole_reason(error) from error
 
     async def serve(
         self,
@@ -73,6 +83,16 @@ class TcpNetwork:
         async with trio.open_nursery() as nursery:
             await nursery.start(trio.serve_listeners, handle, listeners)
             task_status.started(bound_port)
+
+
+def _sole_reason(error: OSError) -> OSError:
+    """Return why each address of a host failed, if that was the same; trio tells it of each, and of all nothing."""
+    reasons = error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else ()
+    numbers = {reason.errno for reason in reasons if isinstance(reason, OSError)}
+    if len(numbers) != 1:
+        return error
+    [number] = numbers
+    return error if number is None else OSError(number, os.strerror(number))
 
 
 async def _open_listeners(host: str, port: int) -> list[trio.SocketListener]:

@@ -68,6 +68,7 @@ R = TypeVar("R")
 RETRY_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 5.0
 
+_NONE_KNOWN: Final = "it knows no active controller"
 _ANSWER_IS_LOST: Final = (ConnectionBroken, RequestTimedOut)
 _NOTHING_WAS_DONE: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
 
@@ -319,19 +320,21 @@ class AdminClient:
         while found in (controller, None):
             await trio.sleep(ATTEMPT_SECONDS)
             with suppress(UndecodableZnode):
-                found = await self._look_up()
+                found = await self._look_up({})
         scope.cancel()
 
     async def _find(self, deadline: float) -> BrokerEndpoint:
+        faults: dict[Address, str] = {}
         with trio.move_on_at(deadline):
             while True:
-                found = await self._look_up()
+                found = await self._look_up(faults)
                 if found is not None:
                     return found
                 await trio.sleep(RETRY_SECONDS)
-        raise ClusterUnreachable(self._nobody())
+        raise ClusterUnreachable(self._nobody(faults))
 
-    async def _look_up(self) -> BrokerEndpoint | None:
+    async def _look_up(self, faults: dict[Address, str]) -> BrokerEndpoint | None:
+        """Ask who the controller is; what the addresses lately said instead, or failed with, goes into `faults`."""
         if self.store is not None:
             try:
                 return await find_controller(self.store)
@@ -340,17 +343,20 @@ class AdminClient:
         for address in self.bootstrap:
             try:
                 answer = await self._call(address, MetadataRequest(()), min(self.timeout, ATTEMPT_SECONDS))
-            except (ApiError, WireError):
+            except (ApiError, WireError) as error:
+                faults[address] = str(error)
                 continue
             if answer.controller is not None:
                 return answer.controller
+            faults[address] = _NONE_KNOWN
         return None
 
-    def _nobody(self) -> str:
-        if self.store is not None:
+    def _nobody(self, faults: Mapping[Address, str]) -> str:
+        if self.store is not None or _NONE_KNOWN in faults.values():
             return "no controller is active: start one with `klamm controller run`"
         asked = ", ".join(f"{host}:{port}" for host, port in self.bootstrap)
-        return f"no active controller was found through {asked}: is a broker running there?"
+        why = "; ".join(faults.values()) or f"no answer within {self.timeout:g} s"
+        return f"no active controller was found through {asked}: {why}"
 
     async def _call(self, address: Address, request: Request[R], patience: float) -> R:
         async with self._connect(address, patience) as connection:

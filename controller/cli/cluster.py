@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import wraps
 from typing import Final
 
@@ -13,6 +13,7 @@ from attrs import frozen
 from controller.admin.client import AdminClient, open_admin
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
+from controller.cli.reaching import require_served
 from controller.cli.running import parse_addresses, patience_option
 from transport.store.security import OPEN, security_of_environment
 
@@ -27,14 +28,19 @@ class Cluster:
     zookeeper: str | None
     timeout: float
 
-    def open_admin(self) -> AbstractAsyncContextManager[AdminClient]:
-        """Open an admin client of the cluster."""
-        return open_admin(
-            bootstrap=parse_addresses(self.bootstrap_server),
+    @asynccontextmanager
+    async def open_admin(self) -> AsyncIterator[AdminClient]:
+        """Open an admin client of the cluster. Raises ClusterUnreachable at once if there can be none."""
+        bootstrap = parse_addresses(self.bootstrap_server)
+        if self.zookeeper is None:
+            await require_served(bootstrap)
+        async with open_admin(
+            bootstrap=bootstrap,
             zookeeper_connect=self.zookeeper,
             zookeeper_security=OPEN if self.zookeeper is None else security_of_environment(),
             timeout=self.timeout,
-        )
+        ) as admin:
+            yield admin
 
     @asynccontextmanager
     async def open_moves(self) -> AsyncIterator[MoveAdmin]:
@@ -50,8 +56,7 @@ class Cluster:
 _OPTIONS: Final = (
     click.option(
         "--bootstrap-server",
-        default=DEFAULT_BOOTSTRAP,
-        show_default=True,
+        show_default=DEFAULT_BOOTSTRAP,
         metavar="HOST:PORT,...",
         help="Brokers or controllers to ask first.",
     ),
@@ -64,9 +69,12 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of `Cluster`, passed to it as `cluster`."""
 
     @wraps(command)
-    def with_cluster(*, bootstrap_server: str, zookeeper: str | None, timeout: float, **options: object) -> None:
-        parse_addresses(bootstrap_server)
-        command(cluster=Cluster(bootstrap_server, zookeeper, timeout), **options)
+    def with_cluster(*, bootstrap_server: str | None, zookeeper: str | None, timeout: float, **options: object) -> None:
+        if bootstrap_server is not None and zookeeper is not None:
+            raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: give one of them")
+        bootstrap = DEFAULT_BOOTSTRAP if bootstrap_server is None else bootstrap_server
+        parse_addresses(bootstrap)
+        command(cluster=Cluster(bootstrap, zookeeper, timeout), **options)
 
     for option in reversed(_OPTIONS):
         with_cluster = option(with_cluster)

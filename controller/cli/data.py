@@ -10,6 +10,7 @@ import click
 
 from broker.client import Consumer, GaveUp, Producer
 from controller.cli.cluster import DEFAULT_BOOTSTRAP
+from controller.cli.reaching import require_served
 from controller.cli.running import parse_addresses, patience_option, run
 from controller.cli.standard_input import Lines
 from transport.host import Host
@@ -50,7 +51,9 @@ def produce(topic: str, partition: int, acks: str, bootstrap_server: str, timeou
         raise click.ClickException("standard input is closed: there is nothing to write")
 
     async def work() -> int:
-        async with Producer(TcpNetwork(), parse_addresses(bootstrap_server), host=Host()) as producer:
+        bootstrap = parse_addresses(bootstrap_server)
+        await require_served(bootstrap)
+        async with Producer(TcpNetwork(), bootstrap, host=Host()) as producer:
             sent, standard_input = 0, Lines()
             while lines := await standard_input.take():
                 await producer.send(topic, partition, lines, acks=-1 if acks == "all" else 1, give_up_after=timeout)
@@ -81,7 +84,9 @@ def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstra
     """Print the records of TOPIC as lines."""
 
     async def work() -> None:
-        async with Consumer(TcpNetwork(), parse_addresses(bootstrap_server), host=Host()) as consumer:
+        bootstrap = parse_addresses(bootstrap_server)
+        await require_served(bootstrap)
+        async with Consumer(TcpNetwork(), bootstrap, host=Host()) as consumer:
             if follow:
                 async for _, value in consumer.records(topic, partition, from_offset, give_up_after=timeout):
                     click.echo(value)

@@ -35,6 +35,8 @@ _CAUSED_BY_USERS: Final[tuple[type[Exception], ...]] = (
     WireError,
 )
 MAX_PORT: Final = 65535
+_DIGITS: Final = 6
+"""Of a port, enough to tell one that is too large."""
 
 
 def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
@@ -164,7 +166,7 @@ def parse_addresses(value: str) -> list[Address]:
     addresses = []
     for item in value.split(","):
         host, _, port = item.strip().rpartition(":")
-        if not host or not port.isdecimal() or int(port) > MAX_PORT:
+        if not host or not port.isdecimal() or not 0 < int(port[:_DIGITS]) <= MAX_PORT:
             raise click.BadParameter(f"{item!r} is not HOST:PORT", param_hint="--bootstrap-server")
         addresses.append((host, int(port)))
     return addresses

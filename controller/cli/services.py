@@ -5,9 +5,10 @@ from __future__ import annotations
 import errno
 import socket
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import click
 import trio
@@ -21,13 +22,14 @@ from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import print_document, print_table
-from controller.cli.running import configure_logs, log_level_option, run, until_stopped
+from controller.cli.running import MAX_PORT, configure_logs, log_level_option, run, until_stopped
 from controller.cli.settings import given, setting_options
 from controller.config import ControllerConfig
 from controller.monitoring.http_pages import CannotServeMetrics
 from transport.host import Host
 from transport.messages import MetadataResponse
 from transport.network import TcpNetwork
+from transport.settings import InvalidSetting
 from transport.store.security import security_of
 from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import development_zookeeper
@@ -50,18 +52,33 @@ def controller() -> None:
 def run_controller(config: Path | None, log_level: int, **flags: object) -> None:
     """Run a controller: the active one, or standing by to become it."""
     settings = ControllerConfig(**given("controller", config, flags))
+    _require_advertised(settings)
     configure_logs(log_level)
 
     async def work() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(until_stopped, nursery.cancel_scope)
             service = await nursery.start(klamm.run, settings)
-            endpoint = service.endpoint
-            click.echo(f"controller {endpoint.id} listens on {endpoint.host}:{endpoint.port}")
+            _tell_where(f"controller {settings.controller_id}", settings, service.port)
             if service.metrics_port is not None:
                 click.echo(f"its metrics are at http://{settings.metrics_host}:{service.metrics_port}/metrics")
 
     _serve(work, settings.host, settings.port, klamm.ControllerIdInUse, CannotServeMetrics)
+
+
+def _require_advertised(settings: ControllerConfig | BrokerConfig) -> None:
+    """Say in one line that others could not use the address that they would be told."""
+    try:
+        settings.advertised(settings.host, settings.port)
+    except InvalidSetting as invalid:
+        raise click.ClickException(str(invalid)) from None
+
+
+def _tell_where(name: str, settings: ControllerConfig | BrokerConfig, port: int) -> None:
+    click.echo(f"{name} listens on {settings.host}:{port}")
+    told = settings.advertised(settings.host, port)
+    if told != (settings.host, port):
+        click.echo(f"others are told {told[0]}:{told[1]}")
 
 
 def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected: type[Exception]) -> None:
@@ -131,25 +148,41 @@ def run_broker(config: Path | None, **flags: object) -> None:
     values = given("broker", config, flags)
     broker_id = values["broker_id"]
     log_dir = Path(values.pop("log_dir", f"klamm-data/broker-{broker_id}"))
-    settings = BrokerConfig(log_dir=log_dir, **{"port": FIRST_BROKER_PORT + broker_id, **values})
-    timeout = settings.zookeeper_session_timeout_ms
+    settings = BrokerConfig(log_dir=log_dir, **{"port": _default_port(broker_id, values), **values})
+    _require_advertised(settings)
     configure_logs()
 
     async def work() -> None:
         _require_directories(settings.directories, "--log-dir" if settings.log_dirs is None else "--log-dirs")
-        async with (
-            open_zookeeper(
-                settings.zookeeper_connect, session_timeout_ms=timeout, security=security_of(settings)
-            ) as store,
-            trio.open_nursery() as nursery,
-        ):
+        async with trio.open_nursery() as nursery:
             started: list[BrokerHandle] = []
             nursery.start_soon(until_stopped, nursery.cancel_scope, partial(_leave, started))
-            serving = partial(run_reference_broker, settings, store=store, network=TcpNetwork(), host=Host())
-            started.append(await nursery.start(serving))
-            click.echo(f"broker {broker_id} listens on {settings.host}:{started[0].port}")
+            started.append(await nursery.start(_run_on_zookeeper, settings))
+            _tell_where(f"broker {broker_id}", settings, started[0].port)
 
     _serve(work, settings.host, settings.port, BrokerIdInUse, WrongLogDir, AllLogDirsFailed)
+
+
+def _default_port(broker_id: int, values: Mapping[str, Any]) -> int:
+    """Return the port of a broker that was given none, which follows from its id if there is one of that number."""
+    port = FIRST_BROKER_PORT + broker_id
+    if port > MAX_PORT and "port" not in values:
+        raise click.ClickException(
+            f"broker {broker_id} needs --port: only ids up to {MAX_PORT - FIRST_BROKER_PORT} have one, 9091 + id"
+        )
+    return port
+
+
+async def _run_on_zookeeper(settings: BrokerConfig, *, task_status: trio.TaskStatus[BrokerHandle]) -> None:
+    opening = open_zookeeper(
+        settings.zookeeper_connect,
+        session_timeout_ms=settings.zookeeper_session_timeout_ms,
+        connect_timeout=settings.zookeeper_patience,
+        waits=True,
+        security=security_of(settings),
+    )
+    async with opening as store:
+        await run_reference_broker(settings, store=store, network=TcpNetwork(), host=Host(), task_status=task_status)
 
 
 async def _leave(started: Sequence[BrokerHandle]) -> None:

@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -158,14 +158,6 @@ def test_no_permission_to_write_data(tmp_path: Path) -> None:
 
 
 # --- addresses --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("service", [("controller", "run", "--id", "1001"), ("broker", "run", "--id", "1")])
-def test_no_zookeeper(service: Sequence[str], tmp_path: Path) -> None:
-    where = ("--log-dir", str(tmp_path)) if service[0] == "broker" else ()
-    assert complaint(*service, *where, "--zookeeper", "127.0.0.1:1") == (
-        "Error: nothing listens at 127.0.0.1:1: start one with `klamm zookeeper run`"
-    )
 
 
 async def test_ports_and_hosts_that_cannot_be_had(zookeeper: str, tmp_path: Path, nursery: trio.Nursery) -> None:

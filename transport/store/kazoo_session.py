@@ -13,11 +13,11 @@ each path, is not safe to fill from another thread, and is what kazoo empties on
 from __future__ import annotations
 
 import logging
-import ssl
+import math
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import structlog
 import trio
@@ -45,6 +45,7 @@ from transport.store.protocol import (
     WatchFired,
     WatchKind,
 )
+from transport.store.reachability import Server, joined, told_now_and_then, until_reachable
 from transport.store.security import OPEN, ZooKeeperSecurity
 
 MAX_IN_FLIGHT: Final = 64
@@ -68,13 +69,6 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-
-
-class Server(NamedTuple):
-    """Where a ZooKeeper server listens."""
-
-    host: str
-    port: int
 
 
 class Request(Protocol[T_co]):
@@ -136,7 +130,7 @@ class KazooSession:
         self._session_timeout = session_timeout_ms / 1000
         self._suspended = trio.CancelScope()
         self._client = KazooClient(
-            _joined(servers),
+            joined(servers),
             timeout=self._session_timeout,
             connection_retry=KazooRetry(max_tries=-1, max_delay=RECONNECT_SECONDS),
             logger=_LOGGER,
@@ -167,25 +161,28 @@ class KazooSession:
         self._client._call(request, reply)  # noqa: SLF001
         return reply
 
-    async def connect(self, timeout: float) -> None:  # noqa: ASYNC109 - it is what StoreUnavailable reports
-        """Open the session.
+    async def connect(self, timeout: float, *, waits: bool = False) -> None:  # noqa: ASYNC109 - StoreUnavailable tells
+        """Open the session within `timeout` seconds; if it `waits`, servers that are not there have as long to come.
 
         Raises:
-            StoreUnavailable: every server refused the connection, or none opened a session within `timeout` seconds.
+            StoreUnavailable: every server refused the connection, or none opened a session in time.
         """
         connected = trio.Event()
         self.listeners.subscribe(lambda _: connected.set())
-        with trio.move_on_after(timeout):
-            await _require_reachable(self._servers, self._tls)
+        doubt = "is it ZooKeeper that listens there?"
+        if self._tls is not None:
+            doubt = "does it trust the certificate in zookeeper.ssl.keystore.location?"
+        reason = f"{joined(self._servers)} opened no session within {timeout:g} s: {doubt}"
+        with trio.move_on_after(timeout) as scope:
+            await until_reachable(self._servers, self._tls, scope.deadline if waits else -math.inf)
             self._client.start_async()
+            if waits:
+                await told_now_and_then(connected, f"{joined(self._servers)} has opened no session yet: {doubt}")
             await connected.wait()
             if self._is_refused:
                 raise self._refusal()
             return
-        doubt = "is it ZooKeeper that listens there?"
-        if self._tls is not None:
-            doubt = "does it trust the certificate in zookeeper.ssl.keystore.location?"
-        raise StoreUnavailable(f"{_joined(self._servers)} opened no session within {timeout:g} s: {doubt}")
+        raise StoreUnavailable(reason)
 
     async def close(self) -> None:
         """End the session, and its ephemerals; also when cancelled, then within `CLOSE_SECONDS`."""
@@ -259,7 +256,7 @@ class KazooSession:
 
     def _refusal(self) -> StoreError:
         if self._is_refused:
-            return StoreUnavailable(f"ZooKeeper at {_joined(self._servers)} {_REFUSED_CREDENTIALS}")
+            return StoreUnavailable(f"ZooKeeper at {joined(self._servers)} {_REFUSED_CREDENTIALS}")
         if self.state is SessionState.SUSPENDED:
             return ConnectionLost("not connected to ZooKeeper")
         return SessionExpired(f"the session is {self.state.value}")
@@ -278,7 +275,7 @@ class KazooSession:
             return
         self._is_refused = is_refused
         reason = _REFUSED_CREDENTIALS if is_refused else "the client met a fault"
-        _log.error("ZooKeeper session lost: a new one is tried", servers=_joined(self._servers), reason=reason)
+        _log.error("ZooKeeper session lost: a new one is tried", servers=joined(self._servers), reason=reason)
         self._change(SessionState.EXPIRED, self.session_id)
         trio.lowlevel.spawn_system_task(self._try_again)
 
@@ -301,39 +298,12 @@ class KazooSession:
             await trio.sleep(self._session_timeout)
             _log.warning(
                 "ZooKeeper was out of reach for the session's time-out: the session is over for this process",
-                servers=_joined(self._servers),
+                servers=joined(self._servers),
                 cure="it goes on when a server is back",
             )
             # A server that is behind what we have seen, because it lost its data say, would refuse us for ever.
             self._client.last_zxid = 0
             self._change(SessionState.EXPIRED, self.session_id)
-
-
-async def _require_reachable(servers: Sequence[Server], context: ssl.SSLContext | None) -> None:
-    """Raise StoreUnavailable if every server refuses: kazoo would try for ever, and not say why."""
-    for host, port in servers:
-        with suppress(OSError):
-            stream: trio.abc.Stream = await trio.open_tcp_stream(host, port)
-            async with stream:
-                if context is not None:
-                    await _require_trust(trio.SSLStream(stream, context, server_hostname=host), host, port)
-            return
-    raise StoreUnavailable(f"nothing listens at {_joined(servers)}: start one with `klamm zookeeper run`")
-
-
-async def _require_trust(stream: trio.SSLStream[trio.abc.Stream], host: str, port: int) -> None:
-    try:
-        await stream.do_handshake()
-    except trio.BrokenResourceError as error:
-        reason = getattr(error.__cause__, "verify_message", None) or getattr(error.__cause__, "reason", None)
-        why = reason or "it does not speak TLS there"
-        raise StoreUnavailable(
-            f"no TLS with ZooKeeper at {host}:{port} ({why}): check the port and zookeeper.ssl.truststore.location"
-        ) from None
-
-
-def _joined(servers: Sequence[Server]) -> str:
-    return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in servers)
 
 
 def _translate(error: Exception) -> StoreError:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, TypeVar
 
 import trio
 from attrs import evolve
 
-from transport.store.kazoo_session import KazooSession, Reply, Request, Server
+from transport.store.kazoo_session import KazooSession, Reply, Request
 from transport.store.protocol import (
     Committed,
     Conflict,
@@ -25,6 +26,7 @@ from transport.store.protocol import (
     Znode,
     ensure_paths,
 )
+from transport.store.reachability import Server, until_answered
 from transport.store.requests import (
     CONFLICT_REASONS,
     CREATOR_ALL_ACL,
@@ -49,6 +51,8 @@ SLICE_CHARACTERS: Final = MAX_REQUEST_BYTES // 4
 
 PIPELINE: Final = 4
 """Slices of one read that are under way at once."""
+
+MAX_PORT: Final = 65_535
 
 _OPEN_ROOT: Final = "/consumers"
 _SENSITIVE_ROOTS: Final = ("/config/brokers", "/config/users", "/delegation_token")
@@ -151,7 +155,12 @@ class ZooKeeperStore:
 
 @asynccontextmanager
 async def open_zookeeper(
-    hosts: str, *, session_timeout_ms: int = 18_000, connect_timeout: float = 15, security: ZooKeeperSecurity = OPEN
+    hosts: str,
+    *,
+    session_timeout_ms: int = 18_000,
+    connect_timeout: float = 15,
+    waits: bool = False,
+    security: ZooKeeperSecurity = OPEN,
 ) -> AsyncIterator[ZooKeeperStore]:
     """Hold a session with the ZooKeeper at `hosts`.
 
@@ -159,6 +168,7 @@ async def open_zookeeper(
         hosts: "127.0.0.1:2181,127.0.0.1:2182/chroot"; the chroot is created if missing.
         session_timeout_ms: what the client asks for; the server may bound it.
         connect_timeout: seconds to wait for a server that is there but does not answer.
+        waits: whether to wait as long, `math.inf` say, for a server that is not there, too, as a service does.
         security: our identity, ACLs on what we create, TLS.
 
     Raises:
@@ -167,14 +177,18 @@ async def open_zookeeper(
     servers, chroot = parse_hosts(hosts)
     session = KazooSession(servers, session_timeout_ms, security)
     try:
-        await session.connect(connect_timeout)
+        await session.connect(connect_timeout, waits=waits)
         root = ZooKeeperStore(session, set_acl=security.set_acl)
-        await root.read(["/"])  # fails on a server without MultiRead
-        if chroot:
-            await ensure_paths(root, [chroot])
+        await (until_answered(partial(_prepare, root, chroot)) if waits else _prepare(root, chroot))
         yield ZooKeeperStore(session, chroot, set_acl=security.set_acl)
     finally:
         await session.close()
+
+
+async def _prepare(root: ZooKeeperStore, chroot: str) -> None:
+    await root.read(["/"])  # fails on a server without MultiRead
+    if chroot:
+        await ensure_paths(root, [chroot])
 
 
 def parse_hosts(hosts: str) -> tuple[list[Server], str]:
@@ -185,7 +199,7 @@ def parse_hosts(hosts: str) -> tuple[list[Server], str]:
     """
     servers, _, chroot = hosts.partition("/")
     pairs = [server.strip().rpartition(":") for server in servers.split(",")]
-    if not all(host and port.isdecimal() for host, _, port in pairs):
+    if not all(host and port.isdecimal() and 0 < int(port[:6]) <= MAX_PORT for host, _, port in pairs):
         raise StoreUnavailable(f"{hosts!r} does not name a ZooKeeper: write host:port[,host:port...][/chroot]")
     path = chroot.strip("/")
     return [Server(host.strip("[]"), int(port)) for host, _, port in pairs], f"/{path}" if path else ""

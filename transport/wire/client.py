@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,7 +18,7 @@ from transport.network import Network
 from transport.wire.apis import OURS, ApiTable
 from transport.wire.codec import decode, encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
-from transport.wire.errors import CodecError, ConnectionBroken, FrameError, RequestTimedOut, UnsupportedApi
+from transport.wire.errors import CodecError, ConnectionBroken, FrameError, NotServed, RequestTimedOut, UnsupportedApi
 from transport.wire.frame_stream import FrameStream
 from transport.wire.frames import frame
 
@@ -118,7 +119,7 @@ async def open_connection(
     """Connect, negotiate versions, and close at the end of the body, whose exceptions pass through as they are.
 
     `connect_timeout`, in seconds, is for both steps; `own_apis` is what a service speaks besides ours. Raises
-    ConnectionBroken if either step fails.
+    ConnectionBroken if either step fails, and of it NotServed where that was no matter of time.
     """
     make = partial(Connection, peer=f"{host}:{port}", client_id=client_id, apis=ApiTable.of(own_apis))
     connection = await _connect(network, host, port, make, connect_timeout)
@@ -140,8 +141,14 @@ async def _connect(
             except BaseException:
                 await connection.close()
                 raise
+    except socket.gaierror as error:
+        raise NotServed(f"cannot connect to {peer}: the host {host} cannot be found ({error.strerror})") from error
+    except ConnectionRefusedError as error:
+        raise NotServed(f"cannot connect to {peer}: nothing listens there") from error
     except OSError as error:
-        raise ConnectionBroken(f"cannot connect to {peer}: {error}") from error
+        raise ConnectionBroken(f"cannot connect to {peer}: {error.strerror or error}") from error
+    except ConnectionBroken as error:
+        raise NotServed(f"{peer} does not answer as a broker or controller does ({error})") from error
     except trio.TooSlowError:
         raise ConnectionBroken(f"cannot connect to {peer}: no answer within {connect_timeout:g} s") from None
     except (ApiError, RequestTimedOut) as error:

@@ -23,6 +23,10 @@ class ConnectionBroken(WireError):
     """The connection could not be made or is no longer usable; whether a request took effect is not known."""
 
 
+class NotServed(ConnectionBroken):
+    """Nobody who speaks this wire is at an address: there is no such host, nothing listens, or something else does."""
+
+
 class RequestTimedOut(WireError):
     """No answer came in time; whether the request took effect is not known."""
 

@@ -1,0 +1,40 @@
+"""What is wrong with the addresses that a command was given, if that is certain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from controller.admin.client import Address, ClusterUnreachable
+from transport.network import TcpNetwork
+from transport.wire import NotServed, WireError, open_connection
+
+DOUBT_SECONDS: Final = 2.0
+"""How long an address may leave us in doubt before it gets the benefit of it."""
+
+
+async def require_served(addresses: Sequence[Address]) -> None:
+    """Return as soon as a broker or controller answers at one of the addresses, or may do so yet.
+
+    Raises ClusterUnreachable if there is none at any of them, which no patience would mend: a host is unknown, nothing
+    listens, or something else does.
+    """
+    faults: dict[Address, str] = {}
+
+    async def look(address: Address) -> None:
+        try:
+            async with open_connection(TcpNetwork(), *address, client_id="klamm", connect_timeout=DOUBT_SECONDS):
+                nursery.cancel_scope.cancel()
+        except NotServed as fault:
+            faults[address] = str(fault)
+        except WireError:
+            return
+
+    async with trio.open_nursery() as nursery:
+        for address in dict.fromkeys(addresses):
+            nursery.start_soon(look, address)
+    if len(faults) == len(set(addresses)):
+        said = "; ".join(faults[address] for address in dict.fromkeys(addresses))
+        raise ClusterUnreachable(f"{said}: name brokers or controllers with --bootstrap-server")

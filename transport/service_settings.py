@@ -1,0 +1,52 @@
+"""The settings of every service that are about how others find it, and how it finds ZooKeeper."""
+
+from __future__ import annotations
+
+import math
+import socket
+from contextlib import suppress
+
+from attrs import frozen
+
+from transport.security_settings import SecuritySettings
+from transport.settings import InvalidSetting, setting
+
+
+@frozen(kw_only=True)
+class ServiceSettings(SecuritySettings):
+    """What a service tells others of itself, and how long it waits for ZooKeeper as it starts."""
+
+    advertised_host: str | None = setting(None, "What it tells others instead of host; needed where that is 0.0.0.0.")
+    advertised_port: int | None = setting(
+        None, "What it tells others instead of the port that it listens on.", at_least=1, at_most=65_535
+    )
+    zookeeper_connection_timeout_ms: int | None = setting(
+        None, "How long it waits for ZooKeeper as it starts. Without it as long as it takes.", at_least=1
+    )
+
+    @property
+    def zookeeper_patience(self) -> float:
+        """How long it waits for ZooKeeper as it starts, in seconds."""
+        milliseconds = self.zookeeper_connection_timeout_ms
+        return math.inf if milliseconds is None else milliseconds / 1000
+
+    def advertised(self, host: str, port: int) -> tuple[str, int]:
+        """Return what to tell others who listens on `host` and `port`.
+
+        Raises InvalidSetting for an address that stands for every one of a machine: as in Kafka it is none to others.
+        """
+        told = self.advertised_host or host
+        if _is_wildcard(told):
+            raise InvalidSetting(
+                f"{told} is every address of this machine, and none for others:"
+                " say with advertised.host what to tell them"
+            )
+        return told, self.advertised_port or port
+
+
+def _is_wildcard(host: str) -> bool:
+    with suppress(OSError):
+        return not any(socket.inet_aton(host))  # 0.0.0.0, or 0 for short
+    with suppress(OSError):
+        return not any(socket.inet_pton(socket.AF_INET6, host))
+    return False

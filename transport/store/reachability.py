@@ -1,0 +1,126 @@
+"""Whether a ZooKeeper is there, before kazoo is set to it: that would try for ever, and not say why."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, NamedTuple, TypeVar
+
+import structlog
+import trio
+
+from transport.store.protocol import ConnectionLost, SessionExpired, StoreUnavailable
+
+PROBE_SECONDS: Final = 5.0
+"""How long one server has to take a connection: the next one may be quicker."""
+
+FIRST_DELAY_SECONDS: Final = 0.1
+LONGEST_DELAY_SECONDS: Final = 2.0
+"""Between two looks at servers that are not there."""
+
+NOTICE_SECONDS: Final = 30.0
+"""How often the log says what is waited for."""
+
+T = TypeVar("T")
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+
+
+class Server(NamedTuple):
+    """Where a ZooKeeper server listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """Return host:port, as it is written for clients."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class NothingListens(StoreUnavailable):
+    """No server takes connections, which time may mend."""
+
+
+def joined(servers: Sequence[Server]) -> str:
+    """Return the servers as a connect string has them."""
+    return ",".join(map(str, servers))
+
+
+async def until_reachable(servers: Sequence[Server], tls: ssl.SSLContext | None, deadline: float) -> None:
+    """Return once a server takes connections; the log says now and then what is waited for.
+
+    A host that cannot be found is waited for, too: names may be known later than who asks for them is started.
+
+    Raises:
+        NothingListens: There was none, and no other look would begin before `deadline`.
+        StoreUnavailable: A server cannot be trusted, which time does not mend.
+    """
+    delay = FIRST_DELAY_SECONDS
+    say_at = trio.current_time()
+    while True:
+        try:
+            return await _look(servers, tls)
+        except NothingListens as nothing:
+            if trio.current_time() + delay >= deadline:
+                raise
+            if trio.current_time() >= say_at:
+                _log.warning("waiting for ZooKeeper", reason=str(nothing))
+                say_at = trio.current_time() + NOTICE_SECONDS
+        await trio.sleep(delay)
+        delay = min(2 * delay, LONGEST_DELAY_SECONDS)
+
+
+async def told_now_and_then(event: trio.Event, reason: str) -> None:
+    """Wait for an event, while the log says now and then why that takes so long."""
+    while not event.is_set():
+        with trio.move_on_after(NOTICE_SECONDS) as patience:
+            await event.wait()
+        if patience.cancelled_caught:
+            _log.warning("waiting for ZooKeeper", reason=reason)
+
+
+async def until_answered(work: Callable[[], Awaitable[T]]) -> T:
+    """Return what `work` does; it is begun anew if the connection to ZooKeeper breaks in the middle of it."""
+    while True:
+        try:
+            return await work()
+        except (ConnectionLost, SessionExpired) as error:
+            _log.warning("waiting for ZooKeeper", reason=str(error))
+        await trio.sleep(LONGEST_DELAY_SECONDS)
+
+
+async def _look(servers: Sequence[Server], tls: ssl.SSLContext | None) -> None:
+    faults, closed = [], []
+    for server in servers:
+        try:
+            with trio.fail_after(PROBE_SECONDS):
+                await _probe(server, tls)
+        except (socket.gaierror, UnicodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not the name of a host"
+            faults.append(f"ZooKeeper: the host {server.host} cannot be found ({why})")
+        except trio.TooSlowError:
+            faults.append(f"{server} takes no connection within {PROBE_SECONDS:g} s")
+        except OSError:
+            closed.append(server)
+        else:
+            return
+    if closed:
+        faults.append(f"nothing listens at {joined(closed)}: start one with `klamm zookeeper run`")
+    raise NothingListens("; ".join(faults))
+
+
+async def _probe(server: Server, tls: ssl.SSLContext | None) -> None:
+    stream: trio.abc.Stream = await trio.open_tcp_stream(*server)
+    async with stream:
+        if tls is None:
+            return
+        secured = trio.SSLStream(stream, tls, server_hostname=server.host)
+        try:
+            await secured.do_handshake()
+        except trio.BrokenResourceError as error:
+            reason = getattr(error.__cause__, "verify_message", None) or getattr(error.__cause__, "reason", None)
+            why = reason or "it does not speak TLS there"
+            raise StoreUnavailable(
+                f"no TLS with ZooKeeper at {server} ({why}): check the port and zookeeper.ssl.truststore.location"
+            ) from None
