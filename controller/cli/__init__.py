@@ -6,8 +6,9 @@ Its help loads nothing but click; each noun's module is loaded when it is used.
 from __future__ import annotations
 
 import sys
+from functools import partial
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 from controller import interrupts
 
@@ -15,6 +16,8 @@ if sys.argv[:1] == ["-m"]:  # as long as Python looks for controller.cli.__main_
     interrupts.take_over()
 
 import click  # not before Ctrl-C is seen to
+
+from controller.cli.streams import exit_code_of, quiet_end
 
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("controller.cli.demo:demo", "Run a cluster on this machine and move a partition under load."),
@@ -37,6 +40,18 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are used."""
+
+    def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:  # noqa: ANN401  as click has it
+        """Run the command, and end the process with its exit code if it is `standalone_mode`."""
+        command = partial(super().main, *args, standalone_mode=False, **more)
+        if not standalone_mode:
+            return command()
+        sys.exit(exit_code_of(command))
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        """Parse the command line, and print help if that is asked for."""
+        with quiet_end():
+            return super().make_context(*args, **more)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
@@ -62,7 +77,8 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; Ctrl-C ends it with its exit code, in place of click's "Aborted!"."""
         try:
-            return super().invoke(ctx)
+            with quiet_end():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             sys.exit(interrupts.INTERRUPTED)
         finally:

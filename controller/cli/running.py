@@ -14,9 +14,11 @@ import trio
 from structlog.typing import EventDict
 
 from controller.admin.client import Address, ClusterUnreachable
+from controller.cli.streams import line_of
 from controller.controller_election import ForeignCluster
 from controller.interrupts import INTERRUPTED
 from transport.errors import ApiError
+from transport.settings import INT_MAX
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import StoreError
 from transport.wire import WireError
@@ -35,6 +37,8 @@ _CAUSED_BY_USERS: Final[tuple[type[Exception], ...]] = (
     WireError,
 )
 MAX_PORT: Final = 65535
+MAX_SECONDS: Final = INT_MAX // 1000
+"""What can be waited for: 24 days, for it is told to others as milliseconds in 32 bits."""
 _DIGITS: Final = 6
 """Of a port, enough to tell one that is too large."""
 
@@ -51,6 +55,9 @@ def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
         cause = _only_leaf(error)
         if isinstance(cause, KeyboardInterrupt):
             sys.exit(INTERRUPTED)
+        # Whoever reads has seen enough.
+        if isinstance(cause, BrokenPipeError):
+            raise cause from None
         if isinstance(cause, _CAUSED_BY_USERS + expected):
             raise click.ClickException(_line(cause)) from error
         if isinstance(cause, click.ClickException):
@@ -59,10 +66,7 @@ def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
 
 
 def _line(error: Exception) -> str:
-    """Return what to print of an error; of the system's errors the text and the file, without their number."""
-    if not isinstance(error, OSError) or not error.strerror:
-        return str(error)
-    return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    return line_of(error) if isinstance(error, OSError) else str(error)
 
 
 def _only_leaf(error: BaseException) -> BaseException:
@@ -148,16 +152,26 @@ def configure_logs(level: int = logging.INFO) -> None:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s: %(message)s")
 
 
-def patience_option(default: float, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+def _patience(_context: click.Context, _option: click.Parameter, seconds: float | None) -> float | None:
+    if seconds is None:
+        return None
+    if not seconds > 0:
+        raise click.BadParameter(f"{seconds:g} is no number of seconds above 0")
+    if seconds > MAX_SECONDS:
+        raise click.BadParameter(f"{seconds:g} seconds are too many: wait for {MAX_SECONDS} at most")
+    return seconds
+
+
+def patience_option(default: float | None, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
     """Give a command `--timeout`, a number of seconds that is more than none."""
-
-    def positive(_context: click.Context, _option: click.Parameter, seconds: float) -> float:
-        if not seconds > 0:
-            raise click.BadParameter(f"{seconds:g} is no number of seconds above 0")
-        return seconds
-
     return click.option(
-        "--timeout", default=default, show_default=True, metavar="SECONDS", callback=positive, help=text
+        "--timeout",
+        type=float,
+        default=default,
+        show_default=default is not None,
+        metavar="SECONDS",
+        callback=_patience,
+        help=text,
     )
 
 

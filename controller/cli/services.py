@@ -24,6 +24,7 @@ from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output import print_document, print_table
 from controller.cli.running import MAX_PORT, configure_logs, log_level_option, run, until_stopped
 from controller.cli.settings import given, setting_options
+from controller.cli.streams import print_if_possible
 from controller.config import ControllerConfig
 from controller.monitoring.http_pages import CannotServeMetrics
 from transport.host import Host
@@ -54,6 +55,7 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
     settings = ControllerConfig(**given("controller", config, flags))
     _require_advertised(settings)
     configure_logs(log_level)
+    print_if_possible()
 
     async def work() -> None:
         async with trio.open_nursery() as nursery:
@@ -151,6 +153,7 @@ def run_broker(config: Path | None, **flags: object) -> None:
     settings = BrokerConfig(log_dir=log_dir, **{"port": _default_port(broker_id, values), **values})
     _require_advertised(settings)
     configure_logs()
+    print_if_possible()
 
     async def work() -> None:
         _require_directories(settings.directories, "--log-dir" if settings.log_dirs is None else "--log-dirs")
@@ -238,6 +241,7 @@ def zookeeper() -> None:
 def run_zookeeper(port: int, data_dir: Path) -> None:
     """Run the ZooKeeper that comes with PySpark, for development: it does not force its log to disk."""
     configure_logs()
+    print_if_possible()
 
     async def work() -> None:
         async with trio.open_nursery() as nursery:

@@ -131,7 +131,7 @@ def test_output_that_cannot_be_written_is_told(scenario: Path) -> None:
             timeout=WITHIN,
             check=False,
         )
-    assert (done.returncode, done.stderr) == (1, "Error: this cannot be written: No space left on device\n")
+    assert (done.returncode, done.stderr) == (1, "Error: stdout: No space left on device\n")
 
 
 # --- Ctrl-C, and processes that die -----------------------------------------------------------------------------

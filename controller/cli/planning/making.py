@@ -32,10 +32,7 @@ def make_plan(kind: GoalKind, options: Options) -> None:
     with workplace(options["output"]) as place:
         folder = place / "plan"
         summary = _computed(request_of(kind, options, folder))
-        try:
-            _write(summary, folder, options)
-        except OSError as error:
-            raise click.ClickException(f"{error.filename}: {error.strerror}") from None
+        _write(summary, folder, options)
     _tell(summary, as_json=options["as_json"])
 
 

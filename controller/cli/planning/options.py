@@ -9,6 +9,7 @@ from typing import Final, TypedDict
 
 import click
 
+from controller.cli.running import patience_option
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
@@ -157,7 +158,7 @@ _PLACES: Final = (
     click.option(
         "--conf", multiple=True, metavar="NAME=VALUE", callback=_settings, help="A setting for Spark; repeatable."
     ),
-    click.option("--timeout", type=float, metavar="SECONDS", help="Give up after so long."),
+    patience_option(None, "Give up after so long."),
 )
 _RESULTS: Final = (
     click.option(

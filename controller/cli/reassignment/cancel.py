@@ -59,8 +59,8 @@ async def _cancel(cluster: Cluster, wishes: Wishes) -> int:
         interrupted = wishes.waits and await stoppable(cancelling.wait)
         outcomes = await cancelling.outcomes()
         good = (Outcome.CANCELLED,) if wishes.waits else (Outcome.CANCELLED, Outcome.IN_PROGRESS)
-        report(outcomes, wishes.output, *good)
         await throttling.end(admin, partitions)
+        report(outcomes, wishes.output, *good)
         if all(item.outcome in good for item in outcomes):
             return 0
         return INTERRUPTED if interrupted else 1

@@ -23,6 +23,7 @@ from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome, judg
 from controller.cli.reassignment.throttling import throttle_option
 from controller.cli.reassignment.watching import show_until_over
 from controller.cli.running import run, stoppable
+from controller.cli.streams import line_of
 from controller.interrupts import INTERRUPTED
 from transport.errors import ErrorCode
 from transport.messages import MetadataResponse, ReassignablePartition
@@ -124,7 +125,11 @@ class Execution:
             preview.print_changes(planned, self.wishes.output)
             self.exit_code = 0
         else:
-            self._show_way_back()
+            try:
+                self._show_way_back()
+            except OSError as error:
+                text = f"nothing was begun, for the way back could not be told: {line_of(error)}"
+                raise click.ClickException(text) from None
             for tp, state in preview.moving_elsewhere(self._before, self.targets).items():
                 now = [r for r in state.replicas if r not in state.removing_replicas]
                 click.echo(f"{tp}: is being moved to {now}, goes to {list(self.targets[tp])} instead", err=True)
@@ -184,13 +189,13 @@ class Execution:
         """Say for each move what became of it; return the exit code."""
         found = await self._outcomes()
         outcomes = [found[tp] for tp in self.targets]
-        report(outcomes, self.wishes.output, Outcome.COMPLETE, Outcome.BEGUN)
+        # First what is owed to the cluster: nobody may be left to print for.
         if self.wishes.throttle is not None:
             await throttling.end(self.admin, list(self.targets))
-            if any(item.outcome in {Outcome.IN_PROGRESS, Outcome.BEGUN} for item in outcomes):
-                click.echo(
-                    "what goes on stays throttled: `klamm reassignment verify` lifts that when it is over", err=True
-                )
+        report(outcomes, self.wishes.output, Outcome.COMPLETE, Outcome.BEGUN)
+        goes_on = any(item.outcome in {Outcome.IN_PROGRESS, Outcome.BEGUN} for item in outcomes)
+        if self.wishes.throttle is not None and goes_on:
+            click.echo("what goes on stays throttled: `klamm reassignment verify` lifts that when it is over", err=True)
         return int(any(item.outcome not in {Outcome.COMPLETE, Outcome.BEGUN} for item in outcomes))
 
     async def _outcomes(self) -> dict[TopicPartition, PartitionOutcome]:

@@ -1,0 +1,202 @@
+"""Where commands print: full devices, streams that are closed, and pipes that nobody reads any more."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.cli.shell import Shell
+
+KLAMM = (sys.executable, "-m", "controller.cli")
+
+SNAPSHOT = """{"brokers": [{"id": 1, "host": "a", "port": 1, "rack": null},
+{"id": 2, "host": "a", "port": 1, "rack": null}],
+"partitions": [{"topic": "t", "partition": 0, "replicas": [1], "leader": 1, "isr": [1],
+"adding_replicas": [], "removing_replicas": []}]}"""
+
+FULL = "Error: stdout: No space left on device\n"
+CLOSED = "Error: stdout: Bad file descriptor\n"
+
+
+@pytest.fixture
+def full(tmp_path: Path) -> Path:
+    """Make a device like /dev/full, which a command run by root may damage without harm."""
+    if os.geteuid() != 0:
+        return Path("/dev/full")
+    device = tmp_path / "full"
+    os.mknod(device, stat.S_IFCHR | 0o666, os.makedev(1, 7))
+    return device
+
+
+def redirected(redirections: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command with redirections as a shell understands them; gives what is printed elsewhere."""
+    shell = ["bash", "-c", f'exec "$@" {redirections}', "bash", *KLAMM, *arguments]
+    return subprocess.run(shell, capture_output=True, text=True, timeout=60, check=False)
+
+
+def into_closed_pipe(*arguments: str) -> tuple[int, bytes]:
+    """Run a command whose reader is gone already; return its exit code and what is on stderr."""
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = subprocess.run([*KLAMM, *arguments], stdout=write, stderr=subprocess.PIPE, timeout=60, check=False)
+    finally:
+        os.close(write)
+    return done.returncode, done.stderr
+
+
+def commands(tmp_path: Path) -> list[tuple[str, ...]]:
+    """Return commands that print, each in another way, and need no cluster."""
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_text(SNAPSHOT)
+    plan = ("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1")
+    return [
+        ("--help",),
+        ("--version",),
+        ("topic", "create", "--help"),
+        ("simulate", "--seed", "1", "-o", "json"),
+        ("simulate", "--seed", "1"),
+        plan,
+        (*plan, "--json", "-o", str(tmp_path / "plan")),
+    ]
+
+
+def test_a_full_device_is_told_in_one_line(tmp_path: Path, full: Path) -> None:
+    for command in commands(tmp_path):
+        done = redirected(f"> {full}", *command)
+        assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, [FULL.strip()]), (command, done.stderr)
+        assert "Traceback" not in done.stderr
+
+
+def test_a_closed_stdout_is_told_in_one_line(tmp_path: Path) -> None:
+    for command in commands(tmp_path):
+        done = redirected(">&-", *command)
+        assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, [CLOSED.strip()]), (command, done.stderr)
+        assert "Traceback" not in done.stderr
+
+
+def test_a_pipe_that_nobody_reads_is_a_quiet_end(tmp_path: Path) -> None:
+    for command in commands(tmp_path):
+        code, said = into_closed_pipe(*command)
+        assert code == 0, (command, said)
+        assert b"Error" not in said
+        assert b"Traceback" not in said
+        assert b"Exception" not in said
+
+
+@pytest.mark.parametrize("stderr", ["2>&-", "2> {full}"])
+def test_messages_that_cannot_be_written_stop_nothing(stderr: str, tmp_path: Path, full: Path) -> None:
+    redirection = stderr.format(full=full)
+    help_ = redirected(redirection, "--help")
+    assert (help_.returncode, "Usage: " in help_.stdout) == (0, True)
+    plan = commands(tmp_path)[-2]
+    done = redirected(redirection, *plan)
+    assert (done.returncode, '"replicas":[2]' in done.stdout) == (0, True)
+    mistake = redirected(redirection, "topic", "list", "--zookeeper", "127.0.0.1:1", "--timeout", "0.1")
+    assert (mistake.returncode, mistake.stdout) == (1, "")
+
+
+def test_messages_into_a_closed_pipe_stop_nothing(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    plan = commands(tmp_path)[-2]
+    done = subprocess.run([*KLAMM, *plan], stdout=subprocess.PIPE, stderr=write, timeout=60, check=False)
+    os.close(write)
+    assert (done.returncode, b'"replicas":[2]' in done.stdout) == (0, True)
+
+
+def test_all_streams_closed(tmp_path: Path) -> None:
+    for command in commands(tmp_path):
+        assert redirected("<&- >&- 2>&-", *command).returncode == 1
+    assert redirected("<&- >&- 2>&-", "plan", "remove-brokers", *commands(tmp_path)[-2][2:], "-o",
+                      str(tmp_path / "moves.json")).returncode == 0  # fmt: skip
+    assert '"replicas":[2]' in (tmp_path / "moves.json").read_text()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_that_knows_few_characters(encoding: str) -> None:
+    shell = [*KLAMM, "simulate", "--seed", "1"]
+    done = subprocess.run(
+        shell, capture_output=True, timeout=60, check=False, env={**os.environ, "PYTHONIOENCODING": encoding}
+    )
+    assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr
+
+
+# --- with a cluster ---------------------------------------------------------------------------------------------
+
+
+async def test_the_rules_hold_for_what_a_cluster_answers(klamm: Shell, full: Path) -> None:
+    await klamm("topic", "create", "t", "--replica-assignment", "1:2:3")
+    await klamm("produce", "t", stdin=b"record\n" * 1000)
+    bootstrap = ("--bootstrap-server", klamm.bootstrap)
+    for command in (
+        ("consume", "t"),
+        ("topic", "list"),
+        ("topic", "describe", "t", "-o", "json"),
+        ("topic", "describe", "t", "-o", "yaml"),
+        ("reassignment", "list"),
+        ("reassignment", "list", "-o", "json"),
+        ("broker", "list"),
+        ("cluster", "describe"),
+        ("config", "describe", "--entity-type", "topics", "--entity-name", "t"),
+        ("leader", "elect", "--election-type", "preferred", "--all-topic-partitions"),
+    ):
+        closed = await trio.to_thread.run_sync(partial(into_closed_pipe, *command, *bootstrap))
+        assert closed == (0, b""), command
+        done = await trio.to_thread.run_sync(partial(redirected, f"> {full}", *command, *bootstrap))
+        assert (done.returncode, done.stderr) == (1, FULL), command
+        done = await trio.to_thread.run_sync(partial(redirected, ">&-", *command, *bootstrap))
+        assert (done.returncode, done.stderr) == (1, CLOSED), command
+
+
+async def test_nothing_is_moved_if_the_way_back_cannot_be_told(klamm: Shell, tmp_path: Path, full: Path) -> None:
+    await klamm("topic", "create", "t", "--replica-assignment", "1:2:3")
+    moves = tmp_path / "moves.json"
+    moves.write_text('{"partitions":[{"topic":"t","partition":0,"replicas":[4,5,6]}]}')
+    command = ("reassignment", "execute", "--reassignment-json-file", str(moves), "--bootstrap-server", klamm.bootstrap)
+    done = await trio.to_thread.run_sync(lambda: redirected(f"> {full}", *command))
+    nothing = "nothing was begun, for the way back could not be told: "
+    assert (done.returncode, done.stderr) == (1, FULL.replace("Error: ", f"Error: {nothing}"))
+    code, said = await trio.to_thread.run_sync(lambda: into_closed_pipe(*command))
+    assert (code, said.decode()) == (1, f"Error: {nothing}stdout: Broken pipe\n")
+    assert "no reassignment is under way" in await klamm("reassignment", "list")
+    assert "1,2,3" in await klamm("topic", "describe", "t")
+
+
+# --- services ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("where", ["full", "closed", "pipe"])
+async def test_a_service_runs_though_nobody_hears_it(where: str, zookeeper: str, tmp_path: Path, full: Path) -> None:
+    """What it says goes nowhere, its log as well; it serves all the same."""
+    redirection = {"full": f"> {full} 2> {full}", "closed": ">&- 2>&-", "pipe": "> >(true) 2> >(true)"}[where]
+    store = ("--zookeeper", f"{zookeeper}/unheard-{where}")
+    services = [
+        ("controller", "run", "--id", "1001", "--log-level", "debug", *store),
+        ("broker", "run", "--id", "1", "--port", "0", "--log-dir", str(tmp_path / "1"), *store),
+    ]
+    running = []
+    try:
+        for service in services:
+            shell = ["bash", "-c", f'exec "$@" {redirection}', "bash", *KLAMM, *service]
+            running.append(await trio.lowlevel.open_process(shell))
+        create = [*KLAMM, "topic", "create", "t", *store]
+        with trio.fail_after(60):
+            while (await trio.run_process(create, capture_stdout=True, capture_stderr=True, check=False)).returncode:
+                assert [process.returncode for process in running] == [None, None]
+        for process in reversed(running):
+            process.send_signal(signal.SIGINT)
+            assert await process.wait() == 0
+    finally:
+        for process in running:
+            if process.returncode is None:
+                process.kill()
+            await process.wait()
