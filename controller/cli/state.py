@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from controller.cli.cluster import zookeeper_option
 from controller.cli.running import run
-from controller.cli.state_files import open_writer
+from controller.cli.state_files import Writer, open_writer
 from controller.monitoring.state_dump import dump_in_parts
 from transport.store.security import security_of_environment
 from transport.store.zookeeper import open_zookeeper
@@ -34,9 +36,10 @@ def dump(zookeeper: str, form: str, output: str | None) -> None:
     Planning reads each of the formats.
     """
 
-    async def work() -> None:
-        with open_writer(form, output) as writer:
-            async with open_zookeeper(zookeeper, security=security_of_environment()) as store:
-                writer.finish(await dump_in_parts(store, writer.partitions))
+    async def work(writer: Writer) -> None:
+        async with open_zookeeper(zookeeper, security=security_of_environment()) as store:
+            writer.finish(await dump_in_parts(store, writer.partitions))
 
-    run(work)
+    # A pipe that nobody reads yet is waited for here, where Ctrl-C ends that.
+    with open_writer(form, output) as writer:
+        run(partial(work, writer))

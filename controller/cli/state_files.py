@@ -12,6 +12,7 @@ from typing import Any, BinaryIO, Protocol
 import click
 import orjson
 
+from controller.cli.output_files import open_output
 from controller.monitoring.state_dump import Rows
 
 
@@ -93,7 +94,7 @@ class ParquetFolder:
 def open_writer(form: str, output: str | None) -> Iterator[Writer]:
     """Open what is to be written: "json" and "jsonl" to a file or stdout, "parquet" to a folder that is not there.
 
-    It gets its name once it is whole.
+    A file or folder gets its name once it is whole.
 
     Raises:
         click.ClickException: It cannot be written like that.
@@ -108,13 +109,8 @@ def open_writer(form: str, output: str | None) -> Iterator[Writer]:
         yield writer(sys.stdout.buffer)
         sys.stdout.buffer.flush()
         return
-    part = Path(f"{output}.part")
-    try:
-        with part.open("wb") as file:
-            yield writer(file)
-        part.replace(output)
-    finally:
-        part.unlink(missing_ok=True)
+    with open_output(Path(output)) as file:
+        yield writer(file)
 
 
 @contextmanager

@@ -12,8 +12,9 @@ from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from controller.admin.planning import compute_plan
 from controller.cli.output import print_json
+from controller.cli.output_files import check_file, is_stream, write_output
 from controller.cli.planning.options import Options, request_of
-from controller.cli.planning.places import check_file, check_output, publish, workplace, write_whole
+from controller.cli.planning.places import check_output, publish, workplace
 from controller.cli.running import run
 from spark_bridge.errors import PlanError
 from spark_bridge.model.goal import GoalKind
@@ -40,12 +41,13 @@ def _check_places(options: Options) -> None:
     output, report, master = options["output"], options["report"], options["master"]
     if options["as_json"] and output is None:
         raise click.ClickException("--json prints to stdout, where the plan goes without -o: say where that is to go")
-    if output is None and (options["remote"] or (master or "local").partition("[")[0] != "local"):
+    is_on_cluster = options["remote"] or (master or "local").partition("[")[0] != "local"
+    if is_on_cluster and (output is None or is_stream(Path(output))):
         raise click.ClickException("on a cluster workers write the plan: give -o, a place that all of them share")
     if output is not None:
         check_output(output)
     if report is not None:
-        check_file(report)
+        check_file(Path(report))
 
 
 def _computed(request: PlanRequest) -> Summary:
@@ -78,7 +80,7 @@ def _write(summary: Summary, folder: Path, options: Options) -> None:
     from spark_bridge.report.page import html
 
     if options["report"] is not None:
-        write_whole(Path(options["report"]), iter([html(summary)]))
+        write_output(Path(options["report"]), [html(summary)])
     publish(folder, options["output"])
 
 

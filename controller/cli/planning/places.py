@@ -12,6 +12,8 @@ from typing import Final
 
 import click
 
+from controller.cli.output_files import check_file, check_parent, is_stream, write_output
+
 _HEAD: Final = b'{"version":1,"partitions":['
 _TAIL: Final = b"]}\n"
 
@@ -24,42 +26,24 @@ def check_output(output: str) -> None:
     """
     path = Path(output)
     if _is_one_file(path):
-        check_file(output)
+        check_file(path)
     elif path.is_dir():
         if any(path.iterdir()):
             raise click.ClickException(f"{output} is not empty: name another folder for the plan, or empty this one")
     elif path.exists():
         raise click.ClickException(f"{output} is a file: name a folder for the plan, or a file that ends in .json")
     else:
-        _check_parent(path)
-
-
-def check_file(name: str) -> None:
-    """See that a file can be written.
-
-    Raises:
-        click.ClickException: It cannot.
-    """
-    if Path(name).is_dir():
-        raise click.ClickException(f"{name} is a folder: name a file")
-    _check_parent(Path(name))
-
-
-def _check_parent(path: Path) -> None:
-    if not path.parent.is_dir():
-        raise click.ClickException(f"{path}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise click.ClickException(f"{path}: nobody may write to {path.parent} but its owner")
+        check_parent(path)
 
 
 @contextmanager
 def workplace(output: str | None) -> Iterator[Path]:
     """Lend a folder to plan in, beside the place where the plan goes: workers reach that as well."""
-    if output is None:
+    if output is None or is_stream(Path(output)):
         with TemporaryDirectory(prefix="klamm-plan-") as name:
             yield Path(name)
         return
-    path = Path(output).absolute()
+    path = Path(output).resolve()
     folder = path.with_name(f".{path.name}.part-{os.getpid()}")
     try:
         folder.mkdir()
@@ -81,17 +65,9 @@ def publish(folder: Path, output: str | None) -> None:
         for piece in _joined(folder):
             click.echo(piece, nl=False)
     elif _is_one_file(Path(output)):
-        write_whole(Path(output), _joined(folder))
+        write_output(Path(output), _joined(folder))
     else:
-        folder.replace(output)
-
-
-def write_whole(path: Path, pieces: Iterator[bytes]) -> None:
-    """Write the whole file or none of it."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("wb") as file:
-        file.writelines(pieces)
-    part.replace(path)
+        folder.replace(Path(output).resolve())
 
 
 def _joined(folder: Path) -> Iterator[bytes]:
@@ -106,4 +82,4 @@ def _joined(folder: Path) -> Iterator[bytes]:
 
 
 def _is_one_file(path: Path) -> bool:
-    return path.suffix == ".json"
+    return path.suffix == ".json" or is_stream(path)

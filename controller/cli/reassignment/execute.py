@@ -16,6 +16,7 @@ from controller.admin.client import OutcomeUnknown
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import CANNOT_SEE, MoveStatus, MoveWatch
 from controller.cli.cluster import Cluster, cluster_options, output_option
+from controller.cli.output_files import is_stream, write_output
 from controller.cli.reassignment import preview, throttling
 from controller.cli.reassignment.cancelling import Cancelling
 from controller.cli.reassignment.files import Targets, encode_targets, json_file, read_targets
@@ -126,7 +127,8 @@ class Execution:
             self.exit_code = 0
         else:
             try:
-                self._show_way_back()
+                # A pipe may be one that nobody reads yet.
+                await trio.to_thread.run_sync(self._show_way_back, abandon_on_cancel=True)
             except OSError as error:
                 text = f"nothing was begun, for the way back could not be told: {line_of(error)}"
                 raise click.ClickException(text) from None
@@ -143,9 +145,10 @@ class Execution:
             click.echo(f"Current partition replica assignment\n\n{text}\n", err=to_stderr)
             click.echo("Save this to use as the --reassignment-json-file option during rollback", err=to_stderr)
             return
-        if not file.exists():
-            file.write_text(f"{text}\n")
-        elif file.read_text() != f"{text}\n":
+        data = f"{text}\n".encode()
+        if not file.exists() or is_stream(file):
+            write_output(file, [data])
+        elif not _holds(file, data):
             raise click.ClickException(
                 f"{file} exists, and may be the way back of an earlier move: name another with --rollback-json-file"
             )
@@ -238,3 +241,9 @@ class Execution:
     def _replicas_before(self, tp: TopicPartition) -> tuple[int, ...]:
         state = preview.states_of(self._before).get(tp)
         return () if state is None else state.replicas
+
+
+def _holds(file: Path, data: bytes) -> bool:
+    """Return whether a file holds this and no more. Raises OSError."""
+    with file.open("rb") as stream:
+        return stream.read(len(data) + 1) == data
