@@ -13,7 +13,10 @@ from typing import Final
 import structlog
 from attrs import frozen
 
+from transport.input_files import Limit, UnreadableFile, read_text
+
 FILE_NAME: Final = "meta.properties"
+LIMIT: Final = Limit(1, "no broker has written it")
 
 _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
@@ -65,7 +68,12 @@ def _read(log_dir: Path, broker_id: int) -> _Directory | None:
     path = log_dir / FILE_NAME
     if not path.exists():
         return None
-    properties = _parse(path.read_text(encoding="utf-8"))
+    try:
+        properties = _parse(read_text(path, LIMIT))
+    except UnreadableFile as error:
+        if error.os_error is not None:
+            raise error.os_error from None
+        raise WrongLogDir(f"{error}: if the data may be lost, empty {log_dir}") from None
     if properties.get("broker.id") != str(broker_id):
         owner = properties.get("broker.id", "nobody")
         raise WrongLogDir(f"{path} says broker {owner}, not {broker_id}: give broker {broker_id} a log dir of its own")

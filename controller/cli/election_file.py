@@ -9,7 +9,10 @@ import click
 import orjson
 from attrs import field, frozen
 
+from controller.cli.reassignment.files import LIMIT
+from transport.input_files import UnreadableFile, read_text
 from transport.metadata import TopicPartition
+from transport.settings import INT_MAX
 from transport.store import formats
 
 
@@ -26,7 +29,12 @@ def read(file: Path) -> Wanted:
 
     A file for `klamm reassignment` is such a file. Raises ClickException with the place of what is wrong.
     """
-    data = file.read_bytes()
+    try:
+        data = read_text(file, LIMIT).encode()
+    except UnreadableFile as fault:
+        raise click.ClickException(str(fault)) from None
+    if not data.strip():
+        raise click.ClickException(f"{file}: the file is empty")
     try:
         tps = formats.decode_partitions(str(file), data)
     except formats.UndecodableZnode as fault:
@@ -37,6 +45,9 @@ def read(file: Path) -> Wanted:
     seen = set[TopicPartition]()
     for number, entry in enumerate(orjson.loads(data)["partitions"]):
         tp = TopicPartition(entry["topic"], entry["partition"])
+        if not 0 <= tp.partition <= INT_MAX:
+            text = f"partitions[{number}].partition must be from 0 to {INT_MAX}, is {tp.partition}"
+            raise click.ClickException(f"{file}: {text}")
         if tp in seen:
             raise click.ClickException(f"{file}: partitions[{number}]: {tp} stands in the list twice")
         seen.add(tp)
@@ -50,11 +61,17 @@ def parse_order(text: str) -> tuple[int, ...]:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
         raise click.UsageError(f"--replicas {text}: name broker ids, the leader first: --replicas 3,1,2")
+    if any(int(part) > INT_MAX for part in parts):
+        raise click.UsageError(f"--replicas {text}: the id of a broker is {INT_MAX} at most")
     return tuple(map(int, parts))
 
 
+def _is_broker_id(value: object) -> bool:
+    return type(value) is int and 0 <= value <= INT_MAX
+
+
 def _order(where: str, replicas: object) -> tuple[int, ...]:
-    if not isinstance(replicas, list) or not replicas or not all(type(item) is int and item >= 0 for item in replicas):
+    if not isinstance(replicas, list) or not replicas or not all(map(_is_broker_id, replicas)):
         raise click.ClickException(f"{where} must be a list of broker ids, the leader first")
     if len(set(replicas)) < len(replicas):
         raise click.ClickException(f"{where} {replicas} names a broker twice")

@@ -16,12 +16,15 @@ from attrs import AttrsInstance
 
 from broker.config import BrokerConfig
 from controller.config import ControllerConfig
+from transport.input_files import Limit, UnreadableFile, read_text
 from transport.settings import InvalidSetting, Kind, Setting, did_you_mean, find, render, settings_of
 
 Config = TypeVar("Config", bound=AttrsInstance)
 
 SECTIONS: Final[Mapping[str, type[AttrsInstance]]] = {"controller": ControllerConfig, "broker": BrokerConfig}
 """The tables of `klamm.toml`."""
+
+LIMIT: Final = Limit(1, "this is no file of settings")
 
 SHORT_FLAGS: Final = {
     "controller_id": "--id",
@@ -43,10 +46,10 @@ def read_file(path: Path, section: str) -> dict[str, Any]:
     cluster. Raises click.ClickException, in one line with the file, the key, and the nearest valid name.
     """
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise click.ClickException(f"{path}: {error.strerror}: name another with --config") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        tables = tomllib.loads(read_text(path, LIMIT))
+    except UnreadableFile as fault:
+        raise click.ClickException(f"{fault}: name another with --config") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise click.ClickException(f"{path}: not TOML: {error}") from None
     values = {}
     for name, table in tables.items():

@@ -89,14 +89,15 @@ def _run_scenario(path: Path, seeds: range, output: str) -> int:
 def _load(path: Path) -> list[Scenario]:
     from controller.simulation.scenario.faults import ScenarioFault
     from controller.simulation.scenario.loader import load
+    from transport.input_files import UnreadableFile
 
     try:
         return load(path)
     except ScenarioFault as fault:
         click.echo(str(fault), err=True)
         sys.exit(1)
-    except OSError as error:
-        raise click.ClickException(f"{path}: {error.strerror}") from None
+    except UnreadableFile as fault:
+        raise click.ClickException(str(fault)) from None
 
 
 # --- printing: runs are printed as they end and not kept, because one with its whole trace takes megabytes -------

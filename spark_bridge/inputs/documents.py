@@ -16,6 +16,7 @@ from spark_bridge.errors import PlanError
 _CHUNK = 4 << 20
 _FEW = 100
 _LONGEST_TOKEN = 1 << 20
+_LONGEST_VALUE = 256 << 20
 _SPACE = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder()
 
@@ -69,6 +70,8 @@ class Document:
                 raise self._fault("nested too deep") from None
             except json.JSONDecodeError as error:
                 # What is only not whole yet fails in its last token.
+                if len(self._text) - self._at > _LONGEST_VALUE:
+                    raise self._fault(f"a value of more than {_LONGEST_VALUE >> 20} MB") from None
                 if len(self._text) - error.pos > _LONGEST_TOKEN or not self._read():
                     self._at = error.pos
                     raise self._fault(error.msg) from None

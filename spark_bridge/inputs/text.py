@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from io import BytesIO
-from itertools import count
 from pathlib import Path
 from typing import TextIO
 
@@ -25,6 +24,9 @@ from spark_bridge.inputs.columns import MISFITS, Column, from_objects, in_halves
 
 _CHUNK = 4 << 20
 """How many characters are read together."""
+
+_LONGEST_LINE = 16 << 20
+"""How many characters a line may have: no row has a thousandth of that."""
 
 
 def open_text(path: Path) -> TextIO:
@@ -45,11 +47,26 @@ def numbered_lines(path: Path) -> Iterator[tuple[list[str], list[int]]]:
     Raises:
         PlanError: It cannot be read.
     """
-    numbers = count(1)
+    first = 1
+    for lines in _lines(path):
+        kept = [(line, number) for number, line in enumerate(lines, first) if line and not line.isspace()]
+        first += len(lines)
+        yield [line for line, _ in kept], [number for _, number in kept]
+
+
+def _lines(path: Path) -> Iterator[list[str]]:
+    """Yield the lines of a file, many at a time; memory holds no more of one than the longest has."""
+    rest, before = "", 0
     with open_text(path) as file:
-        while lines := file.readlines(_CHUNK):
-            kept = [(line.rstrip("\n"), n) for line, n in zip(lines, numbers, strict=False) if not line.isspace()]
-            yield [line for line, _ in kept], [n for _, n in kept]
+        while text := file.read(_CHUNK):
+            *lines, rest = (rest + text).split("\n")
+            before += len(lines)
+            if len(rest) > _LONGEST_LINE:
+                raise PlanError(f"{path}: line {before + 1}: longer than {_LONGEST_LINE >> 20} MB")
+            if lines:
+                yield lines
+    if rest:
+        yield [rest]
 
 
 def json_table(lines: Sequence[str], rows: Sequence[int], columns: Sequence[Column]) -> pa.Table:
@@ -90,7 +107,10 @@ class Header:
             PlanError: It cannot be read, or is no such header.
         """
         lines, rows = next(numbered_lines(path), ([], []))
-        names = [name.strip() for name in next(csv.reader(lines[:1]), [])]
+        try:
+            names = [name.strip() for name in next(csv.reader(lines[:1]), [])]
+        except csv.Error as error:
+            raise PlanError(f"{path}: not CSV: {error}") from None
         if missing := [column.name for column in columns if column.is_needed and column.name not in names]:
             all_names = ",".join(column.name for column in columns)
             raise PlanError(f"{path}: no column {missing[0]} in its first line: name the columns there ({all_names})")

@@ -87,7 +87,7 @@ def test_a_fault_is_told_in_one_line_that_names_the_file(tmp_path: Path) -> None
 def test_a_huge_file_is_not_read_to_its_end(tmp_path: Path) -> None:
     file = tmp_path / "huge.json"
     with file.open("wb") as stream:
-        stream.truncate(files.MAX_BYTES * 1000)
+        stream.truncate(files.LIMIT.bytes * 1000)
     with pytest.raises(click.ClickException) as refused:
         read_targets(file)
     assert refused.value.message == f"{file}: larger than 64 MB: split it"

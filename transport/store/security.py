@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from attrs import field, fields, frozen
 
+from transport.input_files import Limit, UnreadableFile, read_text
 from transport.security_settings import SecuritySettings
 from transport.store.protocol import StoreUnavailable
 
@@ -31,6 +32,7 @@ HTTPS: Final = "HTTPS"
 """The one algorithm of `zookeeper.ssl.endpoint.identification.algorithm`; any other text turns the check off."""
 
 _TRUE: Final = "true"
+_LIMIT: Final = Limit(1, "write USER:PASSWORD in one line")
 
 
 @frozen
@@ -115,9 +117,9 @@ def _credentials(path: str | None, environment: Mapping[str, str]) -> str | None
             return None
     else:
         try:
-            text, where = Path(path).read_text(encoding="utf-8"), path
-        except OSError as error:
-            raise StoreUnavailable(f"zookeeper.credentials.file: cannot read {path}: {error.strerror}") from None
+            text, where = read_text(Path(path), _LIMIT), path
+        except UnreadableFile as error:
+            raise StoreUnavailable(f"zookeeper.credentials.file: cannot read {error}") from None
     user, colon, password = text.strip().partition(":")
     if not (user and colon and password):
         raise StoreUnavailable(f"{where} does not hold credentials for ZooKeeper: write USER:PASSWORD in one line")

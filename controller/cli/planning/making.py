@@ -14,6 +14,7 @@ from controller.admin.planning import compute_plan
 from controller.cli.output import print_json
 from controller.cli.output_files import check_file, is_stream, write_output
 from controller.cli.planning.options import Options, request_of
+from controller.cli.planning.piped import without_pipes
 from controller.cli.planning.places import check_output, publish, workplace
 from controller.cli.running import run
 from spark_bridge.errors import PlanError
@@ -32,7 +33,8 @@ def make_plan(kind: GoalKind, options: Options) -> None:
     _check_places(options)
     with workplace(options["output"]) as place:
         folder = place / "plan"
-        summary = _computed(request_of(kind, options, folder))
+        with without_pipes(options, place) as files:
+            summary = _computed(request_of(kind, files, folder))
         _write(summary, folder, options)
     _tell(summary, as_json=options["as_json"])
 

@@ -10,11 +10,13 @@ from typing import Any, Final
 import click
 import orjson
 
+from transport.input_files import Limit, UnreadableFile, read_text
 from transport.metadata import TopicPartition
+from transport.settings import INT_MAX
 from transport.store import formats
 
-MAX_BYTES: Final = 64 * 1024 * 1024
-"""How large a file may be, in bytes: half a million partitions."""
+LIMIT: Final = Limit(64, "split it")
+"""How large a file may be: half a million partitions."""
 
 _LONGEST_FAULT: Final = 200
 _ANY: Final = "any"
@@ -40,13 +42,11 @@ class FileFault(Exception):
 def read_targets(file: Path) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the new replicas per partition, in the order of the file. Raises click.ClickException."""
     try:
-        with file.open("rb") as stream:
-            data = stream.read(MAX_BYTES + 1)
-        return decode_targets(data)
+        return decode_targets(read_text(file, LIMIT).encode())
     except FileFault as fault:
         raise click.ClickException(f"{file}: {_shortened(str(fault))}") from None
-    except OSError as error:
-        raise click.ClickException(f"{file}: {error.strerror}") from None
+    except UnreadableFile as fault:
+        raise click.ClickException(str(fault)) from None
 
 
 def encode_targets(targets: Targets) -> str:
@@ -75,8 +75,6 @@ def decode_targets(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
 
 
 def _load(data: bytes) -> dict[str, Any]:
-    if len(data) > MAX_BYTES:
-        raise FileFault(f"larger than {MAX_BYTES // 1024 // 1024} MB: split it")
     if not data.strip():
         raise FileFault("the file is empty")
     try:
@@ -110,18 +108,26 @@ def _check(where: str, tp: TopicPartition, replicas: tuple[int, ...], log_dirs: 
         raise FileFault(f"{where}.topic is not the name of a topic: {tp.topic!a}")
     if tp.partition < 0:
         raise FileFault(f"{where}.partition must not be negative, is {tp.partition}")
-    if not replicas:
-        raise FileFault(f"{where}.replicas: the list of replicas is empty")
-    if len(set(replicas)) != len(replicas):
-        raise FileFault(f"{where}.replicas: the list of replicas {list(replicas)} names a broker twice")
-    if min(replicas) < 0:
-        raise FileFault(f"{where}.replicas: the list of replicas {list(replicas)} has a negative broker id")
+    if tp.partition > INT_MAX:
+        raise FileFault(f"{where}.partition must be at most {INT_MAX}, is {tp.partition}")
+    _check_replicas(f"{where}.replicas", replicas)
     if log_dirs is None:
         return
     if not isinstance(log_dirs, list) or len(log_dirs) != len(replicas):
         raise FileFault(f"{where}.log_dirs must be a list of {len(replicas)}, one for each replica, is {log_dirs!r}")
     if any(name != _ANY for name in log_dirs):
         raise FileFault(f'{where}.log_dirs: nothing moves logs between directories: leave it out, or name each "any"')
+
+
+def _check_replicas(where: str, replicas: tuple[int, ...]) -> None:
+    if not replicas:
+        raise FileFault(f"{where}: the list of replicas is empty")
+    if len(set(replicas)) != len(replicas):
+        raise FileFault(f"{where}: the list of replicas {list(replicas)} names a broker twice")
+    if min(replicas) < 0:
+        raise FileFault(f"{where}: the list of replicas {list(replicas)} has a negative broker id")
+    if max(replicas) > INT_MAX:
+        raise FileFault(f"{where}: the list of replicas {list(replicas)} has a broker id above {INT_MAX}")
 
 
 def _shortened(text: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import yaml
 from attrs import evolve
@@ -17,15 +17,14 @@ from controller.simulation.scenario.model import PATIENCE, Expectations, Scenari
 from controller.simulation.scenario.names import Names
 from controller.simulation.scenario.shapes import pairs_of, read_keys
 from controller.simulation.settings import Settings
+from transport.input_files import Limit, read_text
+
+LIMIT: Final = Limit(4, "this is no scenario")
 
 
 def load(path: Path) -> list[Scenario]:
-    """Read a file: the scenario that it holds, or each of its variants. Raises ScenarioFault, OSError."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise ScenarioFault(str(path), [Fault(1, 1, f"this is no text in UTF-8: {error.reason}")]) from None
-    return parse(text, str(path))
+    """Read a file: the scenario that it holds, or each of its variants. Raises ScenarioFault, UnreadableFile."""
+    return parse(read_text(path, LIMIT), str(path))
 
 
 def parse(text: str, path: str) -> list[Scenario]:

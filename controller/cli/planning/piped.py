@@ -1,0 +1,53 @@
+"""Inputs that come out of pipes: planning reads its inputs more than once, and in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+
+from controller.cli.output_files import is_stream
+from controller.cli.planning.options import Options
+from transport.input_files import Limit, UnreadableFile, read_pieces
+
+LIMIT: Final = Limit(16 * 1024, "give it as a file")
+
+
+@contextmanager
+def without_pipes(options: Options, place: Path) -> Iterator[Options]:
+    """Lend options whose inputs are all files: what comes out of pipes and devices is kept in a folder.
+
+    Raises:
+        click.ClickException: One of them cannot be read. So are those of the block, with the names that were given.
+    """
+    names: dict[str, str] = {}
+
+    def kept(name: str) -> str:
+        path = Path(name)
+        if not path.exists() or not is_stream(path):
+            return name
+        copy = place / f"input-{len(names)}"
+        try:
+            with copy.open("wb") as file:
+                file.writelines(read_pieces(path, LIMIT))
+        except UnreadableFile as fault:
+            raise click.ClickException(str(fault)) from None
+        names[str(copy)] = name
+        return str(copy)
+
+    table = options["brokers_table"]
+    files = Options(
+        snapshot=kept(options["snapshot"]),
+        loads=tuple(map(kept, options["loads"])),
+        brokers_table=None if table is None else kept(table),
+    )
+    try:
+        yield options | files
+    except click.ClickException as error:
+        text = error.message
+        for copy, name in names.items():
+            text = text.replace(copy, name)
+        raise click.ClickException(text) from None
