@@ -49,7 +49,9 @@ class BrokerConfig(ServiceSettings):
         3, "How often the broker asks for that before it stops all the same.", at_least=1
     )
     controlled_shutdown_retry_backoff_ms: int = setting(5_000, "How long it waits before it asks again.")
-    log_dirs: str | None = setting(None, "Where the logs are kept if on several disks, separated by commas.")
+    log_dirs: str | None = setting(
+        None, "Where the logs are kept if on several disks, separated by commas; counts before log.dir."
+    )
 
     @property
     def directories(self) -> tuple[Path, ...]:

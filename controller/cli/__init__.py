@@ -6,6 +6,7 @@ Its help loads nothing but click; each noun's module is loaded when it is used.
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from functools import partial
 from importlib import import_module
 from typing import Any, Final
@@ -69,7 +70,13 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Import the command that arguments name, and let Ctrl-C interrupt it from then on."""
+        """Import the command that is named, and let Ctrl-C interrupt it from then on.
+
+        Raises click.UsageError with the nearest name if there is none.
+        """
+        near = [] if args[0] in _COMMANDS else get_close_matches(args[0], _COMMANDS, n=1)
+        if near:
+            raise click.UsageError(f"No such command {args[0]!r}. Did you mean {near[0]!r}?", ctx)
         found = super().resolve_command(ctx, args)
         interrupts.begin_command()
         return found

@@ -10,18 +10,23 @@ import click
 
 from controller.admin.client import AdminClient
 from controller.cli.cluster import Cluster, cluster_options, output_option
+from controller.cli.names import check_text
 from controller.cli.output import print_document, print_table
 from controller.cli.running import run
+from transport.dynamic_configs import BROKER_SETTINGS, MOVE_SETTINGS
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterableConfig,
     AlterConfigsResource,
+    ConfigEntry,
     ConfigOperation,
     ConfigResource,
     ConfigResourceType,
     ResourceConfigs,
 )
+from transport.settings import LONG_MAX
 
+_NO_LIMIT: Final = "no limit"
 _TYPES: Final = {"topics": ConfigResourceType.TOPIC, "brokers": ConfigResourceType.BROKER}
 _ITEM: Final = re.compile(r"([^=,]+)=(\[[^\]]*\]|[^,]*)(?:,|$)")
 
@@ -47,6 +52,7 @@ def _resource(entity_type: str, name: str | None, *, default: bool) -> ConfigRes
     """Return whose settings are meant. Raises click.UsageError."""
     if entity_type == "topics" and (default or not name):
         raise click.UsageError("name the topic with --entity-name: topics have no default of their own")
+    check_text(name or "", "--entity-name")
     if bool(name) is default:
         raise click.UsageError("name the broker with --entity-name, or all of them with --entity-default")
     return ConfigResource(_TYPES[entity_type], name or "")
@@ -67,11 +73,20 @@ def describe(cluster: Cluster, entity_type: str, entity_name: str | None, *, ent
 
     answer = run(work)
     _require_success(answer.error, answer.message)
-    rows = [{"name": entry.name, "value": entry.value, "source": entry.source} for entry in answer.entries]
+    shown = [entry for entry in answer.entries if entry.name not in MOVE_SETTINGS]
+    rows = [{"name": entry.name, "value": _limit(entry), "source": entry.source} for entry in shown]
     if output != "table":
         print_document(rows, output)
     else:
-        print_table(["name", "value", "source"], [tuple(row.values()) for row in rows])
+        cells = [(row["name"], _NO_LIMIT if row["value"] is None else row["value"], row["source"]) for row in rows]
+        print_table(["name", "value", "source"], cells)
+
+
+def _limit(entry: ConfigEntry) -> str | None:
+    """Return the value of a setting, None if it is a limit that is none."""
+    setting = BROKER_SETTINGS.get(entry.name)
+    is_none = setting is not None and setting.default == LONG_MAX and entry.value == str(LONG_MAX)
+    return None if is_none else entry.value
 
 
 @config.command()
@@ -91,6 +106,8 @@ def alter(
     """Change settings at run time: all that are named, or none."""
     resource = _resource(entity_type, entity_name, default=entity_default)
     changes = [AlterableConfig(name, ConfigOperation.SET, value) for name, value in parse_settings(add_config)]
+    for text, option in ((add_config, "--add-config"), (delete_config, "--delete-config")):
+        check_text(text or "", option)
     names = [name.strip() for name in (delete_config or "").split(",")]
     changes += [AlterableConfig(name, ConfigOperation.DELETE) for name in names if name]
     if not changes:

@@ -10,6 +10,7 @@ import click
 
 from broker.client import Consumer, GaveUp, Producer
 from controller.cli.cluster import DEFAULT_BOOTSTRAP
+from controller.cli.names import OFFSET, PARTITION, TOPIC
 from controller.cli.reaching import require_served
 from controller.cli.running import parse_addresses, patience_option, run
 from controller.cli.standard_input import Lines
@@ -34,8 +35,8 @@ timeout_option = patience_option(10.0, "How long to try while there is no leader
 
 
 @click.command()
-@click.argument("topic")
-@click.option("--partition", type=click.IntRange(min=0), default=0, show_default=True)
+@click.argument("topic", type=TOPIC)
+@click.option("--partition", type=PARTITION, default=0, show_default=True)
 @click.option(
     "--acks",
     type=click.Choice(["all", "1"]),
@@ -74,9 +75,9 @@ def _run(work: Callable[[], Awaitable[T]]) -> T:
 
 
 @click.command()
-@click.argument("topic")
-@click.option("--partition", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--from-offset", type=click.IntRange(min=0), default=0, show_default=True)
+@click.argument("topic", type=TOPIC)
+@click.option("--partition", type=PARTITION, default=0, show_default=True)
+@click.option("--from-offset", type=OFFSET, default=0, show_default=True)
 @click.option("--follow", is_flag=True, help="Wait for more at the end.")
 @bootstrap_option
 @timeout_option

@@ -15,6 +15,7 @@ import click
 from controller.cli import election_file
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.election_file import Wanted
+from controller.cli.names import PARTITION, TOPIC
 from controller.cli.output import print_document, print_table
 from controller.cli.running import run
 from transport.errors import ErrorCode
@@ -28,8 +29,8 @@ def leader() -> None:
 
 
 _NAMING: Final = (
-    click.option("--topic", help="The topic of --partition."),
-    click.option("--partition", type=click.IntRange(min=0), help="The partition of --topic."),
+    click.option("--topic", type=TOPIC, help="The topic of --partition."),
+    click.option("--partition", type=PARTITION, help="The partition of --topic."),
     click.option("--replicas", metavar="3,1,2", help="A new order for the replicas of --partition, the leader first."),
     click.option(
         "--path-to-json-file",

@@ -24,6 +24,9 @@ Config = TypeVar("Config", bound=AttrsInstance)
 SECTIONS: Final[Mapping[str, type[AttrsInstance]]] = {"controller": ControllerConfig, "broker": BrokerConfig}
 """The tables of `klamm.toml`."""
 
+ONE_OF: Final = frozenset({"log_dir", "log_dirs"})
+"""Settings of which a flag gives one; in a file that has both, `log.dirs` counts, as in Kafka."""
+
 LIMIT: Final = Limit(1, "this is no file of settings")
 
 SHORT_FLAGS: Final = {
@@ -128,7 +131,12 @@ def _parsed(setting: Setting) -> Callable[[click.Context, click.Parameter, str |
 def given(section: str, config: Path | None, flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of a table's settings that were given, by field: flags first, then the file `config`."""
     values = {} if config is None else read_file(config, section)
-    values |= {field: value for field, value in flags.items() if value is not None}
+    flagged = {field: value for field, value in flags.items() if value is not None}
+    if flagged.keys() >= ONE_OF:
+        raise click.UsageError("name directories with --log-dir or with --log-dirs, not with both")
+    if ONE_OF & flagged.keys():
+        values = {field: value for field, value in values.items() if field not in ONE_OF}
+    values |= flagged
     first, setting = next(iter(settings_of(SECTIONS[section]).items()))
     if first not in values:
         raise click.UsageError(f"name the {section} with --id, or with {setting.name} in the file of --config")

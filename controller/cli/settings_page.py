@@ -48,6 +48,9 @@ $ klamm broker run --config klamm.toml --id 1
 Error: klamm.toml: [broker]: there is no setting min.insync.replica: did you mean min.insync.replicas?
 ```
 
+`log.dirs` counts before `log.dir`, as in Kafka; a flag for one of them counts before both in the file, and flags for
+both are refused.
+
 A program that embeds a controller or a broker gives the same settings to `ControllerConfig` or `BrokerConfig`, under
 names with underscores.
 """

@@ -12,6 +12,7 @@ import trio
 
 from controller.admin.client import AdminClient
 from controller.cli.cluster import Cluster, cluster_options
+from controller.cli.names import TOPIC
 from controller.cli.running import run, until_signal
 from controller.interrupts import INTERRUPTED
 from transport.errors import ErrorCode
@@ -22,7 +23,7 @@ POLL_SECONDS: Final = 0.2
 
 
 @click.command()
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1, required=True, type=TOPIC)
 @click.option("--no-wait", is_flag=True, help="Return as soon as the deletion is sure to come about.")
 @cluster_options
 def delete(cluster: Cluster, names: tuple[str, ...], no_wait: bool) -> None:

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from controller.cli.cluster import Cluster, cluster_options, output_option
+from controller.cli.names import COUNT, TOPIC, broker_id, check_text
 from controller.cli.output import partition_json, print_document, print_table
 from controller.cli.running import run
 from controller.cli.topic_deletion import delete
@@ -27,9 +28,9 @@ topic.add_command(delete)
 
 
 @topic.command()
-@click.argument("name")
-@click.option("--partitions", default=1, show_default=True, help="How many partitions.")
-@click.option("--replication-factor", default=1, show_default=True, help="How many replicas each has.")
+@click.argument("name", type=TOPIC)
+@click.option("--partitions", type=COUNT, default=1, show_default=True, help="How many partitions.")
+@click.option("--replication-factor", type=COUNT, default=1, show_default=True, help="How many replicas each has.")
 @click.option(
     "--replica-assignment",
     metavar="1:2:3,4:5:6",
@@ -67,6 +68,7 @@ def _require_one_way_to_place(replica_assignment: str | None) -> None:
 
 
 def _parse_config(value: str) -> tuple[str, str]:
+    check_text(value, "--config")
     name, equals, setting = value.partition("=")
     if not equals:
         raise click.BadParameter(f"{value!r} is not NAME=VALUE", param_hint="--config")
@@ -74,8 +76,8 @@ def _parse_config(value: str) -> tuple[str, str]:
 
 
 @topic.command(name="add-partitions")
-@click.argument("name")
-@click.option("--partitions", required=True, type=int, help="How many partitions the topic is to have in all.")
+@click.argument("name", type=TOPIC)
+@click.option("--partitions", required=True, type=COUNT, help="How many partitions the topic is to have in all.")
 @click.option(
     "--replica-assignment",
     metavar="1:2:3,4:5:6",
@@ -104,7 +106,7 @@ def _parse_assignment(value: str | None) -> tuple[tuple[int, ...], ...]:
     if value is None:
         return ()
     try:
-        return tuple(tuple(int(broker) for broker in partition.split(":")) for partition in value.split(","))
+        return tuple(tuple(broker_id(broker) for broker in partition.split(":")) for partition in value.split(","))
     except ValueError:
         raise click.BadParameter(
             f"{value!r} is not broker ids like 1:2:3 for each partition, separated by commas",
@@ -148,7 +150,7 @@ def list_topics(states: Iterable[PartitionState]) -> list[dict[str, Any]]:
 
 
 @topic.command()
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, type=TOPIC)
 @output_option
 @cluster_options
 def describe(cluster: Cluster, names: tuple[str, ...], output: str) -> None:

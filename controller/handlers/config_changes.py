@@ -203,7 +203,7 @@ def _fault(
 def _validate(resource: ConfigResource, config: AlterableConfig) -> None:
     if config.operation is ConfigOperation.DELETE:
         return
-    setting = find(_table(resource), config.name)
+    setting = _find(resource, config.name)
     setting.parse(config.value)
     if config.operation is not ConfigOperation.SET and setting.kind is not Kind.REPLICAS:
         raise InvalidSetting(f"{config.name} is no list: set it, nothing can be appended or subtracted")
@@ -215,12 +215,12 @@ def _alter(settings: dict[str, str], resource: ConfigResource, config: Alterable
     if config.operation is ConfigOperation.SET:
         settings[config.name] = config.value.strip()
     elif config.operation in {ConfigOperation.APPEND, ConfigOperation.SUBTRACT}:
-        current = find(_table(resource), config.name).parse(settings.pop(config.name, ""))
+        current = _find(resource, config.name).parse(settings.pop(config.name, ""))
         value = _merged(str(current), config)
         settings |= {config.name: value} if value else {}
     elif settings.pop(config.name, None) is None:
         # What we do not know can be deleted where Kafka's tools wrote it.
-        find(_table(resource), config.name)
+        _find(resource, config.name)
 
 
 def _merged(current: str, config: AlterableConfig) -> str:
@@ -231,8 +231,10 @@ def _merged(current: str, config: AlterableConfig) -> str:
     return current if before is None or others is None else render_replicas(before - others)
 
 
-def _table(resource: ConfigResource) -> Mapping[str, Setting]:
-    return {**(TOPIC_SETTINGS if resource.type is ConfigResourceType.TOPIC else BROKER_SETTINGS), **MOVE_SETTINGS}
+def _find(resource: ConfigResource, name: str) -> Setting:
+    """Return the setting of a name. Raises InvalidSetting that names the nearest one which is meant to be altered."""
+    table = TOPIC_SETTINGS if resource.type is ConfigResourceType.TOPIC else BROKER_SETTINGS
+    return MOVE_SETTINGS.get(name) or find(table, name)
 
 
 def _step(item: AlterConfigsResource, znode: Znode | None) -> Step | ResourceError:

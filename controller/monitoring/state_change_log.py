@@ -6,8 +6,9 @@ It is off unless a file is named, and then costs nothing. The file is rotated, s
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import islice
 from logging.handlers import RotatingFileHandler
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
+import structlog
 from attrs import define, field
 
 from controller.model import facts
@@ -37,6 +39,8 @@ LINES_AT_ONCE: Final = 1000
 """How many lines are written together, for a write costs more than a line."""
 
 Line = dict[str, Any]
+
+_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 @define
@@ -64,13 +68,37 @@ class StateChangeLog(Instrument):
 @contextmanager
 def open_state_change_log(path: Path, now_ms: Callable[[], int]) -> Iterator[StateChangeLog]:
     """Append to a file while the block lasts. Raises OSError if it cannot be written."""
-    handler = RotatingFileHandler(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8")
+    handler = _Handler(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8")
     logger = logging.Logger("state.change.logger")  # noqa: LOG001  its own, in nobody's hierarchy
     logger.addHandler(handler)
     try:
         yield StateChangeLog(logger.info, now_ms)
     finally:
-        handler.close()
+        # What could not be written is tried once more, and is said to be lost already.
+        with suppress(OSError):
+            handler.close()
+
+
+class _Handler(RotatingFileHandler):
+    """Says in the controller's log when the file cannot be written, and when it can again, each once."""
+
+    _is_failing = False
+    _has_failed = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write lines, or let go of them."""
+        self._has_failed = False
+        super().emit(record)
+        if self._is_failing and not self._has_failed:
+            _log.info("the state-change log is written again: it lacks what changed meanwhile", path=self.baseFilename)
+        self._is_failing = self._has_failed
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802, ARG002  as logging calls it
+        """Say what went wrong, unless that is known."""
+        self._has_failed = True
+        if not self._is_failing:
+            reason = str(sys.exc_info()[1])
+            _log.error("the state-change log cannot be written: make room", path=self.baseFilename, reason=reason)
 
 
 @define

@@ -90,6 +90,31 @@ def test_what_is_not_valid_is_refused_in_one_line_with_the_file_and_the_key(
     assert "\n" not in message
 
 
+@pytest.mark.parametrize(
+    ("in_file", "flags", "counts"),
+    [
+        (("log.dir",), (), {"log_dir": "/f"}),
+        (("log.dir", "log.dirs"), (), {"log_dir": "/f", "log_dirs": "/f"}),  # log.dirs: BrokerConfig.directories
+        (("log.dirs",), ("log_dir",), {"log_dir": "/flag"}),
+        (("log.dir",), ("log_dirs",), {"log_dirs": "/flag"}),
+        (("log.dir", "log.dirs"), ("log_dir",), {"log_dir": "/flag"}),
+    ],
+)
+def test_a_flag_for_directories_wins_over_both_names_in_the_file(
+    tmp_path: Path, in_file: tuple[str, ...], flags: tuple[str, ...], counts: dict[str, str]
+) -> None:
+    path = tmp_path / "klamm.toml"
+    lines = ["[broker]", '"broker.id" = 1', *(f'"{name}" = "/f"' for name in in_file)]
+    path.write_text("\n".join(lines))
+    assert given("broker", path, dict.fromkeys(flags, "/flag")) == {"broker_id": 1, **counts}
+
+
+def test_both_flags_for_directories_are_refused() -> None:
+    done = CliRunner().invoke(broker, ["run", "--id", "1", "--log-dir", "/a", "--log-dirs", "/b"])
+    assert done.exit_code == 2
+    assert done.output.endswith("Error: name directories with --log-dir or with --log-dirs, not with both\n")
+
+
 def test_nothing_starts_with_a_file_that_is_not_valid(tmp_path: Path) -> None:
     path = tmp_path / "klamm.toml"
     path.write_text("[broker]\nmin.insync.replica = 2", encoding="utf-8")

@@ -133,6 +133,17 @@ def test_a_pipe_hears_of_each_tenth_but_not_too_often() -> None:
     assert news.lines(status(ended=20, copied=1, to_copy=1), 300, NOW_MS) == []
 
 
+def test_a_terminal_without_bars_hears_of_other_figures_every_few_seconds() -> None:
+    news = News(is_watched=True)
+    assert news.lines(status(move()), 100, NOW_MS) == []
+    said = news.lines(status(move(), copied=1_000, to_copy=100_000), 105, NOW_MS)
+    assert said == ["0 of 20 partitions moved, 1.0 kB of 100.0 kB"]
+    assert news.lines(status(move(), copied=2_000, to_copy=100_000), 109, NOW_MS) == []
+    assert news.lines(status(move(), copied=1_000, to_copy=100_000), 110, NOW_MS) == []
+    said = news.lines(status(move(), copied=3_000, to_copy=100_000), 111, NOW_MS)
+    assert said == ["0 of 20 partitions moved, 3.0 kB of 100.0 kB"]
+
+
 def test_of_many_newly_stalled_moves_a_pipe_gets_a_few_lines() -> None:
     lines = News().lines(status(*(move(p, stalled_ms=0) for p in range(FEW + 2))), 1, NOW_MS)
     assert lines[NAMED:] == [f"and {FEW + 2 - NAMED} more are stalled"]

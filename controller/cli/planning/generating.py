@@ -10,6 +10,7 @@ from attrs import evolve
 from rich.console import Console
 from rich.progress import Progress
 
+from controller.cli.progress import is_animated
 from spark_bridge.errors import PlanError
 from spark_bridge.generator.shapes import SHAPES, Shape, shape_named
 
@@ -51,7 +52,7 @@ def generate_cluster(shape: str, output: str, **numbers: int | None) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         chosen = _chosen(shape, numbers)
-        with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        with Progress(console=console, transient=True, disable=not is_animated(console)) as progress:
             task = progress.add_task("partitions", total=chosen.partitions)
             write_cluster(chosen, Path(output), lambda written: progress.advance(task, written))
     except PlanError as error:

@@ -16,6 +16,7 @@ from controller.cli.output_files import check_file, is_stream, write_output
 from controller.cli.planning.options import Options, request_of
 from controller.cli.planning.piped import without_pipes
 from controller.cli.planning.places import check_output, publish, workplace
+from controller.cli.progress import Lines, is_animated, is_lines_only
 from controller.cli.running import run
 from spark_bridge.errors import PlanError
 from spark_bridge.model.goal import GoalKind
@@ -56,11 +57,14 @@ def _computed(request: PlanRequest) -> Summary:
     """Plan in a process of its own; on a terminal, with a line that tells how far that is."""
     console = Console(stderr=True, highlight=False)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    lines = Lines() if is_lines_only(console) else None
+    with Bar(*columns, console=console, transient=True, disable=not is_animated(console)) as bar:
         task = bar.add_task("starting")
 
         def show(progress: Progress) -> None:
             bar.update(task, description=in_words(progress))
+            if lines is not None:
+                lines.tell(in_words(progress))
 
         return run(partial(compute_plan, request, show), PlanError)
 

@@ -11,6 +11,7 @@ from attrs import frozen
 
 from controller.admin.moves import partition_of, waits_for
 from controller.cli.cluster import Cluster, cluster_options, output_option
+from controller.cli.names import PARTITION, TOPIC
 from controller.cli.output import print_document, print_table
 from controller.cli.running import run
 from controller.cli.units import duration, moment, rate, size
@@ -57,8 +58,8 @@ def naming_options(command: Callable[..., None]) -> Callable[..., None]:
             raise click.UsageError("--partition is one of a topic: name it with --topic")
         command(naming=Naming(topic, partition), **options)
 
-    one = click.option("--partition", type=click.IntRange(min=0), help="Only this partition of --topic.")
-    return click.option("--topic", help="Only partitions of this topic.")(one(with_naming))
+    one = click.option("--partition", type=PARTITION, help="Only this partition of --topic.")
+    return click.option("--topic", type=TOPIC, help="Only partitions of this topic.")(one(with_naming))
 
 
 @click.command(name="list")

@@ -9,13 +9,14 @@ import click
 from controller.admin import move_throttles
 from controller.admin.client import AdminClient
 from controller.admin.move_admin import MoveAdmin
+from controller.cli.names import RATE
 from controller.cli.reassignment.files import Targets
 from transport.messages import PartitionState
 from transport.metadata import TopicPartition
 
 throttle_option = click.option(
     "--throttle",
-    type=click.IntRange(min=1),
+    type=RATE,
     metavar="BYTES_PER_SECOND",
     help="How much each broker may send and fetch for the moves; lifted when they are over.",
 )

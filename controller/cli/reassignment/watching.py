@@ -15,6 +15,8 @@ from rich.text import Text
 
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import MoveStatus, MoveWatch, Targets, partition_of, waits_for
+from controller.cli import progress
+from controller.cli.progress import is_animated, is_lines_only
 from controller.cli.units import duration, rate, size
 from transport.host import Host
 from transport.messages import UNKNOWN, ReassignmentDescription
@@ -40,8 +42,8 @@ async def wait_for(admin: MoveAdmin, targets: Targets) -> None:
 async def show_until_over(watch: MoveWatch) -> None:
     """Show how far moves are until all of them are over."""
     console, host = Console(stderr=True), Host()
-    if not console.is_terminal:
-        news = News()
+    if not is_animated(console):
+        news = News(is_watched=is_lines_only(console))
         async for status in watch.follow():
             for line in news.lines(status, trio.current_time(), host.now_ms()):
                 click.echo(line, err=True)
@@ -105,10 +107,14 @@ def waiting_lines(status: MoveStatus) -> list[str]:
 class News:
     """Decides what of a status has not been told yet. That a number in what a move waits for is another is no news."""
 
+    is_watched: bool = False
+    """Whether somebody looks on, who wants to hear more often than a file has to."""
+
     _stalled: frozenset[str] = frozenset()
     _waiting: str = ""
     _trouble: str = ""
     _tenths: tuple[int, int] = (0, 0)
+    _figures: str = ""
     _last: float = 0.0
 
     def lines(self, status: MoveStatus, now: float, now_ms: int) -> list[str]:
@@ -135,16 +141,22 @@ class News:
         return lines if self._waiting != told else []
 
     def _how_far(self, status: MoveStatus, now: float) -> list[str]:
-        """Return a line if another tenth of the partitions or bytes is there, but not too often."""
+        """Return a line if another tenth of the partitions or bytes is there, but not too often.
+
+        Who looks on is told more: every few seconds, if there are other figures.
+        """
         if not self._last:
             self._last = now
         partitions, all_partitions = len(status.ended), len(status.targets)
         tenths = partitions * 10 // all_partitions, status.copied * 10 // max(status.to_copy, 1)
-        if tenths == self._tenths or partitions == all_partitions or now - self._last < BETWEEN_LINES:
-            return []
-        self._tenths, self._last = tenths, now
         known = figures(status)
-        return [f"{partitions:,} of {all_partitions:,} partitions moved" + (f", {known}" if known else "")]
+        text = f"{partitions:,} of {all_partitions:,} partitions moved" + (f", {known}" if known else "")
+        is_news = text != self._figures if self.is_watched else tenths != self._tenths
+        between = progress.BETWEEN_LINES if self.is_watched else BETWEEN_LINES
+        if not is_news or partitions == all_partitions or now - self._last < between:
+            return []
+        self._tenths, self._figures, self._last = tenths, text, now
+        return [text]
 
 
 def _gist(text: str) -> str:

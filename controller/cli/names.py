@@ -1,0 +1,64 @@
+"""Names and numbers that commands take, checked before they are sent; whether they exist is for others to say."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from transport.settings import INT_MAX, LONG_MAX
+
+
+class Number(click.IntRange):
+    """An integer from `at_least` on that a message has room for."""
+
+    def __init__(self, at_least: int, at_most: int) -> None:
+        super().__init__(min=at_least)
+        self._at_most = at_most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:  # noqa: ANN401
+        """Return the number."""
+        number = int(super().convert(value, param, ctx))
+        if number > self._at_most:
+            self.fail(f"{number} is more than there can be: {self._at_most} at most", param, ctx)
+        return number
+
+
+COUNT: Final = Number(1, INT_MAX)
+PARTITION: Final = Number(0, INT_MAX)
+OFFSET: Final = Number(0, LONG_MAX)
+RATE: Final = Number(1, LONG_MAX)
+
+
+class TopicName(click.ParamType[str]):
+    """The name of a topic that may be there, or may be made."""
+
+    name = "topic"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the name, which can be sent."""
+        if not is_text(value):
+            self.fail(f"{value!r} is not the name of a topic: it is not UTF-8", param, ctx)
+        return value
+
+
+TOPIC: Final = TopicName()
+
+
+def is_text(value: str) -> bool:
+    """Return whether something on a command line was UTF-8."""
+    return not any("\ud800" <= char <= "\udfff" for char in value)
+
+
+def check_text(value: str, option: str) -> None:
+    """Raise click.BadParameter if something on a command line was not UTF-8."""
+    if not is_text(value):
+        raise click.BadParameter(f"{value!r} is not UTF-8", param_hint=option)
+
+
+def broker_id(text: str) -> int:
+    """Return the id of a broker. Raises ValueError."""
+    number = int(text)
+    if not 0 <= number <= INT_MAX:
+        raise ValueError
+    return number
