@@ -1,7 +1,8 @@
 """Forced moves: replicas that have to leave their broker or rack, and places that a new replication factor adds.
 
 They are dealt the heaviest first, each to the emptiest broker that may have it, so the loads end as even as forced
-moves alone can make them.
+moves alone can make them. Those that weigh next to nothing come last and even out replicas: a broker that is full of
+bytes gets its part of them.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.destinations import Destinations
 from spark_bridge.kernel.racks import surplus
 from spark_bridge.kernel.tally import Tally, loads
-from spark_bridge.kernel.terms import UNBOUNDED, Terms
+from spark_bridge.kernel.terms import ALL_MEASURES, UNBOUNDED, Terms
 from spark_bridge.kernel.view import Turn, View
-from spark_bridge.model.block import BYTES, NOBODY, Block
+from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
 from spark_bridge.model.goal import MOST_REPLICAS
+
+_LIGHT = 0.01
+"""What weighs at most this part of the mean in bytes and bytes in is light: all such replicas are 1 % of either."""
 
 
 @frozen(eq=False)
@@ -38,15 +42,26 @@ class Deal:
         open_places, kept = forced(block, self.terms, view)
         limit = np.full(self.load.shape, UNBOUNDED, np.int64)
         limit[:, BYTES] = self.terms.disk - self._reserve(block)
-        destinations = Destinations.of(view, self.terms.receives, self.terms.rack, limit, number)
-        after, unplaced = _fill(block, kept, open_places, self.terms, destinations)
-        done = block.with_after(after)
+        after, unplaced = kept.copy(), np.zeros((MOST_REPLICAS + 1, 2), np.int64)
+        light = light_rows(block)
+        for rows, measures in ((~light, ALL_MEASURES), (light, (REPLICAS,))):
+            emptiest = view.by(self.terms, measures)
+            destinations = Destinations.of(emptiest, self.terms.receives, self.terms.rack, limit, number)
+            unplaced += _fill(block, after, open_places & rows[:, None], self.terms, destinations)
+        done = block.with_after(_without_gaps(after))
         return done, {"load": loads(done, len(self.load)), "unplaced": unplaced}
 
     def _reserve(self, block: Block) -> int:
         """Return how many bytes of each disk stay free because other blocks deal at the same time."""
         others = self.turn.copies - 1
         return int(others * block.weights[:, BYTES].mean()) if others and len(block) else 0
+
+
+def light_rows(block: Block) -> NDArray[np.bool_]:
+    """Return (P) which partitions weigh next to nothing beside the others."""
+    weights = block.weights[:, (BYTES, BYTES_IN)]
+    mean = weights.mean(axis=0) if len(block) else 0.0
+    return np.asarray((weights <= _LIGHT * mean).all(axis=1))
 
 
 def forced(block: Block, terms: Terms, view: View) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
@@ -103,9 +118,9 @@ def _shrink(
 
 
 def _fill(
-    block: Block, kept: NDArray[np.int32], places: NDArray[np.bool_], terms: Terms, destinations: Destinations
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    after = kept.copy()
+    block: Block, after: NDArray[np.int32], places: NDArray[np.bool_], terms: Terms, destinations: Destinations
+) -> NDArray[np.int64]:
+    """Fill places of the lists; return what found no broker (see `Deal`)."""
     unplaced = np.zeros((MOST_REPLICAS + 1, 2), np.int64)
     rows, columns = np.nonzero(places)
     order = np.lexsort((columns, block.tie[rows], -block.weights[rows, BYTES]))
@@ -115,15 +130,23 @@ def _fill(
         factor = min(int(factors[row]), MOST_REPLICAS)
         holders = [b for b in after[row].tolist() if b != NOBODY]
         weight = block.weights[row].tolist()
-        broker = destinations.choose(holders, full_racks(holders, rack_of, limits[factor]), weight)
+        barred = full_racks(holders, rack_of, limits[factor])
+        broker = destinations.choose(holders, barred, weight)
+        # Where a block counts for many, what finds no place is dealt again.
+        if broker is None and destinations.view.copies == 1:
+            broker = destinations.search(holders, barred, weight)
         if broker is None:
             unplaced[factor] += (1, weight[BYTES])
         else:
             after[row, column] = broker
             destinations.take(broker, rack_of[broker], weight)
-    # Where some had to go and a lower replication factor fills fewer places, gaps are left.
+    return unplaced
+
+
+def _without_gaps(after: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return lists without the gaps that are left where some had to go and a lower factor fills fewer places."""
     order = np.argsort(after == NOBODY, axis=1, kind="stable")
-    return np.take_along_axis(after, order, axis=1), unplaced
+    return np.take_along_axis(after, order, axis=1)
 
 
 def full_racks(holders: list[int], rack_of: list[int], limit: int) -> set[int]:

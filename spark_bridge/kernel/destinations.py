@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from heapq import heapify, heappop, heappush
+from typing import TypeAlias
 
 import numpy as np
 from attrs import define, field
@@ -12,19 +13,24 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.view import View
 
 _TRIES = 32
-"""How many of a rack's brokers are looked at before the rack is given up for one replica."""
+"""How many of a rack's brokers without room for a replica are looked at before the rack is given up for it."""
+
+Entry: TypeAlias = tuple[float, int, int]
+"""A fullness, what decides between equal ones, and the broker."""
 
 
 @define(eq=False)
 class Destinations:
     """A heap of brokers for each rack, emptiest first; those without a rack share one.
 
-    An entry whose fullness is no longer the broker's is stale, and is dropped when it is met.
+    A broker has one entry at a time that counts. Others, and those whose fullness is no longer the broker's, are stale
+    and dropped when they are met.
     """
 
     view: View
     limit: list[list[int]]
-    heaps: dict[int, list[tuple[float, int, int]]] = field(factory=dict)
+    heaps: dict[int, list[Entry]] = field(factory=dict)
+    entries: dict[int, Entry] = field(factory=dict)
 
     @classmethod
     def of(
@@ -39,13 +45,15 @@ class Destinations:
             limit: (B, 3) how much each may have in each measure.
             tie: Turns the order of equally full brokers, so that not every block begins with the same.
         """
-        heaps: dict[int, list[tuple[float, int, int]]] = defaultdict(list)
+        heaps: dict[int, list[Entry]] = defaultdict(list)
+        entries: dict[int, Entry] = {}
         count = len(takes)
         for broker in np.flatnonzero(takes & view.active).tolist():
-            heaps[int(rack[broker])].append((view.full[broker], (broker + tie) % count, broker))
+            entries[broker] = (view.full[broker], (broker + tie) % count, broker)
+            heaps[int(rack[broker])].append(entries[broker])
         for heap in heaps.values():
             heapify(heap)
-        return cls(view, limit.tolist(), dict(sorted(heaps.items())))
+        return cls(view, limit.tolist(), dict(sorted(heaps.items())), entries)
 
     def choose(self, holders: list[int], barred: set[int], weight: list[int]) -> int | None:
         """Return the emptiest broker that may take a replica, None when there is none.
@@ -55,13 +63,20 @@ class Destinations:
             barred: Racks that have their limit of it.
             weight: The replica's weights.
         """
-        best: tuple[float, int, int] | None = None
+        best: Entry | None = None
         for rack, heap in self.heaps.items():
             if rack not in barred and heap and (best is None or heap[0] < best):
                 found = self._first(heap, holders, weight)
                 if found is not None and (best is None or found < best):
                     best = found
         return None if best is None else best[2]
+
+    def search(self, holders: list[int], barred: set[int], weight: list[int]) -> int | None:
+        """Return what `choose` does after a look at every broker, which takes time: None only if nobody has room."""
+        racks = [heap for rack, heap in self.heaps.items() if rack not in barred]
+        entries = [entry for heap in racks for entry in heap if entry[2] not in holders and not self._is_stale(entry)]
+        room = [entry for entry in entries if self.view.fits(entry[2], weight, self.limit[entry[2]])]
+        return min(room)[2] if room else None
 
     def take(self, broker: int, rack: int, weight: list[int]) -> None:
         """Count the replica that a broker was chosen for."""
@@ -70,8 +85,13 @@ class Destinations:
 
     def refresh(self, broker: int, rack: int) -> None:
         """Put a broker where it belongs after its load changed."""
-        if rack in self.heaps and self.view.active[broker]:
-            heappush(self.heaps[rack], (self.view.full[broker], broker, broker))
+        if rack not in self.heaps or not self.view.active[broker]:
+            return
+        full, entry = self.view.full[broker], self.entries.get(broker)
+        # Where a replica makes a broker no fuller (an empty one, for example), its entry stays.
+        if entry is None or entry[0] != full:
+            self.entries[broker] = (full, broker, broker)
+            heappush(self.heaps[rack], self.entries[broker])
 
     def is_empty(self) -> bool:
         """Return whether nobody takes anything any more."""
@@ -81,21 +101,32 @@ class Destinations:
         load, limit = self.view.load[broker], self.limit[broker]
         return load[0] + self.view.copies > limit[0] or load[1] > limit[1] or load[2] > limit[2]
 
-    def _first(
-        self, heap: list[tuple[float, int, int]], holders: list[int], weight: list[int]
-    ) -> tuple[float, int, int] | None:
-        aside: list[tuple[float, int, int]] = []
-        found = None
-        while heap and len(aside) < _TRIES:
+    def _first(self, heap: list[Entry], holders: list[int], weight: list[int]) -> Entry | None:
+        aside: list[Entry] = []
+        found, tries = None, 0
+        while heap and tries < _TRIES:
             entry = heap[0]
             broker = entry[2]
-            if entry[0] != self.view.full[broker] or self._is_full(broker):
+            if self._is_stale(entry):
                 heappop(heap)
-            elif broker in holders or not self.view.fits(broker, weight, self.limit[broker]):
+            elif broker in holders:
                 aside.append(heappop(heap))
+            elif not self.view.fits(broker, weight, self.limit[broker]):
+                aside.append(heappop(heap))
+                tries += 1
             else:
                 found = entry
                 break
         for entry in aside:
             heappush(heap, entry)
         return found
+
+    def _is_stale(self, entry: Entry) -> bool:
+        """Return whether an entry no longer counts; the broker of one that did until now has none then."""
+        full, _, broker = entry
+        if entry is not self.entries.get(broker):
+            return True
+        if full == self.view.full[broker] and not self._is_full(broker):
+            return False
+        del self.entries[broker]
+        return True

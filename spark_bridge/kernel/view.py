@@ -12,7 +12,7 @@ from __future__ import annotations
 from zlib import crc32
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.terms import ALL_MEASURES, Terms
@@ -83,6 +83,10 @@ class View:
             full=terms.fullness(seen, measures).tolist(),
             measures=measures,
         )
+
+    def by(self, terms: Terms, measures: tuple[int, ...]) -> View:
+        """Return a view of the same loads in which brokers are fuller or emptier by other measures."""
+        return evolve(self, full=terms.fullness(np.array(self.load), measures).tolist(), measures=measures)
 
     def add(self, broker: int, weight: list[int], times: int) -> None:
         """Count a replica that comes (`times` 1) or goes (-1)."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from spark_bridge.engines.in_process import InProcess
@@ -59,8 +60,9 @@ def blocks_in(engine: OnSpark) -> list[Block]:
     return [Block.from_bytes(row["state"]) for row in sorted(rows, key=lambda row: row["number"])]
 
 
-def agree(spark: SparkSession, goal: Goal, folder: Path) -> None:
-    rows, brokers = cluster()
+def agree(spark: SparkSession, goal: Goal, folder: Path, rows: pa.Table | None = None) -> None:
+    some, brokers = cluster()
+    rows = some if rows is None else rows
     here = InProcess(list(blocks_of(rows, brokers.ids)))
     there = on_spark(spark, folder / "blocks", shuffled(rows, seed=1), brokers)
     assert here.blocks == there.blocks
@@ -83,6 +85,19 @@ def test_many_blocks_are_planned_alike(
 ) -> None:
     monkeypatch.setattr("spark_bridge.model.block.BLOCK_SIZE", 600)
     agree(spark, goal, tmp_path)
+
+
+def test_many_empty_partitions_are_planned_alike(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_bridge.model.block.BLOCK_SIZE", 600)
+    rows, _brokers = cluster()
+    none = pa.array([0] * len(rows), pa.int64())
+    for name in ("bytes", "bytes_in", "bytes_out"):
+        some = pc.if_else(pc.less(rows["partition"], 2), rows[name], none)
+        rows = rows.set_column(rows.column_names.index(name), rows.schema.field(name), some)
+    assert pc.sum(pc.equal(rows["bytes"], 0)).as_py() > 0.9 * len(rows)
+    agree(spark, GOALS[2], tmp_path, rows)
 
 
 def test_the_plan_does_not_depend_on_how_rows_are_cut_and_ordered(

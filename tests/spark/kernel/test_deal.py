@@ -136,6 +136,13 @@ def test_a_full_disk_gets_nothing_and_what_finds_no_place_is_counted_by_factor()
     assert tally["unplaced"][2].tolist() == [1, 60]
 
 
+def test_a_large_disk_is_found_behind_many_small_ones() -> None:
+    # All but the last broker are emptier than it, and too small.
+    brokers = Brokers.of(evolve(b, disk=1_000 if b.id == 40 else 5) for b in in_racks("_" * 41).rows)
+    block = block_of([[0], [40]], size=[10, 500])
+    assert dealt(block, brokers, leaving(0)) == [[40], [40]]
+
+
 def test_other_blocks_that_deal_at_the_same_time_are_left_room_on_disks() -> None:
     brokers = Brokers.of(evolve(b, disk=100) for b in in_racks("___").rows)
     block = block_of([[2], [0], [1]], size=[40, 40, 40])

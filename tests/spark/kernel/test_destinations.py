@@ -104,5 +104,25 @@ def test_of_a_large_rack_a_few_are_looked_at_for_a_replica_that_does_not_fit() -
         destinations.limit[broker][1] = 5
     assert destinations.choose([], set(), [1, 6, 0]) is None
     assert destinations.choose(list(range(30)), set(), [1, 5, 0]) == 30
+    assert destinations.search([], set(), [1, 6, 0]) == 39
+    assert destinations.search([39], set(), [1, 6, 0]) is None
+    assert destinations.search([], {0}, [1, 6, 0]) is None
     # Nobody is lost by the search.
     assert destinations.choose([], set(), ONE) == 0
+
+
+def test_a_broker_that_a_replica_makes_no_fuller_is_there_once() -> None:
+    destinations = Case("a" * 3, [1, 2, 3]).destinations()
+    for _ in range(100):
+        destinations.take(0, 0, [0, 0, 0])
+    assert destinations.choose([0], set(), ONE) == 1
+    destinations.view.add(0, ONE, 1)
+    destinations.refresh(0, 0)
+    destinations.view.add(0, ONE, -1)
+    destinations.refresh(0, 0)
+    assert [entry[2] for entry in destinations.heaps[0] if entry is destinations.entries.get(entry[2])] == [0, 1, 2]
+
+
+def test_of_a_partition_on_many_brokers_each_other_broker_is_looked_at() -> None:
+    destinations = Case("a" * 41, list(range(41))).destinations()
+    assert destinations.choose(list(range(40)), set(), ONE) == 40

@@ -1,0 +1,75 @@
+"""Clusters of which most partitions are empty: replicas without a byte find brokers, whatever these carry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from spark_bridge.checks import violations
+from spark_bridge.engines.in_process import plan_blocks
+from spark_bridge.model.block import REPLICAS, Block
+from spark_bridge.model.brokers import Broker, Brokers
+from spark_bridge.model.goal import Goal, GoalKind
+from tests.spark.kernel.small import load_of
+
+pytestmark = pytest.mark.requirement("E3")
+
+GB = 10**9
+
+
+def block_of_topics(topics: Mapping[str, tuple[int, int]], brokers: int, factor: int = 3) -> Block:
+    """Return topics of so many partitions of so many bytes, whose replicas go round the brokers."""
+    names, lists, sizes = [], [], []
+    for topic, (count, size) in topics.items():
+        for number in range(count):
+            names.append((topic, number))
+            lists.append([(number + place) % brokers for place in range(factor)])
+            sizes.append(size)
+    none = [0] * len(names)
+    return Block.of(names, lists, sizes, none, none)
+
+
+def planned(block: Block, brokers: Brokers, goal: Goal) -> NDArray[np.int64]:
+    """Plan, and return what brokers carry then; the plan breaks no rule."""
+    (done,) = plan_blocks([block], brokers, goal).blocks
+    assert violations(done, brokers, goal) == []
+    return load_of([done], brokers)
+
+
+@pytest.mark.parametrize("gone", [{0}, {0, 3}], ids=len)
+@pytest.mark.parametrize("brokers", [6, 40])
+@pytest.mark.parametrize(
+    "topics",
+    [
+        {"big": (12, GB), "empty": (600, 0)},
+        {"big": (300, GB), "empty": (3_000, 0)},
+        {"big": (1, GB), "empty": (600, 0)},
+        {"empty": (600, 0)},
+        {"large": (5, 70 * GB), "big": (40, GB), "small": (40, 1_000), "empty": (2_000, 0)},
+    ],
+    ids=lambda topics: "-".join(f"{count}_{name}" for name, (count, _) in topics.items()),
+)
+def test_brokers_are_emptied(topics: dict[str, tuple[int, int]], brokers: int, gone: set[int]) -> None:
+    goal = Goal(GoalKind.REMOVE_BROKERS, frozenset(gone))
+    load = planned(block_of_topics(topics, brokers), Brokers.of(map(Broker, range(brokers))), goal)
+    assert not load[sorted(gone)].any()
+    left = np.delete(load, sorted(gone), axis=0)
+    assert left[:, REPLICAS].sum() == 3 * sum(count for count, _ in topics.values())
+
+
+@pytest.mark.parametrize("size", [0, 1])
+@pytest.mark.parametrize("on", [[1, 2, 3], [1, 2, 3, 4]], ids=len)
+def test_what_weighs_nothing_evens_out_replicas(on: list[int], size: int) -> None:
+    # Some brokers are full of bytes, and stay so whatever they get of the others: more than are planned in one step.
+    empty = block_of_topics({"empty": (6_000, size)}, 6)
+    lists = [[on[(number + place) % len(on)] for place in range(3)] for number in range(12)]
+    rows = [*empty.before.tolist(), *lists]
+    names = [*(("empty", number) for number in range(6_000)), *(("big", number) for number in range(12))]
+    none = [0] * len(rows)
+    block = Block.of(names, rows, [size] * 6_000 + [GB] * 12, none, none)
+    brokers = Brokers.of(map(Broker, range(6)))
+    load = planned(block, brokers, Goal(GoalKind.REMOVE_BROKERS, frozenset({0})))
+    assert np.ptp(load[1:, REPLICAS]) <= 0.01 * load[1:, REPLICAS].mean()
