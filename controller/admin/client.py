@@ -57,16 +57,18 @@ from transport.messages import (
 from transport.metadata import TopicPartition
 from transport.network import Network, TcpNetwork
 from transport.store.controllers import find_controller
+from transport.store.existing import open_existing
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import ConnectionLost, MetadataStore, SessionExpired
 from transport.store.security import OPEN, ZooKeeperSecurity
-from transport.store.zookeeper import open_zookeeper
 from transport.wire import Connection, ConnectionBroken, RequestTimedOut, UnsupportedApi, WireError, open_connection
 
 R = TypeVar("R")
 
 RETRY_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 5.0
+STARTING_SECONDS: Final = 3.0
+"""How long a cluster that is just being started may take to be seen in ZooKeeper."""
 
 _NONE_KNOWN: Final = "it knows no active controller"
 _ANSWER_IS_LOST: Final = (ConnectionBroken, RequestTimedOut)
@@ -388,11 +390,14 @@ async def open_admin(
 ) -> AsyncIterator[AdminClient]:
     """Open an admin client that finds the controller through nodes at `bootstrap`, or through ZooKeeper.
 
-    `timeout`, in seconds, is that of each call. Raises StoreUnavailable if ZooKeeper cannot be reached.
+    `timeout`, in seconds, is that of each call. Raises StoreUnavailable if ZooKeeper cannot be reached, NoCluster if
+    there is no cluster in it.
     """
     network = network or TcpNetwork()
     if zookeeper_connect is None:
         yield AdminClient(network, bootstrap, None, timeout)
         return
-    async with open_zookeeper(zookeeper_connect, connect_timeout=timeout, security=zookeeper_security) as store:
+    patience = min(timeout, STARTING_SECONDS)
+    opening = open_existing(zookeeper_connect, patience=patience, connect_timeout=timeout, security=zookeeper_security)
+    async with opening as store:
         yield AdminClient(network, bootstrap, store, timeout)

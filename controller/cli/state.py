@@ -10,8 +10,8 @@ from controller.cli.cluster import zookeeper_option
 from controller.cli.running import run
 from controller.cli.state_files import Writer, open_writer
 from controller.monitoring.state_dump import dump_in_parts
+from transport.store.existing import open_existing
 from transport.store.security import security_of_environment
-from transport.store.zookeeper import open_zookeeper
 
 
 @click.group()
@@ -37,7 +37,7 @@ def dump(zookeeper: str, form: str, output: str | None) -> None:
     """
 
     async def work(writer: Writer) -> None:
-        async with open_zookeeper(zookeeper, security=security_of_environment()) as store:
+        async with open_existing(zookeeper, security=security_of_environment()) as store:
             writer.finish(await dump_in_parts(store, writer.partitions))
 
     # A pipe that nobody reads yet is waited for here, where Ctrl-C ends that.

@@ -10,6 +10,8 @@ import pytest
 import trio
 
 from tests.cli.shell import Shell, run_klamm
+from transport.store import paths
+from transport.store.protocol import ensure_paths
 from transport.store.zookeeper import open_zookeeper
 
 FIRST_MOVE = """\
@@ -188,7 +190,8 @@ async def test_a_malformed_plan_is_told_in_one_line(tmp_path: Path, text: str, f
 
 async def test_the_state_dump_reads_zookeeper(zookeeper: str) -> None:
     address = f"{zookeeper}/dump"
-    async with open_zookeeper(address):
+    async with open_zookeeper(address) as store:
+        await ensure_paths(store, [paths.TOPICS])
         done = await run_klamm("state", "dump", "--zookeeper", address)
     assert json.loads(done.stdout) == {
         "controller": {"id": None, "epoch": 0},

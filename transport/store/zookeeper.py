@@ -68,7 +68,12 @@ class ZooKeeperStore:
     def __init__(self, session: KazooSession, chroot: str = "", *, set_acl: bool = False) -> None:
         self._session = session
         self._chroot = chroot
+        self._set_acl = set_acl
         self._acl = self._closed_acl if set_acl else _open_acl
+
+    def below(self, chroot: str) -> ZooKeeperStore:
+        """Return the store below a chroot, of the same session."""
+        return ZooKeeperStore(self._session, self._chroot + chroot, set_acl=self._set_acl)
 
     @property
     def session_id(self) -> int:

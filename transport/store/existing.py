@@ -1,0 +1,67 @@
+"""The store of a cluster that is there already: who only asks a cluster begins none by a chroot that is misspelt."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from difflib import get_close_matches
+from typing import Final
+
+import trio
+
+from transport.store import paths
+from transport.store.protocol import MetadataStore, StoreError
+from transport.store.security import OPEN, ZooKeeperSecurity
+from transport.store.zookeeper import ZooKeeperStore, open_zookeeper, parse_hosts
+
+_BROKERS: Final = "/brokers"
+_LOOK_SECONDS: Final = 0.2
+_MOST_NAMES: Final = 1_000
+"""How many znodes below the root are looked at for a cluster that may be meant."""
+
+
+class NoCluster(StoreError):
+    """Nobody has begun a cluster below a chroot; the message says which may be meant."""
+
+
+@asynccontextmanager
+async def open_existing(
+    hosts: str, *, patience: float = 0, connect_timeout: float = 15, security: ZooKeeperSecurity = OPEN
+) -> AsyncIterator[ZooKeeperStore]:
+    """Hold a session with the ZooKeeper at `hosts`, of a cluster that brokers or a controller have begun.
+
+    Args:
+        hosts: "127.0.0.1:2181,127.0.0.1:2182/chroot"; the chroot is not created.
+        patience: seconds to wait for a cluster that is just being started.
+        connect_timeout: seconds to wait for a server that is there but does not answer.
+        security: as for `open_zookeeper`.
+
+    Raises:
+        NoCluster: there is none.
+        StoreUnavailable: as for `open_zookeeper`.
+    """
+    _, chroot = parse_hosts(hosts)
+    servers = hosts.partition("/")[0]
+    async with open_zookeeper(servers, connect_timeout=connect_timeout, security=security) as root:
+        deadline = trio.current_time() + patience
+        while not await _is_there(root, chroot):
+            if trio.current_time() >= deadline:
+                raise NoCluster(f"there is no cluster below {chroot or '/'} at {servers}: {await _cure(root, chroot)}")
+            await trio.sleep(_LOOK_SECONDS)
+        yield root.below(chroot)
+
+
+async def _is_there(root: MetadataStore, chroot: str) -> bool:
+    begun = await root.read([chroot + _BROKERS, chroot + paths.CONTROLLER_EPOCH])
+    return any(znode is not None for znode in begun)
+
+
+async def _cure(root: MetadataStore, chroot: str) -> str:
+    """Return what is missing, and which chroot may be meant instead."""
+    [names] = await root.children(["/"])
+    chroots = [f"/{name}" for name in sorted(names or ())[:_MOST_NAMES]]
+    brokers = await root.read([above + _BROKERS for above in chroots])
+    clusters = [above for above, znode in zip(chroots, brokers, strict=True) if znode is not None]
+    near = get_close_matches(chroot, clusters, n=1)
+    cure = f"did you mean {near[0]}?" if near else "check the chroot of HOST:PORT/CHROOT"
+    return f"it has neither brokers nor controller_epoch: {cure}"
