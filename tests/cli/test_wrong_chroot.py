@@ -21,7 +21,7 @@ from transport.store.zookeeper import open_zookeeper
 SERVICES = {("controller", "run"), ("broker", "run")}
 """What begins a cluster where there is none."""
 
-ARGUMENTS = {
+ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("state", "dump"): (),
     ("cluster", "describe"): (),
     ("broker", "list"): (),
