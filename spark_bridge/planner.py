@@ -22,12 +22,13 @@ from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.lower_bound import Costs, lower_bound
 from spark_bridge.kernel.settle import Settle
 from spark_bridge.kernel.tally import Step, Tally, loads, sums
-from spark_bridge.kernel.terms import Terms, make_terms, wanted_factors
+from spark_bridge.kernel.terms import Terms, make_terms, matches, wanted_factors
 from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import MEASURES, Block
-from spark_bridge.model.brokers import Brokers
-from spark_bridge.model.goal import MOST_REPLICAS, Goal
+from spark_bridge.model.brokers import Brokers, BrokerState
+from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
 from spark_bridge.progress import OnProgress, Progress
+from spark_bridge.topic_names import refuse_unmatched
 
 MOST_SETTLED = 5_000
 """How many partitions a cluster may have to be planned in one step (see `settle`)."""
@@ -49,7 +50,7 @@ _LEVELLED, _DESCENDED = 0.8, 0.98
 
 @frozen(eq=False)
 class AtFirst:
-    """Asks for the loads before the plan, and the weights by wanted replication factor."""
+    """Asks for the loads before the plan, the weights by wanted replication factor, and what the topics match."""
 
     brokers: int
     goal: Goal
@@ -59,7 +60,11 @@ class AtFirst:
         del number
         factor = np.minimum(wanted_factors(block, self.goal.replication_factor, self.goal.topics), MOST_REPLICAS)
         by_factor = [sums(factor, block.weights[:, m], MOST_REPLICAS + 1) for m in range(len(MEASURES))]
-        return {"load": loads(block, self.brokers, before=True), "by_factor": np.stack(by_factor, axis=1)}
+        return {
+            "load": loads(block, self.brokers, before=True),
+            "by_factor": np.stack(by_factor, axis=1),
+            "matched": matches(block, self.goal.topics),
+        }
 
 
 @frozen(eq=False)
@@ -85,8 +90,10 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
     Raises:
         PlanError: There is no plan.
     """
+    refuse_additions(brokers, goal)
     progress(Progress("summing loads"))
     first = engine.ask(AtFirst(len(brokers), goal))
+    refuse_unmatched(engine, goal.topics, first["matched"])
     before = first["load"]
     asked = terms = make_terms(brokers, goal, before, first["by_factor"])
     costs = engine.ask(Costs(terms, before))
@@ -209,6 +216,21 @@ def schedule(blocks: int) -> list[int]:
     while copies[-1] > 1:
         copies.append(max(1, copies[-1] // 8))
     return copies
+
+
+def refuse_additions(brokers: Brokers, goal: Goal) -> None:
+    """Refuse to give a share to brokers that can be given nothing.
+
+    Raises:
+        PlanError: One of those to add is not live, or not known.
+    """
+    added = brokers.indices(goal.brokers).tolist() if goal.kind is GoalKind.ADD_BROKERS else []
+    for broker in (brokers.rows[index] for index in added):
+        if broker.state is not BrokerState.LIVE:
+            raise PlanError(
+                f"broker {broker.id} is {broker.state} and cannot be given its share: leave it out, or give it the "
+                "state live in the table of brokers (--brokers-table)"
+            )
 
 
 def refuse_unplaced(unplaced: NDArray[np.int64], brokers: Brokers, terms: Terms) -> None:

@@ -7,21 +7,20 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
+from spark_bridge.evenness import evenness
 from spark_bridge.kernel.leader_view import LeaderView
 from spark_bridge.kernel.tally import Tally, cost, loads, moved, sums
-from spark_bridge.model.block import MEASURES, NOBODY, Block
+from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Brokers
 from spark_bridge.model.goal import Goal
-from spark_bridge.model.summary import BrokerChange, Evenness, Flow, Load, RackFlow, Summary
+from spark_bridge.model.summary import BrokerChange, Flow, Load, RackFlow, Summary
+from spark_bridge.notes import notes_of
 from spark_bridge.outputs.flows import Flows
 from spark_bridge.outputs.reasons import TEXTS, Marks, Reason, reasons_of
 from spark_bridge.planner import Bounds
 
 MOST_FLOWS = 200
 MOST_RACK_FLOWS = 10_000
-
-_NO_SHARE = 1e-3
-"""A share below this is none: `terms` keeps every share above nothing, to divide by it."""
 
 
 @frozen(eq=False)
@@ -80,7 +79,7 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
     """Sum a plan up."""
     engine, brokers, goal, bounds = planned.engine, planned.brokers, planned.goal, planned.bounds
     tally = engine.ask(AtLast(len(brokers), marks_of(brokers, bounds)))
-    evenness = _evenness(planned, tally)
+    even = evenness(bounds.terms, goal, planned.leaders.share, tally)
     flows, flows_left = engine.flows(Flows(brokers.ids), MOST_FLOWS)
     rack_rows, _ = engine.flows(Flows(brokers.rack), MOST_RACK_FLOWS)
     partitions, replicas, size = tally["moved"].tolist()
@@ -96,15 +95,15 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
         moved_bytes=size,
         lower_bound=bounds.lower_bound,
         brokers=_changes(brokers, bounds, tally),
-        evenness=evenness,
+        evenness=even,
         flows=tuple(flows),
         flows_left=flows_left,
         rack_flows=tuple(_between_racks(flow, brokers.rack_names) for flow in rack_rows),
         reasons=reasons,
         set_aside=set_aside,
         unknown_loads=unknown_loads,
-        worse=tuple(e.measure for e in evenness if e.after > max(e.before, e.reachable) + 1e-9),
-        notes=tuple(_notes(planned)),
+        worse=tuple(e.measure for e in even if e.after > max(e.before, e.reachable) + 1e-9),
+        notes=tuple(notes_of(bounds, brokers, goal)),
     )
 
 
@@ -154,46 +153,3 @@ def _changes(brokers: Brokers, bounds: Bounds, tally: Tally) -> tuple[BrokerChan
         )
         for i, broker in enumerate(brokers.rows)
     )
-
-
-def _evenness(planned: Planned, tally: Tally) -> tuple[Evenness, ...]:
-    terms = planned.bounds.terms
-    rows = [
-        _even(name, planned, terms.share[:, m], tally["before"][:, column], tally["after"][:, column], weight)
-        for m, (name, column, weight) in enumerate(zip(MEASURES, (0, 2, 3), tally["max_weight"].tolist(), strict=True))
-        if m == 0 or terms.share[:, m].max(initial=0) > 1
-    ]
-    led = _even("leaders", planned, planned.leaders.share, tally["before"][:, 1], tally["after"][:, 1], 1)
-    return (rows[0], led, *rows[1:])
-
-
-def _even(
-    name: str,
-    planned: Planned,
-    share: NDArray[np.float64],
-    before: NDArray[np.int64],
-    after: NDArray[np.int64],
-    weight: int,
-) -> Evenness:
-    """Measure one measure; what is reachable is the tolerance, or what one replica makes of the smallest share."""
-    counted = planned.bounds.terms.receives & (share > _NO_SHARE)
-    if not counted.any():
-        return Evenness(name, 0.0, 0.0, planned.goal.tolerance)
-    first, last = (float(np.abs(load[counted] / share[counted] - 1).max()) for load in (before, after))
-    reachable = max(planned.goal.tolerance, weight / float(share[counted].min()))
-    return Evenness(name, before=first, after=last, reachable=reachable)
-
-
-def _notes(planned: Planned) -> list[str]:
-    """Tell which brokers the plan could not bring within the bounds that the goal sets them."""
-    bounds, brokers = planned.bounds, planned.brokers
-    out = bounds.terms.violations(bounds.after)
-    notes = []
-    for m, measure in enumerate(MEASURES):
-        if count := int(np.count_nonzero(out[:, m])):
-            worst = int(out[:, m].argmax())
-            part = bounds.after[worst, m] / bounds.terms.share[worst, m] - 1
-            near = f"within {100 * planned.goal.tolerance:g} % of their shares"
-            ends = f"broker {brokers.ids[worst]} ends at {100 * part:+.1f} %"
-            notes.append(f"{measure}: {count} of {len(brokers)} brokers could not be brought {near}; {ends}")
-    return notes

@@ -93,6 +93,13 @@ def wanted_factors(block: Block, factor: int | None, topics: tuple[str, ...]) ->
     return np.where(matched[block.topic], factor, has)
 
 
+def matches(block: Block, topics: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return how many of the block's partitions each pattern of topics is about."""
+    sizes = np.bincount(block.topic, minlength=len(block.topics))
+    matched = [[fnmatchcase(name, pattern) for name in block.topics] for pattern in topics]
+    return np.array([sizes[np.array(names, np.bool_)].sum() for names in matched], np.int64)
+
+
 def make_terms(brokers: Brokers, goal: Goal, load: NDArray[np.int64], by_factor: NDArray[np.int64]) -> Terms:
     """Draw up the terms.
 

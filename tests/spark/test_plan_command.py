@@ -60,3 +60,39 @@ def test_an_unknown_broker_is_told_and_nothing_is_written(cluster: tuple[str, ..
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("Error: broker 99 is not in the snapshot: choose from 1, 2, 3, ")
     assert [path.name for path in tmp_path.iterdir()] == ["cluster"]
+
+
+TWO_TOPICS = """{"brokers": [{"id": 1}, {"id": 2}, {"id": 3}], "partitions": [
+{"topic": "orders", "partition": 0, "replicas": [1]}, {"topic": "clicks", "partition": 0, "replicas": [2]}]}"""
+
+
+@pytest.mark.parametrize(
+    ("topics", "line"),
+    [
+        ("ordrs", "there is no topic ordrs in the snapshot: did you mean orders?"),
+        ("orders,klicks", "there is no topic klicks in the snapshot: did you mean clicks?"),
+        ("orders,Clicks", "there is no topic Clicks in the snapshot: did you mean clicks?"),
+        ("payments", "there is no topic payments in the snapshot: it has clicks, orders"),
+        ("clik*", "no topic in the snapshot matches clik*: did you mean clicks?"),
+        ("zz*", "no topic in the snapshot matches zz*: it has clicks, orders"),
+    ],
+)
+@pytest.mark.parametrize("limit", [65_536, 1], ids=["one block", "a block each"])
+def test_a_topic_that_is_not_there_is_told_and_nothing_is_written(
+    topics: str, line: str, limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_bridge.model.block.BLOCK_SIZE", limit)
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_text(TWO_TOPICS)
+    arguments = ["set-replication-factor", "--replication-factor", "2", "--topics", topics]
+    result = CliRunner().invoke(plan, [*arguments, "--snapshot", str(snapshot), "-o", f"{tmp_path}/plan.json"])
+    assert (result.exit_code, result.stdout, result.stderr) == (1, "", f"Error: {line}\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["snapshot.json"]
+
+
+def test_a_topic_may_be_named_twice_and_by_patterns(tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_text(TWO_TOPICS)
+    arguments = ("set-replication-factor", "--replication-factor", "2", "--topics", "ord*,orders,o?ders")
+    done = planned(*arguments, "--snapshot", str(snapshot))
+    assert [row["topic"] for row in json.loads(done.stdout)["partitions"]] == ["orders"]

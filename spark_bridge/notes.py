@@ -1,0 +1,52 @@
+"""Sentences that a reader must see before carrying a plan out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_bridge.model.block import MEASURES, REPLICAS
+from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.planner import Bounds
+
+
+def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
+    """Yield what could not be reached, and what may not have been meant."""
+    yield from _out_of_bounds(bounds, brokers, goal)
+    if goal.kind is GoalKind.ADD_BROKERS:
+        yield from _of_added(bounds, brokers, goal)
+
+
+def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
+    """Tell which brokers the plan could not bring within the bounds that the goal sets them."""
+    out = bounds.terms.violations(bounds.after)
+    for m, measure in enumerate(MEASURES):
+        if count := int(np.count_nonzero(out[:, m])):
+            worst = int(out[:, m].argmax())
+            part = bounds.after[worst, m] / bounds.terms.share[worst, m] - 1
+            near = f"within {100 * goal.tolerance:g} % of their shares"
+            ends = f"broker {brokers.ids[worst]} ends at {100 * part:+.1f} %"
+            yield f"{measure}: {count} of {len(brokers)} brokers could not be brought {near}; {ends}"
+
+
+def _of_added(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
+    """Tell which of the brokers to add are as full as they shall be, and which empty ones are not among them."""
+    terms = bounds.terms
+    named = np.zeros(len(brokers), np.bool_)
+    named[brokers.indices(goal.brokers)] = True
+    full = named & (bounds.before >= terms.low).all(axis=1)
+    if full.any():
+        have, are = ("have their", "they are") if full.sum() > 1 else ("has its", "it is")
+        yield f"{_named(brokers, full)} of --brokers {have} share already: {are} given nothing"
+    empty = terms.receives & ~named & (bounds.before[:, REPLICAS] == 0)
+    if empty.any():
+        are, them, stay = ("are", "them", "they stay") if empty.sum() > 1 else ("is", "it", "it stays")
+        yield f"{_named(brokers, empty)} {are} empty and not among --brokers: name {them} as well, or {stay} so"
+
+
+def _named(brokers: Brokers, which: NDArray[np.bool_]) -> str:
+    some = Brokers(tuple(row for row, is_one in zip(brokers.rows, which.tolist(), strict=True) if is_one))
+    return f"broker{'s' if len(some) > 1 else ''} {some}"
