@@ -206,14 +206,15 @@ def _brokers(ids: Iterable[int]) -> list[ConfigResource]:
     return [ConfigResource(ConfigResourceType.BROKER, str(id_)) for id_ in sorted(ids)]
 
 
+_IS_GONE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.BROKER_NOT_AVAILABLE})
 _OWN_SOURCES: Final = frozenset({"DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG"})
 
 
 async def _own(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[ConfigResource, dict[str, str]]:
-    """Return what topics and brokers have of their own; a topic that is gone has nothing to lift."""
+    """Return what topics and brokers have of their own; one that is gone has nothing to lift."""
     found = await admin.describe_configs(resources) if resources else ()
     for item in found:
-        if item.error not in {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}:
+        if item.error not in {ErrorCode.NONE, *_IS_GONE}:
             raise ApiError(item.error, item.message)
     return {
         item.resource: {entry.name: entry.value for entry in item.entries if entry.source in _OWN_SOURCES}

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 import click
+import trio
 from click.core import ParameterSource
 
+from controller.admin.client import RETRY_SECONDS, AdminClient, ClusterUnreachable
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.names import COUNT, TOPIC, broker_id, check_text
 from controller.cli.output import partition_json, print_document, print_table
 from controller.cli.running import run
 from controller.cli.topic_deletion import delete
-from transport.errors import ErrorCode
-from transport.messages import MetadataResponse, NewPartitions, NewTopic, PartitionState, TopicError
+from transport.dynamic_configs import MIN_INSYNC_REPLICAS
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    ConfigResource,
+    ConfigResourceType,
+    MetadataResponse,
+    NewPartitions,
+    NewTopic,
+    PartitionState,
+    TopicError,
+)
 from transport.metadata import LEADER_DURING_DELETE
+from transport.wire import WireError
+
+_SETTINGS_SECONDS: Final = 5.0
+"""How long the settings of a topic that was just created are asked for."""
 
 
 @click.group()
@@ -54,9 +70,30 @@ def create(
     async def work() -> None:
         async with cluster.open_admin() as admin:
             _require_done((await admin.create_topics([new])).topics)
+            click.echo(f"created topic {name}")
+            await _warn_of_too_few(admin, name, min(map(len, assignment), default=replication_factor))
 
     run(work)
-    click.echo(f"created topic {name}")
+
+
+async def _warn_of_too_few(admin: AdminClient, name: str, replicas: int) -> None:
+    """Say that a topic has fewer replicas than min.insync.replicas asks for; Kafka creates such a topic, too."""
+    resource, settings = ConfigResource(ConfigResourceType.TOPIC, name), {}
+    # The topic is there already: whoever cannot tell more of it tells nothing.
+    with trio.move_on_after(_SETTINGS_SECONDS), suppress(ApiError, ClusterUnreachable, WireError):
+        [answer] = await admin.describe_configs([resource])
+        while answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            await trio.sleep(RETRY_SECONDS)
+            [answer] = await admin.describe_configs([resource])
+        settings = {entry.name: entry.value for entry in answer.entries}
+    least = int(settings.get(MIN_INSYNC_REPLICAS, "1"))
+    if replicas < least:
+        click.echo(
+            f"no producer with acks=all can write to {name}: {MIN_INSYNC_REPLICAS} is {least}, and a partition has "
+            f"{replicas} replica{'' if replicas == 1 else 's'}: lower it with `klamm config alter --entity-type topics "
+            f"--entity-name {name} --add-config {MIN_INSYNC_REPLICAS}=...`, or give partitions more replicas",
+            err=True,
+        )
 
 
 def _require_one_way_to_place(replica_assignment: str | None) -> None:

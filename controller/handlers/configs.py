@@ -5,7 +5,7 @@ A topic's own outranks the default of all brokers, and that outranks what the co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import structlog
@@ -139,6 +139,7 @@ def describe_configs(
     default_znode, *znodes = yield from read([paths.broker_config(None), *map(config_path, sound)])
     default = decode_layer(DEFAULT_BROKER, paths.broker_config(None), default_znode) or Layer(DEFAULT_BROKER, {})
     found = dict(zip(sound, znodes, strict=True))
+    faults |= yield from _unknown_brokers(context, found)
     return DescribeConfigsResponse(
         tuple(
             ResourceConfigs(resource, (), *fault)
@@ -147,6 +148,24 @@ def describe_configs(
             for resource, fault in faults.items()
         )
     )
+
+
+def _unknown_brokers(
+    context: ControllerContext, found: Mapping[ConfigResource, Znode | None]
+) -> Rounds[dict[ConfigResource, tuple[ErrorCode, str] | None]]:
+    """Return what is wrong with brokers of which nothing is known: neither alive nor assigned, no settings, no disk."""
+    known = {*context.brokers, *context.brokers_assigned()}
+    of_brokers = [each for each in found if each.type is ConfigResourceType.BROKER and each.name]
+    doubtful = [each for each in of_brokers if found[each] is None and int(each.name) not in known]
+    storages = yield from read([paths.storage_id(int(each.name)) for each in doubtful])
+    return {
+        each: (
+            ErrorCode.BROKER_NOT_AVAILABLE,
+            f"there is no broker {each.name}, and nothing is known of it: see `klamm broker list`",
+        )
+        for each, storage in zip(doubtful, storages, strict=True)
+        if storage is None
+    }
 
 
 def _describe(

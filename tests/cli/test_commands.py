@@ -101,6 +101,36 @@ async def test_settings_of_a_broker_are_kept_for_it_though_it_is_not_there(klamm
         assert "DYNAMIC_BROKER_CONFIG" in await klamm("config", "describe", *entity)
 
 
+async def test_there_are_no_settings_of_a_broker_that_nobody_knows(klamm: Shell) -> None:
+    said = await klamm("config", "describe", "--entity-type", "brokers", "--entity-name", "99", fails=True)
+    assert said == "Error: there is no broker 99, and nothing is known of it: see `klamm broker list`\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "in_sync", "replicas"),
+    [
+        (("--replication-factor", "1", "--config", "min.insync.replicas=3"), 3, "1 replica"),
+        (("--replica-assignment", "1:2,4:5", "--config", "min.insync.replicas=3"), 3, "2 replicas"),
+        (("--replication-factor", "3", "--config", "min.insync.replicas=3"), 3, None),
+        (("--replication-factor", "1"), 2, "1 replica"),
+        (("--replication-factor", "2"), 2, None),
+    ],
+)
+async def test_a_topic_that_no_producer_can_write_to_is_created_with_a_warning(
+    klamm: Shell, options: tuple[str, ...], in_sync: int, replicas: str | None
+) -> None:
+    default = ("--entity-type", "brokers", "--entity-default", "--add-config", "min.insync.replicas=2")
+    await klamm("config", "alter", *default)
+    done = await run_klamm("topic", "create", "orders", *options, "--bootstrap-server", klamm.bootstrap)
+    assert (done.returncode, done.stdout) == (0, b"created topic orders\n")
+    warning = (
+        f"no producer with acks=all can write to orders: min.insync.replicas is {in_sync}, and a partition has "
+        f"{replicas}: lower it with `klamm config alter --entity-type topics --entity-name orders --add-config "
+        "min.insync.replicas=...`, or give partitions more replicas\n"
+    )
+    assert done.stderr.decode() == ("" if replicas is None else warning)
+
+
 @pytest.mark.requirement("D2", "D11")
 async def test_the_cluster_at_a_glance(klamm: Shell) -> None:
     await klamm("topic", "create", "orders", "--replica-assignment", "1:2:3,2:3:1")

@@ -123,6 +123,18 @@ async def test_a_broker_inherits_from_the_default_of_all_brokers(bench: Bench) -
     assert of_all["min.insync.replicas"] == ("2", "DYNAMIC_DEFAULT_BROKER_CONFIG")
 
 
+async def test_a_broker_that_is_down_has_settings_and_one_that_nobody_knows_has_none(bench: Bench) -> None:
+    # 3 is down and has a replica, 7 has settings, 8 was there with a disk of its own.
+    await bench.start((1, 2, 3), brokers=(1, 2))
+    await write(bench, paths.broker_config(7), formats.encode_config({"leader.replication.throttled.rate": "10"}))
+    await write(bench, paths.storage_id(8), formats.encode_storage_id("disk"))
+    for known in (broker(), broker(1), broker(3), broker(7), broker(8)):
+        assert (await describe(bench, known)).error is ErrorCode.NONE
+    answer = await describe(bench, broker(9))
+    assert (answer.error, answer.entries) == (ErrorCode.BROKER_NOT_AVAILABLE, ())
+    assert answer.message == "there is no broker 9, and nothing is known of it: see `klamm broker list`"
+
+
 async def test_settings_of_what_is_not_there_cannot_be_told(bench: Bench) -> None:
     await bench.start((1, 2, 3))
     await write(bench, paths.topic_config("orders"), b"{")
