@@ -1,4 +1,8 @@
-"""Kafka's reassignment JSON, that of `kafka-reassign-partitions`, in documents of limited size."""
+"""Kafka's reassignment JSON, that of `kafka-reassign-partitions`, in documents of limited size.
+
+Beside what Kafka knows each partition has `before`, the replicas that it is planned from: `klamm reassignment execute`
+refuses a plan that no longer starts there, and Kafka's tools pass over it.
+"""
 
 from __future__ import annotations
 
@@ -61,21 +65,23 @@ def _step(lines: list[tuple[bytes, bytes]]) -> Step:
 def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, bytes]]:
     """Yield each partition's entry in the plan and in the rollback."""
     for batch in batches:
-        yield from zip(_entries(batch, "after"), _entries(batch, "before"), strict=True)
+        yield from zip(_entries(batch, "before", "after"), _entries(batch, "after", "before"), strict=True)
 
 
-def _entries(batch: pa.RecordBatch, replicas: str) -> list[bytes]:
+def _entries(batch: pa.RecordBatch, start: str, target: str) -> list[bytes]:
     """Return JSON objects, put together by Arrow: a plan may have millions."""
     names = batch["topic"].dictionary_encode()
     quoted = pa.array([json.dumps(name) for name in names.dictionary.to_pylist()], pa.string())
-    listed = pc.binary_join(batch[replicas].cast(pa.list_(pa.string())), ",")
+    starts, targets = (pc.binary_join(batch[name].cast(pa.list_(pa.string())), ",") for name in (start, target))
     pieces = (
         '{"topic":',
         quoted.take(names.indices),
         ',"partition":',
         batch["partition"].cast(pa.string()),
         ',"replicas":[',
-        listed,
+        targets,
+        '],"before":[',
+        starts,
         "]}",
     )
     entries: list[bytes] = pc.binary_join_element_wise(*pieces, "").cast(pa.binary()).to_pylist()

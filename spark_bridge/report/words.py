@@ -71,8 +71,16 @@ def warnings(summary: Summary) -> Iterator[str]:
     yield from summary.notes
 
 
+ELECTION = (
+    "The leaders told are those after an election: when the moves are done, run "
+    "`klamm leader elect --election-type preferred --all-topic-partitions`."
+)
+
+
 def caveats(summary: Summary) -> Iterator[str]:
     """Yield what the numbers leave out."""
+    if any(broker.before.leaders != broker.after.leaders for broker in summary.brokers):
+        yield ELECTION
     if Cost.of(summary).in_replicas:
         yield "No size is known: each replica counts the same."
     elif summary.unknown_loads:

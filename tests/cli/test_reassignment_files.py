@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.cli.reassignment import files
-from controller.cli.reassignment.files import FileFault, decode_targets, encode_targets, read_targets
+from controller.cli.reassignment.files import FileFault, decode_document, encode_targets, read_targets
 from transport.metadata import TopicPartition
 
 T0 = '{"topic":"t","partition":0,"replicas":[1]}'
@@ -65,7 +65,7 @@ def plan(*entries: str) -> str:
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused_with_the_place(text: str, fault: str) -> None:
     with pytest.raises(FileFault) as refused:
-        decode_targets(text.encode())
+        decode_document(text.encode())
     assert str(refused.value).startswith(fault)
 
 
@@ -114,10 +114,10 @@ PARTITIONS = st.tuples(st.text().filter(str.isprintable), st.integers(0, 2**31 -
 
 @given(st.dictionaries(PARTITIONS, REPLICAS, min_size=1))
 def test_what_is_written_for_the_way_back_is_read_back(targets: dict[TopicPartition, tuple[int, ...]]) -> None:
-    assert decode_targets(encode_targets(targets).encode()) == targets
+    assert decode_document(encode_targets(targets).encode()).targets == targets
 
 
 @given(st.binary())
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     with suppress(FileFault):
-        decode_targets(data)
+        decode_document(data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -12,14 +13,14 @@ import click
 import trio
 from attrs import define, evolve, field, frozen
 
-from controller.admin.client import OutcomeUnknown
+from controller.admin.client import AdminClient, OutcomeUnknown
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import CANNOT_SEE, MoveStatus, MoveWatch
 from controller.cli.cluster import Cluster, cluster_options, output_option
 from controller.cli.output_files import is_stream, write_output
-from controller.cli.reassignment import preview, throttling
+from controller.cli.reassignment import preview, starts, throttling
 from controller.cli.reassignment.cancelling import Cancelling
-from controller.cli.reassignment.files import Targets, encode_targets, json_file, read_targets
+from controller.cli.reassignment.files import Document, Targets, encode_targets, json_file, read_document
 from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
 from controller.cli.reassignment.throttling import throttle_option
 from controller.cli.reassignment.watching import show_until_over
@@ -31,18 +32,21 @@ from transport.messages import MetadataResponse, ReassignablePartition
 from transport.metadata import TopicPartition
 
 LAST_LOOK_SECONDS: Final = 5.0
+KAFKAS_ELECTION: Final = "kafka-leader-election --election-type PREFERRED"
 
 
 @frozen
 class Wishes:
-    """How a file is to be carried out."""
+    """Which file is to be carried out, and how."""
 
+    file: Path
     dry_run: bool
     rollback_file: Path | None
     waits: bool
     cancels: bool
     output: str
     throttle: int | None
+    forced: bool
 
 
 @click.command()
@@ -55,6 +59,7 @@ class Wishes:
 )
 @click.option("--no-wait", is_flag=True, help="Return as soon as the moves are sure to come about.")
 @click.option("--cancel-on-interrupt", is_flag=True, help="Let Ctrl-C cancel the moves, and wait until that is done.")
+@click.option("--force", is_flag=True, help="Begin although partitions are not as they were when this was planned.")
 @throttle_option
 @output_option
 @cluster_options
@@ -68,21 +73,22 @@ def execute(  # noqa: PLR0913  one for each option
     dry_run: bool,
     no_wait: bool,
     cancel_on_interrupt: bool,
+    force: bool,
 ) -> None:
     """Begin the moves in a file and wait until they are done. Ctrl-C stops the waiting, not the moves.
 
-    If one of them cannot be done, none is begun. The exit code is 0 only if all of them are complete.
+    If one of them cannot be done, or a plan starts from replicas that are no longer there, none is begun. The exit
+    code is 0 only if all of them are complete.
     """
     if no_wait and cancel_on_interrupt:
         raise click.UsageError("--no-wait leaves nothing to interrupt: drop it, or --cancel-on-interrupt")
-    wishes = Wishes(dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output, throttle)
-    targets = read_targets(file)
-    sys.exit(run(partial(_execute, cluster, targets, wishes)))
+    wishes = Wishes(file, dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output, throttle, force)
+    sys.exit(run(partial(_execute, cluster, read_document(file), wishes)))
 
 
-async def _execute(cluster: Cluster, targets: Targets, wishes: Wishes) -> int:
+async def _execute(cluster: Cluster, document: Document, wishes: Wishes) -> int:
     async with cluster.open_moves() as admin:
-        execution = Execution(admin, targets, wishes)
+        execution = Execution(admin, document.targets, document.starts, wishes)
         if await stoppable(execution.prepare):
             click.echo("interrupted: nothing was begun", err=True)
             return INTERRUPTED
@@ -101,6 +107,7 @@ class Execution:
 
     admin: MoveAdmin
     targets: Targets
+    starts: Targets
     wishes: Wishes
     exit_code: int | None = None
     """Set when there is nothing left to do."""
@@ -121,7 +128,9 @@ class Execution:
             if len(self.targets) > 1:
                 click.echo(f"none of the {len(self.targets):,} moves was begun: correct the file first", err=True)
             self.exit_code = 1
-        elif self.wishes.dry_run:
+            return
+        self._refuse_stale()
+        if self.wishes.dry_run:
             planned = await preview.changes(self.admin, self._before, self.targets)
             preview.print_changes(planned, self.wishes.output)
             self.exit_code = 0
@@ -135,6 +144,12 @@ class Execution:
             for tp, state in preview.moving_elsewhere(self._before, self.targets).items():
                 now = [r for r in state.replicas if r not in state.removing_replicas]
                 click.echo(f"{tp}: is being moved to {now}, goes to {list(self.targets[tp])} instead", err=True)
+
+    def _refuse_stale(self) -> None:
+        """Raise click.ClickException if partitions are not where the plan starts, unless that is to be passed over."""
+        stale = starts.faults_of(preview.states_of(self._before), self.targets, self.starts)
+        if stale and not self.wishes.forced:
+            raise click.ClickException(starts.refusal(stale))
 
     def _show_way_back(self) -> None:
         text = encode_targets(preview.way_back(self._before, self.targets))
@@ -196,10 +211,25 @@ class Execution:
         if self.wishes.throttle is not None:
             await throttling.end(self.admin, list(self.targets))
         report(outcomes, self.wishes.output, Outcome.COMPLETE, Outcome.BEGUN)
+        self._tell_of_election(outcomes)
         goes_on = any(item.outcome in {Outcome.IN_PROGRESS, Outcome.BEGUN} for item in outcomes)
         if self.wishes.throttle is not None and goes_on:
             click.echo("what goes on stays throttled: `klamm reassignment verify` lifts that when it is over", err=True)
         return int(any(item.outcome not in {Outcome.COMPLETE, Outcome.BEGUN} for item in outcomes))
+
+    def _tell_of_election(self, outcomes: Sequence[PartitionOutcome]) -> None:
+        """Say how the first of the new replicas comes to lead where the leader stays: a move lets it."""
+        states = preview.states_of(self._before)
+        moved = [item.tp for item in outcomes if item.outcome in {Outcome.COMPLETE, Outcome.BEGUN}]
+        kept = [tp for tp in moved if states[tp].leader in self.targets[tp][1:]]
+        if kept:
+            ours = isinstance(self.admin, AdminClient)
+            elect = "klamm leader elect --election-type preferred" if ours else KAFKAS_ELECTION
+            click.echo(
+                f"{len(kept):,} of {len(outcomes):,} partitions keep a leader that is not the first of their new "
+                f"replicas: `{elect} --path-to-json-file {self.wishes.file}` lets that lead, once they are complete",
+                err=True,
+            )
 
     async def _outcomes(self) -> dict[TopicPartition, PartitionOutcome]:
         refused = {

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import click
 import orjson
+from attrs import frozen
 
 from transport.input_files import Limit, UnreadableFile, read_text
 from transport.metadata import TopicPartition
@@ -39,10 +40,23 @@ class FileFault(Exception):
     """What is wrong with a file, and where."""
 
 
-def read_targets(file: Path) -> dict[TopicPartition, tuple[int, ...]]:
+@frozen
+class Document:
+    """What a file asks for: the new replicas per partition, and for those that say so, which ones it starts from."""
+
+    targets: Targets
+    starts: Targets
+
+
+def read_targets(file: Path) -> Targets:
     """Return the new replicas per partition, in the order of the file. Raises click.ClickException."""
+    return read_document(file).targets
+
+
+def read_document(file: Path) -> Document:
+    """Return all that a file says. Raises click.ClickException."""
     try:
-        return decode_targets(read_text(file, LIMIT).encode())
+        return decode_document(read_text(file, LIMIT).encode())
     except FileFault as fault:
         raise click.ClickException(f"{file}: {_shortened(str(fault))}") from None
     except UnreadableFile as fault:
@@ -58,8 +72,8 @@ def encode_targets(targets: Targets) -> str:
     return orjson.dumps({"version": 1, "partitions": entries}).decode()
 
 
-def decode_targets(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the new replicas per partition. Raises FileFault."""
+def decode_document(data: bytes) -> Document:
+    """Return all that Kafka's reassignment JSON says, and what `klamm plan` adds. Raises FileFault."""
     value = _load(data)
     if value.get("version", 1) != 1:
         raise FileFault(f"version must be 1, is {value['version']!r}")
@@ -69,9 +83,12 @@ def decode_targets(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
         raise FileFault(fault.fault) from None
     if not targets:
         raise FileFault("the list of partitions is empty")
+    starts = {}
     for number, (tp, entry) in enumerate(zip(targets, value["partitions"], strict=True)):
         _check(f"partitions[{number}]", tp, targets[tp], entry.get("log_dirs"))
-    return targets
+        if "before" in entry:
+            starts[tp] = _start(f"partitions[{number}].before", entry["before"])
+    return Document(targets, starts)
 
 
 def _load(data: bytes) -> dict[str, Any]:
@@ -128,6 +145,13 @@ def _check_replicas(where: str, replicas: tuple[int, ...]) -> None:
         raise FileFault(f"{where}: the list of replicas {list(replicas)} has a negative broker id")
     if max(replicas) > INT_MAX:
         raise FileFault(f"{where}: the list of replicas {list(replicas)} has a broker id above {INT_MAX}")
+
+
+def _start(where: str, before: object) -> tuple[int, ...]:
+    """Return the replicas that a partition had when it was planned: Kafka's tools pass over them."""
+    if isinstance(before, list) and before and all(type(item) is int and item >= 0 for item in before):
+        return tuple(before)
+    raise FileFault(f"{where} must be a list of broker ids, is {before!r}")
 
 
 def _shortened(text: str) -> str:

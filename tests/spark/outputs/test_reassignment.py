@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.cli.reassignment.files import decode_targets
+from controller.cli.reassignment.files import decode_document
 from spark_bridge.errors import PlanError
 from spark_bridge.outputs.reassignment import LIMIT, steps
 from spark_bridge.outputs.rows import SCHEMA
@@ -35,7 +35,12 @@ def batches(rows: Sequence[Row], size: int = 7) -> list[pa.RecordBatch]:
 
 def read(documents: Sequence[bytes]) -> dict[TopicPartition, list[int]]:
     """Read documents as `klamm reassignment execute` does."""
-    return {tp: list(replicas) for data in documents for tp, replicas in decode_targets(data).items()}
+    return {tp: list(replicas) for data in documents for tp, replicas in decode_document(data).targets.items()}
+
+
+def starts(documents: Sequence[bytes]) -> dict[TopicPartition, list[int]]:
+    """Return where documents start, as `klamm reassignment execute` reads it."""
+    return {tp: list(replicas) for data in documents for tp, replicas in decode_document(data).starts.items()}
 
 
 BROKERS = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5, unique=True)
@@ -48,6 +53,8 @@ def test_execute_reads_what_was_planned_and_what_was_before(rows: list[Row], lim
     made = list(steps(batches(rows), limit))
     assert read([step.plan for step in made]) == {TopicPartition(*row[:2]): row[3] for row in rows}
     assert read([step.rollback for step in made]) == {TopicPartition(*row[:2]): row[2] for row in rows}
+    assert starts([step.plan for step in made]) == {TopicPartition(*row[:2]): row[2] for row in rows}
+    assert starts([step.rollback for step in made]) == {TopicPartition(*row[:2]): row[3] for row in rows}
     for step in made:
         assert max(len(step.plan), len(step.rollback)) <= limit
         assert read([step.plan]).keys() == read([step.rollback]).keys()
@@ -57,8 +64,8 @@ def test_a_document_has_a_partition_a_line() -> None:
     [step] = steps(batches([("orders", 1, [2, 3], [2, 1]), ('a"b', 0, [1], [4])]))
     assert step.plan.decode() == (
         '{"version":1,"partitions":[\n'
-        '{"topic":"orders","partition":1,"replicas":[2,1]},\n'
-        '{"topic":"a\\"b","partition":0,"replicas":[4]}\n'
+        '{"topic":"orders","partition":1,"replicas":[2,1],"before":[2,3]},\n'
+        '{"topic":"a\\"b","partition":0,"replicas":[4],"before":[1]}\n'
         "]}\n"
     )
 

@@ -65,6 +65,8 @@ bytes in                  100 %  4.5 %       5 %  reached
 1,155 of 3,390 partitions change, 512 of them by order only.
 To move: 788 GB in 643 replicas.
 The least that any plan can move: 778 GB; the plan moves 1.013 times that.
+The leaders told are those after an election: when the moves are done, run
+`klamm leader elect --election-type preferred --all-topic-partitions`.
 """
 
 
