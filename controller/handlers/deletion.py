@@ -166,13 +166,13 @@ def _judge(context: ControllerContext, answered: Sequence[Stray], phase: Replica
 def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     """Remove the znodes of topics of which no broker has anything any more, and forget the topics."""
     yield from until_none_is_left("remove", names, partial(_remove, context))
+    gone = [name for name in names if name not in context.deletions]
     # Until then their moves have an identity. The next controller would find these without a topic, and remove them.
-    yield from reassignment_znodes.settle(context, names)
-    for name in names:
-        if name in context.deletions:
-            log.error("a topic cannot be removed yet: an ACL keeps us from what is below its znode", topic=name)
-        else:
-            log.info("a topic is deleted", topic=name)
+    yield from reassignment_znodes.settle(context, gone)
+    for name in gone:
+        log.info("a topic is deleted", topic=name)
+    for name in [name for name in names if name in context.deletions]:
+        log.error("a topic cannot be removed yet: an ACL keeps us from what is below its znode", topic=name)
 
 
 def _remove(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
