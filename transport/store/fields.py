@@ -59,10 +59,9 @@ def integer(path: str, value: object, name: str) -> int:
 
 def number(path: str, value: object, name: str, least: int = 0, most: int = MAX_NUMBER) -> int:
     """Return an integer that lies within bounds."""
-    found = integer(path, value, name)
-    if not least <= found <= most:
-        raise UndecodableZnode(path, f"{name} must be from {least} to {most}, is {found}")
-    return found
+    if type(value) is int and least <= value <= most:
+        return value
+    raise UndecodableZnode(path, f"{name} must be from {least} to {most}, is {integer(path, value, name)}")
 
 
 def string(path: str, value: object, name: str) -> str:
@@ -123,23 +122,26 @@ def integers(path: str, value: object, name: str) -> tuple[int, ...]:
 
 
 def brokers(path: str, value: object, name: str) -> tuple[int, ...]:
-    """Return a list of broker ids."""
-    ids, are_ids = _integers(path, value, name)
-    if not are_ids:
-        raise UndecodableZnode(path, f"{name} must be broker ids from 0 to {MAX_NUMBER}, are {shown(value)}")
+    """Return a list of broker ids, each of which is there once."""
+    ids, fault = _integers(path, value, name)
+    if fault:
+        raise UndecodableZnode(path, f"{name} {shown(value)} {fault}")
     return ids
 
 
-def _integers(path: str, value: object, name: str) -> tuple[tuple[int, ...], bool]:
+def _integers(path: str, value: object, name: str) -> tuple[tuple[int, ...], str]:
     if not isinstance(value, list) or not _INTEGERS.issuperset(map(type, value)):
         raise UndecodableZnode(path, f"{name} must be a list of integers, is {shown(value)}")
     return _shared(tuple(value))
 
 
 @lru_cache(maxsize=10_000)
-def _shared(ids: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
-    """Return one and the same tuple for equal ones, and whether they may be broker ids.
+def _shared(ids: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+    """Return one and the same tuple for equal ones, and why they are no broker ids, "" if they may be.
 
     A cluster has few different replica sets, each many times.
     """
-    return ids, not ids or (min(ids) >= 0 and max(ids) <= MAX_NUMBER)
+    if len(set(ids)) != len(ids):
+        return ids, "names a broker twice"
+    are_ids = not ids or (min(ids) >= 0 and max(ids) <= MAX_NUMBER)
+    return ids, "" if are_ids else f"must be broker ids from 0 to {MAX_NUMBER}"

@@ -192,7 +192,7 @@ def decode_topic(name: str, data: bytes) -> TopicZnode:
     adding = fields.mapping(path, value.get("adding_replicas") or {}, "adding_replicas")
     removing = fields.mapping(path, value.get("removing_replicas") or {}, "removing_replicas")
     assignments = {
-        int(key): _consistent(
+        number: _consistent(
             path,
             ReplicaAssignment(
                 fields.brokers(path, replicas, "replicas"),
@@ -200,7 +200,8 @@ def decode_topic(name: str, data: bytes) -> TopicZnode:
                 fields.brokers(path, removing.get(key, []), "removing_replicas") if removing else (),
             ),
         )
-        for key, replicas in partitions.items()
+        for number, (key, replicas) in zip(numbers, partitions.items(), strict=True)
+        if number is not None
     }
     topic_id = fields.optional_topic_id(path, value.get("topic_id"), "topic_id")
     return TopicZnode(dict(sorted(assignments.items())), topic_id, _unknown(path, value))
@@ -217,20 +218,13 @@ def _unknown(path: str, value: Mapping[str, Any]) -> dict[str, Any]:
 
 def _consistent(path: str, assignment: ReplicaAssignment) -> ReplicaAssignment:
     replicas, adding, removing = assignment.replicas, assignment.adding_replicas, assignment.removing_replicas
-    if replicas and not adding and not removing and len(set(replicas)) == len(replicas):
+    if replicas and not adding and not removing:
         return assignment
-    for name, brokers in (("replicas", replicas), ("adding_replicas", adding), ("removing_replicas", removing)):
-        _require_distinct(path, name, brokers)
     if not {*adding, *removing} <= set(replicas) or not set(adding).isdisjoint(removing):
         raise UndecodableZnode(path, f"{list(adding)} added and {list(removing)} removed do not fit {list(replicas)}")
     if not assignment.target_replicas or not assignment.origin_replicas:
         raise UndecodableZnode(path, f"a partition has no replicas before or after a move: {list(replicas)}")
     return assignment
-
-
-def _require_distinct(path: str, name: str, brokers: tuple[int, ...]) -> None:
-    if len(set(brokers)) != len(brokers):
-        raise UndecodableZnode(path, f"{name} {list(brokers)} names a broker twice")
 
 
 def encode_partition_state(state: LeaderAndIsr) -> bytes:
@@ -257,7 +251,7 @@ def decode_partition_state(tp: TopicPartition, data: bytes, version: int) -> Lea
             recovery = LeaderRecoveryState(value["leader_recovery_state"])
         except ValueError as error:
             raise UndecodableZnode(path, f"{error!s:.200}") from error
-    state = LeaderAndIsr(
+    return LeaderAndIsr(
         fields.number(path, value.get("leader"), "leader", NO_LEADER),
         fields.number(path, value.get("leader_epoch"), "leader_epoch", most=MAX_RISING_EPOCH),
         fields.brokers(path, value.get("isr"), "isr"),
@@ -265,8 +259,6 @@ def decode_partition_state(tp: TopicPartition, data: bytes, version: int) -> Lea
         fields.number(path, value.get("controller_epoch"), "controller_epoch"),
         recovery,
     )
-    _require_distinct(path, "isr", state.isr)
-    return state
 
 
 # --- /admin/reassign_partitions ---------------------------------------------------------------------------------
