@@ -16,10 +16,12 @@ from tests.embedding.test_service import start, until
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import MetadataRequest
+from transport.metadata import BrokerRegistration
 from transport.store import formats, paths
 from transport.store.controllers import find_controller
 from transport.store.memory import MemoryZooKeeper
-from transport.store.protocol import Create, Delete, ensure_paths
+from transport.store.protocol import Create, Delete, StoreError, ensure_paths
+from transport.store.tree import Access
 
 KAFKA_BROKER = (
     b'{"version":5,"host":"h","port":9092,"endpoints":["PLAINTEXT://h:9092"],"jmx_port":-1,"timestamp":"0",'
@@ -43,6 +45,31 @@ async def test_a_cluster_with_a_kafka_controller_is_left_alone() -> None:
         await store.multi([Create(paths.CONTROLLER, formats.encode_controller(1, 0), ephemeral=True)])
         with pytest.raises(ForeignCluster, match="/controller is held by another kind"):
             await controller.run(controller.ControllerConfig(1001), open_store=zookeeper.session)
+
+
+@pytest.mark.parametrize("data", [b'{"endpoints":[1e30]}', b'{"endpoints":5,"host":null}', b'{"endpoints":["KLAMM"]}'])
+async def test_a_registration_that_says_no_address_is_damaged_and_not_foreign(data: bytes) -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with zookeeper.session() as store:
+        await ensure_paths(store, [paths.BROKER_IDS])
+        await store.multi([Create(paths.broker(5), data)])
+        await refuse_foreign(store)
+
+
+async def test_a_registration_that_may_not_be_read_is_foreign_unless_there_are_brokers_of_ours() -> None:
+    zookeeper = MemoryZooKeeper(Host().now_ms)
+    async with zookeeper.session() as store:
+        await ensure_paths(store, [paths.BROKER_IDS])
+        await store.multi([Create(paths.broker(5), KAFKA_BROKER)])
+        zookeeper.tree.allow(paths.broker(5), Access.NONE)
+        with pytest.raises(ForeignCluster, match="broker 5 is not of this kind"):
+            await refuse_foreign(store)
+        ours = formats.encode_broker(BrokerRegistration(1, "127.0.0.1", 9092, -1), 0)
+        await store.multi([Create(paths.broker(1), ours)])
+        await refuse_foreign(store)
+        zookeeper.tree.allow(paths.BROKER_IDS, Access.NONE)
+        with pytest.raises(StoreError, match="the children of /brokers/ids may not be listed"):
+            await refuse_foreign(store)
 
 
 async def test_our_own_cluster_is_not_foreign() -> None:
