@@ -42,7 +42,7 @@ lint: $(INSTALLED) ## style, types, imports, and what would break replay
 simulate: $(INSTALLED) ## clusters with faults on virtual time, drawn from the seeds SEEDS=1..200
 	@$(BIN)/klamm simulate --seeds $(SEEDS)
 
-soak: java $(INSTALLED) ## the properties again with 1,000 examples each, and a great move and great plans timed, for an hour
+soak: java $(INSTALLED) ## the properties again with 1,000 examples each (2,000 for rows of others), and a great move and great plans timed, for an hour
 	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
 	@$(BIN)/python -m tests.cluster.test_great_move
 	@$(BIN)/python -m tests.spark.kernel.against_optimum
