@@ -7,6 +7,8 @@ bytes gets its part of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
@@ -43,8 +45,7 @@ class Deal:
         limit = np.full(self.load.shape, UNBOUNDED, np.int64)
         limit[:, BYTES] = self.terms.disk - self._reserve(block)
         after, unplaced = kept.copy(), np.zeros((MOST_REPLICAS + 1, 2), np.int64)
-        light = light_rows(block)
-        for rows, measures in ((~light, ALL_MEASURES), (light, (REPLICAS,))):
+        for rows, measures in in_turn(block):
             emptiest = view.by(self.terms, measures)
             destinations = Destinations.of(emptiest, self.terms.receives, self.terms.rack, limit, number)
             unplaced += _fill(block, after, open_places & rows[:, None], self.terms, destinations)
@@ -57,11 +58,16 @@ class Deal:
         return int(others * block.weights[:, BYTES].mean()) if others and len(block) else 0
 
 
-def light_rows(block: Block) -> NDArray[np.bool_]:
-    """Return (P) which partitions weigh next to nothing beside the others."""
+def in_turn(block: Block) -> Iterator[tuple[NDArray[np.bool_], tuple[int, ...]]]:
+    """Yield which partitions are dealt together, (P), and by which measures brokers are fuller or emptier for them.
+
+    What weighs next to nothing makes no broker fuller, and so comes last and goes by replicas.
+    """
     weights = block.weights[:, (BYTES, BYTES_IN)]
     mean = weights.mean(axis=0) if len(block) else 0.0
-    return np.asarray((weights <= _LIGHT * mean).all(axis=1))
+    light: NDArray[np.bool_] = np.asarray((weights <= _LIGHT * mean).all(axis=1))
+    yield ~light, ALL_MEASURES
+    yield light, (REPLICAS,)
 
 
 def forced(block: Block, terms: Terms, view: View) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
@@ -75,7 +81,9 @@ def forced(block: Block, terms: Terms, view: View) -> tuple[NDArray[np.bool_], N
     kept = np.full((len(block), width), NOBODY, np.int32)
     kept[:, : block.after.shape[1]] = block.after
     _drop(block, kept, (kept != NOBODY) & terms.leaves[kept], view)
-    _shrink(block, kept, wanted, limit, view, terms.rack.tolist())
+    for rows, measures in in_turn(block):
+        _shrink(block, kept, np.where(rows, wanted, UNBOUNDED), limit, view.by(terms, measures), terms.rack.tolist())
+    view = view.by(terms, view.measures)
     if terms.repairs:
         _drop(block, kept, surplus(kept, terms.rack, limit, np.array(view.full)), view)
     missing = wanted - np.count_nonzero(kept != NOBODY, axis=1)

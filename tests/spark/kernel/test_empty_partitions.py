@@ -32,6 +32,15 @@ def block_of_topics(topics: Mapping[str, tuple[int, int]], brokers: int, factor:
     return Block.of(names, lists, sizes, none, none)
 
 
+def beside_big(count: int, size: int, on: list[int]) -> Block:
+    """Return many partitions that go round six brokers, of which some are full of bytes, and stay so with any more."""
+    light = block_of_topics({"empty": (count, size)}, 6)
+    big = [[on[(number + place) % len(on)] for place in range(3)] for number in range(12)]
+    names = [*(("empty", number) for number in range(count)), *(("big", number) for number in range(12))]
+    none = [0] * len(names)
+    return Block.of(names, [*light.before.tolist(), *big], [size] * count + [GB] * 12, none, none)
+
+
 def planned(block: Block, brokers: Brokers, goal: Goal) -> NDArray[np.int64]:
     """Plan, and return what brokers carry then; the plan breaks no rule."""
     (done,) = plan_blocks([block], brokers, goal).blocks
@@ -63,13 +72,18 @@ def test_brokers_are_emptied(topics: dict[str, tuple[int, int]], brokers: int, g
 @pytest.mark.parametrize("size", [0, 1])
 @pytest.mark.parametrize("on", [[1, 2, 3], [1, 2, 3, 4]], ids=len)
 def test_what_weighs_nothing_evens_out_replicas(on: list[int], size: int) -> None:
-    # Some brokers are full of bytes, and stay so whatever they get of the others: more than are planned in one step.
-    empty = block_of_topics({"empty": (6_000, size)}, 6)
-    lists = [[on[(number + place) % len(on)] for place in range(3)] for number in range(12)]
-    rows = [*empty.before.tolist(), *lists]
-    names = [*(("empty", number) for number in range(6_000)), *(("big", number) for number in range(12))]
-    none = [0] * len(rows)
-    block = Block.of(names, rows, [size] * 6_000 + [GB] * 12, none, none)
+    # More partitions than are planned in one step.
+    block = beside_big(6_000, size, on)
     brokers = Brokers.of(map(Broker, range(6)))
     load = planned(block, brokers, Goal(GoalKind.REMOVE_BROKERS, frozenset({0})))
     assert np.ptp(load[1:, REPLICAS]) <= 0.01 * load[1:, REPLICAS].mean()
+
+
+@pytest.mark.parametrize("count", [600, 6_000])
+@pytest.mark.parametrize(("factor", "each"), [(2, 2), (4, 4)])
+def test_another_replication_factor_takes_from_all_and_gives_to_all(count: int, factor: int, each: int) -> None:
+    block = beside_big(count, 0, [1, 2, 3])
+    goal = Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=factor, topics=("empty",))
+    load = planned(block, Brokers.of(map(Broker, range(6))), goal)
+    assert load[:, REPLICAS].sum() == each * count + 3 * 12
+    assert np.ptp(load[:, REPLICAS]) <= 0.01 * load[:, REPLICAS].mean() + 1
