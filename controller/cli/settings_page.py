@@ -51,6 +51,18 @@ Error: klamm.toml: [broker]: there is no setting min.insync.replica: did you mea
 `log.dirs` counts before `log.dir`, as in Kafka; a flag for one of them counts before both in the file, and flags for
 both are refused.
 
+A service that starts before ZooKeeper waits for it, and says so in its log at once and every 30 s; also for a host
+that cannot be found, for names may be known later. `zookeeper.connection.timeout.ms` bounds that, after which it ends
+with an error; unlike in Kafka there is no bound by default. Credentials that are refused, a certificate that is not
+trusted and an address of another form end it at once.
+
+`host` is the address that a service listens on, and what others are told. Where those cannot use it, behind a NAT or in
+a container, `advertised.host` and `advertised.port` are told in its place, as Kafka's `advertised.listeners`.
+To listen on every address of a machine, `--host 0.0.0.0` say, needs `advertised.host`: as in Kafka an address that
+stands for all is told to nobody, and the service does not start.
+
+A broker that is given no port takes 9091 + id; one whose id is above 56444 needs `--port`.
+
 A program that embeds a controller or a broker gives the same settings to `ControllerConfig` or `BrokerConfig`, under
 names with underscores.
 """

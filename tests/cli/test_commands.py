@@ -14,6 +14,7 @@ from transport.store import paths
 from transport.store.protocol import ensure_paths
 from transport.store.zookeeper import open_zookeeper
 
+NAME_OTHERS = "name brokers or controllers with --bootstrap-server"
 FIRST_MOVE = """\
 Current partition replica assignment
 
@@ -191,8 +192,7 @@ async def test_mistakes_with_topics_are_told_in_one_line(klamm: Shell) -> None:
         (("state", "dump", "--zookeeper", "127.0.0.1:1"),
          "Error: nothing listens at 127.0.0.1:1: start one with `klamm zookeeper run`"),
         (("broker", "list", "--bootstrap-server", "127.0.0.1:1"),
-         ("Error: cannot connect to 127.0.0.1:1: nothing listens there: name brokers or controllers with"
-          " --bootstrap-server")),
+         f"Error: cannot connect to 127.0.0.1:1: nothing listens there: {NAME_OTHERS}"),
     ],
 )  # fmt: skip
 async def test_nobody_there_is_told_in_one_line(arguments: tuple[str, ...], line: str) -> None:

@@ -15,7 +15,7 @@ from transport.store.protocol import StoreUnavailable
 
 @pytest.mark.requirement("E4")
 def test_what_a_controller_raises_is_raised_in_the_asyncio_task() -> None:
-    config = controller.ControllerConfig(1001, zookeeper_connect="127.0.0.1:1")
+    config = controller.ControllerConfig(1001, zookeeper_connect="127.0.0.1:1", zookeeper_connection_timeout_ms=1000)
 
     async def main() -> None:
         await controller.run_asyncio(config)

@@ -40,8 +40,8 @@ async def test_a_script_asks_and_leaves_no_thread_behind() -> None:
 
 def test_what_a_call_raises_is_raised_in_the_script() -> None:
     with (
-        open_sync_admin(bootstrap=[("127.0.0.1", 1)], timeout=0.01) as admin,
-        pytest.raises(ClusterUnreachable, match=r"through 127\.0\.0\.1:1: is a broker running there\?"),
+        open_sync_admin(bootstrap=[("127.0.0.1", 1)], timeout=1) as admin,
+        pytest.raises(ClusterUnreachable, match=r"through 127\.0\.0\.1:1: cannot connect to .*: nothing listens there"),
     ):
         admin.describe_cluster()
 
