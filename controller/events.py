@@ -123,7 +123,7 @@ class SessionEnded(ControllerEvent):
 
 @frozen
 class Reload(ControllerEvent):
-    """The connection to the metadata store came back: every watch was lost, so load everything again."""
+    """The connection to the metadata store came back, and every watch is lost: look at everything again."""
 
 
 # --- the cluster changed ----------------------------------------------------------------------------------------

@@ -1,9 +1,9 @@
 """The controller as a running service: the event queue, what feeds it, and the office it may hold.
 
 Every change of the store, every request and every answer of a broker becomes an event of one queue. What it takes to
-hold office (context, channels, round runner) exists only while it is held and is thrown away with it; a fault or a lost
-connection costs the office, never memory that disagrees with the store: the next controllership, ours or another's,
-loads afresh.
+hold office (context, channels, round runner) exists only while it is held and is thrown away with it; a fault, or a
+request to the store whose outcome is not known, costs the office, never memory that disagrees with the store: the next
+controllership, ours or another's, loads afresh.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from controller.events import (
     SessionEnded,
     cut_off,
 )
-from controller.handlers.failover import failover
+from controller.handlers.failover import failover, look_again
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
 from controller.monitoring.commit_trace import CommitTrace
@@ -46,7 +46,7 @@ from controller.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
 from controller.round_runner import RoundRunner
 from controller.standing import Standing
 from controller.waiting_requests import WaitingRequests
-from controller.watches import event_for
+from controller.watches import LOOKS, event_for
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import (
@@ -108,6 +108,9 @@ class ControllerService:
     _instruments: Instruments = field(init=False)
     _standing: Standing = field(init=False)
     _quarantine: Quarantine = field(factory=Quarantine, init=False)
+    _is_reachable: trio.Event = field(factory=trio.Event, init=False)
+    """Not set while the connection to the store is broken, but the session may live on."""
+
     _alarms: dict[ControllerEvent, None] = field(factory=dict, init=False)
     """The events that wait for their time, each once."""
 
@@ -116,6 +119,7 @@ class ControllerService:
         self._queue = EventQueue(self._process, observer=self._instruments)
         self._requests = WaitingRequests(self._queue)
         self._standing = Standing(Backoff(0.1, 10.0, jitter=self.host.rng.random))
+        self._is_reachable.set()
 
     @property
     def is_active(self) -> bool:
@@ -156,9 +160,14 @@ class ControllerService:
         match event:
             case WatchFired(path=path):
                 self._queue.tell(event_for(path))
+            case SessionChanged(state=SessionState.SUSPENDED):
+                self._is_reachable = trio.Event()
             case SessionChanged(state=SessionState.EXPIRED):
+                # The event that waits is cancelled before it would go on.
                 self._queue.preempt_and_put(SessionEnded(), cancel_running=True)
+                self._is_reachable.set()
             case SessionChanged(state=SessionState.CONNECTED):
+                self._is_reachable.set()
                 # Whatever watch there was is gone: what changed meanwhile shows only by looking.
                 self._queue.tell(Reload())
 
@@ -232,14 +241,16 @@ class ControllerService:
 
     async def _process_safely(self, event: ControllerEvent) -> None:
         self.observer.processing(event.name)
+        if self._office is not None and not isinstance(event, SessionEnded):
+            # The store would refuse, which would cost the office. The end of the session ends the wait.
+            await self._is_reachable.wait()
         match event:
             case SessionEnded():
                 self._leave(event)
             case Elect():
                 await self._elect()
             case Reload():
-                self._leave(event)
-                await self._elect()
+                await self._look_again(event)
             case _ if self._office is None:
                 event.preempt()
             case _ if event.subject in self._quarantine:
@@ -315,6 +326,21 @@ class ControllerService:
                     self._leave(Elect())
             case Won() if self._office is None or self._office.won != outcome:
                 await self._take_office(outcome)
+
+    async def _look_again(self, event: Reload) -> None:
+        """Stand for election, or keep the office over a broken connection: look at all that was watched, and watch it.
+
+        What was under way when the connection broke has cost the office before.
+        """
+        office = self._office
+        await self._elect()
+        if office is None or self._office is not office:
+            return
+        log.info("keeping the office over a broken connection", controller=self.config.controller_id)
+        rounds = look_again(office.context, dispatch.new_ids(self.host))
+        await office.runner.run(event.name, rounds, self._event_log.event_id)
+        for look in LOOKS:
+            self._queue.tell(look)
 
     async def _take_office(self, won: Won) -> None:
         if self._office is not None:

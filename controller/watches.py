@@ -33,6 +33,16 @@ _WATCHED: Final[dict[str, ControllerEvent]] = {
     paths.LOG_DIR_EVENT_NOTIFICATION: LogDirEventNotification(),
 }
 
+LOOKS: Final = (
+    ConfigChange(),
+    TopicDeletion(),
+    ZkPartitionReassignment(),
+    PreferredReplicaElection(),
+    IsrChangeNotification(),
+    LogDirEventNotification(),
+)
+"""What to do where nobody watched for a while, brokers and topics apart: each looks, and watches again."""
+
 _WATCHED_BELOW: Final[dict[str, Callable[[str], ControllerEvent]]] = {
     paths.BROKER_IDS: lambda name: BrokerModifications(int(name)),
     paths.TOPICS: PartitionModifications,

@@ -18,10 +18,10 @@ from controller.handlers import (
     storage,
     strays,
 )
-from controller.handlers.brokers import orders, read_brokers
+from controller.handlers.brokers import broker_change, orders, read_brokers
 from controller.handlers.configs import read_min_isrs
 from controller.handlers.metadata import all_topics
-from controller.handlers.topics import load_topics
+from controller.handlers.topics import load_topics, refresh_topics, start_partitions, topic_change
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerRegistered, PartitionFound
 from controller.model.partition_states import PartitionPhase
@@ -58,6 +58,22 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from reassignments.advance(context, [tp for tp in context.reassigning if tp not in begun])
     yield from leader_elections.requested_in_store(context)
     yield from deletion.resume(context, context.brokers)
+
+
+def look_again(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
+    """Look at brokers and topics after a time without watches, and watch them.
+
+    States need no look: who changes them by himself says so below `/isr_change_notification`.
+    """
+    yield from broker_change(context)
+    known = list(context.topics)
+    yield from refresh_topics(context, known)
+    added = [tp for tp in context.partitions(known) if tp not in context.partition_phases]
+    # One that is of another id now has other settings, too.
+    yield from read_min_isrs(context, [tp.topic for tp in added])
+    yield from start_partitions(context, added)
+    # Those that were set aside are tried again as if they were new.
+    yield from topic_change(context, new_ids)
 
 
 def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from functools import partial
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import trio
 import controller
 from controller.service import ControllerService
 from tests.cluster.waiting import until
+from tests.kit.tcp_relay import tcp_relay
 from transport.errors import ApiError, ErrorCode
 from transport.messages import MetadataRequest, MetadataResponse
 from transport.metadata import BrokerRegistration, ReplicaAssignment, TopicPartition
@@ -108,3 +110,48 @@ async def hold_session(address: str, *, task_status: trio.TaskStatus[MetadataSto
     async with open_zookeeper(address, session_timeout_ms=10 * SESSION_MS) as store:
         task_status.started(store)
         await trio.sleep_forever()
+
+
+@pytest.mark.requirement("E1")
+async def test_an_office_is_kept_while_the_session_is(zookeeper: str) -> None:
+    chroot = "/kept-office"
+    async with (
+        open_zookeeper(f"{zookeeper}{chroot}") as store,
+        tcp_relay(int(zookeeper.rpartition(":")[2])) as relay,
+        trio.open_nursery() as nursery,
+    ):
+        config = controller.ControllerConfig(1001, zookeeper_connect=f"{relay.address}{chroot}")
+        service: ControllerService = await nursery.start(controller.run, config)
+        await until_active(service)
+        registration = formats.encode_broker(BrokerRegistration(1, "127.0.0.1", 1, -1), 0)
+        await store.multi([Create(paths.broker(1), registration, ephemeral=True)])
+        for attempt in range(3):
+            # What was under way when the connection broke would cost the office.
+            await until(partial(is_at_rest, service))
+            relay.serves = 0
+            relay.cut()
+            await until(partial(is_suspended, service))
+            await write_topic(store, f"meanwhile-{attempt}")
+            relay.serves = inf
+            relay.cut()
+            await until(partial(is_led, store, f"meanwhile-{attempt}"))
+            await write_topic(store, f"later-{attempt}")
+            await until(partial(is_led, store, f"later-{attempt}"))
+            assert await epoch_of(service) == 1
+        nursery.cancel_scope.cancel()
+
+
+async def is_at_rest(service: ControllerService) -> bool:
+    """Return whether nothing but the question has been processed for a while."""
+
+    def processed() -> dict[str, int]:
+        return {name: total.count for name, total in service.statistics().items() if name != "Metadata"}
+
+    before = processed()
+    await trio.sleep(0.3)
+    await epoch_of(service)
+    return processed() == before
+
+
+async def is_suspended(service: ControllerService) -> bool:
+    return service.store.state is SessionState.SUSPENDED

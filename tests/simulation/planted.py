@@ -11,6 +11,7 @@ import trio
 from attrs import evolve
 
 from controller import round_runner, service
+from controller.events import Reload
 from controller.handlers import controlled_shutdown, deletion, leader_elections, leadership, reassignments
 from controller.model import elections
 from controller.model.context import ControllerContext
@@ -21,7 +22,7 @@ from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import paths
 from transport.store.chunks import plan_chunks
 from transport.store.commit import commit_chunk
-from transport.store.protocol import Check, MetadataStore, SessionChanged, SessionState, StoreEvent
+from transport.store.protocol import Check, MetadataStore
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -89,16 +90,13 @@ def replicas_become_the_target_before_b4(patch: pytest.MonkeyPatch) -> None:
 
 def watches_are_not_armed_again_after_a_reconnect(patch: pytest.MonkeyPatch) -> None:
     """Go on after a connection was lost, and the session kept, as if the watches were still there."""
-    changed = service.ControllerService._store_changed  # noqa: SLF001
-    suspended: dict[MetadataStore, int] = {}
+    look_again = service.ControllerService._look_again  # noqa: SLF001
 
-    def deaf(self: service.ControllerService, event: StoreEvent) -> None:
-        if event == SessionChanged(SessionState.SUSPENDED):
-            suspended[self.store] = self.store.session_id
-        if event != SessionChanged(SessionState.CONNECTED) or suspended.get(self.store) != self.store.session_id:
-            changed(self, event)
+    async def deaf(self: service.ControllerService, event: Reload) -> None:
+        if not self.is_active:
+            await look_again(self, event)
 
-    patch.setattr(service.ControllerService, "_store_changed", deaf)
+    patch.setattr(service.ControllerService, "_look_again", deaf)
 
 
 def leader_and_isr_for_a_topic_that_is_being_deleted(patch: pytest.MonkeyPatch) -> None:

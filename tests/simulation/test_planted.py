@@ -19,7 +19,7 @@ CAUGHT_BY: Final = {
     "no_epoch_bump": (1, "epochs never go down"),
     "retire_without_a_live_leader_in_the_target": (3, "ended without a leader"),
     "replicas_become_the_target_before_b4": (2, "is not within the replicas"),
-    "watches_are_not_armed_again_after_a_reconnect": (4, "once faults stop, everything is mended"),
+    "watches_are_not_armed_again_after_a_reconnect": (22, "once faults stop, everything is mended"),
     "leader_and_isr_for_a_topic_that_is_being_deleted": (1, "which it was told to delete"),
     "a_topic_is_gone_before_the_data_of_dead_brokers": (1, "which it is not to have"),
     "unclean_elections_without_permission": (3, "as nobody allowed"),
