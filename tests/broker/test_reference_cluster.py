@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,14 @@ import trio
 import trio.testing
 from attrs import evolve
 from structlog.testing import capture_logs
+from trio.lowlevel import Task
 
+from broker.fencing import HostedReplica
+from broker.reference.fetcher import Fetcher
+from broker.reference.leadership import Leadership
+from broker.reference.log import Log
+from broker.reference.replica import Replica
+from broker.topic_configs import TopicConfig
 from tests.broker.cluster import LOOPBACK, numbers, running_cluster, state_of, until
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -20,11 +29,12 @@ from transport.messages import (
     FetchRequest,
     FetchResponse,
     FetchResult,
+    PartitionState,
     ProduceRequest,
     Record,
 )
-from transport.metadata import TopicPartition
-from transport.wire import serve
+from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, TopicPartition
+from transport.wire import Connection, serve
 
 T0 = TopicPartition("t", 0)
 
@@ -348,3 +358,42 @@ async def test_a_move_to_other_brokers_loses_nothing_while_a_producer_writes(tmp
             found = await consumer.read_all("t", 0, up_to=len(acknowledged))
         assert list(dict.fromkeys(found)) == acknowledged
         assert [cluster.values_on_disk(b, T0) for b in range(1, 7)] == [[], [], [], found, found, found]
+
+
+# --- what is left over ------------------------------------------------------------------------------------------
+
+
+def kept() -> Counter[str]:
+    """Count what brokers keep of partitions, controllers and connections."""
+    gc.collect()
+    kinds = (Replica, Leadership, Log, HostedReplica, PartitionState, TopicConfig, Fetcher, Connection, Task)
+    return Counter(type(thing).__name__ for thing in gc.get_objects() if type(thing) in kinds)
+
+
+async def test_topics_that_come_and_go_under_ever_new_controllers_leave_nothing_in_memory(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path, 1, 2) as cluster:
+        await cluster.lead_and_follow(state_of((1, 2)), is_new=True)
+
+        async def come_and_go(number: int) -> None:
+            cluster.epoch += 1
+            state = state_of((1, 2), topic=f"u{number}", topic_id=f"id-{number}", controller_epoch=cluster.epoch)
+            await cluster.lead_and_follow(state, is_new=True)
+            async with cluster.producer() as producer:
+                await producer.send(state.topic, 0, [b"x"])
+            for broker_id in (1, 2):
+                await cluster.stop(broker_id, state, delete=True, leader_epoch=EPOCH_DURING_DELETE)
+            await cluster.announce(evolve(state, leader=LEADER_DURING_DELETE))
+            del cluster.states[TopicPartition(state.topic, 0)]
+            cluster.altered.clear()
+
+        async def rest() -> Counter[str]:
+            await cluster.produce_once(1, b"the follower fetches again")
+            await trio.testing.wait_all_tasks_blocked(0.05)
+            return kept()
+
+        await come_and_go(0)
+        before = await rest()
+        for number in range(1, 8):
+            await come_and_go(number)
+        after = await rest()
+        assert after == before
