@@ -49,7 +49,8 @@ def check_file(path: Path) -> None:
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     if not is_stream(path):
-        check_parent(_target(path))
+        # A link is followed, and what it says is not what was typed.
+        check_parent(_target(path) if path.is_symlink() else path)
 
 
 def check_parent(path: Path) -> None:
