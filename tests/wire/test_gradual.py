@@ -66,7 +66,7 @@ def test_any_bytes_are_what_they_are_when_decoded_at_once(body: bytes, fields: i
         try:
             expected: object = decode(request_class, body)
         except CodecError:
-            with pytest.raises(CodecError):
+            with pytest.raises((CodecError, ApiError)):  # a list that claims too much is refused before it is read
                 decoded(request_class, body)
         else:
             assert decoded(request_class, body) == expected
