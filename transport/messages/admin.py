@@ -7,8 +7,8 @@ from typing import ClassVar
 from attrs import frozen
 
 from transport.messages.common import (
-    MAX_PARTITIONS,
-    MAX_TOPICS,
+    MAX_LISTED_PARTITIONS,
+    MAX_LISTED_TOPICS,
     BrokerEndpoint,
     PartitionError,
     PartitionState,
@@ -35,7 +35,7 @@ class MetadataResponse:
 class MetadataRequest(Request[MetadataResponse]):
     """Ask any broker or controller about the cluster; `topics` None means all, an unknown one is left out."""
 
-    max_listed: ClassVar[int | None] = MAX_TOPICS
+    max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
     topics: tuple[str, ...] | None = None
 
@@ -60,7 +60,7 @@ class AlterPartitionReassignmentsResponse:
 class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResponse]):
     """Begin, override or cancel reassignments."""
 
-    max_listed: ClassVar[int | None] = MAX_PARTITIONS
+    max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 
     partitions: tuple[ReassignablePartition, ...]
 
@@ -89,6 +89,6 @@ class ListPartitionReassignmentsResponse:
 class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsResponse]):
     """List the reassignments under way, of all partitions or of those named as (topic, partition) (KIP-455)."""
 
-    max_listed: ClassVar[int | None] = MAX_PARTITIONS
+    max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 
     partitions: tuple[tuple[str, int], ...] | None = None

@@ -13,10 +13,10 @@ from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 R_co = TypeVar("R_co", covariant=True)
 
 
-MAX_PARTITIONS: Final = 100_000
+MAX_LISTED_PARTITIONS: Final = 100_000
 """How many partitions a request of administrators and brokers may list."""
 
-MAX_TOPICS: Final = 10_000
+MAX_LISTED_TOPICS: Final = 10_000
 """How many topics, or topics and brokers, a request of administrators may list."""
 
 

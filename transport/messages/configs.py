@@ -8,7 +8,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from transport.errors import ErrorCode
-from transport.messages.common import MAX_TOPICS, Request
+from transport.messages.common import MAX_LISTED_TOPICS, Request
 
 
 class ConfigResourceType(IntEnum):
@@ -65,7 +65,7 @@ class DescribeConfigsResponse:
 class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     """Ask what settings are in force."""
 
-    max_listed: ClassVar[int | None] = MAX_TOPICS
+    max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
     resources: tuple[ConfigResource, ...]
 
@@ -107,6 +107,6 @@ class IncrementalAlterConfigsResponse:
 class IncrementalAlterConfigsRequest(Request[IncrementalAlterConfigsResponse]):
     """Change settings (KIP-339)."""
 
-    max_listed: ClassVar[int | None] = MAX_TOPICS
+    max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
     resources: tuple[AlterConfigsResource, ...]

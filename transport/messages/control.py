@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 from attrs import field, frozen
 
 from transport.errors import ErrorCode
-from transport.messages.common import MAX_PARTITIONS, BrokerEndpoint, PartitionError, PartitionState, Request
+from transport.messages.common import MAX_LISTED_PARTITIONS, BrokerEndpoint, PartitionError, PartitionState, Request
 
 UNNUMBERED: Final = -1
 """The number of a request in whose version requests have none."""
@@ -133,7 +133,7 @@ class AlterPartitionResponse:
 class AlterPartitionRequest(Request[AlterPartitionResponse]):
     """A leader asks the controller to change ISRs."""
 
-    max_listed: ClassVar[int | None] = MAX_PARTITIONS
+    max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 
     broker_id: int
     broker_epoch: int

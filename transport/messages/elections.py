@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from attrs import frozen
 
-from transport.messages.common import MAX_PARTITIONS, PartitionError, Request
+from transport.messages.common import MAX_LISTED_PARTITIONS, PartitionError, Request
 
 
 class ElectionType(IntEnum):
@@ -42,7 +42,7 @@ class ElectLeadersRequest(Request[ElectLeadersResponse]):
     preferred elections only, and with them no `partitions` are none, not all.
     """
 
-    max_listed: ClassVar[int | None] = MAX_PARTITIONS
+    max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 
     election_type: ElectionType
     partitions: tuple[tuple[str, int], ...] | None = None

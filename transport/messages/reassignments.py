@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from attrs import frozen
 
 from transport.errors import ErrorCode
-from transport.messages.common import MAX_PARTITIONS, PartitionError, Request
+from transport.messages.common import MAX_LISTED_PARTITIONS, PartitionError, Request
 
 UNTHROTTLED: Final = 2**63 - 1
 """The throttle, in bytes per second, of who is not throttled."""
@@ -44,7 +44,7 @@ class ListReassignmentsResponse:
 class ListReassignmentsRequest(Request[ListReassignmentsResponse]):
     """List the reassignments under way, of all partitions or of those named as (topic, partition) (KIP-240)."""
 
-    max_listed: ClassVar[int | None] = MAX_PARTITIONS
+    max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 
     partitions: tuple[tuple[str, int], ...] | None = None
     timeout_ms: int = 30_000
@@ -117,7 +117,7 @@ class DescribeReassignmentsResponse:
 class DescribeReassignmentsRequest(Request[DescribeReassignmentsResponse]):
     """Describe reassignments, those of the keys or all that are under way (KIP-240)."""
 
-    max_listed: ClassVar[int | None] = MAX_PARTITIONS
+    max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 
     reassignments: tuple[ReassignmentKey, ...] | None = None
     timeout_ms: int = 30_000

@@ -7,7 +7,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from transport.errors import ErrorCode
-from transport.messages.common import MAX_TOPICS, Request
+from transport.messages.common import MAX_LISTED_TOPICS, Request
 
 
 @frozen
@@ -44,7 +44,7 @@ class CreateTopicsResponse:
 class CreateTopicsRequest(Request[CreateTopicsResponse]):
     """Create topics, or with `validate_only`, since version 2, only say whether they could be (KIP-4)."""
 
-    max_listed: ClassVar[int | None] = MAX_TOPICS
+    max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
     topics: tuple[NewTopic, ...]
     validate_only: bool = False
@@ -70,7 +70,7 @@ class CreatePartitionsResponse:
 class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
     """Add partitions to topics, or with `validate_only`, since version 1, only say whether they could be (KIP-195)."""
 
-    max_listed: ClassVar[int | None] = MAX_TOPICS
+    max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
     topics: tuple[NewPartitions, ...]
     validate_only: bool = False
@@ -87,6 +87,6 @@ class DeleteTopicsResponse:
 class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
     """Delete topics."""
 
-    max_listed: ClassVar[int | None] = MAX_TOPICS
+    max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
     names: tuple[str, ...]
