@@ -42,8 +42,9 @@ lint: $(INSTALLED) ## style, types, imports, and what would break replay
 simulate: $(INSTALLED) ## clusters with faults on virtual time, drawn from the seeds SEEDS=1..200
 	@$(BIN)/klamm simulate --seeds $(SEEDS)
 
-soak: java $(INSTALLED) ## the properties again with 1,000 examples each (2,000 for rows of others), and a great move and great plans timed, for an hour
+soak: java $(INSTALLED) ## properties with 1,000 examples each and more, a quarter of an hour of kills, great moves and plans
 	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
+	@$(BIN)/python -m tests.cluster.kills_and_pauses
 	@$(BIN)/python -m tests.cluster.test_great_move
 	@$(BIN)/python -m tests.spark.kernel.against_optimum
 	@$(BIN)/python benchmarks/planning.py --large
