@@ -7,22 +7,29 @@ from __future__ import annotations
 
 import random
 import signal
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trio
 from attrs import evolve
 
 from broker.reference.log_dir import TOPIC_ID_FILE
+from controller.admin.client import AdminClient
 from tests.cluster.kills_and_pauses import checks
-from tests.cluster.kills_and_pauses.campaign import SKIPPED, run
-from tests.cluster.kills_and_pauses.load import Batch, record
-from tests.cluster.kills_and_pauses.nodes import ZOOKEEPER, broker_name
+from tests.cluster.kills_and_pauses.campaign import SKIPPED, Campaign, run
+from tests.cluster.kills_and_pauses.chores import Chores
+from tests.cluster.kills_and_pauses.load import Batch, Load, record
+from tests.cluster.kills_and_pauses.nodes import ZOOKEEPER, Node, Nodes, broker_name
 from tests.cluster.kills_and_pauses.picture import Picture, on_disk
 from tests.cluster.kills_and_pauses.schedule import ACTIVE, MOST_BROKERS_AWAY, ONLY_PAUSED, Fault, Kind, draw
+from transport.child_process import spawn
 from transport.messages import BrokerEndpoint, MetadataResponse, PartitionState, Record
 from transport.metadata import TopicPartition
+from transport.network import TcpNetwork
+from transport.store.memory import MemoryZooKeeper
 
 SESSION_MS: Final = 2_000
 SHORT: Final = (
@@ -160,6 +167,37 @@ def test_an_exit_is_judged(code: int | None, said: str, told: signal.Signals | N
     assert (fault is None) is is_right
     if fault is not None and "why" in said:
         assert "Error: why" in fault
+
+
+async def test_a_process_that_ends_by_itself_is_noticed_and_started_again(tmp_path: Path) -> None:
+    log = tmp_path / "broker-1.log"
+    dying = Node("broker-1", log, lambda: spawn([sys.executable, "-c", "raise SystemExit('Error: why')"], log))
+    async with trio.open_nursery() as nursery, MemoryZooKeeper(lambda: 0).session() as store:
+        nodes = Nodes(tmp_path, SESSION_MS)
+        nodes.by_name = {dying.name: dying}
+        load = Load(nursery, ())
+        campaign = Campaign(nodes, load, Chores(AdminClient(TcpNetwork(), (), store, 1), load, random.Random(1)), store)
+        dying.start()
+        nursery.start_soon(campaign.watch)
+        while dying.lives < 2:
+            await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    nodes.end()
+    assert campaign.all_faults() == ["broker-1 ended by itself with code 1; its last words: Error: why"]
+
+
+async def test_a_process_that_does_not_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.cluster.kills_and_pauses.nodes.STOP_SECONDS", 0.2)
+    log = tmp_path / "broker-1.log"
+    deaf = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+    )
+    node = Node("broker-1", log, lambda: spawn([sys.executable, "-c", deaf], log))
+    node.start()
+    while "deaf" not in node.said():
+        await trio.sleep(0.05)
+    assert await node.stop() is None
+    assert node.process.returncode == -signal.SIGKILL
 
 
 # --- the cluster at its end -------------------------------------------------------------------------------------
