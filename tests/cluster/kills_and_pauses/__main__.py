@@ -58,9 +58,9 @@ def summarize(campaign: Campaign) -> None:
     for (chore, answer), count in sorted(campaign.chores.answers.items()):
         click.echo(f"chore {chore:10} {answer:36} {count:5}")
     click.echo(
-        f"{load.total()} records acknowledged, {campaign.read_back} read back; "
-        f"the longest wait for an acknowledgement was {load.longest_wait:.1f} s; {load.given_up} batches were given up"
+        f"{load.total()} records acknowledged, {campaign.read_back} read back; {load.given_up} batches were given up"
     )
+    click.echo(f"the longest waits for an acknowledgement: {', '.join(map(str, load.waits))}")
     if campaign.settled_after is not None:
         click.echo(f"all was as it should be {campaign.settled_after:.1f} s after the last fault")
     click.echo(f"the controller's epoch rose to {campaign.epoch}")

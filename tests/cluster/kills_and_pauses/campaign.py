@@ -58,19 +58,21 @@ class Campaign:
     epoch: int = 0
     read_back: int = 0
     _active: int = CONTROLLERS[0]
+    _suffering: set[str] = field(factory=set)
 
     # --- what happens to the processes --------------------------------------------------------------------------
 
     async def suffer(self, schedule: Sequence[Fault]) -> None:
-        """Let happen what is planned, each at its time."""
+        """Let happen what is planned, each at its time; nothing to whom something happens already."""
         began = trio.current_time()
         async with trio.open_nursery() as nursery:
             for fault in schedule:
                 await trio.sleep_until(began + fault.at)
                 node, kind = self._meant(fault)
-                if node.state is not State.RUNNING:
+                if node.name in self._suffering:
                     self.happened[SKIPPED] += 1
                     continue
+                self._suffering.add(node.name)
                 self.happened[f"{kind.value} of {node.name.partition('-')[0]}"] += 1
                 nursery.start_soon(self._happen, node, kind, fault.seconds)
 
@@ -93,6 +95,7 @@ class Campaign:
                 await self.stop(node)
                 await trio.sleep(seconds)
                 node.start()
+        self._suffering.remove(node.name)
 
     async def stop(self, node: Node) -> None:
         """Stop a process with SIGTERM, and judge how it ends."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import trio
@@ -19,6 +20,7 @@ BATCH: Final = 5
 SECONDS_BETWEEN: Final = 0.2
 RECORD_BYTES: Final = 200
 GIVE_UP_SECONDS: Final = 120.0
+WAITS_KEPT: Final = 5
 
 
 @frozen
@@ -28,6 +30,19 @@ class Batch:
     base_offset: int
     first: int
     count: int
+
+
+@frozen(order=True)
+class Wait:
+    """How long a batch waited for its acknowledgement, in seconds, and when it came."""
+
+    seconds: float
+    tp: TopicPartition
+    ended_ms: int
+
+    def __str__(self) -> str:
+        ended = datetime.fromtimestamp(self.ended_ms / 1000, UTC).astimezone()
+        return f"{self.seconds:.1f} s for {self.tp} until {ended:%H:%M:%S}"
 
 
 def record(tp: TopicPartition, number: int) -> bytes:
@@ -44,8 +59,8 @@ class Load:
     acknowledged: dict[TopicPartition, list[Batch]] = field(factory=lambda: defaultdict(list))
     faults: list[str] = field(factory=list)
     given_up: int = 0
-    longest_wait: float = 0.0
-    """For one acknowledgement, in seconds."""
+    waits: list[Wait] = field(factory=list)
+    """The longest, with the longest first."""
 
     _stopping: bool = False
     _writing: set[TopicPartition] = field(factory=set)
@@ -67,12 +82,16 @@ class Load:
         return sum(batch.count for batches in self.acknowledged.values() for batch in batches)
 
     async def read_back(self) -> dict[TopicPartition, list[bytes]]:
-        """Read all partitions, to the end of what was acknowledged at least."""
+        """Read all partitions, to the end of what was acknowledged, or what there is. Raises GaveUp or ApiError."""
         async with Consumer(TcpNetwork(), self.bootstrap, host=Host()) as consumer:
-            return {
-                tp: await consumer.read_all(*tp, up_to=max(batch.base_offset + batch.count for batch in batches))
-                for tp, batches in self.acknowledged.items()
-            }
+            return {tp: await self._read(consumer, tp) for tp in self.acknowledged}
+
+    async def _read(self, consumer: Consumer, tp: TopicPartition) -> list[bytes]:
+        end = max(batch.base_offset + batch.count for batch in self.acknowledged[tp])
+        try:
+            return await consumer.read_all(*tp, up_to=end)
+        except GaveUp:
+            return await consumer.read_all(*tp)
 
     async def _produce(self, tp: TopicPartition) -> None:
         number = 0
@@ -96,4 +115,5 @@ class Load:
             self.given_up += 1
         else:
             self.acknowledged[tp].append(Batch(base_offset, first, BATCH))
-        self.longest_wait = max(self.longest_wait, trio.current_time() - began)
+        wait = Wait(trio.current_time() - began, tp, Host().now_ms())
+        self.waits = sorted([*self.waits, wait], reverse=True)[:WAITS_KEPT]

@@ -69,7 +69,8 @@ class Node:
         return self._process
 
     def start(self) -> None:
-        """Begin a life."""
+        """Begin a life, when the one before is over."""
+        assert self._process is None or self._process.poll() is not None, f"{self.name} still runs"
         self._log_start = self.log.stat().st_size if self.log.exists() else 0
         self._process = self.spawn()
         self.state = State.RUNNING
