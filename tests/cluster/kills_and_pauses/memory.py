@@ -31,9 +31,12 @@ class Memory:
                     self.samples[node.name, node.lives].append((trio.current_time(), size))
 
     def lines(self) -> list[str]:
-        """Return for each node the first and the last size of its longest life."""
+        """Return for each node the first and the last size of its longest life.
+
+        The first sample of a life is left out: the process may have been about to start.
+        """
         longest: dict[str, list[tuple[float, int]]] = {}
-        for (name, _), samples in self.samples.items():
+        for (name, _), (_, *samples) in self.samples.items():
             if len(samples) > len(longest.get(name, [])):
                 longest[name] = samples
         return [_line(name, samples) for name, samples in longest.items()]
