@@ -39,8 +39,8 @@ SHORT: Final = (
     Fault(2, ZOOKEEPER, Kind.PAUSE, 1),
     Fault(4, broker_name(3), Kind.TERM, 0),
     Fault(5, broker_name(4), Kind.PAUSE, 4),
-    Fault(5, ACTIVE, Kind.KILL, 0),
-    Fault(11, ZOOKEEPER, Kind.KILL, 1),
+    Fault(6, ACTIVE, Kind.KILL, 0),
+    Fault(12, ZOOKEEPER, Kind.KILL, 1),
 )
 
 
