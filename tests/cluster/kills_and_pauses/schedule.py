@@ -22,7 +22,7 @@ MOST_BROKERS_AWAY: Final = 2
 
 FIRST_AT: Final = 1.0
 BETWEEN_SECONDS: Final = (1.0, 8.0)
-RECOVERY_SECONDS: Final = 4.0
+RECOVERY_SECONDS: Final = 6.0
 """How long a node is left alone after it is back."""
 
 SHARE_OF_PAIRS: Final = 0.25
@@ -32,7 +32,7 @@ _WEIGHTS: Final = {
     **dict.fromkeys(_BROKER_NAMES, 9),
     **dict.fromkeys(map(controller_name, CONTROLLERS), 4),
     ACTIVE: 18,
-    ZOOKEEPER: 16,
+    ZOOKEEPER: 10,
 }
 """How often each is chosen."""
 
