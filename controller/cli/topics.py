@@ -65,7 +65,7 @@ def create(
     """Create the topic NAME."""
     _require_one_way_to_place(replica_assignment)
     assignment = _parse_assignment(replica_assignment)
-    new = NewTopic(name, partitions, replication_factor, assignment, tuple(map(_parse_config, configs)))
+    new = NewTopic(name, partitions, replication_factor, assignment, _parse_configs(configs))
 
     async def work() -> None:
         async with cluster.open_admin() as admin:
@@ -102,6 +102,15 @@ def _require_one_way_to_place(replica_assignment: str | None) -> None:
     counts = [name for name in ("partitions", "replication_factor") if given(name) is ParameterSource.COMMANDLINE]
     if replica_assignment is not None and counts:
         raise click.UsageError("name either --replica-assignment, or --partitions and --replication-factor")
+
+
+def _parse_configs(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    parsed = tuple(map(_parse_config, values))
+    names = [name for name, _ in parsed]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise click.BadParameter(f"{twice[0]} is given twice", param_hint="--config")
+    return parsed
 
 
 def _parse_config(value: str) -> tuple[str, str]:
