@@ -21,6 +21,9 @@ from transport.input_files import Limit, read_text
 
 LIMIT: Final = Limit(4, "this is no scenario")
 
+MOST_VALUES: Final = 100_000
+"""How many values a document may have, those counted that an alias repeats."""
+
 
 def load(path: Path) -> list[Scenario]:
     """Read a file: the scenario that it holds, or each of its variants. Raises ScenarioFault, UnreadableFile."""
@@ -52,7 +55,18 @@ def _document(text: str) -> MappingNode:
         raise Unreadable(Fault(1, 1, f"nothing is written here: begin with {', '.join(TOP_KEYS)}"))
     if not isinstance(document, MappingNode):
         raise unreadable(document, f"a scenario is a mapping with the keys {', '.join(TOP_KEYS)}")
+    if _count(document, {}) > MOST_VALUES:
+        raise unreadable(document, f"with its aliases this has more than {MOST_VALUES:,} values: write less")
     return document
+
+
+def _count(node: Node, counted: dict[int, int]) -> int:
+    """Return how many values there are in a node; each one that is repeated is looked at once."""
+    if id(node) not in counted:
+        items = [] if isinstance(node, yaml.ScalarNode) else node.value
+        values = [value for item in items for value in (item if isinstance(item, tuple) else (item,))]
+        counted[id(node)] = 1 + sum(_count(value, counted) for value in values)
+    return counted[id(node)]
 
 
 def _variants(document: MappingNode) -> list[Variant]:
