@@ -75,8 +75,17 @@ class PlanRequest:
         return self.master, self.remote, tuple(sorted(self.conf.items()))
 
     def to_json(self) -> bytes:
-        """Return the request as the bridge process reads it, in one line."""
-        return json.dumps(asdict(self), default=_plain).encode()
+        """Return the request as the bridge process reads it, in one line.
+
+        Raises:
+            PlanError: A name in it is no text.
+        """
+        text = json.dumps(asdict(self), default=_plain, ensure_ascii=False)
+        try:
+            return text.encode()
+        except UnicodeEncodeError as error:
+            strange = text[error.start : error.end]
+            raise PlanError(f"{strange!a} in a name is not UTF-8: planning takes only names that are") from None
 
     @classmethod
     def from_json(cls, data: bytes) -> PlanRequest:

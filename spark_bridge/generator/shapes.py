@@ -24,6 +24,10 @@ class Placement(StrEnum):
     HISTORY = "history"  # all alike that were there when the topic was created: older brokers are fuller
 
 
+_MOST: Final = {"brokers": 100_000, "new_brokers": 100_000, "racks": 100_000, "partitions": 100_000_000}
+"""Far more than there are anywhere; what is above is a slip, and would fill the machine."""
+
+
 @frozen
 class Shape:
     """What to generate.
@@ -62,6 +66,9 @@ class Shape:
         for name, floor in {**least, "seed": 0}.items():
             if getattr(self, name) < floor:
                 raise PlanError(f"{name.replace('_', ' ')} must be {floor} or more, not {getattr(self, name)}")
+        for name, most in _MOST.items():
+            if getattr(self, name) > most:
+                raise PlanError(f"{name.replace('_', ' ')} must be {most:,} or fewer, not {getattr(self, name)}")
         if self.partitions < self.topics:
             raise PlanError(f"partitions must be {self.topics} or more, one for each topic, not {self.partitions}")
         if not 0 <= self.growth < 1:

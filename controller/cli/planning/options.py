@@ -14,6 +14,7 @@ from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.request import Engine, PlanRequest
+from transport.settings import INT_MAX
 
 
 class Options(TypedDict, total=False):
@@ -79,10 +80,12 @@ def request_of(kind: GoalKind, options: Options, output: Path) -> PlanRequest:
 
 
 def _ids(_context: click.Context, option: click.Parameter, text: str | None) -> frozenset[int]:
-    try:
-        return frozenset(int(broker) for broker in text.split(",")) if text is not None else frozenset()
-    except ValueError:
-        raise click.ClickException(f"{option.opts[0]} takes broker ids such as 3,7, not {text!r}") from None
+    if text is None:
+        return frozenset()
+    names = [name.strip() for name in text.split(",")]
+    if not all(name.isdecimal() and int(name) <= INT_MAX for name in names):
+        raise click.ClickException(f"{option.opts[0]} takes broker ids such as 3,7, not {text!r}")
+    return frozenset(map(int, names))
 
 
 def _names(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
