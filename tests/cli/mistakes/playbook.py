@@ -1,0 +1,99 @@
+"""The playbook: command lines as somebody types them, and what each of them answers.
+
+    $ klamm topic describe nowhere
+    1 Error: there is no topic nowhere: see `klamm topic list`
+
+A line of bash, then the exit code and the line that stands on stderr; further lines are indented, and `> ` begins what
+stands on stdout. `…` is any text. The head that click puts before a wrong usage, exit code 2, is left out, and stands
+there always. `$REFUSED` and the like are addresses, which `scene` has; the files are those of `folder`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from attrs import define, field
+
+FOLDER: Final = Path(__file__).parent / "playbook"
+_ANSWER: Final = re.compile(r"(\d+)(?: (.*))?")
+_BYTES: Final = re.compile(r"\$'((?:[^'\\]|\\.)*)'")
+_OF_A_SHELL: Final = re.compile(r"[|&;]|[<>]&|\d?>")
+
+
+@define
+class Row:
+    """One mistake and its answer."""
+
+    place: str
+    typed: str
+    code: int = -1
+    stdout: list[str] = field(factory=list)
+    stderr: list[str] = field(factory=list)
+
+    @property
+    def needs_shell(self) -> bool:
+        """Whether it is more than a command with its arguments and its input."""
+        return _OF_A_SHELL.search(self.typed) is not None
+
+    def words(self, names: Mapping[str, str]) -> tuple[list[str], str | None, bytes]:
+        """Return the arguments after `klamm`, the file that stdin is, if it is one, and else what stands in it."""
+        words = [
+            _spelled(word) for word in shlex.split(_BYTES.sub(_hidden, Template(self.typed).safe_substitute(names)))
+        ]
+        assert words.pop(0) == "klamm", f"{self.place}: {self.typed}"
+        if "<<<" in words:
+            at = words.index("<<<")
+            return words[:at], None, words[at + 1].encode() + b"\n"
+        if "<" in words:
+            at = words.index("<")
+            return words[:at], words[at + 1], b""
+        return words, None, b""
+
+
+def _hidden(match: re.Match[str]) -> str:
+    """Keep what stands in $'...' from being read as words."""
+    return "'\0" + match[1].encode().hex() + "\0'"
+
+
+def _spelled(word: str) -> str:
+    def spell(match: re.Match[str]) -> str:
+        escaped = bytes.fromhex(match[1]).decode("unicode_escape").encode("latin-1")
+        return escaped.decode("utf-8", "surrogateescape")
+
+    return re.sub("\0([0-9a-f]*)\0", spell, word)
+
+
+def rows(file: Path) -> list[Row]:
+    """Read one page."""
+    return list(_rows(file))
+
+
+def _rows(file: Path) -> Iterator[Row]:
+    row = None
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("$ "):
+            if row is not None:
+                yield row
+            row = Row(f"{file.stem}:{number}", line[2:])
+        elif row is not None and line.startswith("> "):
+            row.stdout.append(line[2:])
+        elif row is not None and line.startswith("  "):
+            row.stderr.append(line[2:])
+        elif row is not None and (answer := _ANSWER.fullmatch(line)):
+            row.code = int(answer[1])
+            row.stderr += [answer[2]] if answer[2] else []
+        else:
+            assert not line or line.startswith("#"), f"{file.name}:{number}: {line}"
+    if row is not None:
+        yield row
+
+
+def agrees(said: str, wanted: str, names: Mapping[str, str]) -> bool:
+    """Return whether a line is the one that stands in the playbook, in which `…` is any text."""
+    pieces = map(re.escape, Template(wanted).safe_substitute(names).split("…"))
+    return re.fullmatch(".*".join(pieces), said) is not None
