@@ -88,7 +88,11 @@ def _ids(_context: click.Context, option: click.Parameter, text: str | None) -> 
     return frozenset(map(int, names))
 
 
-def _names(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+def _names(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    for text in texts:
+        # None would be taken for all of them.
+        if not text.strip(", "):
+            raise click.ClickException(f"{option.opts[0]} takes names such as orders,click*, not {text!r}")
     return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
 
 
