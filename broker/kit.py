@@ -130,10 +130,11 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
     that clash with ours; BrokerIdInUse, also in an exception group; and in one OSError if the address cannot be
     listened on, and whatever the service's background tasks raise.
     """
-    if storage_id is None:
-        storage_id = load_storage_id(config.directories, config.broker_id, host.new_id)
     config.advertised(config.host, config.port)
     await until_answered(partial(_prepare, store, config.broker_id))
+    # Only now is the id this broker's, to be written into its log directories.
+    if storage_id is None:
+        storage_id = load_storage_id(config.directories, config.broker_id, host.new_id)
     metadata = MetadataCache()
     registration = Registration(store, host, config, storage_id)
     link = ControllerLink(store, network, host, metadata, registration)

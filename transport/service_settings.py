@@ -45,8 +45,8 @@ class ServiceSettings(SecuritySettings):
 
 
 def _is_wildcard(host: str) -> bool:
-    with suppress(OSError):
+    with suppress(OSError, UnicodeError):
         return not any(socket.inet_aton(host))  # 0.0.0.0, or 0 for short
-    with suppress(OSError):
+    with suppress(OSError, UnicodeError):
         return not any(socket.inet_pton(socket.AF_INET6, host))
     return False

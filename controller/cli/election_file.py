@@ -6,10 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import click
-import orjson
 from attrs import field, frozen
 
-from controller.cli.reassignment.files import LIMIT
+from controller.cli.reassignment.files import LIMIT, FileFault, load_object
 from transport.input_files import UnreadableFile, read_text
 from transport.metadata import TopicPartition
 from transport.settings import INT_MAX
@@ -33,17 +32,18 @@ def read(file: Path) -> Wanted:
         data = read_text(file, LIMIT).encode()
     except UnreadableFile as fault:
         raise click.ClickException(str(fault)) from None
-    if not data.strip():
-        raise click.ClickException(f"{file}: the file is empty")
     try:
+        entries = load_object(data).get("partitions")
         tps = formats.decode_partitions(str(file), data)
+    except FileFault as fault:
+        raise click.ClickException(f"{file}: {fault}") from None
     except formats.UndecodableZnode as fault:
         raise click.ClickException(f"{file}: {fault.fault}") from None
     if not tps:
         raise click.ClickException(f"{file}: the list of partitions is empty")
     orders: dict[TopicPartition, tuple[int, ...]] = {}
     seen = set[TopicPartition]()
-    for number, entry in enumerate(orjson.loads(data)["partitions"]):
+    for number, entry in enumerate(entries or ()):
         tp = TopicPartition(entry["topic"], entry["partition"])
         if not 0 <= tp.partition <= INT_MAX:
             text = f"partitions[{number}].partition must be from 0 to {INT_MAX}, is {tp.partition}"

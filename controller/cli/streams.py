@@ -105,7 +105,7 @@ def _prepare() -> None:
     A file descriptor that is closed is opened, but not for writing: what is opened next would be taken for it.
     """
     if sys.stdin is None:
-        sys.stdin = os.fdopen(_nowhere(), encoding="utf-8")
+        _nowhere()
     if sys.stdout is sys.__stdout__:
         fd = _nowhere() if sys.stdout is None else sys.stdout.fileno()
         sys.stdout = _text(NamedFile(fd, "stdout", closefd=False), sys.stdout)

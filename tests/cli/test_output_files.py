@@ -15,6 +15,9 @@ import pytest
 from controller.cli.output_files import open_output, write_output
 from tests.cli.devices import device, is_device
 from tests.cli.shell import Shell, run_klamm
+from transport.store import paths
+from transport.store.protocol import ensure_paths
+from transport.store.zookeeper import open_zookeeper
 
 KLAMM = (sys.executable, "-m", "controller.cli")
 SNAPSHOT = """{"brokers": [{"id": 1, "host": "a", "port": 1, "rack": null},
@@ -179,6 +182,8 @@ def test_a_plan_goes_to_an_empty_folder_behind_a_link(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["json", "jsonl"])
 async def test_a_dump_leaves_devices_and_links_in_place(form: str, zookeeper: str, tmp_path: Path) -> None:
+    async with open_zookeeper(f"{zookeeper}/devices") as store:
+        await ensure_paths(store, [paths.BROKER_IDS])
     dump = ("state", "dump", "--zookeeper", f"{zookeeper}/devices", "--format", form)
     full = device(tmp_path, "full")
     done = await run_klamm(*dump, "-o", str(full))

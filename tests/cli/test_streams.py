@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import trio
 
+from controller.interrupts import INTERRUPTED
 from tests.cli.shell import Shell
 
 KLAMM = (sys.executable, "-m", "controller.cli")
@@ -194,7 +195,7 @@ async def test_a_service_runs_though_nobody_hears_it(where: str, zookeeper: str,
                 assert [process.returncode for process in running] == [None, None]
         for process in reversed(running):
             process.send_signal(signal.SIGINT)
-            assert await process.wait() == 0
+            assert await process.wait() == INTERRUPTED
     finally:
         for process in running:
             if process.returncode is None:

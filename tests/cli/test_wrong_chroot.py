@@ -70,7 +70,7 @@ def test_there_is_no_cluster_below_a_wrong_chroot(
     (tmp_path / "move.json").write_text(
         json.dumps({"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
     )
-    patience = () if command == ("state", "dump") else ("--timeout", "0.2")
+    patience = () if command == ("state", "dump") else ("--timeout", "1")
     where = ("--zookeeper", f"{zookeeper}/kafak")
     done = CliRunner().invoke(main, [*command, *ARGUMENTS[command], *where, *patience])
     assert (done.exit_code, done.stdout) == (1, "")

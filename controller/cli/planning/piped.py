@@ -18,7 +18,7 @@ LIMIT: Final = Limit(16 * 1024, "give it as a file")
 
 @contextmanager
 def without_pipes(options: Options, place: Path) -> Iterator[Options]:
-    """Lend options whose inputs are all files: what comes out of pipes and devices is kept in a folder.
+    """Lend options whose inputs are all files: what comes out of pipes is kept in a folder.
 
     Raises:
         click.ClickException: One of them cannot be read. So are those of the block, with the names that were given.
@@ -29,6 +29,8 @@ def without_pipes(options: Options, place: Path) -> Iterator[Options]:
         path = Path(name)
         if not path.exists() or not is_stream(path):
             return name
+        if path.is_char_device() or path.is_block_device():
+            raise click.ClickException(f"{name}: a device: name a file or a pipe")
         copy = place / f"input-{len(names)}"
         try:
             with copy.open("wb") as file:

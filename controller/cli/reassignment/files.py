@@ -74,7 +74,7 @@ def encode_targets(targets: Targets) -> str:
 
 def decode_document(data: bytes) -> Document:
     """Return all that Kafka's reassignment JSON says, and what `klamm plan` adds. Raises FileFault."""
-    value = _load(data)
+    value = load_object(data)
     if value.get("version", 1) != 1:
         raise FileFault(f"version must be 1, is {value['version']!r}")
     try:
@@ -91,7 +91,8 @@ def decode_document(data: bytes) -> Document:
     return Document(targets, starts)
 
 
-def _load(data: bytes) -> dict[str, Any]:
+def load_object(data: bytes) -> dict[str, Any]:
+    """Return the JSON object that a file holds. Raises FileFault, also for a key that an object has twice."""
     if not data.strip():
         raise FileFault("the file is empty")
     try:
