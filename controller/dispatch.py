@@ -171,12 +171,17 @@ def _rounds_for_answer(context: ControllerContext, event: _Answer) -> Rounds[obj
         case ReplicasDeleted(deletions=deletions):
             return _deleted(context, deletions)
         case ReplicasNotDeleted(replicas=replicas):
-            return deletion.replicas_not_deleted(context, replicas)
+            return _not_deleted(context, replicas)
 
 
 def _deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) -> Rounds[None]:
     yield from strays.deleted(context, deletions)
     yield from deletion.replicas_deleted(context, deletions)
+
+
+def _not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:
+    yield from strays.answered(context, replicas)
+    yield from deletion.replicas_not_deleted(context, replicas)
 
 
 def _rounds_for_request(context: ControllerContext, request: Request[object], host: Host) -> Rounds[object]:

@@ -301,7 +301,8 @@ def candidate(
     """Return a partition as the candidate of an election among `replicas`."""
     leaving = tuple(r for r in replicas if r in context.shutting_down and context.is_served(tp, r))
     online = context.online(tp, replicas)
-    return elections.Candidate(tp, replicas, online, context.leadership[tp], leaving, tp.topic in unclean)
+    recalled = tuple(r for r in replicas if (tp, r) in context.recalled)
+    return elections.Candidate(tp, replicas, online, context.leadership[tp], leaving, tp.topic in unclean, recalled)
 
 
 def replace_offline(context: ControllerContext, tps: Sequence[TopicPartition], gone: Sequence[int]) -> Rounds[None]:

@@ -13,8 +13,10 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve
 
+from controller.handlers import leadership
 from controller.model.context import ControllerContext
-from controller.model.facts import StrayGone, StrayLeft
+from controller.model.facts import DeletionAnswered, StrayGone, StrayLeft, StrayRecalled
+from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import Rounds, Step, TellStopReplica, change, children
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
@@ -37,7 +39,7 @@ def take_back(context: ControllerContext, tp: TopicPartition, brokers: Iterable[
     """Return the step that forgets strays on `brokers`, where the partition is to have replicas again."""
     topic_id = context.topic_id(tp.topic)
     known = [stray for b in brokers if (stray := Stray(topic_id, tp.topic, tp.partition, b)) in context.strays]
-    return _removal(known)
+    return _recall(known)
 
 
 def leave_all(context: ControllerContext, tp: TopicPartition) -> Step:
@@ -57,7 +59,7 @@ def take_back_assigned(context: ControllerContext) -> Rounds[None]:
         if stray.broker_id in context.assignment(TopicPartition(stray.topic, stray.partition)).replicas
         and context.topic_id(stray.topic) == stray.topic_id
     ]
-    yield from change("strays", [_removal([stray]) for stray in assigned])
+    yield from change("strays", [_recall([stray]) for stray in assigned])
 
 
 def load(context: ControllerContext) -> Rounds[None]:
@@ -98,6 +100,17 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     """
     gone = [stray for stray, epoch in deletions if _is_over(context.strays.get(stray), epoch)]
     yield from change("deleted", [_removal([stray]) for stray in gone])
+    yield from answered(context, [stray for stray, _ in deletions])
+
+
+def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:
+    """Let replicas lead again, uncleanly, whose brokers have answered orders from before they were wanted again."""
+    over = {(TopicPartition(stray.topic, stray.partition), stray.broker_id): stray for stray in told}
+    over = {replica: stray for replica, stray in over.items() if replica in context.recalled}
+    if over:
+        yield from change("answered", [Step(facts=(DeletionAnswered(stray),)) for stray in over.values()])
+        leaderless = [tp for tp, _ in over if context.partition_phases.get(tp) is PartitionPhase.OFFLINE]
+        yield from leadership.elect_leaders(context, leaderless)
 
 
 def _is_over(left_at: int | None, obeyed: int) -> bool:
@@ -105,6 +118,12 @@ def _is_over(left_at: int | None, obeyed: int) -> bool:
 
 
 def _removal(strays: Sequence[Stray]) -> Step:
-    return Step(
-        writes=tuple(Delete(paths.stray(stray)) for stray in strays), facts=tuple(StrayGone(stray) for stray in strays)
-    )
+    return Step(writes=_deletes(strays), facts=tuple(map(StrayGone, strays)))
+
+
+def _recall(strays: Sequence[Stray]) -> Step:
+    return Step(writes=_deletes(strays), facts=tuple(map(StrayRecalled, strays)))
+
+
+def _deletes(strays: Sequence[Stray]) -> tuple[Delete, ...]:
+    return tuple(Delete(paths.stray(stray)) for stray in strays)

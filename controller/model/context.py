@@ -93,6 +93,9 @@ class ControllerContext:
     """The topics that are being deleted. Nobody leads their partitions, and no reassignment of them goes on."""
 
     strays: dict[Stray, int] = field(factory=dict)
+    recalled: dict[Replica, None] = field(factory=dict)
+    """Replicas that are wanted again, while an order to delete them may still be on its way."""
+
     on_offline_dirs: dict[Replica, None] = field(factory=dict)
     """Replicas of live brokers whose logs cannot be used."""
 
@@ -213,10 +216,10 @@ class ControllerContext:
                 self._known_topic_changed(fact)
             case facts.ConfigChangesSeen():
                 self.config_changes = fact.names
-            case facts.LogDirOffline() | facts.LogDirOnline() | facts.StrayLeft() | facts.StrayGone():
-                self._replica_set_aside(fact)
+            case facts.LogDirOffline() | facts.LogDirOnline():
+                self._log_dir_changed(fact)
             case _:
-                assert_never(fact)
+                self._stray_changed(fact)
 
     def _broker_changed(self, fact: facts.BrokerRegistered | facts.BrokerGone | facts.BrokerShuttingDown) -> None:
         if isinstance(fact, facts.BrokerRegistered):
@@ -224,7 +227,7 @@ class ControllerContext:
         elif isinstance(fact, facts.BrokerShuttingDown):
             self.shutting_down[fact.broker_id] = None
         else:
-            self._forget_offline_dirs(fact.broker_id)
+            self._forget_replicas_of(fact.broker_id)
             self.brokers.pop(fact.broker_id, None)
             self.shutting_down.pop(fact.broker_id, None)
 
@@ -248,22 +251,35 @@ class ControllerContext:
             case facts.ReassignmentIdentified() if fact.tp in self.reassigning:
                 self.reassigning[fact.tp] = fact.identity
 
-    def _replica_set_aside(
-        self, fact: facts.LogDirOffline | facts.LogDirOnline | facts.StrayLeft | facts.StrayGone
-    ) -> None:
-        match fact:
-            case facts.LogDirOffline():
-                self.on_offline_dirs[fact.replica] = None
-            case facts.LogDirOnline():
-                self.on_offline_dirs.pop(fact.replica, None)
-            case facts.StrayLeft():
-                self.strays[fact.stray] = fact.leader_epoch
-            case facts.StrayGone():
-                self.strays.pop(fact.stray, None)
+    def _log_dir_changed(self, fact: facts.LogDirOffline | facts.LogDirOnline) -> None:
+        if isinstance(fact, facts.LogDirOffline):
+            self.on_offline_dirs[fact.replica] = None
+        else:
+            self.on_offline_dirs.pop(fact.replica, None)
 
-    def _forget_offline_dirs(self, broker_id: int) -> None:
-        for replica in [replica for replica in self.on_offline_dirs if replica[1] == broker_id]:
-            del self.on_offline_dirs[replica]
+    def _stray_changed(
+        self, fact: facts.StrayLeft | facts.StrayGone | facts.StrayRecalled | facts.DeletionAnswered
+    ) -> None:
+        stray = fact.stray
+        replica = TopicPartition(stray.topic, stray.partition), stray.broker_id
+        match fact:
+            case facts.StrayLeft():
+                self.strays[stray] = fact.leader_epoch
+            case facts.StrayGone():
+                self.strays.pop(stray, None)
+            case facts.StrayRecalled():
+                self.strays.pop(stray, None)
+                self.recalled[replica] = None
+            case facts.DeletionAnswered():
+                self.recalled.pop(replica, None)
+            case _:
+                assert_never(fact)
+
+    def _forget_replicas_of(self, broker_id: int) -> None:
+        """Forget what holds for as long as a broker lives."""
+        for replicas in (self.on_offline_dirs, self.recalled):
+            for replica in [replica for replica in replicas if replica[1] == broker_id]:
+                del replicas[replica]
 
     def _topic_written(self, fact: facts.TopicWritten) -> None:
         self.closed_topics.pop(fact.name, None)

@@ -20,7 +20,8 @@ class Candidate:
 
     `replicas` is the order of preference (the target replicas for a reassignment), `online` those of them that may
     lead, `shutting_down` those on brokers that are about to stop, `leadership` what is in force. With `allow_unclean`
-    a replica outside the ISR may lead where no member of it can.
+    a replica outside the ISR may lead where no member of it can; but none of those `recalled`, which may be about to
+    obey an order from before and delete what they have.
     """
 
     tp: TopicPartition
@@ -29,6 +30,7 @@ class Candidate:
     leadership: LeaderAndIsr
     shutting_down: tuple[int, ...] = ()
     allow_unclean: bool = False
+    recalled: tuple[int, ...] = ()
 
     @property
     def served(self) -> tuple[int, ...]:
@@ -70,14 +72,16 @@ Strategy = Callable[[Candidate], Choice | None]
 def offline(candidate: Candidate) -> Choice | None:
     """Choose the first replica that is online and in the ISR, which loses its offline members.
 
-    Where there is none and an unclean election is allowed, the first one online leads, alone in the ISR.
+    Where there is none and an unclean election is allowed, the first one online that keeps its data leads, alone in the
+    ISR.
     """
     isr = tuple(r for r in candidate.leadership.isr if r in candidate.online)
     leader = _first(candidate, isr)
     if leader is not None:
         return Choice(leader, isr, candidate.online)
-    if candidate.allow_unclean and candidate.online:
-        return Choice(candidate.online[0], candidate.online[:1], candidate.online)
+    lasting = tuple(r for r in candidate.online if r not in candidate.recalled)
+    if candidate.allow_unclean and lasting:
+        return Choice(lasting[0], lasting[:1], candidate.online)
     return None
 
 

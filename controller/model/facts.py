@@ -165,7 +165,21 @@ class StrayLeft:
 
 @frozen
 class StrayGone:
-    """A replica was deleted by its broker, or is wanted again."""
+    """A replica was deleted by its broker."""
+
+    stray: Stray
+
+
+@frozen
+class StrayRecalled:
+    """A replica is wanted again, while an order to delete it may still be on its way to the broker."""
+
+    stray: Stray
+
+
+@frozen
+class DeletionAnswered:
+    """A broker has answered an order to delete a replica that was recalled: no such order is on its way any more."""
 
     stray: Stray
 
@@ -190,6 +204,8 @@ Fact = (
     | LogDirOnline
     | StrayLeft
     | StrayGone
+    | StrayRecalled
+    | DeletionAnswered
 )
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
 from controller import dispatch
-from controller.events import ReplicasNotDeleted, StrayDeletion
+from controller.events import ReplicasDeleted, ReplicasNotDeleted, StrayDeletion
 from controller.handlers import reassignments, strays
 from controller.handlers.brokers import broker_change
 from controller.handlers.deletion import RETRY_SECONDS
 from controller.handlers.failover import failover
 from controller.model.rounds import TellStopReplica
 from tests.controller.conftest import Bench
-from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
+from transport.host import Host
+from transport.metadata import EPOCH_DURING_DELETE, NO_LEADER, Stray, TopicPartition
 from transport.store import paths
 
 TP = TopicPartition("orders", 0)
@@ -78,6 +80,31 @@ async def test_a_stray_that_is_wanted_again_is_none(bench: Bench) -> None:
     bench.seen.published.clear()
     await bench.fail_over()
     assert told_to_delete(bench) == {3}
+
+
+@pytest.mark.requirement("C4")
+@pytest.mark.parametrize("is_deleted", [True, False])
+async def test_a_replica_that_is_wanted_again_leads_uncleanly_once_its_broker_has_answered(
+    bench: Bench, *, is_deleted: bool
+) -> None:
+    """The order to delete it is on its way, and takes what it has: who led it then would begin with nothing."""
+    bench.context.config = evolve(bench.context.config, unclean_leader_election_enable=True)
+    await shrink(bench)
+    obeyed = bench.context.leadership[TP].leader_epoch
+    await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
+    await bench.kill(1)
+    assert bench.context.leadership[TP].leader == NO_LEADER
+    answer = ReplicasDeleted(((stray(2), obeyed),)) if is_deleted else ReplicasNotDeleted((stray(2),))
+    await bench.run(dispatch.rounds_for(bench.context, answer, Host()))
+    assert (bench.context.leadership[TP].leader, bench.context.recalled) == (2, {})
+
+
+async def test_a_broker_that_starts_anew_obeys_no_order_from_before(bench: Bench) -> None:
+    await shrink(bench)
+    await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
+    assert list(bench.context.recalled) == [(TP, 2)]
+    await bench.kill(2)
+    assert not bench.context.recalled
 
 
 async def test_a_late_answer_about_an_earlier_replica_leaves_the_stray(bench: Bench) -> None:
