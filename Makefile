@@ -43,7 +43,7 @@ simulate: $(INSTALLED) ## clusters with faults on virtual time, drawn from the s
 	@$(BIN)/klamm simulate --seeds $(SEEDS)
 
 soak: java $(INSTALLED) ## properties with 1,000 examples each and more, a quarter of an hour of kills, great moves and plans
-	@$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
+	@$(BIN)/python -m pytest -q -m "hypothesis or soak" --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
 	@$(BIN)/python -m tests.cluster.kills_and_pauses
 	@$(BIN)/python -m tests.cluster.test_great_move
 	@$(BIN)/python -m tests.spark.kernel.against_optimum

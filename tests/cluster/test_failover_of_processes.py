@@ -24,13 +24,13 @@ FIRST, SECOND = CONTROLLERS
     ("round_", "moment"),
     [
         ("U1", "commit"),
-        ("A1", "publish"),
-        ("A2", "publish"),
+        pytest.param("A1", "publish", marks=pytest.mark.soak),
+        pytest.param("A2", "publish", marks=pytest.mark.soak),
         ("ISR", "commit"),
         ("B3", "publish"),
-        ("B4", "commit"),
+        pytest.param("B4", "commit", marks=pytest.mark.soak),
         ("B5", "publish"),
-        ("B6", "commit"),
+        pytest.param("B6", "commit", marks=pytest.mark.soak),
     ],
 )
 async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Path, round_: str, moment: str) -> None:

@@ -79,6 +79,7 @@ async def test_the_whole_target_dies_after_it_joined_the_isr(zookeeper: str, tmp
         await assert_nothing_is_lost(scene)
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("A8", "D1", "D7")
 async def test_zookeeper_stops_for_longer_than_the_sessions(zookeeper: str, tmp_path: Path) -> None:
     assert zookeeper, "this test pauses a ZooKeeper of its own: the fixture tells that there is a Java to run it"
@@ -99,7 +100,14 @@ async def test_zookeeper_stops_for_longer_than_the_sessions(zookeeper: str, tmp_
 
 
 @pytest.mark.requirement("D1")
-@pytest.mark.parametrize(("round_", "moment"), [("U1", "commit"), ("A1", "publish"), ("B4", "commit")])
+@pytest.mark.parametrize(
+    ("round_", "moment"),
+    [
+        ("U1", "commit"),
+        pytest.param("A1", "publish", marks=pytest.mark.soak),
+        pytest.param("B4", "commit", marks=pytest.mark.soak),
+    ],
+)
 async def test_a_controller_that_was_paused_gets_no_write_in(
     zookeeper: str, tmp_path: Path, round_: str, moment: str
 ) -> None:

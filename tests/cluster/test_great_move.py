@@ -236,6 +236,7 @@ async def move(zookeeper: str, data_dir: Path) -> Outcome:
     return Outcome(seen, log_faults(data_dir, targets, load), rate)
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("A1", "A8", "B5")
 async def test_nothing_is_lost_and_no_step_is_taken_back(zookeeper: str, tmp_path: Path) -> None:
     outcome = await move(f"{zookeeper}/great-move", tmp_path)

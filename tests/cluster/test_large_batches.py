@@ -53,6 +53,7 @@ async def grow_isrs(store: MetadataStore) -> None:
     await store.multi([Create(notification, formats.encode_partitions(TPS), sequence=True)])
 
 
+@pytest.mark.soak
 @pytest.mark.requirement("A1", "A5", "A11")
 async def test_ten_thousand_partitions_move_in_few_writes(zookeeper: str, tmp_path: Path) -> None:
     address = f"{zookeeper}/large-batches"

@@ -139,6 +139,7 @@ def test_the_summary_tells_what_the_blocks_hold() -> None:
     [(65_536, (0.02, 0.05, 0.1, 0.3), 1e-9), (500, (0.1, 0.2, 0.4), 0.05)],
     ids=["one block", "many blocks"],
 )
+@pytest.mark.soak
 @pytest.mark.parametrize("placement", [Placement.HISTORY, Placement.EXPONENTIAL])
 def test_more_tolerance_never_moves_more(
     placement: Placement,

@@ -139,6 +139,7 @@ def test_rows_have_ids_and_the_first_replica_leading() -> None:
     assert [row["bytes"], row["bytes_in"]] == block.weights[7, 1:].tolist()
 
 
+@pytest.mark.soak
 def test_spark_makes_the_same_rows(spark: SparkSession) -> None:
     cluster = GeneratedCluster(TWO_BLOCKS)
     here = [row for block in cluster.blocks() for row in rows_of(block, cluster.brokers).to_pylist()]

@@ -66,6 +66,7 @@ async def case(stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
     return Case(request, made)
 
 
+@pytest.mark.soak
 async def test_a_standalone_cluster_that_loses_a_worker_gives_the_kernels_plan(
     case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,6 +83,7 @@ async def test_a_standalone_cluster_that_loses_a_worker_gives_the_kernels_plan(
         assert cluster.workers[0].process.poll() is not None
 
 
+@pytest.mark.soak
 async def test_spark_connect_gives_the_kernels_plan_and_can_be_cancelled(
     case: Case, ask: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.requirement("E3")
 
 PARTITIONS = 1_500
-goals = pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.kind)
+REBALANCE = GOALS[0]
+goals = pytest.mark.parametrize(
+    "goal",
+    [pytest.param(goal, marks=[] if goal is REBALANCE else pytest.mark.soak) for goal in GOALS],
+    ids=lambda goal: goal.kind,
+)
 
 
 @cache
@@ -122,6 +127,7 @@ def test_rows_in_any_order_make_the_same_blocks(monkeypatch: pytest.MonkeyPatch)
     assert same_blocks(some, list(blocks_of(shuffled(rows, seed=2), brokers.ids)))
 
 
+@pytest.mark.soak
 def test_forty_rounds_on_top_of_each_other_end_as_the_first(spark: SparkSession, tmp_path: Path) -> None:
     """Where plans grow from round to round, Spark takes twice as long for each, or runs out of stack."""
     rows, brokers = cluster()
