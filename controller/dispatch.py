@@ -180,7 +180,7 @@ def _deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]])
 
 
 def _not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:
-    yield from strays.answered(context, replicas)
+    yield from strays.not_deleted(context, replicas)
     yield from deletion.replicas_not_deleted(context, replicas)
 
 

@@ -15,7 +15,14 @@ from attrs import evolve
 
 from controller.handlers import leadership
 from controller.model.context import ControllerContext
-from controller.model.facts import DeletionAnswered, StrayGone, StrayLeft, StrayRecalled
+from controller.model.facts import (
+    DeletionAnswered,
+    StrayFailed,
+    StrayGone,
+    StrayLeft,
+    StrayOrdered,
+    StrayRecalled,
+)
 from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import Rounds, Step, TellStopReplica, change, children
 from transport.messages import StopReplicaPartition
@@ -75,8 +82,10 @@ def pursue(context: ControllerContext, brokers: Iterable[int]) -> Rounds[None]:
     """Tell live `brokers` to delete their strays."""
     yield from take_back_assigned(context)
     wanted = frozenset(brokers)
-    told = [TellStopReplica((s.broker_id,), _stop(context, s)) for s in context.strays if s.broker_id in wanted]
-    yield from change("strays", [Step(publications=tuple(told))] if told else [])
+    told = [stray for stray in context.strays if stray.broker_id in wanted]
+    again = tuple(StrayOrdered(stray) for stray in told if stray in context.failed_strays)
+    stops = tuple(TellStopReplica((stray.broker_id,), _stop(context, stray)) for stray in told)
+    yield from change("strays", [Step(facts=again, publications=stops)] if told else [])
 
 
 def pursue_all(context: ControllerContext) -> Rounds[None]:
@@ -101,6 +110,13 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     gone = [stray for stray, epoch in deletions if _is_over(context.strays.get(stray), epoch)]
     yield from change("deleted", [_removal([stray]) for stray in gone])
     yield from answered(context, [stray for stray, _ in deletions])
+
+
+def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:
+    """Take note of strays that their broker could not delete."""
+    failed = tuple(StrayFailed(stray) for stray in replicas if stray in context.strays)
+    yield from change("answered", [Step(facts=failed)] if failed else [])
+    yield from answered(context, replicas)
 
 
 def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:

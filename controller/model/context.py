@@ -93,6 +93,9 @@ class ControllerContext:
     """The topics that are being deleted. Nobody leads their partitions, and no reassignment of them goes on."""
 
     strays: dict[Stray, int] = field(factory=dict)
+    failed_strays: dict[Stray, None] = field(factory=dict)
+    """Those that their brokers could not delete, and have not been told to delete again."""
+
     recalled: dict[Replica, None] = field(factory=dict)
     """Replicas that are wanted again, while an order to delete them may still be on its way."""
 
@@ -257,23 +260,30 @@ class ControllerContext:
         else:
             self.on_offline_dirs.pop(fact.replica, None)
 
-    def _stray_changed(
-        self, fact: facts.StrayLeft | facts.StrayGone | facts.StrayRecalled | facts.DeletionAnswered
-    ) -> None:
+    def _stray_changed(self, fact: facts.StrayFact) -> None:
         stray = fact.stray
         replica = TopicPartition(stray.topic, stray.partition), stray.broker_id
         match fact:
             case facts.StrayLeft():
                 self.strays[stray] = fact.leader_epoch
-            case facts.StrayGone():
+            case facts.StrayFailed():
+                self.failed_strays[stray] = None
+            case facts.StrayOrdered():
+                self.failed_strays.pop(stray, None)
+            case facts.StrayGone() | facts.StrayRecalled():
+                # Without an order on its way no answer comes either, which would end the wait.
+                if isinstance(fact, facts.StrayRecalled) and self._may_be_ordered(stray):
+                    self.recalled[replica] = None
                 self.strays.pop(stray, None)
-            case facts.StrayRecalled():
-                self.strays.pop(stray, None)
-                self.recalled[replica] = None
+                self.failed_strays.pop(stray, None)
             case facts.DeletionAnswered():
                 self.recalled.pop(replica, None)
             case _:
                 assert_never(fact)
+
+    def _may_be_ordered(self, stray: Stray) -> bool:
+        """Whether an order to delete a stray may be on its way to the broker."""
+        return stray.broker_id in self.brokers and stray not in self.failed_strays
 
     def _forget_replicas_of(self, broker_id: int) -> None:
         """Forget what holds for as long as a broker lives."""

@@ -178,11 +178,27 @@ class StrayRecalled:
 
 
 @frozen
+class StrayFailed:
+    """A broker has answered that it could not delete a replica: no order is on its way until it is told again."""
+
+    stray: Stray
+
+
+@frozen
+class StrayOrdered:
+    """A broker is told again to delete a replica."""
+
+    stray: Stray
+
+
+@frozen
 class DeletionAnswered:
     """A broker has answered an order to delete a replica that was recalled: no such order is on its way any more."""
 
     stray: Stray
 
+
+StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayFailed | StrayOrdered | DeletionAnswered
 
 Fact = (
     BrokerRegistered
@@ -202,10 +218,7 @@ Fact = (
     | ReassignmentIdentified
     | LogDirOffline
     | LogDirOnline
-    | StrayLeft
-    | StrayGone
-    | StrayRecalled
-    | DeletionAnswered
+    | StrayFact
 )
 
 

@@ -142,3 +142,24 @@ async def test_a_live_broker_that_failed_is_told_again_after_a_while(bench: Benc
     assert told_to_delete(bench) == {2, 3}
     await bench.run(strays.deleted(bench.context, [(stray(2), EPOCH_DURING_DELETE)]))
     assert dispatch.alarms(bench.context, failure) == []
+
+
+@pytest.mark.requirement("C4")
+async def test_a_replica_whose_order_was_answered_before_it_is_wanted_again_may_lead_uncleanly(bench: Bench) -> None:
+    """Its broker has failed to delete it, and no order is on its way until it is told again."""
+    bench.context.config = evolve(bench.context.config, unclean_leader_election_enable=True)
+    await shrink(bench)
+    await bench.run(dispatch.rounds_for(bench.context, ReplicasNotDeleted((stray(2),)), Host()))
+    await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
+    assert not bench.context.recalled
+    await bench.kill(1)
+    assert bench.context.leadership[TP].leader == 2
+
+
+@pytest.mark.requirement("C4")
+async def test_a_replica_that_was_told_again_is_waited_for(bench: Bench) -> None:
+    await shrink(bench)
+    await bench.run(dispatch.rounds_for(bench.context, ReplicasNotDeleted((stray(2),)), Host()))
+    await bench.run(dispatch.rounds_for(bench.context, StrayDeletion(), Host()))
+    await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
+    assert list(bench.context.recalled) == [(TP, 2)]
