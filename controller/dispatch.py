@@ -20,6 +20,7 @@ from controller.events import (
     PartitionReassignmentIsrChange,
     PreferredReplicaElection,
     ReassignmentProgress,
+    Reload,
     ReplicasDeleted,
     ReplicasNotDeleted,
     RequestEvent,
@@ -253,7 +254,7 @@ def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[flo
 
 def _later(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:
     match event:
-        case TopicChange() | PartitionModifications():
+        case TopicChange() | PartitionModifications() | Reload():
             return _look_at_closed_topics(context)
         case ReplicasNotDeleted(replicas=replicas):
             seconds = deletion.RETRY_SECONDS

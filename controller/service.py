@@ -341,6 +341,7 @@ class ControllerService:
         await office.runner.run(event.name, rounds, self._event_log.event_id)
         for look in LOOKS:
             self._queue.tell(look)
+        self._set_alarms(dispatch.alarms(office.context, event))
 
     async def _take_office(self, won: Won) -> None:
         if self._office is not None:

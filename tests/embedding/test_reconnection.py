@@ -14,6 +14,7 @@ from attrs import define
 from structlog.testing import capture_logs
 
 import controller
+from controller import dispatch
 from controller.events import PartitionModifications
 from controller.service import ControllerService
 from transport.errors import ApiError
@@ -23,6 +24,7 @@ from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignme
 from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.store.protocol import Create, Delete, Op, Set, ensure_paths
+from transport.store.tree import Access
 
 ORDERS = TopicPartition("orders", 0)
 TWO = {number: ReplicaAssignment((1,)) for number in range(2)}
@@ -219,3 +221,20 @@ async def test_what_was_under_way_when_the_connection_broke_costs_the_office(mon
             await it.rest()
         assert "metadata store failed: loading again" in [line["event"] for line in logs]
         assert it.epoch() == 2
+
+
+async def test_a_topic_that_came_closed_is_looked_at_until_it_may_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatch, "CLOSED_SECONDS", 0.05)
+    users = TopicPartition("users", 0)
+    async with in_office() as it:
+        it.zookeeper.disconnect(it.store.session_id)
+        await it.change(CHANGES["a topic comes"])
+        it.zookeeper.tree.allow(paths.topic("users"), Access.NONE)
+        it.zookeeper.reconnect(it.store.session_id)
+        await it.rest()
+        assert users not in it.known()["leadership"]
+        it.zookeeper.tree.allow(paths.topic("users"), Access.ALL)
+        with trio.fail_after(5):
+            while users not in it.known()["leadership"]:
+                await trio.sleep(0.01)
+        assert it.epoch() == 1
