@@ -23,14 +23,7 @@ from controller.channels.broker_channels import BrokerChannels
 from controller.channels.broker_responses import BrokerResponses
 from controller.config import ControllerConfig
 from controller.controller_election import ForeignCluster, Standby, Won
-from controller.events import (
-    ControllerEvent,
-    Elect,
-    Reload,
-    RequestEvent,
-    SessionEnded,
-    cut_off,
-)
+from controller.events import ControllerEvent, Elect, Reload, RequestEvent, SessionEnded, cut_off
 from controller.handlers.failover import failover, look_again
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext

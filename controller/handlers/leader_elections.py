@@ -135,7 +135,10 @@ def _outcome(context: ControllerContext, election_type: ElectionType, tp: TopicP
 
 def _why_nobody(context: ControllerContext, tp: TopicPartition) -> str:
     replicas = context.assignment(tp).replicas
-    if context.online(tp, replicas):
+    online = context.online(tp, replicas)
+    if online and all((tp, r) in context.recalled for r in online):
+        return f"the replicas of {tp} may be about to be deleted on brokers {list(online)}: try again once they answer"
+    if online:
         return _unusable(tp)
     return f"no replica of {tp} is alive: start one of the brokers {list(replicas)}"
 

@@ -13,7 +13,9 @@ from controller.handlers.deletion import RETRY_SECONDS
 from controller.handlers.failover import failover
 from controller.model.rounds import TellStopReplica
 from tests.controller.conftest import Bench
+from transport.errors import ErrorCode
 from transport.host import Host
+from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse
 from transport.metadata import EPOCH_DURING_DELETE, NO_LEADER, Stray, TopicPartition
 from transport.store import paths
 
@@ -97,6 +99,15 @@ async def test_a_replica_that_is_wanted_again_leads_uncleanly_once_its_broker_ha
     answer = ReplicasDeleted(((stray(2), obeyed),)) if is_deleted else ReplicasNotDeleted((stray(2),))
     await bench.run(dispatch.rounds_for(bench.context, answer, Host()))
     assert (bench.context.leadership[TP].leader, bench.context.recalled) == (2, {})
+
+
+async def test_who_asks_for_an_unclean_election_hears_what_it_waits_for(bench: Bench) -> None:
+    await shrink(bench)
+    await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
+    await bench.kill(1)
+    [result] = (await bench.ask(ElectLeadersRequest(ElectionType.UNCLEAN, (TP,)), ElectLeadersResponse)).partitions
+    assert result.error is ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    assert "about to be deleted on brokers [2]" in result.message
 
 
 async def test_a_broker_that_starts_anew_obeys_no_order_from_before(bench: Bench) -> None:
