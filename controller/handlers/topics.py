@@ -13,7 +13,7 @@ from controller.model.context import ControllerContext
 from controller.model.facts import Fact, PartitionMoved, ReplicasMoved, TopicClosed, TopicGone, TopicWritten
 from controller.model.partition_states import PartitionPhase
 from controller.model.replica_states import ReplicaPhase
-from controller.model.rounds import Rounds, Step, TellMetadata, change, children, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change, children, read, until_none_is_left
 from controller.model.topic_size import MAX_FOUND_BYTES
 from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 from transport.store import formats, paths
@@ -138,8 +138,11 @@ def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
                 steps[name] = _load(name, topic, znode.stat.version, ids)
             elif znode == FORBIDDEN:
                 steps[name] = Step(facts=(TopicClosed(name),))
-        refused = yield from change("topics", list(steps.values()))
-        return [name for name, step in steps.items() if step in refused]
+        outcome = yield from attempt("topics", list(steps.values()))
+        # Without an id it is of no use, and an ACL keeps us from giving it one.
+        closed = [name for name, step in steps.items() if step in outcome.rejected]
+        yield from change("topics", [Step(facts=(TopicClosed(name),)) for name in closed])
+        return [name for name, step in steps.items() if step in outcome.refused]
 
     yield from until_none_is_left("topics", names, load)
 

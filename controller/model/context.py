@@ -75,7 +75,7 @@ class ControllerContext:
     shutting_down: dict[int, None] = field(factory=dict)
     topics: dict[str, KnownTopic] = field(factory=dict)
     closed_topics: dict[str, None] = field(factory=dict)
-    """Those whose znode an ACL keeps from us. No watch tells when that ends."""
+    """Those that an ACL keeps us from reading, or from giving an id. No watch tells when that ends."""
 
     min_isrs: dict[str, int] = field(factory=dict)
     """What topics demand of their ISRs, where that is not what the controller was started with."""

@@ -52,7 +52,7 @@ class TopicWritten:
 
 @frozen
 class TopicClosed:
-    """A topic's znode is there, but may not be read."""
+    """A topic's znode is there, but may not be read, or not be given an id."""
 
     name: str
 

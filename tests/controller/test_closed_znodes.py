@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 from controller import dispatch
 from controller.events import IsrChangeNotification, ReplicasDeleted, TopicChange, TopicDeletion
 from controller.handlers import deletion
+from controller.handlers.topics import topic_change
 from controller.model.rounds import TellStopReplica
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
@@ -80,6 +81,21 @@ async def test_partitions_that_cannot_be_created_wait_until_they_can(bench: Benc
     allow(bench, paths.topic(OTHER.topic), Access.ALL)
     await bench.handle(TopicChange())
     await bench.kill(6)
+    assert bench.context.leadership[OTHER].leader == 1
+    assert dispatch.alarms(bench.context, TopicChange()) == []
+
+
+@ACCESS
+async def test_a_topic_that_cannot_be_given_an_id_is_looked_at_again(bench: Bench, access: Access) -> None:
+    await bench.start(ORIGIN)
+    znode = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment(ORIGIN)}, None))
+    await bench.store.multi([Create(paths.topic(OTHER.topic), znode)])
+    allow(bench, paths.topic(OTHER.topic), access)
+    await bench.handle(TopicChange())
+    assert OTHER.topic not in bench.context.topics
+    assert dispatch.alarms(bench.context, TopicChange()) == [(dispatch.CLOSED_SECONDS, TopicChange())]
+    allow(bench, paths.topic(OTHER.topic), Access.ALL)
+    await bench.run(topic_change(bench.context, iter(["id-of-other"])))
     assert bench.context.leadership[OTHER].leader == 1
     assert dispatch.alarms(bench.context, TopicChange()) == []
 
