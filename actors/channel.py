@@ -81,8 +81,8 @@ class Channel(Generic[Item, Req, Resp]):
 
         An exception of the kinds `answered` is the peer's answer: `on_response` gets it as it gets a response. After
         one of the kinds `retry_on`, from `connect` or a call, the channel tries again. One of the kinds `unsendable`
-        says that the request itself is at fault, however often it is tried: `mend` returns what is to be sent in its
-        place, None for nothing. Any other is a fault of ours and ends `run`, as does what `on_response` raises.
+        says that the request itself is at fault, so that no retry helps: `mend` returns the request to send instead, or
+        None to send nothing. Any other is a fault of ours and ends `run`, as does what `on_response` raises.
         """
         self._name = name
         self._backlog = backlog

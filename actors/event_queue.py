@@ -68,7 +68,7 @@ class _Queued(Generic[E]):
 
 
 class EventQueue(Generic[E]):
-    """Events in a queue, and the loop that processes them, one at a time: FIFO, but for those that can wait.
+    """A queue of events and the loop that processes them one at a time: FIFO, except that some events can wait.
 
     An exception from `process` or the observer ends `run`: its owner decides what follows, and may run the queue
     again with what is left in it.
@@ -97,7 +97,7 @@ class EventQueue(Generic[E]):
     def tell(self, event: E, *, later: bool = False) -> bool:
         """Queue an event; False if an equal key is queued, which covers this one, or if the queue is closed.
 
-        One for `later` waits while others do (see `Mailbox`). May be called from any thread, with the same rules as
+        An event for `later` lets others pass (see `Mailbox`). May be called from any thread, with the same rules as
         `Mailbox.tell`; raises MailboxFull, in the trio thread only. A closed queue preempts what it is told.
         """
         if not self._entry.is_inside:
@@ -106,7 +106,7 @@ class EventQueue(Generic[E]):
         return self._put(event, partial(self._mailbox.tell, later=later))
 
     def withdraw(self, event: E) -> None:
-        """Preempt an event that is queued under its own key; one that is processed, or has been, is left alone."""
+        """Preempt a queued event by its own key; an event whose processing has begun is left alone."""
         _preempt(self._mailbox.withdraw(event.key))
 
     def preempt_and_put(self, event: E, *, cancel_running: bool = False) -> None:

@@ -13,7 +13,7 @@ from actors.trio_entry import TrioEntry
 T = TypeVar("T")
 
 MAX_OVERTAKEN: Final = 16
-"""How many items in a row go before one that can wait."""
+"""The number of items in a row that may pass one that can wait."""
 
 
 class MailboxFull(Exception):
@@ -31,8 +31,8 @@ class _Unkeyed:
 class Mailbox(Generic[T]):
     """A queue between anyone and one or more receivers, which may iterate over it until it is closed.
 
-    It is FIFO, but what is put in for `later` waits while anything else does: at most `MAX_OVERTAKEN` others in a row
-    go before it. A mailbox that was made outside of trio must be bound before a foreign thread puts something in.
+    It is FIFO, except that items put in for `later` let the others pass, at most `MAX_OVERTAKEN` of them in a row.
+    A mailbox that was made outside of trio must be bound before a foreign thread puts something in.
     Everything but `tell` is for the trio thread alone.
     """
 
@@ -40,7 +40,7 @@ class Mailbox(Generic[T]):
         """Hold at most `capacity` items at a time, or any number, which is for items whose keys bound them."""
         self._capacity = capacity
         self._entry = TrioEntry()
-        # Ordered ones, of which the oldest and any other are taken out in the same short time.
+        # Ordered, so that taking out the oldest item or any other takes constant time.
         self._waiting: OrderedDict[Hashable, T] = OrderedDict()
         self._later: OrderedDict[Hashable, T] = OrderedDict()
         self._overtaken = 0
@@ -75,7 +75,7 @@ class Mailbox(Generic[T]):
         return True
 
     def withdraw(self, key: Hashable) -> list[T]:
-        """Take out what waits under a key, if anything does, and return it."""
+        """Take out the items that wait under a key, and return them."""
         holding = [waiting for waiting in (self._waiting, self._later) if key in waiting]
         return [waiting.pop(key) for waiting in holding]
 

@@ -127,8 +127,8 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
     `open_connection`. `storage_id` names what the service stores in; None takes that of the log directories, from their
     `meta.properties`. Started when registered. The registration ends with the session of `store`, which is the
     caller's to close. Raises WrongLogDir, InvalidSetting for an address that others cannot use, ValueError for own apis
-    that clash with ours; BrokerIdInUse, also in an exception group; and in one OSError if the address cannot be
-    listened on, and whatever the service's background tasks raise.
+    that clash with ours, and BrokerIdInUse, which may come in an exception group. In an exception group it also raises
+    OSError if the address cannot be listened on, and whatever the service's background tasks raise.
     """
     config.advertised(config.host, config.port)
     await until_answered(partial(_prepare, store, config.broker_id))

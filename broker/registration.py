@@ -33,7 +33,7 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class BrokerIdInUse(Exception):
-    """A live controller has this broker's id, or another session its registration, and does not let go."""
+    """A live controller has this broker's id, or another live session holds its registration."""
 
 
 class Registration:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # that of `typing` would cost the command its load, before Ctrl-C is seen to
+TYPE_CHECKING = False  # importing `typing` takes time in which Ctrl-C is not handled yet
 if TYPE_CHECKING:
     from controller.asyncio_host import run_asyncio
     from controller.config import ControllerConfig

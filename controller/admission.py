@@ -44,7 +44,7 @@ MAX_WAIT_MS: Final = 2**31 - 1
 
 
 class Operation(Enum):
-    """What somebody wants to do, under the names of Kafka's ACLs."""
+    """An operation that a caller asks for, under the names of Kafka's ACLs."""
 
     ALTER = "Alter"
     ALTER_CONFIGS = "AlterConfigs"
@@ -56,7 +56,7 @@ class Operation(Enum):
 
 
 class ResourceType(Enum):
-    """What kind of thing somebody wants to do it to."""
+    """The kinds of resources."""
 
     CLUSTER = "cluster"
     TOPIC = "topic"
@@ -64,7 +64,7 @@ class ResourceType(Enum):
 
 @frozen
 class Resource:
-    """What somebody wants to do it to: the cluster, or the topic of a name."""
+    """The resource of an operation: the cluster, or a topic by its name."""
 
     type: ResourceType
     name: str
@@ -77,11 +77,11 @@ CLUSTER: Final = Resource(ResourceType.CLUSTER, "kafka-cluster")
 """The cluster, under the name that it has in Kafka's ACLs."""
 
 Authorizer = Callable[[Caller, Operation, Resource], bool]
-"""Whether a caller may do something to a resource. It must neither block nor raise."""
+"""Returns whether a caller may do an operation on a resource. It must neither block nor raise."""
 
 
 def topic(name: str) -> Resource:
-    """Return the topic of a name, whether it exists or not."""
+    """Return the resource of a topic, whether it exists or not."""
     return Resource(ResourceType.TOPIC, name)
 
 
@@ -90,7 +90,7 @@ def allow_all(caller: Caller, operation: Operation, resource: Resource) -> bool:
     return True
 
 
-# --- what requests need -----------------------------------------------------------------------------------------
+# --- permissions of requests ------------------------------------------------------------------------------------
 
 _CODES: Final = {
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -100,29 +100,29 @@ _CODES: Final = {
 
 @frozen
 class _Asker:
-    """Who makes a request, and who says what he may."""
+    """The caller of a request, and the authorizer that decides on it."""
 
     caller: Caller
     authorizer: Authorizer
 
     def may(self, operation: Operation, resource: Resource) -> bool:
-        """Return whether it may be done."""
+        """Return whether the caller may do the operation."""
         return self.authorizer(self.caller, operation, resource)
 
     def refusal(self, operation: Operation, resource: Resource) -> tuple[ErrorCode, str]:
-        """Return how it is refused."""
+        """Return the error code and the message of a refusal."""
         client = f"client {self.caller.client_id!r}"
         return _CODES[resource.type], f"{client} needs {operation.value} on {resource}: ask who runs the cluster"
 
 
 @frozen
 class OnCluster:
-    """The whole request is an operation on the cluster; refused, it is not looked into."""
+    """The rule for a request that is one operation on the cluster; if refused, its content is not read."""
 
     operation: Operation
 
     def guard(self, asker: _Asker, handler: Handler) -> Handler:
-        """Return the handler. Raises ApiError if the request may not be made."""
+        """Return the handler. Raises ApiError if the caller may not make the request."""
         if not asker.may(self.operation, CLUSTER):
             raise ApiError(*asker.refusal(self.operation, CLUSTER))
         return handler
@@ -130,10 +130,10 @@ class OnCluster:
 
 @frozen
 class OnEach:
-    """Each item is an operation on a resource of its own; what is refused is answered beside the outcomes of the rest.
+    """The rule for a request whose items each have a resource: refused items get an error, the others are handled.
 
-    `items` and `outcomes` are fields of request and response, `outcome` makes one of the latter from an item, an error
-    code and a message. Who may do it to the cluster may do it to each topic if that `is_implied`.
+    `items` and `outcomes` are fields of request and response; `outcome` makes an outcome from an item, an error code
+    and a message. If `is_implied`, the permission on the cluster gives the permission on every topic.
     """
 
     operation: Operation
@@ -144,7 +144,7 @@ class OnEach:
     is_implied: bool = False
 
     def guard(self, asker: _Asker, handler: Handler) -> Handler:
-        """Return a handler that leaves out what may not be done."""
+        """Return a handler that leaves out the items that the caller may not have done."""
         if self.is_implied and asker.may(self.operation, CLUSTER):
             return handler
 
@@ -164,12 +164,15 @@ class OnEach:
 
 @frozen
 class OnMetadata:
-    """Topics take DESCRIBE: of all topics, others are left out. Brokers and the controller are told to everyone."""
+    """The rule for Metadata: topics need DESCRIBE, brokers and the controller need no permission.
+
+    A request for all topics leaves out those that the caller may not describe.
+    """
 
     operation: Operation = Operation.DESCRIBE
 
     def guard(self, asker: _Asker, handler: Handler) -> Handler:
-        """Return a handler that says nothing of topics that may not be described."""
+        """Return a handler that reveals nothing about topics that the caller may not describe."""
         named = _DESCRIBED.guard(asker, handler)
 
         async def answer(request: MetadataRequest) -> object:
@@ -227,14 +230,14 @@ NEEDED: Final[Mapping[type[Request[Any]], OnCluster | OnEach | OnMetadata]] = {
     ListReassignmentsRequest: OnCluster(Operation.DESCRIBE),
     MetadataRequest: OnMetadata(),
 }
-"""What each request takes, as in Kafka where it has the request.
+"""The permission that each request needs, as in Kafka where Kafka has the request.
 
-ApiVersions takes nothing: it says what this program speaks, and without it nobody could be told that he may not.
+ApiVersions needs none: without the versions that it returns, no refusal could be sent.
 """
 
 
 def admitting(authorizer: Authorizer) -> Admit:
-    """Return what lets callers make those requests, or those parts of them, that they may make."""
+    """Return the check that lets an authorizer refuse requests, or parts of them."""
 
     def admit(caller: Caller, request: type[Request[Any]], handler: Handler) -> Handler:
         if request is ApiVersionsRequest:
@@ -244,16 +247,16 @@ def admitting(authorizer: Authorizer) -> Admit:
     return admit
 
 
-# --- how long they wait -----------------------------------------------------------------------------------------
+# --- waiting times ----------------------------------------------------------------------------------------------
 
 OF_BROKERS: Final = (AlterPartitionRequest, ControlledShutdownRequest)
-"""The requests of brokers, which clients wait for: they go before those of administrators."""
+"""The requests of brokers, which go before those of administrators because clients wait for them."""
 
 
 def patience(request: Request[Any]) -> float:
-    """Return for how many seconds a request may wait, its processing included.
+    """Return the seconds that a request may wait, including its processing.
 
-    Raises ApiError(INVALID_REQUEST) for a time that is none.
+    Raises ApiError(INVALID_REQUEST) for a time out of range.
     """
     match request:
         case DescribeReassignmentsRequest(timeout_ms=ms) | ListReassignmentsRequest(timeout_ms=ms):
@@ -263,7 +266,7 @@ def patience(request: Request[Any]) -> float:
 
 
 def seconds_of(name: str, ms: int) -> float:
-    """Return a time to wait in seconds. Raises ApiError(INVALID_REQUEST) if it is negative, or over 24 days."""
+    """Convert a waiting time to seconds. Raises ApiError(INVALID_REQUEST) if it is negative, or over 24 days."""
     if not 0 <= ms <= MAX_WAIT_MS:
         raise ApiError(ErrorCode.INVALID_REQUEST, f"{name} must be from 0 to {MAX_WAIT_MS}, is {ms}")
     return ms / 1000

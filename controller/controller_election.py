@@ -60,7 +60,7 @@ async def refuse_foreign(store: MetadataStore) -> None:
     found = await store.read([paths.broker(id_) for id_ in ids])
     live = {id_: znode for id_, znode in zip(ids, found, strict=True) if znode is not None}
     foreign = [id_ for id_, znode in live.items() if formats.is_foreign(id_, znode.data)]
-    # What may not be read is damage beside brokers of ours; without any it may be anybody's.
+    # Beside brokers of ours an unreadable registration counts as damaged; without any of ours it may be foreign.
     closed = [id_ for id_, znode in live.items() if znode == FORBIDDEN]
     if closed and not any(map(_is_broker_of_ours, live, live.values())):
         foreign += closed

@@ -107,16 +107,16 @@ _LOOKS: Final[dict[type[ControllerEvent], Callable[[ControllerContext], Rounds[o
 """The events that only say where to look."""
 
 _Answer = LeaderAndIsrResponseReceived | MetadataFailed | MetadataResend | ReplicasDeleted | ReplicasNotDeleted
-"""What brokers answered, and what it calls for."""
+"""The events that follow from the answers of brokers."""
 
 MOVES_PER_SECOND: Final = 2_000
 """How many moves are looked at per second, so that this takes a few percent of the event queue's time."""
 
 RESEND_SECONDS: Final = 10.0
-"""When a broker is told again what it failed at."""
+"""The time after which a broker is sent again what it failed at."""
 
 CLOSED_SECONDS: Final = 60.0
-"""After what time topics are looked at again that may not be read."""
+"""The time after which topics that we may not read are looked at again."""
 
 MAX_START: Final = 1 << 16
 """Where placement begins is drawn from so many places, far more than there are brokers."""
@@ -166,7 +166,7 @@ def _rounds_for_answer(context: ControllerContext, event: _Answer) -> Rounds[obj
             epochs = event.broker_epoch, event.controller_epoch
             return log_dirs.leader_and_isr_answered(context, broker_id, epochs, event.outcomes.take())
         case MetadataFailed():
-            return immediately(None)  # it has its time: see `alarms`
+            return immediately(None)  # retried after a delay: see `alarms`
         case MetadataResend(broker_id=broker_id, broker_epoch=broker_epoch):
             return brokers.resend_metadata(context, broker_id, broker_epoch)
         case ReplicasDeleted(deletions=deletions):
@@ -282,7 +282,7 @@ def first_alarms(context: ControllerContext) -> list[tuple[float, ControllerEven
 
 
 def _look_at_closed_topics(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
-    """Return when to look whether topics may be read that an ACL keeps from us: no watch tells."""
+    """Return when to try again to read topics that an ACL closes to us: no watch sees a changed ACL."""
     return [(CLOSED_SECONDS, TopicChange())] if context.closed_topics else []
 
 

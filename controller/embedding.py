@@ -58,11 +58,11 @@ async def run(
     It stands for election at once and answers requests either way; what is `started` tells where it listens, and
     takes events. `observer` sees each commit and each publish. Its session with the metadata store is its own: with
     ZooKeeper at `config.zookeeper_connect`, or what `open_store` opens (`MemoryZooKeeper(...).session`, say).
-    `authorizer` says who may do what to the cluster and its topics; what it refuses is answered with
+    `authorizer` decides which caller may do what to the cluster and its topics; a refusal is answered with
     CLUSTER_AUTHORIZATION_FAILED or TOPIC_AUTHORIZATION_FAILED. Brokers need ClusterAction on the cluster.
 
-    It waits for a ZooKeeper that is not there, for `zookeeper.connection.timeout.ms` if that is set. Raises
-    StoreUnavailable if that was in vain or ZooKeeper cannot be trusted, ForeignCluster if another kind of cluster lives
+    It waits until ZooKeeper is reachable, for at most `zookeeper.connection.timeout.ms` if that is set. Raises
+    StoreUnavailable after that time or if ZooKeeper cannot be trusted, ForeignCluster if another kind of cluster lives
     there, ControllerIdInUse if a live broker or controller has the id, OSError if the state-change log cannot be
     written, InvalidSetting for an address that others cannot use; in an exception group OSError if the address is in
     use, and CannotServeMetrics.

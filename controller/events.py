@@ -231,7 +231,7 @@ class ReplicasNotDeleted(ControllerEvent):
 
 @frozen
 class MetadataFailed(ControllerEvent):
-    """An incarnation of a broker has failed at what it was told of the cluster."""
+    """An incarnation of a broker has failed to apply an UpdateMetadata request."""
 
     broker_id: int
     broker_epoch: int
@@ -239,7 +239,7 @@ class MetadataFailed(ControllerEvent):
 
 @frozen
 class MetadataResend(ControllerEvent):
-    """It is time to tell an incarnation of a broker again what the cluster is like."""
+    """It is time to send an incarnation of a broker the cluster's metadata again."""
 
     broker_id: int
     broker_epoch: int
@@ -275,7 +275,7 @@ class RequestEvent(ControllerEvent):
 
     @property
     def key(self) -> Hashable:
-        """The reply, which is no other's: every request is processed, unless it is withdrawn."""
+        """The reply, which is unique: every request is processed, unless it is withdrawn."""
         return self.reply
 
     @property

@@ -1,8 +1,8 @@
 """Ctrl-C at any time of the command: exit code 130, and no traceback.
 
-While modules are loaded, and once a command is over, nothing is there to be cleaned up and the process ends at once: an
-exception out of the middle of an import may come out as another one, or not at all. In between Ctrl-C raises
-KeyboardInterrupt, as ever. Loads nothing but `signal`, because it stands before everything else.
+While modules load, and after a command has ended, there is nothing to clean up, and Ctrl-C ends the process at once: an
+exception raised inside an import may turn into another one, or vanish. In between, Ctrl-C raises KeyboardInterrupt as
+usual. This module imports only `signal`, because it is loaded before everything else.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import signal
 from types import FrameType
 
 INTERRUPTED = 130
-"""The exit code, as shells have it of a process that SIGINT ended."""
+"""The exit code that shells report for a process ended by SIGINT."""
 
 _is_whole_process = False
 
 
 def take_over() -> None:
-    """Let Ctrl-C end the process at once; only for a process that runs the command and nothing else.
+    """Let Ctrl-C end the process at once; only for a process that runs nothing except the command.
 
-    One that was started to ignore it, as shells start what a script puts into the background, still does.
+    A process that was started to ignore SIGINT still ignores it, as a shell script's background jobs do.
     """
     global _is_whole_process  # noqa: PLW0603  there is one process
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
@@ -29,13 +29,13 @@ def take_over() -> None:
 
 
 def begin_command() -> None:
-    """Let Ctrl-C raise KeyboardInterrupt from here on; does nothing in other processes than those of `take_over`."""
+    """Let Ctrl-C raise KeyboardInterrupt from now on; without `take_over`, does nothing."""
     if _is_whole_process:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def end_command() -> None:
-    """Let Ctrl-C end the process at once again; does nothing in other processes than those of `take_over`."""
+    """Let Ctrl-C end the process at once again; without `take_over`, does nothing."""
     if _is_whole_process:
         signal.signal(signal.SIGINT, _quit)
 

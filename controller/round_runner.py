@@ -133,7 +133,7 @@ class RoundRunner:
 
 
 def _log_rejections(name: str, rejections: Sequence[Rejected]) -> None:
-    """Say what the store will never do, once for what was sent together."""
+    """Log the writes that the store will never do, one line for each batch."""
     if rejections:
         text = "set aside: the store will not do this, however often it is asked"
         log.error(text, round=name, fault=str(rejections[0]), more=len(rejections) - 1)

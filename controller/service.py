@@ -1,9 +1,9 @@
 """The controller as a running service: the event queue, what feeds it, and the office it may hold.
 
 Every change of the store, every request and every answer of a broker becomes an event of one queue. What it takes to
-hold office (context, channels, round runner) exists only while it is held and is thrown away with it; a fault, or a
-request to the store whose outcome is not known, costs the office, never memory that disagrees with the store: the next
-controllership, ours or another's, loads afresh.
+hold office (context, channels, round runner) exists only while it is held and is thrown away with it. A fault, or a
+request to the store whose outcome is not known, costs the office, so that memory never disagrees with the store: the
+next controllership, ours or another's, loads afresh.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class ControllerService:
     instrument: Instrument = field(factory=Instrument)
     authorizer: Authorizer = admission.allow_all
     endpoint: BrokerEndpoint = field(init=False)
-    """Where others reach the controller, once it listens."""
+    """The address at which others reach the controller; set once it listens."""
 
     port: int = field(default=0, init=False)
-    """Where it listens, once it does."""
+    """The port on which it listens; set once it listens."""
 
     metrics_port: int | None = field(default=None, init=False)
     """The port on which it is monitored, once it is."""
@@ -102,7 +102,7 @@ class ControllerService:
     _standing: Standing = field(init=False)
     _quarantine: Quarantine = field(factory=Quarantine, init=False)
     _is_reachable: trio.Event = field(factory=trio.Event, init=False)
-    """Not set while the connection to the store is broken, but the session may live on."""
+    """Not set while the connection to the store is broken and the session may still live."""
 
     _alarms: dict[ControllerEvent, None] = field(factory=dict, init=False)
     """The events that wait for their time, each once."""
@@ -156,7 +156,7 @@ class ControllerService:
             case SessionChanged(state=SessionState.SUSPENDED):
                 self._is_reachable = trio.Event()
             case SessionChanged(state=SessionState.EXPIRED):
-                # The event that waits is cancelled before it would go on.
+                # An event that waits for the connection is cancelled before it can continue.
                 self._queue.preempt_and_put(SessionEnded(), cancel_running=True)
                 self._is_reachable.set()
             case SessionChanged(state=SessionState.CONNECTED):
@@ -235,7 +235,7 @@ class ControllerService:
     async def _process_safely(self, event: ControllerEvent) -> None:
         self.observer.processing(event.name)
         if self._office is not None and not isinstance(event, SessionEnded):
-            # The store would refuse, which would cost the office. The end of the session ends the wait.
+            # A request now would fail and cost the office. The end of the session ends the wait.
             await self._is_reachable.wait()
         match event:
             case SessionEnded():
@@ -321,9 +321,9 @@ class ControllerService:
                 await self._take_office(outcome)
 
     async def _look_again(self, event: Reload) -> None:
-        """Stand for election, or keep the office over a broken connection: look at all that was watched, and watch it.
+        """Stand for election, or keep the office after a broken connection: read all that was watched, and watch it.
 
-        What was under way when the connection broke has cost the office before.
+        A request that was under way when the connection broke has already cost the office.
         """
         office = self._office
         await self._elect()

@@ -1,4 +1,4 @@
-"""Requests on their way through the event queue: how many there may be, who goes first, and for how long they wait."""
+"""Requests on their way through the event queue, with limits on their number and their waiting time, and priorities."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from transport.errors import ApiError, ErrorCode
 from transport.messages import Request
 
 MAX_WAITING_REQUESTS: Final = 1000
-"""How many may wait of brokers, and how many of others."""
+"""The most requests that may wait, of brokers and of others each."""
 
 MAX_WAITING_ENTRIES: Final = 1_000_000
-"""How many topics, partitions and brokers those that wait may list together."""
+"""The most topics, partitions and brokers that waiting requests may list together, of brokers and of others each."""
 
 
 @define
 class WaitingRequests:
-    """The requests that are not answered yet; each leaves the queue when nobody waits for its answer any more.
+    """The requests that are not answered yet. A request leaves the queue when nobody waits for its answer any more.
 
-    What happens in the cluster, and what brokers ask, goes before what administrators ask.
+    Events of the cluster and requests of brokers go before requests of administrators.
     """
 
     _queue: EventQueue[ControllerEvent]
     _counts: Counter[bool] = field(factory=Counter, init=False)
-    """How many of brokers (True), and how many others."""
+    """The number of waiting requests: of brokers (True), and of others."""
 
     _entries: Counter[bool] = field(factory=Counter, init=False)
-    """How many entries they list."""
+    """The number of entries that they list."""
 
     async def answer(self, request: Request[object]) -> object:
         """Answer a request through the queue.
 
-        Raises ApiError: retriable if too many wait or the queue moves too slowly, INVALID_REQUEST for a time that
-        nobody can wait.
+        Raises ApiError: retriable if too many wait or the queue moves too slowly, INVALID_REQUEST for a waiting time
+        out of range.
         """
         seconds, event = admission.patience(request), RequestEvent(request)
         with self._counted(request):
@@ -57,7 +57,7 @@ class WaitingRequests:
 
     @contextmanager
     def _counted(self, request: Request[object]) -> Iterator[None]:
-        """Count a request until it is answered. Those of brokers do not suffer from too many others."""
+        """Count a request until it is answered. Requests of brokers have limits of their own."""
         kind, listed = isinstance(request, admission.OF_BROKERS), request.listed()
         if self._counts[kind] >= MAX_WAITING_REQUESTS or self._entries[kind] + listed > MAX_WAITING_ENTRIES:
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many requests wait for the controller: try again")

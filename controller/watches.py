@@ -41,7 +41,7 @@ LOOKS: Final = (
     IsrChangeNotification(),
     LogDirEventNotification(),
 )
-"""What to do where nobody watched for a while, brokers and topics apart: each looks, and watches again."""
+"""The events to process after a time without watches, besides brokers and topics: each reads and watches again."""
 
 _WATCHED_BELOW: Final[dict[str, Callable[[str], ControllerEvent]]] = {
     paths.BROKER_IDS: lambda name: BrokerModifications(int(name)),

@@ -1,4 +1,4 @@
-"""How far from their shares brokers are, before a plan and after it: of those that it may change."""
+"""The brokers' distances from their shares before and after a plan; only brokers that the plan may change count."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.model.summary import Evenness
 
 _NO_SHARE = 1e-3
-"""A share below this is none: `terms` keeps every share above nothing, to divide by it."""
+"""A share below this counts as zero: `terms` keeps every share above zero, to divide by it."""
 
 _REPLICAS, _LEADERS = 0, 1
 _COLUMNS = (0, 2, 3)
-"""Where the measures that follow a replica stand among all loads."""
+"""The columns of the measures that move with a replica, among all loads."""
 
 
 @frozen(eq=False)
 class Loads:
-    """Broker-sized loads of one measure before and after a plan, the shares, and the greatest weight of a replica."""
+    """The loads of one measure before and after a plan, (B) each, the shares, (B), and the heaviest replica."""
 
     before: NDArray[np.int64]
     after: NDArray[np.int64]
@@ -32,22 +32,23 @@ class Loads:
 
 @frozen(eq=False)
 class Scope:
-    """Which brokers a goal lets lose, and which gain: (B) each."""
+    """The brokers that may lose load under a goal, and those that may gain: (B) each."""
 
     lose: NDArray[np.bool_]
     gain: NDArray[np.bool_]
 
     @classmethod
     def of(cls, terms: Terms, goal: Goal) -> Scope:
-        """Return the scope of a goal: where it names brokers to fill or to relieve, others do the opposite."""
+        """Return the scope of a goal: if it names brokers to fill, only others may lose load, and vice versa."""
         if goal.kind in {GoalKind.ADD_BROKERS, GoalKind.RELIEVE}:
             return cls(terms.gives, terms.takes)
         return cls(terms.receives, terms.receives)
 
     def distances(self, loads: Loads, counted: NDArray[np.bool_]) -> tuple[float, float]:
-        """Return how far the farthest of some brokers is from its share before and after, as parts of the share.
+        """Return the largest distance of the counted brokers from their shares, before and after, as a part of a share.
 
-        One that is above counts if it may lose or was given something, one below if it may gain or lost something.
+        A broker above its share counts if it may lose load or has gained some.
+        A broker below its share counts if it may gain load or has lost some.
         """
         more, less = loads.after > loads.before, loads.after < loads.before
         share = np.where(counted, loads.share, 1.0)
@@ -58,7 +59,7 @@ class Scope:
 
 
 def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tally) -> tuple[Evenness, ...]:
-    """Measure every measure that anything is known of.
+    """Return the evenness of every measure for which there are data.
 
     Args:
         terms: The terms of the plan.
@@ -75,13 +76,13 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
         if column == _REPLICAS or share.max(initial=0) > 1:
             rows.append(_even(name, scope, loads, terms.receives, goal.tolerance))
     led = Loads(before[:, _LEADERS], after[:, _LEADERS], leading, 1)
-    # Who has no replica leads nothing.
+    # A broker without replicas cannot lead.
     has = terms.receives & (after[:, _REPLICAS] > 0)
     return (rows[0], _even("leaders", scope, led, has, goal.tolerance), *rows[1:])
 
 
 def _even(name: str, scope: Scope, loads: Loads, counted: NDArray[np.bool_], tolerance: float) -> Evenness:
-    """Measure one measure; what is reachable is the tolerance, or what one replica makes of the smallest share."""
+    """Return the evenness of one measure; reachable is the tolerance, or the heaviest replica over the least share."""
     counted = counted & (loads.share > _NO_SHARE)
     if not counted.any():
         return Evenness(name, 0.0, 0.0, tolerance)

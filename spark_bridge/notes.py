@@ -14,14 +14,14 @@ from spark_bridge.planner import Bounds
 
 
 def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
-    """Yield what could not be reached, and what may not have been meant."""
+    """Yield the bounds that could not be reached, and the wishes that may be mistakes."""
     yield from _out_of_bounds(bounds, brokers, goal)
     if goal.kind is GoalKind.ADD_BROKERS:
         yield from _of_added(bounds, brokers, goal)
 
 
 def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
-    """Tell which brokers the plan could not bring within the bounds that the goal sets them."""
+    """Name the brokers that the plan could not bring within the goal's bounds."""
     out = bounds.terms.violations(bounds.after)
     for m, measure in enumerate(MEASURES):
         if count := int(np.count_nonzero(out[:, m])):
@@ -33,7 +33,7 @@ def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str
 
 
 def _of_added(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
-    """Tell which of the brokers to add are as full as they shall be, and which empty ones are not among them."""
+    """Name the brokers to add that already have their share, and the empty brokers that are not to be added."""
     terms = bounds.terms
     named = np.zeros(len(brokers), np.bool_)
     named[brokers.indices(goal.brokers)] = True

@@ -50,7 +50,7 @@ _LEVELLED, _DESCENDED = 0.8, 0.98
 
 @frozen(eq=False)
 class AtFirst:
-    """Asks for the loads before the plan, the weights by wanted replication factor, and what the topics match."""
+    """Asks for the loads before the plan, the weights by wanted replication factor, and the topics' matches."""
 
     brokers: int
     goal: Goal
@@ -219,10 +219,10 @@ def schedule(blocks: int) -> list[int]:
 
 
 def refuse_additions(brokers: Brokers, goal: Goal) -> None:
-    """Refuse to give a share to brokers that can be given nothing.
+    """Refuse brokers to add that cannot take replicas.
 
     Raises:
-        PlanError: One of those to add is not live, or not known.
+        PlanError: The state of a broker to add is not live.
     """
     added = brokers.indices(goal.brokers).tolist() if goal.kind is GoalKind.ADD_BROKERS else []
     for broker in (brokers.rows[index] for index in added):

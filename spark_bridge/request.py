@@ -78,7 +78,7 @@ class PlanRequest:
         """Return the request as the bridge process reads it, in one line.
 
         Raises:
-            PlanError: A name in it is no text.
+            PlanError: A name in it cannot be written as UTF-8.
         """
         text = json.dumps(asdict(self), default=_plain, ensure_ascii=False)
         try:

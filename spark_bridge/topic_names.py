@@ -1,4 +1,4 @@
-"""The topics that a goal names: those which a snapshot does not have are refused, with what may be meant."""
+"""The topics that a goal names: those that the snapshot does not have are refused, with the nearest names."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from spark_bridge.model.block import Block
 _WILD: Final = "*?["
 _SHOWN: Final = 3
 _ASKED: Final = 1_000
-"""How many names blocks may propose together."""
+"""The most names that blocks may propose together."""
 
 
 @frozen
 class _Near:
-    """Asks a block for its names that are most like one, and for some in any case."""
+    """Asks a block for its topic names nearest to a given one, and for some names in any case."""
 
     name: str
 
@@ -37,10 +37,10 @@ def refuse_unmatched(engine: Engine, topics: Sequence[str], matched: NDArray[np.
     Args:
         engine: Holds the cluster.
         topics: The names and patterns.
-        matched: How many partitions each of them is about.
+        matched: The number of partitions that each of them matches.
 
     Raises:
-        PlanError: One is about none.
+        PlanError: A name or pattern matches none.
     """
     for name, count in zip(topics, matched.tolist(), strict=True):
         if count:

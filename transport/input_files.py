@@ -1,4 +1,4 @@
-"""Files that are read whole: up to a limit that fits their kind, from a pipe as well, with faults of one line."""
+"""Files that are read whole, pipes as well: up to a limit for each kind, and each fault is one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS_BETWEEN_LOOKS: Final = 0.05
 
 @frozen
 class Limit:
-    """How large a kind of file may be, and what to do about a larger one."""
+    """The largest size of a kind of file, and the advice for a larger one."""
 
     megabytes: int
     cure: str
@@ -31,7 +31,7 @@ class Limit:
 
 
 class UnreadableFile(Exception):
-    """A file cannot be read or is not what is read there; the message is one line with its path.
+    """A file cannot be read, or is not of the expected kind; the message is one line with its path.
 
     Attributes:
         os_error: The error of the system, if that is the reason.
@@ -45,7 +45,7 @@ class UnreadableFile(Exception):
 def read_bytes(path: Path, limit: Limit) -> bytes:
     """Return what a file holds, or what comes out of a pipe or device until its end. Raises UnreadableFile.
 
-    A pipe that nobody has opened to write is waited for, but not for ever.
+    It waits for a pipe that nobody has opened for writing yet, but not for ever.
     """
     return b"".join(read_pieces(path, limit))
 
@@ -53,7 +53,7 @@ def read_bytes(path: Path, limit: Limit) -> bytes:
 def read_pieces(path: Path, limit: Limit) -> Iterator[bytes]:
     """Yield what `read_bytes` returns, a piece at a time. Raises UnreadableFile."""
     try:
-        # Opened for blocking, a pipe without a writer would hold up even Ctrl-C.
+        # A blocking open of a pipe without a writer would delay even Ctrl-C.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             yield from _pieces(path, fd, limit)
@@ -94,7 +94,7 @@ def _pieces(path: Path, fd: int, limit: Limit) -> Iterator[bytes]:
 
 
 def _may_get_writer(fd: int) -> bool:
-    """Return whether this is a pipe whose other end nobody has opened yet, or with something to read by now."""
+    """Return whether this is a pipe that nobody has opened for writing yet, or one with data to read by now."""
     if not stat.S_ISFIFO(os.fstat(fd).st_mode):
         return False
     poll = select.poll()

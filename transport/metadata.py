@@ -23,12 +23,12 @@ MAX_NUMBER: Final = 2**31 - 1
 """The largest broker id, partition number or epoch: Kafka's messages carry them as int32."""
 
 MAX_RISING_EPOCH: Final = 2**30
-"""The largest epoch that may be found and raised. Epochs rise by one, so what is above was not reached by rising, and
-would soon leave the range."""
+"""The largest stored epoch that is accepted. Epochs rise by one, so a larger one was written by mistake, and would
+soon leave the range."""
 
 MAX_PORT: Final = 65_535
 MAX_TEXT: Final = 32_767
-"""The longest text, in characters: what Kafka's messages carry."""
+"""The longest text, in characters, that Kafka's messages carry."""
 
 _TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _TOPIC_ID: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -36,17 +36,17 @@ _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 
 
 def is_topic_name(name: str) -> bool:
-    """Whether Kafka allows a topic to be called so."""
+    """Return whether Kafka allows a topic of this name."""
     return _TOPIC_NAME.fullmatch(name) is not None and name not in {".", ".."}
 
 
 def is_topic_id(text: str) -> bool:
-    """Whether a text may be a topic's id: like Kafka's (22 characters of base64url) fit for a path, however long."""
+    """Return whether a text may be a topic's id: of any length, but fit for a path, as Kafka's ids are."""
     return _TOPIC_ID.fullmatch(text) is not None
 
 
 def number_in(text: str) -> int | None:
-    """Return the broker id or partition number that a name stands for, None if it is not the one way to write one."""
+    """Return the broker id or partition number that a name stands for, None unless it is written canonically."""
     number = int(text) if _NUMBER.fullmatch(text) else None
     return number if number is not None and number <= MAX_NUMBER else None
 

@@ -86,7 +86,7 @@ class TcpNetwork:
 
 
 def _sole_reason(error: OSError) -> OSError:
-    """Return why each address of a host failed, if that was the same; trio tells it of each, and of all nothing."""
+    """Return the error that all addresses of a host have in common; trio reports one for each address only."""
     reasons = error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else ()
     numbers = {reason.errno for reason in reasons if isinstance(reason, OSError)}
     if len(numbers) != 1:

@@ -1,4 +1,4 @@
-"""The settings of every service that are about how others find it, and how it finds ZooKeeper."""
+"""The settings of every service for its advertised address and its wait for ZooKeeper."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transport.settings import InvalidSetting, setting
 
 @frozen(kw_only=True)
 class ServiceSettings(SecuritySettings):
-    """What a service tells others of itself, and how long it waits for ZooKeeper as it starts."""
+    """The address that a service advertises, and its patience with ZooKeeper as it starts."""
 
     advertised_host: str | None = setting(None, "What it tells others instead of host; needed where that is 0.0.0.0.")
     advertised_port: int | None = setting(
@@ -26,14 +26,14 @@ class ServiceSettings(SecuritySettings):
 
     @property
     def zookeeper_patience(self) -> float:
-        """How long it waits for ZooKeeper as it starts, in seconds."""
+        """The longest wait for ZooKeeper at the start, in seconds."""
         milliseconds = self.zookeeper_connection_timeout_ms
         return math.inf if milliseconds is None else milliseconds / 1000
 
     def advertised(self, host: str, port: int) -> tuple[str, int]:
-        """Return what to tell others who listens on `host` and `port`.
+        """Return the host and port that a service advertises if it listens on `host` and `port`.
 
-        Raises InvalidSetting for an address that stands for every one of a machine: as in Kafka it is none to others.
+        Raises InvalidSetting for a wildcard address such as 0.0.0.0, which others cannot use, as in Kafka.
         """
         told = self.advertised_host or host
         if _is_wildcard(told):

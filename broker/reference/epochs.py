@@ -25,7 +25,7 @@ class LeaderEpochs:
         return self._starts[-1][0] if self._starts else NO_EPOCH
 
     def check_order(self, records: Iterable[Record]) -> None:
-        """Raise ValueError unless these records can come next: no leader epoch goes down, or is too large to store."""
+        """Raise ValueError unless these records can be appended: leader epochs never decrease and are not too large."""
         epoch = self.latest
         for record in records:
             if record.leader_epoch < epoch:

@@ -14,7 +14,7 @@ from transport.errors import ErrorCode
 from transport.messages import AlterPartitionItem, AlterPartitionResult, PartitionState
 
 REFUSAL_PAUSE_SECONDS: Final = 1.0
-"""How long a leader waits before it proposes a replica again that the controller did not let in."""
+"""The time before a leader again proposes a replica that the controller refused to add to the ISR."""
 
 _NOT_WRITTEN: Final = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INVALID_REQUEST)
 _OVERTAKEN: Final = (
@@ -57,7 +57,7 @@ class Leadership:
         self._is_overtaken = False
         self._pause_until = now
         self._refused: dict[int, float] = {}
-        """The replicas that were refused together or alone, and when each may be proposed again."""
+        """The replicas of refused proposals, and when each may be proposed again."""
         self._progress: dict[int, FollowerProgress] = {}
         self.state = state
         self._begin_epoch(log_end, now)
@@ -151,7 +151,7 @@ class Leadership:
         return Settled.DONE
 
     def _hold_off(self, item: AlterPartitionItem, until: float) -> None:
-        """Do without the replicas that were to join: not every one of them need be why the proposal was refused."""
+        """Leave out the replicas that a refused proposal would have added: any of them may be the reason."""
         joining = [r for r in item.new_isr if r not in self.state.isr]
         self._refused.update(dict.fromkeys(joining, until))
         if not joining:
@@ -192,7 +192,7 @@ class Leadership:
         return (*filter(stays, self.state.isr), *self._not_refused(filter(may_join, self._outside_isr()), now))
 
     def _not_refused(self, joining: Iterable[int], now: float) -> list[int]:
-        """Return those that may join together: all that were not refused, or else one that was, after its pause."""
+        """Return the replicas to propose together: all that were not refused, else one refused whose pause is over."""
         candidates = list(joining)
         fresh = [r for r in candidates if r not in self._refused]
         due = sorted((r for r in candidates if self._refused.get(r, inf) <= now), key=self._refused.__getitem__)

@@ -66,7 +66,7 @@ class Log:
         return self._epochs.end_offset_for(epoch, self.end_offset)
 
     def append(self, records: Sequence[Record]) -> int:
-        """Append records and return the offset of the first. Raises ValueError if their leader epochs cannot be."""
+        """Append records and return the offset of the first. Raises ValueError for impossible leader epochs."""
         base_offset = self.end_offset
         self._epochs.check_order(records)
         frames = [_frame(record) for record in records]

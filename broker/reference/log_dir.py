@@ -16,7 +16,7 @@ LOG_FILE: Final = "records.log"
 TOPIC_ID_FILE: Final = "topic.id"
 DELETED_SUFFIX: Final = ".deleted"
 MAX_NAME: Final = 255
-"""How many bytes the name of a file or directory has at most, in most file systems."""
+"""The most bytes that most file systems allow in the name of a file or directory."""
 
 
 class LogDir:
@@ -77,9 +77,9 @@ class LogDir:
 
 
 def deleted_name(tp: TopicPartition) -> str:
-    """Return the name of a partition's directory while it is being deleted, cut to what file systems take, as in Kafka.
+    """Return the name of a partition's directory while it is being deleted, cut to MAX_NAME bytes, as in Kafka.
 
-    Two that are cut to the same name may take each other's place: whatever has it is to go.
+    Two directories cut to the same name may replace each other: both are being deleted.
     """
     return f"{tp}"[: MAX_NAME - len(DELETED_SUFFIX)] + DELETED_SUFFIX
 

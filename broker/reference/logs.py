@@ -38,7 +38,7 @@ class ReplicaLog(Protocol):
         """Return the largest epoch up to `epoch` in the log and where it ends; see `LeaderEpochs.end_offset_for`."""
 
     def append(self, records: Sequence[Record]) -> int:
-        """Append records and return the offset of the first. Raises ValueError if their leader epochs cannot be."""
+        """Append records and return the offset of the first. Raises ValueError for impossible leader epochs."""
 
     def read(self, offset: int, max_bytes: int, end_offset: int) -> tuple[Record, ...]:
         """Return the records from `offset` up to `end_offset`, within `max_bytes` but at least one."""
@@ -65,9 +65,9 @@ class Logs(Protocol):
         """Return the id of the topic whose log is here; None if there is none."""
 
     def delete(self, tp: TopicPartition, topic_id: str) -> bool:
-        """Delete the log of a partition, if there is one of that topic; return whether there was. It must not be open.
+        """Delete the log of a partition if it belongs to that topic id; return whether it did. It must not be open.
 
-        The log of another topic of that name stays, and is no fault: nothing of the topic that is named is here.
+        The log of another topic of the same name stays. That is no error: nothing of the given topic is here.
         """
 
     def directories(self) -> Mapping[str, bool]:

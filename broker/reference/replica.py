@@ -198,7 +198,7 @@ class Replica:
         return FetchPartition(*self.tp, log.end_offset, max_bytes, *epochs, state.topic_id, self.high_watermark)
 
     def take(self, asked: FetchPartition, result: FetchResult) -> None:
-        """Take the leader's answer, unless it is to a question of the past. Raises OSError, ValueError for nonsense."""
+        """Take the leader's answer, unless the request is out of date. Raises OSError, or ValueError for nonsense."""
         is_past = asked.current_leader_epoch != self.state.leader_epoch or asked.fetch_offset != self.log.end_offset
         if self.leadership is not None or is_past:
             return

@@ -68,7 +68,7 @@ R = TypeVar("R")
 RETRY_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 5.0
 STARTING_SECONDS: Final = 3.0
-"""How long a cluster that is just being started may take to be seen in ZooKeeper."""
+"""The time that a cluster which is being started has to appear in ZooKeeper."""
 
 _NONE_KNOWN: Final = "it knows no active controller"
 _ANSWER_IS_LOST: Final = (ConnectionBroken, RequestTimedOut)
@@ -115,8 +115,8 @@ class AdminClient:
     async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
         """Return the controller's view of brokers and partitions, of all topics or of those named that exist.
 
-        Raises ApiError (TOPIC_AUTHORIZATION_FAILED) if one that is named may not be described; of all topics those are
-        left out.
+        Raises ApiError (TOPIC_AUTHORIZATION_FAILED) if a named topic may not be described. Asked for all topics, it
+        leaves such topics out.
         """
         request = MetadataRequest(None if topics is None else tuple(topics))
         described = await _in_parts(self._ask, request, "partitions", "refused")
@@ -336,7 +336,7 @@ class AdminClient:
         raise ClusterUnreachable(self._nobody(faults))
 
     async def _look_up(self, faults: dict[Address, str]) -> BrokerEndpoint | None:
-        """Ask who the controller is; what the addresses lately said instead, or failed with, goes into `faults`."""
+        """Ask the addresses which node is the controller; `faults` gets their latest errors and other answers."""
         if self.store is not None:
             try:
                 return await find_controller(self.store)
@@ -371,7 +371,7 @@ class AdminClient:
 
 
 async def _in_parts(ask: Callable[[Request[R]], Awaitable[R]], request: Request[R], *lists: str) -> R:
-    """Ask for all that a request lists, several times if that is too much for one; join these lists of the answers."""
+    """Send a request, in several parts if it lists too much for one; join these lists of the answers."""
     answers = [await ask(part) for part in request.parts()]
     if len(answers) == 1:
         return answers[0]
@@ -390,8 +390,8 @@ async def open_admin(
 ) -> AsyncIterator[AdminClient]:
     """Open an admin client that finds the controller through nodes at `bootstrap`, or through ZooKeeper.
 
-    `timeout`, in seconds, is that of each call. Raises StoreUnavailable if ZooKeeper cannot be reached, NoCluster if
-    there is no cluster in it.
+    `timeout` limits each call, in seconds. Raises StoreUnavailable if ZooKeeper cannot be reached, NoCluster if it
+    holds no cluster.
     """
     network = network or TcpNetwork()
     if zookeeper_connect is None:

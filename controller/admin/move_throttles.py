@@ -211,7 +211,7 @@ _OWN_SOURCES: Final = frozenset({"DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG"
 
 
 async def _own(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[ConfigResource, dict[str, str]]:
-    """Return what topics and brokers have of their own; one that is gone has nothing to lift."""
+    """Return the settings that topics and brokers set themselves; a deleted topic or broker has none to remove."""
     found = await admin.describe_configs(resources) if resources else ()
     for item in found:
         if item.error not in {ErrorCode.NONE, *_IS_GONE}:

@@ -123,7 +123,7 @@ def _addressed(publications: Sequence[Publication]) -> Iterator[tuple[tuple[int,
 
 
 def _mend(broker_id: int, request: Request[object], fault: Exception) -> Request[object] | None:
-    """Return what is left of a request that cannot be encoded, and say what is set aside."""
+    """Return the sendable part of a request that cannot be encoded, and log the rows that are set aside."""
     left, rows = without_faults(request)
     for row in rows:
         log.error("set aside: a broker cannot be told of this", broker=broker_id, row=f"{row!r:.500}")

@@ -56,7 +56,7 @@ class BrokerResponses:
         match request:
             case StopReplicaRequest():
                 self._deletions(broker_id, request, {_key(item) for item in request.partitions})
-            # What else it may refuse is out of date, and newer news is under way.
+            # Any other refusal means that the request is out of date, and a newer one is on its way.
             case UpdateMetadataRequest() if error.code is ErrorCode.UNKNOWN_SERVER_ERROR:
                 self.tell(MetadataFailed(broker_id, request.broker_epoch))
 

@@ -1,4 +1,4 @@
-"""What is left of a request that cannot be encoded: a row at fault costs neither the other rows nor the channel."""
+"""The sendable part of a request that cannot be encoded: one bad row must not stop other rows or the channel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transport.wire import CodecError, encode
 
 
 def without_faults(request: Request[object]) -> tuple[Request[object] | None, list[object]]:
-    """Return a request without those of its rows that cannot be encoded, and these; None if it cannot be mended.
+    """Return a request without the rows that cannot be encoded, or None if nothing sendable remains, and those rows.
 
     A row is an item of one of the request's lists. Each is tried alone.
     """

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from controller import interrupts
 
-if sys.argv[:1] == ["-m"]:  # as long as Python looks for controller.cli.__main__
+if sys.argv[:1] == ["-m"]:  # while Python looks for controller.cli.__main__
     interrupts.take_over()
 
-import click  # not before Ctrl-C is seen to
+import click  # only now that Ctrl-C is handled
 
 from controller.cli.streams import exit_code_of, quiet_end
 

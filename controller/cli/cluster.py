@@ -30,7 +30,7 @@ class Cluster:
 
     @asynccontextmanager
     async def open_admin(self) -> AsyncIterator[AdminClient]:
-        """Open an admin client of the cluster. Raises ClusterUnreachable at once if there can be none."""
+        """Open an admin client of the cluster. Raises ClusterUnreachable at once if no address can lead to it."""
         bootstrap = parse_addresses(self.bootstrap_server)
         if self.zookeeper is None:
             await require_served(bootstrap)

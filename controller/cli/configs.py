@@ -83,7 +83,7 @@ def describe(cluster: Cluster, entity_type: str, entity_name: str | None, *, ent
 
 
 def _limit(entry: ConfigEntry) -> str | None:
-    """Return the value of a setting, None if it is a limit that is none."""
+    """Return the value of a setting, or None for a number that means "no limit"."""
     setting = BROKER_SETTINGS.get(entry.name)
     is_none = setting is not None and setting.default == LONG_MAX and entry.value == str(LONG_MAX)
     return None if is_none else entry.value

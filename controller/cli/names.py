@@ -1,4 +1,4 @@
-"""Names and numbers that commands take, checked before they are sent; whether they exist is for others to say."""
+"""Names and numbers on the command line, checked for form before they are sent; existence is not checked here."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transport.settings import INT_MAX, LONG_MAX
 
 
 class Number(click.IntRange):
-    """An integer from `at_least` on that a message has room for."""
+    """An integer of at least `at_least` that fits the field of a message."""
 
     def __init__(self, at_least: int, at_most: int) -> None:
         super().__init__(min=at_least)
@@ -31,12 +31,12 @@ RATE: Final = Number(1, LONG_MAX)
 
 
 class TopicName(click.ParamType[str]):
-    """The name of a topic that may be there, or may be made."""
+    """The name of a topic, whether the topic exists or not."""
 
     name = "topic"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name, which can be sent."""
+        """Return the name, checked to be sendable."""
         if not is_text(value):
             self.fail(f"{value!r} is not the name of a topic: it is not UTF-8", param, ctx)
         return value
@@ -46,12 +46,12 @@ TOPIC: Final = TopicName()
 
 
 def is_text(value: str) -> bool:
-    """Return whether something on a command line was UTF-8."""
+    """Return whether an argument of the command line was UTF-8."""
     return not any("\ud800" <= char <= "\udfff" for char in value)
 
 
 def check_text(value: str, option: str) -> None:
-    """Raise click.BadParameter if something on a command line was not UTF-8."""
+    """Raise click.BadParameter if an argument of the command line was not UTF-8."""
     if not is_text(value):
         raise click.BadParameter(f"{value!r} is not UTF-8", param_hint=option)
 

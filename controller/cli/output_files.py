@@ -1,8 +1,8 @@
-"""Files that commands write: whole or not at all, and never in the place of something that is no file.
+"""Files that commands write: whole or not at all, and never replacing anything but a regular file.
 
-A regular file, or one that is not there yet, is written beside its place and renamed when it is whole. Links are
-followed: what they point to is written. Whatever else there is, a device, a pipe or a stream of this process such as
-/dev/stdout, is opened and written to.
+A regular or new file is written under a temporary name in the same folder and renamed when it is whole. Links are
+followed: their target is written. Anything else (a device, a pipe, or a stream of this process such as /dev/stdout)
+is opened and written to.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_LINKS: Final = 40
 
 
 def is_stream(path: Path) -> bool:
-    """Return whether what is written there goes on at once: to a device, a pipe, or a stream of this process.
+    """Return whether a path is a device, a pipe or a stream of this process, where every write takes effect at once.
 
     Raises:
         OSError: What is there cannot be looked at.
@@ -38,7 +38,7 @@ def is_stream(path: Path) -> bool:
 
 
 def check_file(path: Path) -> None:
-    """See that a file can be written.
+    """Check that a file can be written.
 
     Raises:
         click.ClickException: It cannot.
@@ -54,7 +54,7 @@ def check_file(path: Path) -> None:
 
 
 def check_parent(path: Path) -> None:
-    """See that something can be made beside a path.
+    """Check that files can be created in the folder of a path.
 
     Raises:
         click.ClickException: It cannot.
@@ -67,7 +67,7 @@ def check_parent(path: Path) -> None:
 
 @contextmanager
 def open_output(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that is there once the block has ended well; one that was there keeps its owner and permissions.
+    """Open a file that appears when the block ends without error; a replaced file's owner and permissions are kept.
 
     Raises:
         click.ClickException: It cannot be written there.
@@ -99,19 +99,19 @@ def _named(fd: int, path: Path) -> BufferedWriter:
 
 
 def _make_alike(part: Path, found: os.stat_result) -> None:
-    # Only root can give files away; whoever cannot has just made one of their own.
+    # Only root can change the owner of a file; for anybody else the new file stays their own.
     with suppress(PermissionError):
         os.chown(part, found.st_uid, found.st_gid)
     part.chmod(stat.S_IMODE(found.st_mode))
 
 
 def _target(path: Path) -> Path:
-    """Return what links point to, which need not be there."""
+    """Return the target of links, which need not exist."""
     return Path(os.path.realpath(path))
 
 
 def _is_open_file(path: Path) -> bool:
-    """Return whether links lead over a descriptor of a process: a file behind it is appended to, as a shell does."""
+    """Return whether links lead through a file descriptor of a process; such a file is appended to, as in a shell."""
     for _ in range(_MOST_LINKS):
         if not path.is_symlink():
             break

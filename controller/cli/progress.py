@@ -1,4 +1,4 @@
-"""Showing on stderr how far something is: moving where a terminal can, else in lines."""
+"""Progress on stderr: a moving bar if the terminal can show one, else lines."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ BETWEEN_LINES = 5.0
 
 
 def is_animated(console: Console) -> bool:
-    """Return whether a bar can move there."""
+    """Return whether the console can show a moving bar."""
     return console.is_terminal and not console.is_dumb_terminal
 
 
 def is_lines_only(console: Console) -> bool:
-    """Return whether a person looks on who sees no bar: at a terminal with TERM=dumb."""
+    """Return whether a person watches a terminal that can show no bar (TERM=dumb)."""
     return console.is_terminal and console.is_dumb_terminal
 
 
 @define
 class Lines:
-    """Prints the first of some texts, and after that one that is new every few seconds."""
+    """Prints the first text that it gets, then at most one new text every few seconds."""
 
     _told: str = ""
     _next: float = 0.0
 
     def tell(self, text: str) -> None:
-        """Print a text if it is time to. Called within trio."""
+        """Print a text if it is new and the last one is old enough. Called within trio."""
         now = trio.current_time()
         if text != self._told and (not self._told or now >= self._next):
             self._told, self._next = text, now + BETWEEN_LINES

@@ -1,4 +1,4 @@
-"""What is wrong with the addresses that a command was given, if that is certain."""
+"""Faults of the addresses given to a command, as far as they are certain."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from transport.network import TcpNetwork
 from transport.wire import NotServed, WireError, open_connection
 
 DOUBT_SECONDS: Final = 2.0
-"""How long an address may leave us in doubt before it gets the benefit of it."""
+"""The seconds after which an address that has neither answered nor failed counts as served."""
 
 
 async def require_served(addresses: Sequence[Address]) -> None:
-    """Return as soon as a broker or controller answers at one of the addresses, or may do so yet.
+    """Return as soon as a broker or controller answers at one of the addresses, or may still do so.
 
-    Raises ClusterUnreachable if there is none at any of them, which no patience would mend: a host is unknown, nothing
-    listens, or something else does.
+    Raises ClusterUnreachable if it is certain that no address has one, so that waiting would not help: the host is
+    unknown, nothing listens, or something else does.
     """
     faults: dict[Address, str] = {}
 

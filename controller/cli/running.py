@@ -38,9 +38,9 @@ _CAUSED_BY_USERS: Final[tuple[type[Exception], ...]] = (
 )
 MAX_PORT: Final = 65535
 MAX_SECONDS: Final = INT_MAX // 1000
-"""What can be waited for: 24 days, for it is told to others as milliseconds in 32 bits."""
+"""The longest waiting time, 24 days: requests carry it as milliseconds in 32 bits."""
 _DIGITS: Final = 6
-"""Of a port, enough to tell one that is too large."""
+"""The most digits read of a port, enough to see that it is too large."""
 
 
 def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
@@ -55,7 +55,7 @@ def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
         cause = _only_leaf(error)
         if isinstance(cause, KeyboardInterrupt):
             sys.exit(INTERRUPTED)
-        # Whoever reads has seen enough.
+        # The reader of our output has closed the pipe: `streams` ends the command quietly.
         if isinstance(cause, BrokenPipeError):
             raise cause from None
         if isinstance(cause, _CAUSED_BY_USERS + expected):
@@ -76,7 +76,7 @@ def _only_leaf(error: BaseException) -> BaseException:
 
 
 async def until_signal(scope: trio.CancelScope) -> None:
-    """Cancel `scope` at SIGINT or SIGTERM, so that what is under way ends in good order."""
+    """Cancel `scope` at SIGINT or SIGTERM, so that running work ends in good order."""
     await _first_signal(None)
     scope.cancel()
 
@@ -163,7 +163,7 @@ def _patience(_context: click.Context, _option: click.Parameter, seconds: float 
 
 
 def patience_option(default: float | None, text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """Give a command `--timeout`, a number of seconds that is more than none."""
+    """Add `--timeout`, a number of seconds above zero, to a command."""
     return click.option(
         "--timeout",
         type=float,

@@ -69,7 +69,7 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
 
 
 def _require_advertised(settings: ControllerConfig | BrokerConfig) -> None:
-    """Say in one line that others could not use the address that they would be told."""
+    """Refuse, in one line, an advertised address that other hosts could not use."""
     try:
         settings.advertised(settings.host, settings.port)
     except InvalidSetting as invalid:
@@ -167,7 +167,7 @@ def run_broker(config: Path | None, **flags: object) -> None:
 
 
 def _default_port(broker_id: int, values: Mapping[str, Any]) -> int:
-    """Return the port of a broker that was given none, which follows from its id if there is one of that number."""
+    """Return the port of a broker that was given none: it follows from the id, unless the id is too large."""
     port = FIRST_BROKER_PORT + broker_id
     if port > MAX_PORT and "port" not in values:
         raise click.ClickException(

@@ -25,7 +25,7 @@ SECTIONS: Final[Mapping[str, type[AttrsInstance]]] = {"controller": ControllerCo
 """The tables of `klamm.toml`."""
 
 ONE_OF: Final = frozenset({"log_dir", "log_dirs"})
-"""Settings of which a flag gives one; in a file that has both, `log.dirs` counts, as in Kafka."""
+"""Settings that exclude each other as flags; if a file has both, `log.dirs` counts, as in Kafka."""
 
 LIMIT: Final = Limit(1, "this is no file of settings")
 

@@ -48,18 +48,18 @@ $ klamm broker run --config klamm.toml --id 1
 Error: klamm.toml: [broker]: there is no setting min.insync.replica: did you mean min.insync.replicas?
 ```
 
-`log.dirs` counts before `log.dir`, as in Kafka; a flag for one of them counts before both in the file, and flags for
-both are refused.
+`log.dirs` takes precedence over `log.dir`, as in Kafka. A flag for either takes precedence over both in the file, and
+flags for both are refused.
 
-A service that starts before ZooKeeper waits for it, and says so in its log at once and every 30 s; also for a host
-that cannot be found, for names may be known later. `zookeeper.connection.timeout.ms` bounds that, after which it ends
-with an error; unlike in Kafka there is no bound by default. Credentials that are refused, a certificate that is not
-trusted and an address of another form end it at once.
+A service that starts before ZooKeeper waits for it, and logs that at once and every 30 s. It also waits for an unknown
+host, because the name may be registered later. `zookeeper.connection.timeout.ms` limits the wait, after which the
+service ends with an error; unlike in Kafka there is no limit by default. Refused credentials, an untrusted certificate
+and a malformed address end it at once.
 
-`host` is the address that a service listens on, and what others are told. Where those cannot use it, behind a NAT or in
-a container, `advertised.host` and `advertised.port` are told in its place, as Kafka's `advertised.listeners`.
-To listen on every address of a machine, `--host 0.0.0.0` say, needs `advertised.host`: as in Kafka an address that
-stands for all is told to nobody, and the service does not start.
+A service listens on `host`, and also advertises it to others. Where others cannot use that address, behind a NAT or in
+a container, `advertised.host` and `advertised.port` are advertised instead, like Kafka's `advertised.listeners`.
+Listening on every address of a machine, for example with `--host 0.0.0.0`, needs `advertised.host`: as in Kafka a
+wildcard address cannot be advertised, and the service does not start.
 
 A broker that is given no port takes 9091 + id; one whose id is above 56444 needs `--port`.
 

@@ -1,8 +1,8 @@
-"""Lines of standard input as they come, be it a file, a pipe, a terminal or /dev/null.
+"""Lines of standard input as they come, from a file, a pipe, a terminal or /dev/null.
 
-It is waited for in trio and never read before something is there: a thread that is blocked in a read can be neither
-cancelled nor left alone, because the interpreter waits for the lock of `sys.stdin` when it ends. Nor is it made
-non-blocking, which everybody who shares the terminal would feel.
+The wait for input happens in trio, and a read never blocks: a thread that is blocked in a read cannot be cancelled, and
+cannot be abandoned either, because the interpreter waits for the lock of `sys.stdin` when it ends. The descriptor is
+not made non-blocking, because that would affect every process that shares the terminal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Lines:
         self._is_over = False
 
     async def take(self) -> list[bytes]:
-        """Wait for a line and return what is there, up to a batch, without line feeds; nothing once all is read.
+        """Wait for a line and return the lines that are there, up to a batch, without line feeds; none at the end.
 
         A last line needs no line feed. Raises OSError, and click.ClickException if a line is too long for a record.
         """
@@ -65,9 +65,9 @@ class Lines:
         while True:
             try:
                 await trio.lowlevel.wait_readable(self._fd)
-            except PermissionError:  # a file, or /dev/null: it is always there, and epoll takes none
+            except PermissionError:  # a file or /dev/null is always ready, and epoll refuses it
                 await trio.lowlevel.checkpoint()
             try:
                 return os.read(self._fd, _PART)
-            except BlockingIOError:  # another process was faster, and made it non-blocking
+            except BlockingIOError:  # another process made it non-blocking, and has read first
                 continue

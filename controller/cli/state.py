@@ -40,6 +40,6 @@ def dump(zookeeper: str, form: str, output: str | None) -> None:
         async with open_existing(zookeeper, security=security_of_environment()) as store:
             writer.finish(await dump_in_parts(store, writer.partitions))
 
-    # A pipe that nobody reads yet is waited for here, where Ctrl-C ends that.
+    # The wait for the reader of a pipe happens here, where Ctrl-C can end it.
     with open_writer(form, output) as writer:
         run(partial(work, writer))

@@ -92,13 +92,13 @@ class ParquetFolder:
 
 @contextmanager
 def open_writer(form: str, output: str | None) -> Iterator[Writer]:
-    """Open what is to be written: "json" and "jsonl" to a file or stdout, "parquet" to a folder that is not there.
+    """Open the output: a file or stdout for "json" and "jsonl", a new folder for "parquet".
 
     A file or folder gets its name once it is whole.
 
     Raises:
-        click.ClickException: It cannot be written like that.
-        OSError: Nor there.
+        click.ClickException: The form does not suit the output, or the output may not be replaced.
+        OSError: The output cannot be written.
     """
     if form == "parquet":
         with _folder(output) as folder:

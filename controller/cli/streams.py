@@ -1,7 +1,7 @@
-"""The standard streams of the command, and how it ends when it cannot print.
+"""The standard streams of the command, and its end when it cannot print.
 
-What is on stdout is what was asked for: that it cannot be written is an error in one line, and a pipe that nobody reads
-any more is a quiet end with exit code 0. What is on stderr goes with it: that it cannot be written stops nothing.
+stdout carries the result: if it cannot be written, the command fails with one line. If it is a pipe that nobody reads
+any more, the command ends quietly with exit code 0. stderr carries messages: if it cannot be written, nothing stops.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _LENIENT: Final = "backslashreplace"
 
 
 class NamedFile(io.FileIO):
-    """An open file that is written, whose name stands in what goes wrong with that."""
+    """A file that is open for writing, and whose name appears in the errors of writing it."""
 
     def __init__(self, fd: int, name: str, *, closefd: bool = True) -> None:
         super().__init__(fd, "w", closefd=closefd)
         self._called = name
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write some of `data`, and return how much. Raises OSError."""
+        """Write some of `data`, and return the number of bytes. Raises OSError."""
         try:
             return super().write(data)
         except OSError as error:
@@ -39,10 +39,10 @@ class NamedFile(io.FileIO):
 
 
 class _Unheard(io.FileIO):
-    """A stream to which nothing has to be written."""
+    """A stream whose output may be lost without an error."""
 
     def write(self, data: ReadableBuffer, /) -> int:
-        """Write some of `data`, or let go of it."""
+        """Write some of `data`, or drop it."""
         try:
             return super().write(data)
         except OSError:
@@ -50,7 +50,7 @@ class _Unheard(io.FileIO):
 
 
 def line_of(error: OSError) -> str:
-    """Return what to print of an error of the system: its text and the file, without its number."""
+    """Return the line that describes a system error: its text and the file, without its number."""
     if not error.strerror:
         return str(error)
     return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
@@ -79,7 +79,7 @@ def exit_code_of(command: Callable[[], int | None]) -> str | int | None:
 
 @contextmanager
 def quiet_end() -> Iterator[None]:
-    """End the command with exit code 0 when nobody reads what it prints: click would end it with 1."""
+    """End the command with exit code 0 when nobody reads its output; click would end it with 1."""
     try:
         yield
     except BrokenPipeError:
@@ -87,7 +87,7 @@ def quiet_end() -> Iterator[None]:
 
 
 def print_if_possible() -> None:
-    """Let what is on stdout count as little as stderr: a service serves, whoever hears it."""
+    """Treat stdout like stderr: a service runs even if its output cannot be written."""
     if isinstance(sys.stdout.buffer, io.BufferedWriter) and isinstance(sys.stdout.buffer.raw, NamedFile):
         sys.stdout = _text(_Unheard(sys.stdout.fileno(), "w", closefd=False), sys.stdout)
 
@@ -100,9 +100,9 @@ def _ended(command: Callable[[], int | None]) -> str | int | None:
 
 
 def _prepare() -> None:
-    """Take the streams of the process over, unless a program or a test that calls the command has its own.
+    """Take over the streams of the process, unless a program or a test that calls the command has replaced them.
 
-    A file descriptor that is closed is opened, but not for writing: what is opened next would be taken for it.
+    A closed file descriptor is opened, though not for writing: otherwise the next file opened would get its number.
     """
     if sys.stdin is None:
         _nowhere()
@@ -119,14 +119,14 @@ def _nowhere() -> int:
 
 
 def _text(raw: io.FileIO, before: TextIO | None) -> TextIO:
-    """Return a stream of text as the one before; it writes what its encoding lacks as an escape."""
+    """Return a text stream like the one before; characters that its encoding lacks are written as escapes."""
     encoding, errors = ("utf-8", _LENIENT) if before is None else (before.encoding, before.errors)
     lenient = _LENIENT if errors in {None, "strict"} else errors
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding, lenient, line_buffering=raw.isatty())
 
 
 def _let_go() -> None:
-    """Drop what could not be written, which Python would try once more, and complain, when it ends."""
+    """Drop unwritten output: Python would try to write it again at its end, and complain."""
     try:
         sys.stdout.flush()
     except OSError:

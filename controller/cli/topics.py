@@ -32,7 +32,7 @@ from transport.metadata import LEADER_DURING_DELETE
 from transport.wire import WireError
 
 _SETTINGS_SECONDS: Final = 5.0
-"""How long the settings of a topic that was just created are asked for."""
+"""The longest time spent on asking for the settings of a new topic."""
 
 
 @click.group()
@@ -77,9 +77,9 @@ def create(
 
 
 async def _warn_of_too_few(admin: AdminClient, name: str, replicas: int) -> None:
-    """Say that a topic has fewer replicas than min.insync.replicas asks for; Kafka creates such a topic, too."""
+    """Warn if a topic has fewer replicas than min.insync.replicas asks for; Kafka creates such a topic, too."""
     resource, settings = ConfigResource(ConfigResourceType.TOPIC, name), {}
-    # The topic is there already: whoever cannot tell more of it tells nothing.
+    # The topic has been created, so a failure to read its settings is not reported.
     with trio.move_on_after(_SETTINGS_SECONDS), suppress(ApiError, ClusterUnreachable, WireError):
         [answer] = await admin.describe_configs([resource])
         while answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:

@@ -122,7 +122,7 @@ def _isr_error(
         return ErrorCode.INVALID_REQUEST
     tp = TopicPartition(item.topic, item.partition)
     if not set(isr) <= set(context.assignment(tp).replicas):
-        # A leader may not know yet whom a move left out. On INVALID_REQUEST it would wait for its next epoch.
+        # A leader may not know yet that a move removed the replica. INVALID_REQUEST would make it wait for a new epoch.
         return ErrorCode.INELIGIBLE_REPLICA
     # Who is about to stop may stay where it is, so that the last leader can still let others in, but not come in.
     stays = {r for r in current.isr if context.is_served(tp, r)}

@@ -37,7 +37,7 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
 
 
 def broker_modifications(context: ControllerContext, broker_id: int) -> Rounds[None]:
-    """Look where a live broker listens now, and in which rack it is. One that had been set aside may be repaired."""
+    """Read a live broker's endpoint and rack again. A registration that was set aside may be repaired."""
     found = yield from _read_registrations([broker_id])
     if broker_id in context.brokers:
         yield from _brokers_moved(context, found)
@@ -121,7 +121,7 @@ def _introductions(
 
 
 def resend_metadata(context: ControllerContext, broker_id: int, broker_epoch: int) -> Rounds[None]:
-    """Tell an incarnation of a broker everything again: it failed at some of it, and nobody knows how far it came."""
+    """Send an incarnation of a broker all metadata again: it failed at some of it, and nobody knows how much."""
     broker = context.brokers.get(broker_id)
     if broker is None or broker.epoch != broker_epoch:
         return

@@ -53,15 +53,15 @@ PURGED_AT_ONCE: Final = 500
 
 
 def watch_changes(context: ControllerContext) -> Rounds[None]:
-    """Watch the notifications, before all settings are read: those that are there tell nothing new then."""
+    """Watch the notifications before all settings are read, so that those already there announce nothing new."""
     names = yield from children(paths.CONFIG_CHANGES, watch=True)
     yield from _see(context, names)
 
 
 def config_change(context: ControllerContext, now_ms: int) -> Rounds[None]:
-    """Read the settings that new notifications are about, take over min ISRs and elect where unclean ones are allowed.
+    """Read the settings that new notifications name, adopt min ISRs, and elect where unclean elections are allowed.
 
-    What is old is purged.
+    Old notifications are purged.
     """
     names = yield from children(paths.CONFIG_CHANGES, watch=True)
     yield from _purge(names, now_ms)
@@ -78,7 +78,7 @@ def _see(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
 
 
 def _changed_topics(context: ControllerContext, new: Sequence[str]) -> Rounds[list[str]]:
-    """Return the known topics that notifications are about; all of them for the default, or if that cannot be told."""
+    """Return the known topics that notifications name; all topics for the default or an undecodable notification."""
     entries = [f"{paths.CONFIG_CHANGES}/{name}" for name in new]
     znodes = yield from read(entries)
     changed = dict.fromkeys(_changed_path(path, znode) for path, znode in zip(entries, znodes, strict=True))
@@ -90,7 +90,7 @@ def _changed_topics(context: ControllerContext, new: Sequence[str]) -> Rounds[li
 
 
 def _changed_path(path: str, znode: Znode | None) -> str | None:
-    """Return where the settings are that a notification is about, None if that cannot be told."""
+    """Return the path of the settings that a notification names, None if it cannot be decoded."""
     try:
         return None if znode is None else f"/config/{formats.decode_config_change(path, znode.data)}"
     except formats.UndecodableZnode as fault:
@@ -99,7 +99,7 @@ def _changed_path(path: str, znode: Znode | None) -> str | None:
 
 
 def _elect_where_allowed(context: ControllerContext, topics: Container[str]) -> Rounds[None]:
-    """Elect for those Offline partitions of some topics whose settings allow an unclean election."""
+    """Elect leaders for Offline partitions of these topics whose settings allow an unclean election."""
     offline = [tp for tp in context.in_phase(PartitionPhase.OFFLINE) if tp.topic in topics]
     if not offline:
         return

@@ -153,7 +153,7 @@ def describe_configs(
 def _unknown_brokers(
     context: ControllerContext, found: Mapping[ConfigResource, Znode | None]
 ) -> Rounds[dict[ConfigResource, tuple[ErrorCode, str] | None]]:
-    """Return what is wrong with brokers of which nothing is known: neither alive nor assigned, no settings, no disk."""
+    """Return the error of each unknown broker: not alive, without replicas, settings or log directories."""
     known = {*context.brokers, *context.brokers_assigned()}
     of_brokers = [each for each in found if each.type is ConfigResourceType.BROKER and each.name]
     doubtful = [each for each in of_brokers if found[each] is None and int(each.name) not in known]

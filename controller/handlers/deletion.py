@@ -7,9 +7,9 @@ and are led by nobody, brokers hear so, and a reassignment of it ends. Its repli
                                -> DeletionIneligible     the broker has failed, or is not alive: the topic waits for it
 
 An Ineligible replica is tried again when its broker starts, and by time while that is alive. When all are Successful
-the znodes go, children first and so many at a time; the topic, its settings and its marker last and together, so that
-whoever creates the topic anew finds nothing of the old one, and nobody takes the new one for it. The marker is all that
-the next controller needs to do everything again: brokers answer for what they do not have as if they had deleted it.
+the znodes are deleted, children first and REMOVED_AT_ONCE at a time. The topic, its settings and its marker are deleted
+last and together: a new topic of the same name finds nothing of the old one, and is not mistaken for it. The marker is
+all that the next controller needs to repeat everything: brokers report a replica that they do not have as deleted.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ RETRY_SECONDS: Final = 10.0
 """After what time a live broker that failed to delete a replica is told again."""
 
 REMOVED_AT_ONCE: Final = 500
-"""How many znodes below a topic share a multi."""
+"""The number of znodes below a topic that one multi deletes."""
 
 
 def topic_deletion(context: ControllerContext) -> Rounds[None]:
@@ -167,7 +167,7 @@ def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     """Remove the znodes of topics of which no broker has anything any more, and forget the topics."""
     yield from until_none_is_left("remove", names, partial(_remove, context))
     gone = [name for name in names if name not in context.deletions]
-    # Until then their moves have an identity. The next controller would find these without a topic, and remove them.
+    # The reassignment znodes go last. If a failover leaves them without a topic, the next controller removes them.
     yield from reassignment_znodes.settle(context, gone)
     for name in gone:
         log.info("a topic is deleted", topic=name)
@@ -176,9 +176,9 @@ def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
 
 
 def _remove(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
-    """Remove what is below topics, then those topics of which nothing is left; return those to try again.
+    """Remove the znodes below topics, then the topics that are empty; return the topics to try again.
 
-    A topic of which an ACL keeps something from us stays.
+    A topic stays if an ACL closes one of its znodes to us.
     """
     left, closed = yield from _remove_below(context, names)
     refused = yield from _remove_topics(context, [name for name in names if name not in (*left, *closed)])
@@ -186,15 +186,15 @@ def _remove(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
 
 
 def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[tuple[list[str], set[str]]]:
-    """Remove what is below topics, children first.
+    """Remove the znodes below topics, children first.
 
-    Return the topics where something is left because it had changed, and those where an ACL keeps us from something.
-    There may be more below a topic than a multi holds. The marker stays, from which the next controller continues.
+    Return the topics that still have znodes because something had changed, and those where an ACL closes a znode to us.
+    A topic may have more znodes than a multi holds. The marker stays, so that the next controller can continue.
     """
     znodes = yield from read(paths.topic(name) for name in names)
     ours = [name for name, znode in zip(names, znodes, strict=True) if _is_ours(context, name, znode)]
     below = yield from descendants([paths.topic(name) for name in ours])
-    # What we may not list we cannot remove: the topic stays, and is told of.
+    # Children that we may not list cannot be removed: the topic stays, and that is logged.
     closed = {name for name, under in zip(ours, below, strict=True) if under is None}
     steps = {name: _removals(name, under) for name, under in zip(ours, below, strict=True) if under is not None}
     outcome = yield from attempt("remove", [step for of_topic in steps.values() for step in of_topic])
@@ -205,10 +205,10 @@ def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[tu
 
 
 def _removals(name: str, doomed: Sequence[str]) -> list[Step]:
-    """Return the steps that delete what is below a topic, as many znodes at once as a multi holds.
+    """Return the steps that delete the znodes below a topic, REMOVED_AT_ONCE to a step.
 
-    The parent of the partitions stays until the topic goes. A namesake that somebody put in its place has none yet,
-    and is known by that: its version may be the same.
+    The parent of the partitions is deleted only with the topic. A topic of the same name that somebody else created
+    meanwhile has no such parent yet, which tells the two apart: their versions may be equal.
     """
     parent = paths.topic_partitions(name)
     unchanged = [Check(parent, ANY_VERSION)] if parent in doomed else []

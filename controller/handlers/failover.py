@@ -61,18 +61,18 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
 
 
 def look_again(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
-    """Look at brokers and topics after a time without watches, and watch them.
+    """Read brokers and topics after a time without watches, and watch them again.
 
-    States need no look: who changes them by himself says so below `/isr_change_notification`.
+    Partition states are not read: whoever changes one announces it below `/isr_change_notification`.
     """
     yield from broker_change(context)
     known = list(context.topics)
     yield from refresh_topics(context, known)
     added = [tp for tp in context.partitions(known) if tp not in context.partition_phases]
-    # One that is of another id now has other settings, too.
+    # A topic that has another id now has other settings, too.
     yield from read_min_isrs(context, [tp.topic for tp in added])
     yield from start_partitions(context, added)
-    # Those that were set aside are tried again as if they were new.
+    # Topics that were set aside are tried again as if they were new.
     yield from topic_change(context, new_ids)
 
 

@@ -49,8 +49,8 @@ def write_leadership(
 ) -> Rounds[list[TopicPartition]]:
     """Run `decide` over partitions as the round `name`, and again over those whose state had changed.
 
-    A partition whose state is gone, or cannot be decoded or written, is left as it is; return the others. Raises
-    ControllerMoved if a later controller wrote one of them.
+    Return the partitions that were handled: one whose state is gone, or cannot be decoded or written, stays as it is.
+    Raises ControllerMoved if a later controller wrote one of them.
     """
     tps = list(tps)
     set_aside = set[TopicPartition]()
@@ -201,7 +201,7 @@ def _of_topics_that_exist(tps: Sequence[TopicPartition]) -> Rounds[list[TopicPar
 
 
 def _create_parents(topics: Sequence[str]) -> Rounds[tuple[frozenset[str], frozenset[str]]]:
-    """Create the parent of the partitions of topics that have none; return where that was done, and where it cannot."""
+    """Create missing parents of partitions; return the topics that got one, and those for which it is impossible."""
     found = yield from read(paths.topic_partitions(name) for name in topics)
     missing = [name for name, znode in zip(topics, found, strict=True) if znode is None]
     steps = {name: Step(writes=(Create(paths.topic_partitions(name)),)) for name in missing}

@@ -1,12 +1,12 @@
 """`/admin/reassignments/TOPIC/PARTITION`: what gives each reassignment an identity and a start time (KIP-240).
 
 The znode is created in the multi that stores the first target, kept by an override, and deleted in the multi after
-which the partition moves no more, or after its topic, as they may be too many for one multi; the parent of a topic's
-znodes comes with the first and goes with the last of them. Its czxid and ctime say it all, but for what to go back to:
-it holds the original replicas, as Kafka's reassignment JSON, because a topic's znode forgets their order where the
-target has them too. Should one be missing, too many or in the way, because somebody else did that or moved the
-partition, then what moves is right: the znodes are put in order, and a reassignment that has lost its znode gets
-another one, and with it another identity.
+which the partition no longer moves, or after the deletion of its topic, whose znodes may be too many for one multi. The
+parent of a topic's znodes is created with the first of them and deleted with the last. The czxid is the identity and
+the ctime the start time. The data are the original replicas, which a cancel restores, as Kafka's reassignment JSON: a
+topic's znode does not keep their order where the target has them too. If somebody else moves a partition, or creates or
+deletes znodes here, the partitions' assignments are right and the znodes are corrected. A reassignment that has lost
+its znode gets a new one, and with it a new identity.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ def load(context: ControllerContext, set_aside: Collection[str]) -> Rounds[None]
 
 
 def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset[str]]:
-    """Let topics have znodes for exactly those of their partitions that are being reassigned, and read these.
+    """Give topics znodes for exactly the partitions that are being reassigned, and read these znodes.
 
-    Return those where an ACL keeps us from it.
+    Return the topics where an ACL prevents it.
     """
     closed = set[str]()
 
@@ -81,7 +81,7 @@ def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset
         closed.update(name for name in pending if found[name].others is None)
         left = [name for name in writes if name not in closed]
         yield from _take_over(item for name in pending if name not in left for item in found[name].moving.items())
-        return left  # to see what came of it, and to read what was created
+        return left  # decide again, on what was written and created
 
     yield from until_none_is_left("identify", dict.fromkeys(names), mend)
     return frozenset(closed)
@@ -94,7 +94,7 @@ class _Found:
     parent: Znode | None
     moving: Mapping[TopicPartition, Znode | None]
     others: Sequence[str] | None
-    """Paths, children before their parents; None if we may not list them."""
+    """The paths of unexpected znodes, children before parents; None if we may not list them."""
 
 
 def _find(context: ControllerContext, names: Sequence[str]) -> Rounds[dict[str, _Found]]:
@@ -114,7 +114,7 @@ def _find(context: ControllerContext, names: Sequence[str]) -> Rounds[dict[str, 
 
 
 def _mending(name: str, found: _Found) -> list[Op]:
-    """Return the writes that put a topic's znodes in order, in that order; none if we may not see them all."""
+    """Return the writes that correct a topic's znodes, in order of execution; none if we may not list them all."""
     if found.others is None:
         return []
     parent = paths.topic_reassignments(name)

@@ -111,10 +111,10 @@ def write_assignments(
     wanted: Callable[[TopicPartition], ReplicaAssignment],
     alongside: Alongside,
 ) -> Rounds[None]:
-    """Write assignments where they differ, of each topic up to MAX_PARTITIONS at a time, and less if it is large.
+    """Write assignments where they differ, up to MAX_PARTITIONS of a topic at a time, fewer if its znode is large.
 
-    What changed meanwhile is read and done again; a topic that is gone, or whose znodes cannot be decoded or written,
-    is left as it is.
+    A znode that has changed meanwhile is read and written again. A topic that is gone, or whose znodes cannot be
+    decoded or written, stays as it is.
     """
 
     def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
@@ -294,7 +294,7 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
     ready = _ready_to_retire(context, retired)
     yield from change("B5", [_delete(context, tp) for tp in ready])
     yield from write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
-    # B7: also those that were over when the rest was too large to be written.
+    # B7: also entries that were done earlier, while the rest was too large to be written.
     yield from rewrite_requests(lambda tp, replicas: is_done(context, tp, replicas))
     done = [tp for tp in ready if tp in context.leadership]
     metadata = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in done]
@@ -364,15 +364,15 @@ def _delete(context: ControllerContext, tp: TopicPartition) -> Step:
 
 
 def is_done(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:
-    """Whether a partition has just these replicas, in this order, and does not move."""
+    """Return whether a partition has exactly these replicas, in this order, and does not move."""
     assignment = context.assignment(tp)
     return not assignment.is_being_reassigned and assignment.replicas == tuple(target)
 
 
 def rewrite_requests(is_over: Callable[[TopicPartition, tuple[int, ...]], bool]) -> Rounds[list[TopicPartition]]:
-    """Take entries out of `/admin/reassign_partitions`; again if somebody rewrote it meanwhile.
+    """Remove the entries that are over from `/admin/reassign_partitions`, again if it was rewritten meanwhile.
 
-    Others may write a larger one than we can. Return the entries that have to stay until the rest can be written.
+    Others may write a larger znode than we can. Return the entries that stay because the rest cannot be written yet.
     """
     kept: list[TopicPartition] = []
 

@@ -120,7 +120,7 @@ def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds
 
 
 def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:
-    """Let replicas lead again, uncleanly, whose brokers have answered orders from before they were wanted again."""
+    """Allow unclean leadership again for replicas whose brokers have answered the earlier orders to delete them."""
     over = {(TopicPartition(stray.topic, stray.partition), stray.broker_id): stray for stray in told}
     over = {replica: stray for replica, stray in over.items() if replica in context.recalled}
     if over:

@@ -79,7 +79,7 @@ def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
 
 
 def _take_over(context: ControllerContext, name: str, written: formats.TopicZnode, version: int) -> Step | None:
-    """Return the step that takes over what others wrote into a topic, and mends it; None if that is too large."""
+    """Return the step that adopts and corrects what others wrote into a topic's znode; None if it is too large."""
     known = context.topics[name].znode
     if written.topic_id not in (None, known.topic_id):
         return Step(facts=(TopicWritten(name, written, version),))

@@ -75,13 +75,13 @@ class ControllerContext:
     shutting_down: dict[int, None] = field(factory=dict)
     topics: dict[str, KnownTopic] = field(factory=dict)
     closed_topics: dict[str, None] = field(factory=dict)
-    """Those that an ACL keeps us from reading, or from giving an id. No watch tells when that ends."""
+    """Topics whose znode an ACL does not let us read, or give an id. No watch tells when that ends."""
 
     min_isrs: dict[str, int] = field(factory=dict)
     """What topics demand of their ISRs, where that is not what the controller was started with."""
 
     config_changes: frozenset[str] = frozenset()
-    """The notifications of changed settings that are there and tell nothing new."""
+    """The present notifications of changed settings that have been handled."""
 
     leadership: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
     partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
@@ -97,7 +97,7 @@ class ControllerContext:
     """Those that their brokers could not delete, and have not been told to delete again."""
 
     recalled: dict[Replica, None] = field(factory=dict)
-    """Replicas that are wanted again, while an order to delete them may still be on its way."""
+    """Replicas that are needed again while an order to delete them may still be on its way."""
 
     on_offline_dirs: dict[Replica, None] = field(factory=dict)
     """Replicas of live brokers whose logs cannot be used."""
@@ -286,7 +286,7 @@ class ControllerContext:
         return stray.broker_id in self.brokers and stray not in self.failed_strays
 
     def _forget_replicas_of(self, broker_id: int) -> None:
-        """Forget what holds for as long as a broker lives."""
+        """Forget the facts that end with a broker's incarnation."""
         for replicas in (self.on_offline_dirs, self.recalled):
             for replica in [replica for replica in replicas if replica[1] == broker_id]:
                 del replicas[replica]

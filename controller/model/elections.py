@@ -20,8 +20,8 @@ class Candidate:
 
     `replicas` is the order of preference (the target replicas for a reassignment), `online` those of them that may
     lead, `shutting_down` those on brokers that are about to stop, `leadership` what is in force. With `allow_unclean`
-    a replica outside the ISR may lead where no member of it can; but none of those `recalled`, which may be about to
-    obey an order from before and delete what they have.
+    a replica outside the ISR may lead where no member of it can. A `recalled` replica may not: its broker may still
+    obey an earlier order and delete the replica's data.
     """
 
     tp: TopicPartition
@@ -72,8 +72,8 @@ Strategy = Callable[[Candidate], Choice | None]
 def offline(candidate: Candidate) -> Choice | None:
     """Choose the first replica that is online and in the ISR, which loses its offline members.
 
-    Where there is none and an unclean election is allowed, the first one online that keeps its data leads, alone in the
-    ISR.
+    If there is none and an unclean election is allowed, the first one online that keeps its data leads and is the only
+    member of the ISR.
     """
     isr = tuple(r for r in candidate.leadership.isr if r in candidate.online)
     leader = _first(candidate, isr)

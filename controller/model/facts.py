@@ -52,7 +52,7 @@ class TopicWritten:
 
 @frozen
 class TopicClosed:
-    """A topic's znode is there, but may not be read, or not be given an id."""
+    """A topic's znode exists, but we may not read it, or not give it an id."""
 
     name: str
 
@@ -66,7 +66,7 @@ class TopicGone:
 
 @frozen
 class ConfigChangesSeen:
-    """What these notifications below `/config/changes` are about is known."""
+    """These notifications below `/config/changes` have been handled."""
 
     names: frozenset[str]
 
@@ -172,7 +172,7 @@ class StrayGone:
 
 @frozen
 class StrayRecalled:
-    """A replica is wanted again, while an order to delete it may still be on its way to the broker."""
+    """A replica is needed again while an order to delete it may still be on its way to the broker."""
 
     stray: Stray
 
@@ -193,7 +193,7 @@ class StrayOrdered:
 
 @frozen
 class DeletionAnswered:
-    """A broker has answered an order to delete a replica that was recalled: no such order is on its way any more."""
+    """A broker has answered the order to delete a recalled replica: no such order is on its way any more."""
 
     stray: Stray
 

@@ -2,7 +2,7 @@
 
 A handler is a generator. It yields a `Read` or `Children` (observe) and is sent what was found; it yields a `Change`
 (decide), whose steps are committed, applied and published by whoever drives it, and is sent the steps that the store
-refused, because something they rest on had changed or because it will never do them. Between two yields nothing else
+refused, because something they depend on had changed or because it will never do them. Between two yields nothing else
 touches the context. `read`, `children` and `change` give these yields their types; handlers compose with `yield from`,
 and decide again on what was refused with `until_none_is_left`.
 """
@@ -94,7 +94,7 @@ class Children:
 
 @frozen
 class Outcome:
-    """What became of the steps that were not committed: some are stale, others can never be committed."""
+    """The steps that were not committed: some are stale, others can never be committed."""
 
     refused: tuple[Step, ...] = ()
     rejected: tuple[Step, ...] = ()
@@ -131,14 +131,14 @@ def read(paths: Iterable[str], *, watch: bool = False) -> Rounds[list[Znode | No
 def children(path: str, *, watch: bool = False) -> Rounds[list[str]]:
     """Observe the sorted names of a znode's children, none if it does not exist.
 
-    Raises StoreError if we may not list them: without them nobody knows what there is.
+    Raises StoreError if we may not list them.
     """
     [names] = cast("list[list[str] | None]", (yield Children((path,), watch)))
     return require_listed(path, names)
 
 
 def children_of_many(paths: Iterable[str]) -> Rounds[list[list[str] | None]]:
-    """Observe the sorted names of the children of many znodes: none of those that do not exist, None if we may not."""
+    """Observe the sorted names of many znodes' children: [] for a missing znode, None where we may not list them."""
     parents = tuple(paths)
     if not parents:
         return []
@@ -147,9 +147,9 @@ def children_of_many(paths: Iterable[str]) -> Rounds[list[list[str] | None]]:
 
 
 def descendants(roots: Sequence[str]) -> Rounds[list[list[str] | None]]:
-    """Observe the paths of all that is below each of some znodes, children before their parents.
+    """Observe the paths of all znodes below each root, children before their parents.
 
-    None where there is something that we may not list.
+    None for a root below which there is a znode whose children we may not list.
     """
     found: list[list[str] | None] = [[] for _ in roots]
     level = list(enumerate(roots))
@@ -158,7 +158,7 @@ def descendants(roots: Sequence[str]) -> Rounds[list[list[str] | None]]:
         below: list[tuple[int, str]] = []
         for (i, path), names in zip(level, lists, strict=True):
             known = found[i]
-            # One list that is closed to us hides what else there is.
+            # A list that we may not read may hide any number of znodes.
             if names is None or known is None:
                 found[i] = None
                 continue
@@ -170,15 +170,15 @@ def descendants(roots: Sequence[str]) -> Rounds[list[list[str] | None]]:
 
 
 def change(name: str, steps: Sequence[Step]) -> Rounds[tuple[Step, ...]]:
-    """Commit, apply and publish `steps` as the round `name`; return those that something stale refused.
+    """Commit, apply and publish `steps` as the round `name`; return the stale ones.
 
-    Those that can never be committed are set aside: what they are about stays as it is.
+    Steps that can never be committed are set aside: their subjects stay as they are.
     """
     return (yield from attempt(name, steps)).refused
 
 
 def attempt(name: str, steps: Sequence[Step]) -> Rounds[Outcome]:
-    """Commit, apply and publish `steps` as the round `name`; return all that were not committed."""
+    """Commit, apply and publish `steps` as the round `name`; return the steps that were not committed."""
     if not steps:
         return Outcome()
     return cast("Outcome", (yield Change(name, tuple(steps))))

@@ -14,7 +14,7 @@ MAX_TOPIC_BYTES: Final = 900_000
 """What a topic's znode may weigh; the rest of a request is for what is written together with it."""
 
 MAX_FOUND_BYTES: Final = 950_000
-"""What one may weigh that others wrote. We could not write a larger one again, not even to end a move."""
+"""The largest topic znode by others that is accepted: we could not write a larger one again, even to end a move."""
 
 
 def size_fault(name: str, znode: TopicZnode, changed: Mapping[int, ReplicaAssignment]) -> str | None:

@@ -75,4 +75,4 @@ _PARENTS: dict[str, Callable[[str, str, bytes], object]] = {
 """What is to be below which parents."""
 
 _LISTED: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS, paths.REASSIGNMENTS)
-"""Parents of which the children are all that is looked at here."""
+"""Parents whose children are listed here."""

@@ -26,7 +26,7 @@ log = structlog.get_logger(__name__)
 
 _BROKERS: Final = frozenset({facts.BrokerGone, facts.BrokerRegistered})
 _TOLD_APART: Final = _BROKERS | {
-    facts.ConfigChangesSeen,  # that something was looked at is no change
+    facts.ConfigChangesSeen,  # reading something is no change
     facts.LeadershipWritten,
     facts.PartitionMoved,
     facts.PartitionFound,

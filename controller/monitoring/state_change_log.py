@@ -74,19 +74,19 @@ def open_state_change_log(path: Path, now_ms: Callable[[], int]) -> Iterator[Sta
     try:
         yield StateChangeLog(logger.info, now_ms)
     finally:
-        # What could not be written is tried once more, and is said to be lost already.
+        # Closing tries once more to write lines whose loss has been logged already.
         with suppress(OSError):
             handler.close()
 
 
 class _Handler(RotatingFileHandler):
-    """Says in the controller's log when the file cannot be written, and when it can again, each once."""
+    """Logs once in the controller's log that the file cannot be written, and once that it can be written again."""
 
     _is_failing = False
     _has_failed = False
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write lines, or let go of them."""
+        """Write lines, or drop them."""
         self._has_failed = False
         super().emit(record)
         if self._is_failing and not self._has_failed:
@@ -94,7 +94,7 @@ class _Handler(RotatingFileHandler):
         self._is_failing = self._has_failed
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802, ARG002  as logging calls it
-        """Say what went wrong, unless that is known."""
+        """Log the error, unless it has been logged already."""
         self._has_failed = True
         if not self._is_failing:
             reason = str(sys.exc_info()[1])

@@ -262,7 +262,7 @@ class SimulatedCluster:
         self.world.network.break_connections(host_of(a), host_of(b))
 
     def silence_connections(self, a: int, b: int) -> None:
-        """Let the connections between two nodes die without a word; they may connect again at once."""
+        """Let the connections between two nodes die silently; the nodes may connect again at once."""
         self.trace.add("fault", f"{host_of(a)}>{host_of(b)}", "connections fall silent")
         self.world.network.silence_connections(host_of(a), host_of(b))
 

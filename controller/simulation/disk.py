@@ -73,7 +73,7 @@ class MemoryLog:
         return self._epochs.end_offset_for(epoch, len(self.records))
 
     def append(self, records: Sequence[Record]) -> int:
-        """Append records and return the offset of the first. Raises ValueError if their leader epochs cannot be."""
+        """Append records and return the offset of the first. Raises ValueError for impossible leader epochs."""
         self._check()
         self._epochs.check_order(records)
         base_offset = len(self.records)
@@ -215,7 +215,7 @@ class Disk:
 
 
 def _check_name(name: str) -> None:
-    """Raise OSError for a name that no directory takes."""
+    """Raise OSError for a name that no directory can have."""
     if len(name.encode()) > MAX_NAME:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG), name)
 

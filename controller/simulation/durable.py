@@ -58,7 +58,7 @@ class Durable:
         return PartitionState.of(tp, topic.topic_id or "", topic.partitions[tp.partition], leadership)
 
     def brokers(self) -> dict[int, BrokerRegistration]:
-        """Return the registered brokers, in order of their ids, but for those whose registration is damaged."""
+        """Return the registered brokers in order of their ids, without those whose registration is damaged."""
         found = {}
         for id_ in sorted(paths.numbers(self.tree.children(paths.BROKER_IDS) or [])):
             znode = self.tree.read(paths.broker(id_))

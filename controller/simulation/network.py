@@ -108,9 +108,9 @@ class SimulatedNetwork:
         return len({pipe.connection_id for pipe in pipes})
 
     def silence_connections(self, a: str, b: str) -> int:
-        """Let all connections between two hosts die without a word, as if a firewall forgot them; return their number.
+        """Let all connections between two hosts die silently, as if a firewall dropped them; return their number.
 
-        What is sent on them is lost, and neither end is ever told. Connections that are opened later are whole.
+        Everything sent on them is lost, and neither end is ever told. Connections opened later work.
         """
         pipes = {**self._path(a, b).pipes, **self._path(b, a).pipes}
         for pipe in pipes:

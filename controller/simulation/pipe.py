@@ -244,7 +244,7 @@ class Pipe:
         self.notice()
 
     def fall_silent(self) -> None:
-        """Lose what is under way and all that will be, the end too."""
+        """Lose everything that is under way or sent later, the end of the stream too."""
         self._lose_all()
         self._path.pipes.pop(self, None)
         self._ending, self._ends_at = Ending.CLOSED, inf

@@ -48,7 +48,7 @@ class Settings:
     """How long a follower's fetch waits at the leader for data."""
 
     fetch_timeout: float = 30.0
-    """How much longer a follower waits for the answer before it connects anew."""
+    """The further seconds that a follower waits for the answer before it connects again."""
 
     fetch_bytes: int = 1024 * 1024
     latency: float = 0.001

@@ -25,7 +25,7 @@ class Placement(StrEnum):
 
 
 _MOST: Final = {"brokers": 100_000, "new_brokers": 100_000, "racks": 100_000, "partitions": 100_000_000}
-"""Far more than there are anywhere; what is above is a slip, and would fill the machine."""
+"""Far more than any cluster has; a larger number is a mistake, and would fill the machine's memory."""
 
 
 @frozen

@@ -26,7 +26,7 @@ _CHUNK = 4 << 20
 """How many characters are read together."""
 
 _LONGEST_LINE = 16 << 20
-"""How many characters a line may have: no row has a thousandth of that."""
+"""The most characters in a line; real rows have less than a thousandth of that."""
 
 
 def open_text(path: Path) -> TextIO:
@@ -55,7 +55,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[list[str], list[int]]]:
 
 
 def _lines(path: Path) -> Iterator[list[str]]:
-    """Yield the lines of a file, many at a time; memory holds no more of one than the longest has."""
+    """Yield the lines of a file, many at a time; no more than _LONGEST_LINE of a line is held in memory."""
     rest, before = "", 0
     with open_text(path) as file:
         while text := file.read(_CHUNK):

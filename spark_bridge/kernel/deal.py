@@ -1,8 +1,8 @@
 """Forced moves: replicas that have to leave their broker or rack, and places that a new replication factor adds.
 
 They are dealt the heaviest first, each to the emptiest broker that may have it, so the loads end as even as forced
-moves alone can make them. Those that weigh next to nothing come last and even out replicas: a broker that is full of
-bytes gets its part of them.
+moves alone can make them. Light replicas come last and even out the number of replicas: a broker that is full of bytes
+gets its share of them, too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
 from spark_bridge.model.goal import MOST_REPLICAS
 
 _LIGHT = 0.01
-"""What weighs at most this part of the mean in bytes and bytes in is light: all such replicas are 1 % of either."""
+"""A replica is light up to this part of the mean in bytes and bytes in: all light ones are at most 1 % of either."""
 
 
 @frozen(eq=False)
@@ -59,9 +59,9 @@ class Deal:
 
 
 def in_turn(block: Block) -> Iterator[tuple[NDArray[np.bool_], tuple[int, ...]]]:
-    """Yield which partitions are dealt together, (P), and by which measures brokers are fuller or emptier for them.
+    """Yield the partitions to deal together, (P), with the measures by which brokers count as full for them.
 
-    What weighs next to nothing makes no broker fuller, and so comes last and goes by replicas.
+    Light partitions make no broker fuller, so they come last and are dealt by the number of replicas.
     """
     weights = block.weights[:, (BYTES, BYTES_IN)]
     mean = weights.mean(axis=0) if len(block) else 0.0
@@ -128,7 +128,7 @@ def _shrink(
 def _fill(
     block: Block, after: NDArray[np.int32], places: NDArray[np.bool_], terms: Terms, destinations: Destinations
 ) -> NDArray[np.int64]:
-    """Fill places of the lists; return what found no broker (see `Deal`)."""
+    """Fill places of the lists; return the replicas that found no broker (see `Deal`)."""
     unplaced = np.zeros((MOST_REPLICAS + 1, 2), np.int64)
     rows, columns = np.nonzero(places)
     order = np.lexsort((columns, block.tie[rows], -block.weights[rows, BYTES]))
@@ -140,7 +140,7 @@ def _fill(
         weight = block.weights[row].tolist()
         barred = full_racks(holders, rack_of, limits[factor])
         broker = destinations.choose(holders, barred, weight)
-        # Where a block counts for many, what finds no place is dealt again.
+        # A block that stands for many copies is not searched: replicas without a place there are dealt again.
         if broker is None and destinations.view.copies == 1:
             broker = destinations.search(holders, barred, weight)
         if broker is None:
@@ -152,7 +152,7 @@ def _fill(
 
 
 def _without_gaps(after: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return lists without the gaps that are left where some had to go and a lower factor fills fewer places."""
+    """Return the lists without the gaps that removed replicas leave when a lower factor fills fewer places."""
     order = np.argsort(after == NOBODY, axis=1, kind="stable")
     return np.take_along_axis(after, order, axis=1)
 

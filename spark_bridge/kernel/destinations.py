@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.view import View
 
 _TRIES = 32
-"""How many of a rack's brokers without room for a replica are looked at before the rack is given up for it."""
+"""The number of a rack's brokers without room that are tried before a replica gives up the rack."""
 
 Entry: TypeAlias = tuple[float, int, int]
-"""A fullness, what decides between equal ones, and the broker."""
+"""A fullness, a tie-breaker, and the broker."""
 
 
 @define(eq=False)
 class Destinations:
     """A heap of brokers for each rack, emptiest first; those without a rack share one.
 
-    A broker has one entry at a time that counts. Others, and those whose fullness is no longer the broker's, are stale
-    and dropped when they are met.
+    A broker has one valid entry at a time. Its other entries, and those with an old fullness, are stale and are dropped
+    when they are met.
     """
 
     view: View
@@ -72,7 +72,7 @@ class Destinations:
         return None if best is None else best[2]
 
     def search(self, holders: list[int], barred: set[int], weight: list[int]) -> int | None:
-        """Return what `choose` does after a look at every broker, which takes time: None only if nobody has room."""
+        """Choose like `choose`, from all brokers, which is slow: None only if no broker has room."""
         racks = [heap for rack, heap in self.heaps.items() if rack not in barred]
         entries = [entry for heap in racks for entry in heap if entry[2] not in holders and not self._is_stale(entry)]
         room = [entry for entry in entries if self.view.fits(entry[2], weight, self.limit[entry[2]])]
@@ -88,7 +88,7 @@ class Destinations:
         if rack not in self.heaps or not self.view.active[broker]:
             return
         full, entry = self.view.full[broker], self.entries.get(broker)
-        # Where a replica makes a broker no fuller (an empty one, for example), its entry stays.
+        # If a replica makes a broker no fuller (an empty replica, for example), the broker's entry stays.
         if entry is None or entry[0] != full:
             self.entries[broker] = (full, broker, broker)
             heappush(self.heaps[rack], self.entries[broker])
@@ -122,7 +122,7 @@ class Destinations:
         return found
 
     def _is_stale(self, entry: Entry) -> bool:
-        """Return whether an entry no longer counts; the broker of one that did until now has none then."""
+        """Return whether an entry is stale; if it was the broker's valid one, the broker has none afterwards."""
         full, _, broker = entry
         if entry is not self.entries.get(broker):
             return True

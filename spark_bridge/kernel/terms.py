@@ -94,7 +94,7 @@ def wanted_factors(block: Block, factor: int | None, topics: tuple[str, ...]) ->
 
 
 def matches(block: Block, topics: tuple[str, ...]) -> NDArray[np.int64]:
-    """Return how many of the block's partitions each pattern of topics is about."""
+    """Return the number of the block's partitions that each pattern of topics matches."""
     sizes = np.bincount(block.topic, minlength=len(block.topics))
     matched = [[fnmatchcase(name, pattern) for name in block.topics] for pattern in topics]
     return np.array([sizes[np.array(names, np.bool_)].sum() for names in matched], np.int64)

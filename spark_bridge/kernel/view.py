@@ -85,7 +85,7 @@ class View:
         )
 
     def by(self, terms: Terms, measures: tuple[int, ...]) -> View:
-        """Return a view of the same loads in which brokers are fuller or emptier by other measures."""
+        """Return a view of the same loads in which other measures decide how full a broker is."""
         return evolve(self, full=terms.fullness(np.array(self.load), measures).tolist(), measures=measures)
 
     def add(self, broker: int, weight: list[int], times: int) -> None:

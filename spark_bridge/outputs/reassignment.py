@@ -1,7 +1,7 @@
 """Kafka's reassignment JSON, that of `kafka-reassign-partitions`, in documents of limited size.
 
-Beside what Kafka knows each partition has `before`, the replicas that it is planned from: `klamm reassignment execute`
-refuses a plan that no longer starts there, and Kafka's tools pass over it.
+Besides Kafka's fields each partition has `before`, the replicas that it is planned from. `klamm reassignment execute`
+refuses a plan whose partitions no longer have these replicas; Kafka's tools ignore the field.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class FakeController:
 
     error: ErrorCode = ErrorCode.NONE
     errors: float = inf
-    """How often it answers so."""
+    """The number of such answers."""
 
     requests: list[AlterPartitionRequest] = field(factory=list)
 

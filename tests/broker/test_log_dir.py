@@ -28,7 +28,7 @@ SmallFiles = Callable[[int], AbstractContextManager[None]]
 
 @pytest.fixture
 def small_files() -> SmallFiles:
-    """Return what keeps files from growing past so many bytes, as a disk that is full does."""
+    """Return a function that keeps files from growing past so many bytes, as a full disk does."""
 
     @contextmanager
     def limit(size: int) -> Iterator[None]:

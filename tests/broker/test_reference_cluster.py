@@ -138,7 +138,7 @@ async def test_a_refused_proposal_is_made_again_until_it_is_accepted(tmp_path: P
 
 
 async def test_a_replica_that_the_controller_does_not_let_in_stops_no_other_change(tmp_path: Path) -> None:
-    """As while it shuts down, or when a move left it out, and the leader has not heard of that yet."""
+    """Such a replica is shutting down, or a move removed it, and the leader does not know that yet."""
     async with running_cluster(tmp_path, 1, 2, 3, replica_lag_time_max_ms=300) as cluster:
         cluster.refuse = lambda item: ErrorCode.INELIGIBLE_REPLICA if 3 in item.new_isr else ErrorCode.NONE
         await cluster.lead_and_follow(state_of((1, 2, 3), isr=(1, 2)), is_new=True)

@@ -1,4 +1,4 @@
-"""What cannot be encoded for a broker is the fault of its own row: the channel sends the rest, and goes on."""
+"""A row that cannot be encoded is left out: the channel sends the other rows, and continues."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.channels.scripted_broker import MemoryNetwork, ScriptedBroker
 from transport.messages import BrokerEndpoint, StopReplicaPartition, StopReplicaRequest, UpdateMetadataRequest
 
 BEYOND = 2**64
-"""What msgpack has no integer for."""
+"""A number too large for msgpack's integers."""
 
 SOUND, LATER = state(0), state(1)
 BAD = evolve(state(2), leader_epoch=BEYOND, partition_epoch=BEYOND)

@@ -10,7 +10,7 @@ _MINORS = {"null": 3, "zero": 5, "full": 7}
 
 
 def device(folder: Path, name: str) -> Path:
-    """Make a device like /dev/full; who is not root, and so can neither make nor replace one, gets the system's."""
+    """Make a device like /dev/full; a user who is not root, and can neither make nor replace one, gets the system's."""
     if os.geteuid() != 0:
         return Path("/dev") / name
     path = folder / name

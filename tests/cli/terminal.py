@@ -24,7 +24,7 @@ class Terminal:
 
     process: subprocess.Popen[bytes]
     screen: bytes = field(default=b"", init=False)
-    """What was printed so far, echoed keys too."""
+    """The output so far, echoed keys included."""
 
     _side: int
 

@@ -14,7 +14,7 @@ from tests.cli.terminal import CTRL_C, on_terminal
 
 @pytest.fixture
 def silent() -> Iterator[str]:
-    """Give the address of who takes connections and never answers: whoever asks there waits."""
+    """Give the address of a listener that accepts connections and never answers, so that clients wait."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"127.0.0.1:{server.getsockname()[1]}"
 
@@ -25,7 +25,7 @@ def silent() -> Iterator[str]:
      "controller.cli.running", "controller.service", "controller.cli.settings"],
 )  # fmt: skip
 def test_while_a_service_is_loaded(loaded: str, silent: str) -> None:
-    # The interpreter tells of each module once it is loaded; those that it is in the middle of come later.
+    # The interpreter reports a module after loading it; a module that is still being loaded appears later.
     with on_terminal("controller", "run", "--id", "1001", "--zookeeper", silent, python=["-X", "importtime"]) as screen:
         screen.read_until(f" {loaded}\r\n".encode())
         screen.press(CTRL_C)

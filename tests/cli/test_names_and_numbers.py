@@ -1,4 +1,4 @@
-"""Names and numbers that cannot be sent are refused before anything is; words that are misspelt, with the nearest."""
+"""Names and numbers that cannot be sent are refused first; misspelt words are refused with the nearest one."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_name_that_is_no_text_is_shown_by_a_real_terminal() -> None:
 
 
 async def test_settings_are_shown_as_they_are_meant(klamm: Shell) -> None:
-    """What only execute uses is not shown, and what is no limit is not shown as a number."""
+    """Settings that only `execute` uses are not shown, and "no limit" is not shown as a number."""
     await klamm("topic", "create", "t")
     broker = ("--entity-type", "brokers", "--entity-name", "1")
     ours = "klamm.before.moves.leader.replication.throttled.rate=5"

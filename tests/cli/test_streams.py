@@ -177,7 +177,7 @@ async def test_nothing_is_moved_if_the_way_back_cannot_be_told(klamm: Shell, tmp
 
 @pytest.mark.parametrize("where", ["full", "closed", "pipe"])
 async def test_a_service_runs_though_nobody_hears_it(where: str, zookeeper: str, tmp_path: Path, full: Path) -> None:
-    """What it says goes nowhere, its log as well; it serves all the same."""
+    """Its output and its log are lost, and it still serves."""
     redirection = {"full": f"> {full} 2> {full}", "closed": ">&- 2>&-", "pipe": "> >(true) 2> >(true)"}[where]
     store = ("--zookeeper", f"{zookeeper}/unheard-{where}")
     services = [

@@ -19,7 +19,7 @@ from transport.store.protocol import Create, ensure_paths
 from transport.store.zookeeper import open_zookeeper
 
 SERVICES = {("controller", "run"), ("broker", "run")}
-"""What begins a cluster where there is none."""
+"""The commands that begin a cluster where there is none."""
 
 ARGUMENTS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("state", "dump"): (),

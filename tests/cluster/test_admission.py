@@ -47,7 +47,7 @@ ELECTION = ElectLeadersRequest(ElectionType.PREFERRED)
 
 @define
 class Permissions:
-    """Who may do what to the cluster and its topics; brokers may nothing before they are let."""
+    """The permissions on the cluster and its topics; brokers have none before `let_brokers`."""
 
     by_client: dict[str, frozenset[Operation]] = field(
         factory=lambda: {

@@ -1,4 +1,4 @@
-"""Rows that others write into a real ZooKeeper, or close with an ACL of their own: processes go on without them."""
+"""Rows that others write into a real ZooKeeper, or close with their own ACL: processes continue without them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def move(admin: AdminClient, tp: TopicPartition, replicas: tuple[int, ...]
 
 
 async def is_on(admin: AdminClient, tp: TopicPartition, replicas: tuple[int, ...]) -> bool:
-    """Whether a partition is on these brokers, all in sync, and led by one of them."""
+    """Return whether a partition is on these brokers, all in sync, and led by one of them."""
     partitions = (await admin.describe_cluster([tp.topic])).partitions
     return any(p.replicas == replicas and {*p.isr} == {*replicas} and p.leader in replicas for p in partitions)
 

@@ -1,4 +1,4 @@
-"""Kills and pauses of real processes, for some seconds; and that the checks of the long run see what they are to see.
+"""Kills and pauses of real processes for some seconds, and tests of the long run's checks.
 
 `python -m tests.cluster.kills_and_pauses` is the long run; `make soak` does it.
 """

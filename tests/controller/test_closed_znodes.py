@@ -1,4 +1,4 @@
-"""What an ACL of somebody else forbids fails for its own subject: it is said, nothing else is lost, and all ends."""
+"""An operation that a foreign ACL forbids fails for its own subject: it is logged, and nothing else is affected."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_an_isr_that_cannot_be_written_keeps_the_data_of_its_members(bench
     stops = [p.partition for p in bench.seen.published if isinstance(p, TellStopReplica)]
     assert {stop.topic for stop in stops if stop.delete} == {OTHER.topic}
     assert any(f"{paths.partition_state(TP)} may not be touched" in str(log.get("fault")) for log in logs)
-    # Given back, it goes on where it was.
+    # Given back, it continues where it was.
     allow(bench, paths.partition_state(TP), Access.ALL)
     await bench.store.multi([notice])
     await bench.handle(IsrChangeNotification())

@@ -1,4 +1,4 @@
-"""What is as large as a znode can be: it is refused or set aside, and costs no controller its office."""
+"""Data as large as a znode can be: they are refused or set aside, and cost no controller its office."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from transport.store.protocol import Create, Set
 
 REPLICAS = "leader.replication.throttled.replicas"
 MAX_ZNODE_BYTES = 1_048_000
-"""What ZooKeeper takes from others, nearly."""
+"""Nearly the largest znode that ZooKeeper accepts from others."""
 
 SESSION_OF_OTHERS = 0
 

@@ -89,7 +89,7 @@ async def test_a_stray_that_is_wanted_again_is_none(bench: Bench) -> None:
 async def test_a_replica_that_is_wanted_again_leads_uncleanly_once_its_broker_has_answered(
     bench: Bench, *, is_deleted: bool
 ) -> None:
-    """The order to delete it is on its way, and takes what it has: who led it then would begin with nothing."""
+    """The order to delete the replica is on its way; as a leader it would lose its data and begin with nothing."""
     bench.context.config = evolve(bench.context.config, unclean_leader_election_enable=True)
     await shrink(bench)
     obeyed = bench.context.leadership[TP].leader_epoch

@@ -154,7 +154,7 @@ async def test_a_time_that_nobody_can_wait_is_refused_in_a_sentence(ms: int) -> 
 
 @pytest.mark.requirement("E1")
 async def test_a_dead_broker_waits_for_no_administrator(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for the one who is served just now."""
+    """It waits at most for the request that is being processed."""
     begun = Begun()
     async with active_service(begun) as (service, nursery):
         async with busy(service, monkeypatch):

@@ -33,7 +33,7 @@ class Row:
 
     @property
     def data(self) -> bytes:
-        """What is in the znode."""
+        """The data of the znode."""
         data = b"" if self.value is None else json.dumps(self.value).encode()
         return data.replace(json.dumps(DEEP).encode(), 300 * b"[" + 300 * b"]")
 

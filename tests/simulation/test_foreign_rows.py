@@ -1,4 +1,4 @@
-"""Whatever others write into a row, the row is set aside: the office stays, and good topics live as if it were not."""
+"""A bad row is set aside, whatever others wrote into it: the office and the good topics are not affected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brokers are told of the cluster, in a whole cluster on virtual time."""
+"""The metadata that brokers get, in a whole cluster on virtual time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORGETFUL = 2
 
 
 class Forgetful(CounterService):
-    """Fails so many times at what it is told of the cluster, on one broker; `knows` is the last that it took."""
+    """Fails at UpdateMetadata so many times, on one broker; `knows` is the last metadata that it applied."""
 
     def __init__(self, failures: list[str], knows: dict[str, bool], handle: BrokerHandle) -> None:
         super().__init__(handle)

@@ -1,4 +1,4 @@
-"""What holds for every metadata store where znodes belong to somebody else: they cost no other znode anything."""
+"""Rules for every metadata store with znodes of somebody else: they affect no other znode."""
 
 from __future__ import annotations
 

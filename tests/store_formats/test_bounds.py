@@ -1,4 +1,4 @@
-"""What lies beyond the bounds of a field: it could be neither told to brokers nor written again."""
+"""Values beyond the bounds of a field, which could neither be sent to brokers nor be written again."""
 
 from __future__ import annotations
 

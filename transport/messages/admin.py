@@ -21,7 +21,7 @@ from transport.messages.topics import TopicError
 class MetadataResponse:
     """The cluster as the answering node knows it. `controller` is None while none is known.
 
-    `refused`, since version 1, are the topics that were named and may not be described, with the reason.
+    `refused`, since version 1, are the named topics that the caller may not describe, with the reason.
     """
 
     controller: BrokerEndpoint | None

@@ -14,10 +14,10 @@ R_co = TypeVar("R_co", covariant=True)
 
 
 MAX_LISTED_PARTITIONS: Final = 100_000
-"""How many partitions a request of administrators and brokers may list."""
+"""The most partitions that a request of administrators or brokers may list."""
 
 MAX_LISTED_TOPICS: Final = 10_000
-"""How many topics, or topics and brokers, a request of administrators may list."""
+"""The most topics, or topics and brokers, that a request of administrators may list."""
 
 
 class Request(Generic[R_co]):
@@ -26,10 +26,10 @@ class Request(Generic[R_co]):
     __slots__ = ()
 
     max_listed: ClassVar[int | None] = None
-    """How many entries each of its lists may have; who has more to ask for sends `parts`. None for any number."""
+    """The most entries in each of its lists, None for any number; a client with more entries sends `parts`."""
 
     def parts(self) -> list[Self]:
-        """Return requests that ask together for what this one does, none of which lists more than it may."""
+        """Split the request into requests that each list no more than allowed."""
         lists, limit = self._lists(), self.max_listed
         longest = max(map(len, lists.values()), default=0)
         if limit is None or longest <= limit:
@@ -39,7 +39,7 @@ class Request(Generic[R_co]):
         return [attrs.evolve(self, **part) for part in fields]  # type: ignore[misc]
 
     def listed(self) -> int:
-        """Return how many entries its lists have together."""
+        """Return the number of entries in all its lists."""
         return sum(map(len, self._lists().values()))
 
     def _lists(self) -> dict[str, tuple[object, ...]]:

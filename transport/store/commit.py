@@ -55,13 +55,13 @@ class ChunkResult:
 async def commit_chunk(store: MetadataStore, groups: Sequence[Group], fence: Check | None) -> ChunkResult:
     """Commit together all groups whose expectations hold, behind `fence`.
 
-    Groups that are stale, or can never be done, are dropped and the rest tried again. A lost connection is waited out
-    and the outcome told from the znodes, which the expected versions make possible; but for sequences, which may then
-    be created twice.
+    Groups that are stale, or can never be done, are dropped and the rest tried again. After a lost connection the
+    outcome is read from the znodes, whose expected versions show it. Sequential znodes show nothing, so they may be
+    created twice.
 
     Raises:
         Fenced: the fence does not hold.
-        Rejected: it may not be looked at.
+        Rejected: we may not read the fence.
         SessionExpired: the session ended; if a connection was lost before, the outcome is not known.
     """
     session_id = store.session_id

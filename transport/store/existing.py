@@ -1,4 +1,4 @@
-"""The store of a cluster that is there already: who only asks a cluster begins none by a chroot that is misspelt."""
+"""The store of an existing cluster: a client with a misspelt chroot must not begin a new cluster there."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from transport.store.zookeeper import ZooKeeperStore, open_zookeeper, parse_host
 _BROKERS: Final = "/brokers"
 _LOOK_SECONDS: Final = 0.2
 _MOST_NAMES: Final = 1_000
-"""How many znodes below the root are looked at for a cluster that may be meant."""
+"""The number of znodes below the root that are searched for the cluster that may be meant."""
 
 
 class NoCluster(StoreError):
-    """Nobody has begun a cluster below a chroot; the message says which may be meant."""
+    """There is no cluster below a chroot; the message says which chroot may be meant."""
 
 
 @asynccontextmanager
 async def open_existing(
     hosts: str, *, patience: float = 0, connect_timeout: float = 15, security: ZooKeeperSecurity = OPEN
 ) -> AsyncIterator[ZooKeeperStore]:
-    """Hold a session with the ZooKeeper at `hosts`, of a cluster that brokers or a controller have begun.
+    """Hold a session with the ZooKeeper at `hosts`, if brokers or a controller have begun a cluster there.
 
     Args:
         hosts: "127.0.0.1:2181,127.0.0.1:2182/chroot"; the chroot is not created.
-        patience: seconds to wait for a cluster that is just being started.
+        patience: seconds to wait for a cluster that is being started.
         connect_timeout: seconds to wait for a server that is there but does not answer.
         security: as for `open_zookeeper`.
 
@@ -57,7 +57,7 @@ async def _is_there(root: MetadataStore, chroot: str) -> bool:
 
 
 async def _cure(root: MetadataStore, chroot: str) -> str:
-    """Return what is missing, and which chroot may be meant instead."""
+    """Return a message that says what the chroot lacks, and which chroot may be meant instead."""
     [names] = await root.children(["/"])
     chroots = [f"/{name}" for name in sorted(names or ())[:_MOST_NAMES]]
     brokers = await root.read([above + _BROKERS for above in chroots])

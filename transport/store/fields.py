@@ -1,7 +1,7 @@
-"""The fields of znodes: of which type and within which bounds each must be.
+"""The fields of znodes, with their types and bounds.
 
-What is out of bounds here could be neither told to brokers nor written again. It is refused where it is read, so that
-it costs no more than its own row.
+A value out of bounds could neither be sent to brokers nor be written again. It is refused where it is read, so that
+only its own row is lost.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _MAX_HOST: Final = 255
 
 
 class UndecodableZnode(Exception):
-    """A znode's data is not what its path promises."""
+    """The data of a znode do not have the format that belongs to its path."""
 
     def __init__(self, path: str, fault: str) -> None:
         super().__init__(f"{path}: {fault}")
@@ -28,7 +28,7 @@ class UndecodableZnode(Exception):
 
 
 def shown(value: object) -> str:
-    """Return a value as a fault quotes it, however long it is."""
+    """Return a value as a fault quotes it, shortened if it is long."""
     return f"{value!r:.100}"
 
 
@@ -45,7 +45,7 @@ def load(path: str, data: bytes) -> dict[str, Any]:
 
 
 def require_readable(path: str, data: bytes) -> None:
-    """Raise for a znode that the store would not show."""
+    """Raise UndecodableZnode for a znode that we may not read."""
     if data == UNREADABLE:
         raise UndecodableZnode(path, "may not be read: its ACL forbids it to this identity")
 
@@ -93,7 +93,7 @@ def optional_topic_id(path: str, value: object, name: str) -> str | None:
 
 
 def host(path: str, value: object) -> str:
-    """Return the name or address of a host, one that can be asked for."""
+    """Return the name or address of a host, in a form that can be looked up."""
     name = text(path, value, "host")
     try:
         is_sound = len(name.encode("idna")) <= _MAX_HOST
@@ -105,7 +105,7 @@ def host(path: str, value: object) -> str:
 
 
 def port(path: str, value: object) -> int:
-    """Return a port that somebody can listen on."""
+    """Return a port, 1 to 65535."""
     return number(path, value, "port", 1, MAX_PORT)
 
 
@@ -122,7 +122,7 @@ def integers(path: str, value: object, name: str) -> tuple[int, ...]:
 
 
 def brokers(path: str, value: object, name: str) -> tuple[int, ...]:
-    """Return a list of broker ids, each of which is there once."""
+    """Return a list of broker ids without duplicates."""
     ids, fault = _integers(path, value, name)
     if fault:
         raise UndecodableZnode(path, f"{name} {shown(value)} {fault}")
@@ -137,9 +137,9 @@ def _integers(path: str, value: object, name: str) -> tuple[tuple[int, ...], str
 
 @lru_cache(maxsize=10_000)
 def _shared(ids: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
-    """Return one and the same tuple for equal ones, and why they are no broker ids, "" if they may be.
+    """Return the same object for equal tuples, and why they are no list of broker ids, or "" if they are one.
 
-    A cluster has few different replica sets, each many times.
+    A cluster has few different replica sets, and each occurs many times.
     """
     if len(set(ids)) != len(ids):
         return ids, "names a broker twice"

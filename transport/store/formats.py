@@ -1,7 +1,7 @@
 """What is in the znodes: Kafka's JSON, read leniently and written byte for byte as Kafka would.
 
 Readers ignore keys they do not know, and rewriting a topic's znode keeps them (KAFKA-12835). A value that
-cannot be decoded, or that could be neither told to brokers nor written again, raises `UndecodableZnode`,
+cannot be decoded, or that could neither be sent to brokers nor be written again, raises `UndecodableZnode`,
 which names the path and the fault.
 """
 
@@ -29,7 +29,7 @@ from transport.store import fields, paths
 from transport.store.protocol import Delete, Set
 
 UndecodableZnode = fields.UndecodableZnode
-"""What decoders raise."""
+"""The exception of all decoders."""
 
 LISTENER: Final = "KLAMM"
 TOPIC_KEYS: Final = frozenset({"version", "topic_id", "partitions", "adding_replicas", "removing_replicas"})
@@ -354,7 +354,7 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
     if not data:
         return {}
     settings = fields.mapping(path, fields.load(path, data).get("config"), "config")
-    # A list of throttled replicas is as long as the moves are many.
+    # No bound on the length: a list of throttled replicas grows with the number of moves.
     return {name: fields.string(path, value, name) for name, value in settings.items()}
 
 

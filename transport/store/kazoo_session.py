@@ -162,7 +162,7 @@ class KazooSession:
         return reply
 
     async def connect(self, timeout: float, *, waits: bool = False) -> None:  # noqa: ASYNC109 - StoreUnavailable tells
-        """Open the session within `timeout` seconds; if it `waits`, servers that are not there have as long to come.
+        """Open the session within `timeout` seconds; with `waits`, unreachable servers have as long to start.
 
         Raises:
             StoreUnavailable: every server refused the connection, or none opened a session in time.

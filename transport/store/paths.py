@@ -125,5 +125,5 @@ def parse_stray(name: str) -> Stray | None:
 
 
 def numbers(names: Iterable[str]) -> list[int]:
-    """Return the ids or partition numbers among the names of children; other names are nobody's."""
+    """Return the ids or partition numbers among the names of children; other names are ignored."""
     return [number for name in names if (number := number_in(name)) is not None]

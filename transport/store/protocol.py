@@ -15,7 +15,7 @@ from attrs import frozen
 
 ANY_VERSION: Final = -1
 UNREADABLE: Final = b"\0unreadable\0"
-"""The data of a znode whose ACL does not let us read it: no format takes them for its own."""
+"""The data of a znode whose ACL does not let us read it; no format can decode them."""
 
 
 class StoreError(Exception):
@@ -54,9 +54,9 @@ class Conflict(StoreError):
 
 
 class Rejected(StoreError):
-    """A multi was rolled back whole, and will be however often it is tried: `index` is that of the operation at fault.
+    """A multi was rolled back whole, and no retry would help: `index` is that of the operation at fault.
 
-    The ACL of what it touches forbids it to us, or there can be no such znode.
+    An ACL forbids us the operation, or there can be no such znode.
     """
 
     def __init__(self, index: int, path: str, fault: str) -> None:
@@ -86,11 +86,11 @@ class Znode:
 
 
 FORBIDDEN: Final = Znode(UNREADABLE, Stat(0, 0, 0, 0, ANY_VERSION))
-"""What is read of a znode whose ACL does not let us: that it exists."""
+"""The result of reading a znode that its ACL does not let us read: it exists."""
 
 
 class Unlisted(list[str]):
-    """The children of a znode whose ACL does not let us list them: none, though there may be some."""
+    """The children of a znode whose ACL does not let us list them: always empty, though there may be some."""
 
 
 @frozen
@@ -216,7 +216,7 @@ class MetadataStore(Protocol):
     async def multi(self, ops: Sequence[Op]) -> Committed:
         """Do all of `ops` or nothing. The caller keeps it under the server's limits (see `commit`).
 
-        Raises Conflict naming the first refused operation, or Rejected if that can never be done.
+        Raises Conflict with the first refused operation, or Rejected if that operation can never be done.
         """
 
 
@@ -228,7 +228,7 @@ def require_listed(path: str, names: list[str] | None) -> list[str]:
 
 
 async def children_of(store: MetadataStore, path: str) -> list[str]:
-    """List the children of a znode, none if it does not exist. Raises StoreError if we may not, or cannot."""
+    """List the children of a znode, none if it does not exist. Raises StoreError if we may not or cannot list them."""
     [names] = await store.children([path])
     return require_listed(path, names)
 

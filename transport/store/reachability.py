@@ -1,4 +1,4 @@
-"""Whether a ZooKeeper is there, before kazoo is set to it: that would try for ever, and not say why."""
+"""A check that ZooKeeper is reachable, made before kazoo connects: kazoo would try for ever, and not say why."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import trio
 from transport.store.protocol import ConnectionLost, SessionExpired, StoreUnavailable
 
 PROBE_SECONDS: Final = 5.0
-"""How long one server has to take a connection: the next one may be quicker."""
+"""The time that one server has to accept a connection, before the next one is tried."""
 
 FIRST_DELAY_SECONDS: Final = 0.1
 LONGEST_DELAY_SECONDS: Final = 2.0
-"""Between two looks at servers that are not there."""
+"""The longest pause between two tries to reach the servers."""
 
 NOTICE_SECONDS: Final = 30.0
-"""How often the log says what is waited for."""
+"""The interval at which the log says what a service waits for."""
 
 T = TypeVar("T")
 
@@ -28,33 +28,33 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Server(NamedTuple):
-    """Where a ZooKeeper server listens."""
+    """The address of a ZooKeeper server."""
 
     host: str
     port: int
 
     def __str__(self) -> str:
-        """Return host:port, as it is written for clients."""
+        """Return host:port, as in a connect string."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class NothingListens(StoreUnavailable):
-    """No server takes connections, which time may mend."""
+    """No server accepts connections, though one may do so later."""
 
 
 def joined(servers: Sequence[Server]) -> str:
-    """Return the servers as a connect string has them."""
+    """Return the servers as a connect string."""
     return ",".join(map(str, servers))
 
 
 async def until_reachable(servers: Sequence[Server], tls: ssl.SSLContext | None, deadline: float) -> None:
-    """Return once a server takes connections; the log says now and then what is waited for.
+    """Wait until a server accepts connections; the log says from time to time what it waits for.
 
-    A host that cannot be found is waited for, too: names may be known later than who asks for them is started.
+    An unknown host does not end the wait: its name may be registered after this service starts.
 
     Raises:
-        NothingListens: There was none, and no other look would begin before `deadline`.
-        StoreUnavailable: A server cannot be trusted, which time does not mend.
+        NothingListens: No server did, and the next try would begin after `deadline`.
+        StoreUnavailable: A server cannot be trusted, so that waiting would not help.
     """
     delay = FIRST_DELAY_SECONDS
     say_at = trio.current_time()
@@ -72,7 +72,7 @@ async def until_reachable(servers: Sequence[Server], tls: ssl.SSLContext | None,
 
 
 async def told_now_and_then(event: trio.Event, reason: str) -> None:
-    """Wait for an event, while the log says now and then why that takes so long."""
+    """Wait for an event, while the log says from time to time why that takes so long."""
     while not event.is_set():
         with trio.move_on_after(NOTICE_SECONDS) as patience:
             await event.wait()
@@ -81,7 +81,7 @@ async def told_now_and_then(event: trio.Event, reason: str) -> None:
 
 
 async def until_answered(work: Callable[[], Awaitable[T]]) -> T:
-    """Return what `work` does; it is begun anew if the connection to ZooKeeper breaks in the middle of it."""
+    """Return the result of `work`, which starts again if the connection to ZooKeeper breaks in the middle of it."""
     while True:
         try:
             return await work()

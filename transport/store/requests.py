@@ -249,9 +249,9 @@ class SetWatches:
 
 
 def require_sendable(ops: Sequence[Op]) -> None:
-    """Refuse what a server refuses by dropping the connection, or would take for another path.
+    """Refuse operations for which a server would drop the connection, or that it would apply to another path.
 
-    Raises Rejected for an operation that is at fault, StoreError if they are too much together.
+    Raises Rejected for an operation that is at fault, StoreError if the operations together are too large.
     """
     for index, op in enumerate(ops):
         if not _is_valid(op):

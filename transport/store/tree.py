@@ -36,7 +36,7 @@ class _Refused(Exception):
 
 
 class Access(Enum):
-    """What a znode's ACL lets us do with it."""
+    """The access that a znode's ACL gives us."""
 
     ALL = "anything"
     READ = "read it, and list its children"
@@ -44,7 +44,7 @@ class Access(Enum):
 
 
 class _Impossible(Exception):
-    """What keeps an operation from being done, now and later."""
+    """An operation can never be done; the cause is its argument."""
 
 
 @define(eq=False)
@@ -95,9 +95,9 @@ class Tree:
         return Unlisted() if node.access is Access.NONE else sorted(node.children)
 
     def allow(self, path: str, access: Access) -> None:
-        """Let everybody do so much with a znode, and with what children it has, as an ACL of somebody else's does.
+        """Limit everybody's access to a znode and its list of children, as an ACL of somebody else does.
 
-        As in ZooKeeper no watch sees it, and who may change the parent may still delete the znode.
+        As in ZooKeeper no watch sees it, and whoever may change the parent may still delete the znode.
         """
         self._nodes[path].access = access
 
@@ -109,8 +109,8 @@ class Tree:
         """Do all of `ops` or nothing, under one new zxid; `owner` is the session that asks.
 
         Raises:
-            Conflict: naming the first operation refused.
-            Rejected: naming the first one, if it could never be done.
+            Conflict: with the first operation refused.
+            Rejected: with the first operation refused, if it could never be done.
         """
         transaction = _Transaction(self._nodes, self.zxid + 1, owner, now_ms)
         results: list[str | Stat | None] = []
@@ -139,7 +139,7 @@ class _Transaction:
     _undo: list[Callable[[], object]] = Factory(list)
 
     def do(self, op: Op) -> str | Stat | None:
-        """Do one operation, or raise `_Refused` or `_Impossible` before it had any effect."""
+        """Do one operation, or raise `_Refused` or `_Impossible` before it has any effect."""
         match op:
             case Create():
                 return self._create(op)
@@ -212,7 +212,7 @@ class _Transaction:
         parent.children.add(name)
 
     def _open(self, path: str, access: Access = Access.ALL) -> _Node:
-        """Return a node with which we may do so much."""
+        """Return a node to which we have this access."""
         node = self._at_version(path, ANY_VERSION)
         if node.access not in (Access.ALL, access):
             raise _Impossible("may not be touched: its ACL forbids it")

@@ -72,7 +72,7 @@ class ZooKeeperStore:
         self._acl = self._closed_acl if set_acl else _open_acl
 
     def below(self, chroot: str) -> ZooKeeperStore:
-        """Return the store below a chroot, of the same session."""
+        """Return the store below a chroot, in the same session."""
         return ZooKeeperStore(self._session, self._chroot + chroot, set_acl=self._set_acl)
 
     @property
@@ -173,7 +173,7 @@ async def open_zookeeper(
         hosts: "127.0.0.1:2181,127.0.0.1:2182/chroot"; the chroot is created if missing.
         session_timeout_ms: what the client asks for; the server may bound it.
         connect_timeout: seconds to wait for a server that is there but does not answer.
-        waits: whether to wait as long, `math.inf` say, for a server that is not there, too, as a service does.
+        waits: whether to wait as long (`math.inf`, for example) for an unreachable server, too, as a service does.
         security: our identity, ACLs on what we create, TLS.
 
     Raises:

@@ -119,7 +119,7 @@ async def open_connection(
     """Connect, negotiate versions, and close at the end of the body, whose exceptions pass through as they are.
 
     `connect_timeout`, in seconds, is for both steps; `own_apis` is what a service speaks besides ours. Raises
-    ConnectionBroken if either step fails, and of it NotServed where that was no matter of time.
+    ConnectionBroken if either step fails: its subclass NotServed if a later try would fail as well.
     """
     make = partial(Connection, peer=f"{host}:{port}", client_id=client_id, apis=ApiTable.of(own_apis))
     connection = await _connect(network, host, port, make, connect_timeout)

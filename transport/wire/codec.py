@@ -67,7 +67,7 @@ def _unpack(body: bytes) -> object:
 
 @frozen
 class Field:
-    """A field of a message: its name, whether it is a list, perhaps missing, and must be there, and what decodes it."""
+    """A field of a message: its name, its decoder, and whether it is a list, optional, or required."""
 
     name: str
     is_list: bool

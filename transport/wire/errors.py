@@ -24,7 +24,7 @@ class ConnectionBroken(WireError):
 
 
 class NotServed(ConnectionBroken):
-    """Nobody who speaks this wire is at an address: there is no such host, nothing listens, or something else does."""
+    """No node of ours is at an address: there is no such host, nothing listens, or something else does."""
 
 
 class RequestTimedOut(WireError):

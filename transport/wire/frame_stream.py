@@ -10,7 +10,7 @@ from transport.wire.frames import MAX_FRAME_BYTES, FrameDecoder
 
 _RECEIVE_BYTES: Final = 64 * 1024
 _MAX_AHEAD_BYTES: Final = 64 * 1024
-"""How much is read of what comes after a request while that is handled, nearly."""
+"""About how many bytes after a request are read while that request is handled."""
 
 
 class FrameStream:
@@ -34,7 +34,7 @@ class FrameStream:
         return payload
 
     async def wait_ended(self) -> None:
-        """Wait until the peer has ended the stream, and keep what it sends before: not for one that sends much ahead.
+        """Wait until the peer has ended the stream, and keep up to _MAX_AHEAD_BYTES that it sends before.
 
         Not to be called while `receive` waits. Loses nothing when cancelled. Trio's stream errors pass through.
         """

@@ -29,7 +29,7 @@ class FrameDecoder:
 
     @property
     def buffered(self) -> int:
-        """How many bytes were fed that belong to no payload yet."""
+        """The number of bytes fed that belong to no payload yet."""
         return len(self._buffer)
 
     def feed(self, data: bytes | bytearray) -> None:

@@ -1,6 +1,6 @@
-"""Requests that may list much: decoded in slices, so that others have their turns, and refused before it is too much.
+"""Requests with long lists: decoded in slices, so that other tasks get their turns, and refused if they list too much.
 
-How much that is, a request's class says (`Request.max_listed`). Of those that say nothing all is decoded at once.
+The limit is in the request's class (`Request.max_listed`). A request without a limit is decoded at once.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ M = TypeVar("M", bound=Request[Any])
 T = TypeVar("T")
 
 SLICE_BYTES: Final = 64 * 1024
-"""How much is decoded before others have their turns."""
+"""The number of bytes decoded before other tasks get their turns."""
 
 MAX_ENTRY_BYTES: Final = 2 * 1024 * 1024
-"""How large one entry of a list may be: what it is for must fit a znode."""
+"""The most bytes in one entry of a list: its subject must fit into a znode."""
 
 MAX_NESTED: Final = 2_000_000
-"""How many fields and entries the entries of all lists of a request may have together."""
+"""The most fields and entries that the entries of all lists of a request may have together."""
 
 
 async def decode_request(cls: type[M], body: bytes) -> M:
@@ -56,7 +56,7 @@ def _too_large(cls: type[Request[Any]], fault: str) -> ApiError:
 
 
 class _Slices:
-    """One body, which is scanned without building anything before a part of it is unpacked."""
+    """The body of one request, each part of which is scanned without building objects before it is unpacked."""
 
     def __init__(self, cls: type[Request[Any]], body: bytes, limit: int) -> None:
         self._cls = cls
@@ -97,7 +97,7 @@ class _Slices:
         return tuple(values)
 
     def _unpack(self, most: int) -> tuple[Any, ...]:
-        """Return the next values, of a slice and at most so many."""
+        """Return the next values: those of one slice, and at most `most`."""
         start, count = self._at, 0
         while count < most and self._at - start < SLICE_BYTES:
             self._scan(self._scanner.skip)
@@ -115,7 +115,7 @@ class _Slices:
         return values
 
     def _scan(self, read: Callable[[], T]) -> T:
-        """Read on with the scanner, which is fed as needed."""
+        """Run a method of the scanner, and feed the scanner as needed."""
         while True:
             try:
                 found = read()

@@ -37,7 +37,7 @@ class Caller:
 
 
 Admit = Callable[[Caller, type[Request[Any]], Handler], Handler]
-"""Returns what answers a caller's requests of a class, given their handler. Raises ApiError if it may make none."""
+"""Returns the handler for a caller's requests of a class, made from theirs. Raises ApiError to refuse all of them."""
 
 
 _Offers = Mapping[int, tuple[Api, Handler]]
@@ -61,9 +61,9 @@ async def serve(  # noqa: PLR0913  the last four by name
     Every request gets one answer: what its handler returns, the ApiError it raises, UNKNOWN_SERVER_ERROR for any other
     Exception of it (logged with the api's name), INVALID_REQUEST for a body that is not the message it should be, or
     UNSUPPORTED_VERSION for an api or version that has no handler. ApiVersions needs none. The rows of `own_apis` are
-    served beside ours. `admit` may refuse a request before it is looked into, or have it handled otherwise; for
-    `gives_up` see `serve_stream`. Raises
-    OSError if the address cannot be listened on; ValueError for a handler without an api.
+    served beside ours. `admit` may refuse a request before its content is decoded, or replace its handler; for
+    `gives_up` see `serve_stream`. Raises OSError if the address cannot be listened on; ValueError for a handler
+    without an api.
     """
     apis = ApiTable.of(own_apis)
     if missing := sorted(request.__name__ for request in handlers if request not in apis.by_request):
@@ -84,7 +84,7 @@ async def serve_stream(
     """Answer the requests of one connection until the peer ends it or sends what is no request.
 
     A peer that goes away while its request is handled is noticed when the answer is written, so the handler finishes.
-    One that `gives_up` is cancelled as soon as the peer ends the stream, be it only its own direction.
+    With `gives_up` the handler is cancelled as soon as the peer ends the stream, even if only its own direction.
     """
     frames = FrameStream(stream, max_frame_bytes)
     offers = _offers(handlers, apis)
@@ -110,7 +110,7 @@ async def serve_stream(
 
 
 async def _unless_ended(frames: FrameStream, respond: Callable[[], Awaitable[bytes]]) -> bytes | None:
-    """Return what `respond` returns, or cancel it and return None when the peer ends the stream before."""
+    """Return the result of `respond`, or cancel it and return None if the peer ends the stream first."""
     answer: bytes | None = None
     async with trio.open_nursery() as nursery:
 

@@ -1,4 +1,4 @@
-"""Inputs that come out of pipes: planning reads its inputs more than once, and in another process."""
+"""Inputs that come from pipes, kept as files: planning reads its inputs more than once, and in another process."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LIMIT: Final = Limit(16 * 1024, "give it as a file")
 
 @contextmanager
 def without_pipes(options: Options, place: Path) -> Iterator[Options]:
-    """Lend options whose inputs are all files: what comes out of pipes is kept in a folder.
+    """Yield options whose inputs are all files: the content of pipes is kept in a folder.
 
     Raises:
-        click.ClickException: One of them cannot be read. So are those of the block, with the names that were given.
+        click.ClickException: An input cannot be read. Those that the block raises name inputs as the user gave them.
     """
     names: dict[str, str] = {}
 

@@ -37,7 +37,7 @@ KAFKAS_ELECTION: Final = "kafka-leader-election --election-type PREFERRED"
 
 @frozen
 class Wishes:
-    """Which file is to be carried out, and how."""
+    """The file to execute, and the options for it."""
 
     file: Path
     dry_run: bool
@@ -146,7 +146,7 @@ class Execution:
                 click.echo(f"{tp}: is being moved to {now}, goes to {list(self.targets[tp])} instead", err=True)
 
     def _refuse_stale(self) -> None:
-        """Raise click.ClickException if partitions are not where the plan starts, unless that is to be passed over."""
+        """Raise click.ClickException if partitions are not where the plan starts, unless `--force` is given."""
         stale = starts.faults_of(preview.states_of(self._before), self.targets, self.starts)
         if stale and not self.wishes.forced:
             raise click.ClickException(starts.refusal(stale))
@@ -207,7 +207,7 @@ class Execution:
         """Say for each move what became of it; return the exit code."""
         found = await self._outcomes()
         outcomes = [found[tp] for tp in self.targets]
-        # First what is owed to the cluster: nobody may be left to print for.
+        # The cluster comes first: printing may fail because nobody reads the output any more.
         if self.wishes.throttle is not None:
             await throttling.end(self.admin, list(self.targets))
         report(outcomes, self.wishes.output, Outcome.COMPLETE, Outcome.BEGUN)
@@ -218,7 +218,7 @@ class Execution:
         return int(any(item.outcome not in {Outcome.COMPLETE, Outcome.BEGUN} for item in outcomes))
 
     def _tell_of_election(self, outcomes: Sequence[PartitionOutcome]) -> None:
-        """Say how the first of the new replicas comes to lead where the leader stays: a move lets it."""
+        """Print how to elect the first of the new replicas where a move keeps another leader."""
         states = preview.states_of(self._before)
         moved = [item.tp for item in outcomes if item.outcome in {Outcome.COMPLETE, Outcome.BEGUN}]
         kept = [tp for tp in moved if states[tp].leader in self.targets[tp][1:]]
@@ -274,6 +274,6 @@ class Execution:
 
 
 def _holds(file: Path, data: bytes) -> bool:
-    """Return whether a file holds this and no more. Raises OSError."""
+    """Return whether a file holds exactly these bytes. Raises OSError."""
     with file.open("rb") as stream:
         return stream.read(len(data) + 1) == data

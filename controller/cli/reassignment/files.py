@@ -17,7 +17,7 @@ from transport.settings import INT_MAX
 from transport.store import formats
 
 LIMIT: Final = Limit(64, "split it")
-"""How large a file may be: half a million partitions."""
+"""The largest file, enough for half a million partitions."""
 
 _LONGEST_FAULT: Final = 200
 _ANY: Final = "any"
@@ -42,7 +42,7 @@ class FileFault(Exception):
 
 @frozen
 class Document:
-    """What a file asks for: the new replicas per partition, and for those that say so, which ones it starts from."""
+    """The content of a file: the new replicas per partition, and those it starts from where the file has them."""
 
     targets: Targets
     starts: Targets
@@ -54,7 +54,7 @@ def read_targets(file: Path) -> Targets:
 
 
 def read_document(file: Path) -> Document:
-    """Return all that a file says. Raises click.ClickException."""
+    """Return the content of a file. Raises click.ClickException."""
     try:
         return decode_document(read_text(file, LIMIT).encode())
     except FileFault as fault:
@@ -73,7 +73,7 @@ def encode_targets(targets: Targets) -> str:
 
 
 def decode_document(data: bytes) -> Document:
-    """Return all that Kafka's reassignment JSON says, and what `klamm plan` adds. Raises FileFault."""
+    """Decode Kafka's reassignment JSON, with what `klamm plan` adds to it. Raises FileFault."""
     value = load_object(data)
     if value.get("version", 1) != 1:
         raise FileFault(f"version must be 1, is {value['version']!r}")
@@ -92,7 +92,7 @@ def decode_document(data: bytes) -> Document:
 
 
 def load_object(data: bytes) -> dict[str, Any]:
-    """Return the JSON object that a file holds. Raises FileFault, also for a key that an object has twice."""
+    """Return the JSON object that a file holds. Raises FileFault, also for a duplicate key."""
     if not data.strip():
         raise FileFault("the file is empty")
     try:
@@ -149,7 +149,7 @@ def _check_replicas(where: str, replicas: tuple[int, ...]) -> None:
 
 
 def _start(where: str, before: object) -> tuple[int, ...]:
-    """Return the replicas that a partition had when it was planned: Kafka's tools pass over them."""
+    """Return the replicas that a partition had when it was planned, a field that Kafka's tools ignore."""
     if isinstance(before, list) and before and all(type(item) is int and item >= 0 for item in before):
         return tuple(before)
     raise FileFault(f"{where} must be a list of broker ids, is {before!r}")

@@ -1,4 +1,4 @@
-"""Where a plan starts: the replicas that its partitions had when it was made, which each of its entries may name."""
+"""The start of a plan: the replicas that its partitions had when it was made, which each entry may name."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from transport.messages import PartitionState
 from transport.metadata import TopicPartition
 
 _NAMED: Final = 3
-"""How many partitions a refusal names."""
+"""The number of partitions that a refusal names."""
 
 
 def faults_of(
     states: Mapping[TopicPartition, PartitionState], targets: Targets, starts: Targets
 ) -> dict[TopicPartition, str]:
-    """Return what has become of partitions that are neither as they were nor on their way to their targets.
+    """Describe the partitions that are neither as they were when planned nor on their way to their targets.
 
-    A partition that moves counts with what it moves to, as it does in planning.
+    A moving partition counts with its target replicas, as it does in planning.
     """
     found = {}
     for tp, start in starts.items():
@@ -31,7 +31,7 @@ def faults_of(
 
 
 def refusal(faults: Mapping[TopicPartition, str]) -> str:
-    """Return one line that says which partitions are not as they were, and what to do."""
+    """Return one line that names changed partitions and says what to do."""
     names = list(map(str, faults))
     shown, left = names[:_NAMED], len(names) - _NAMED
     if left > 0:

@@ -108,7 +108,7 @@ class News:
     """Decides what of a status has not been told yet. That a number in what a move waits for is another is no news."""
 
     is_watched: bool = False
-    """Whether somebody looks on, who wants to hear more often than a file has to."""
+    """True if a person watches the output, who wants news more often than a file needs it."""
 
     _stalled: frozenset[str] = frozenset()
     _waiting: str = ""
@@ -141,9 +141,9 @@ class News:
         return lines if self._waiting != told else []
 
     def _how_far(self, status: MoveStatus, now: float) -> list[str]:
-        """Return a line if another tenth of the partitions or bytes is there, but not too often.
+        """Return a line if another tenth of the partitions or bytes is done, but not too often.
 
-        Who looks on is told more: every few seconds, if there are other figures.
+        A person who watches gets a line every few seconds if the figures have changed.
         """
         if not self._last:
             self._last = now

@@ -22,7 +22,7 @@ from transport.input_files import Limit, read_text
 LIMIT: Final = Limit(4, "this is no scenario")
 
 MOST_VALUES: Final = 100_000
-"""How many values a document may have, those counted that an alias repeats."""
+"""The most values in a document; the values that an alias repeats count each time."""
 
 
 def load(path: Path) -> list[Scenario]:
@@ -61,7 +61,7 @@ def _document(text: str) -> MappingNode:
 
 
 def _count(node: Node, counted: dict[int, int]) -> int:
-    """Return how many values there are in a node; each one that is repeated is looked at once."""
+    """Return the number of values in a node; a repeated node is visited only once."""
     if id(node) not in counted:
         items = [] if isinstance(node, yaml.ScalarNode) else node.value
         values = [value for item in items for value in (item if isinstance(item, tuple) else (item,))]

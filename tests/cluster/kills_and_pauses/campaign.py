@@ -34,7 +34,7 @@ from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import wait_until_serving
 
 SETTLE_SECONDS: Final = 180.0
-"""How long the cluster may take after the last fault."""
+"""The time that the cluster may take after the last fault."""
 
 SHOW_SECONDS: Final = 5.0
 WATCH_SECONDS: Final = 0.5
@@ -45,7 +45,7 @@ SKIPPED: Final = "skipped because that one was still away"
 
 @define
 class Campaign:
-    """A run: its processes, who works on it, and what was found to be wrong so far."""
+    """A run: its processes, its clients, and the faults found so far."""
 
     nodes: Nodes
     load: Load
@@ -60,10 +60,10 @@ class Campaign:
     _active: int = CONTROLLERS[0]
     _suffering: set[str] = field(factory=set)
 
-    # --- what happens to the processes --------------------------------------------------------------------------
+    # --- faults of the processes --------------------------------------------------------------------------------
 
     async def suffer(self, schedule: Sequence[Fault]) -> None:
-        """Let happen what is planned, each at its time; nothing to whom something happens already."""
+        """Inject the planned faults, each at its time; a node with a fault under way gets no second one."""
         began = trio.current_time()
         async with trio.open_nursery() as nursery:
             for fault in schedule:
@@ -77,7 +77,7 @@ class Campaign:
                 nursery.start_soon(self._happen, node, kind, fault.seconds)
 
     def _meant(self, fault: Fault) -> tuple[Node, Kind]:
-        """Return whom a fault is for, and what happens: the controller in office may be one that is only paused."""
+        """Return the node and the kind of a fault: the active controller may be the one that is only ever paused."""
         name = controller_name(self._active) if fault.node == ACTIVE else fault.node
         return self.nodes.by_name[name], Kind.PAUSE if name in ONLY_PAUSED else fault.kind
 
@@ -105,7 +105,7 @@ class Campaign:
             self.faults.append(fault)
 
     async def watch(self) -> None:
-        """Notice who ends without being told to, which is a fault, and start it again; and who is in office."""
+        """Record each process that ends unasked, which is a fault, and start it again; record who is in office."""
         while True:
             await trio.sleep(WATCH_SECONDS)
             for node in self.nodes.by_name.values():
@@ -131,7 +131,7 @@ class Campaign:
             )
             await trio.sleep(SHOW_SECONDS)
 
-    # --- what is left of them -----------------------------------------------------------------------------------
+    # --- the judgement ------------------------------------------------------------------------------------------
 
     async def settle(self, began: float) -> Picture | None:
         """Wait until the cluster is as it should be, and return it; None if it takes too long since `began`."""
@@ -177,17 +177,17 @@ class Campaign:
     def judge_logs(self) -> None:
         """Look for tracebacks in what brokers and controllers said."""
         for node in self.nodes.by_name.values():
-            if node.name != ZOOKEEPER:  # Java tells of lost connections in its own way
+            if node.name != ZOOKEEPER:  # Java logs lost connections with tracebacks of its own
                 self.faults += checks.crashes(node.name, node.log.read_text(encoding="utf-8", errors="replace"))
 
     def all_faults(self) -> list[str]:
-        """Return what was found to be wrong, each once, with how often it was found."""
+        """Return the faults found, each once, with its count."""
         counts = Counter([*self.faults, *self.load.faults, *self.chores.faults])
         return [f"{count} x {fault}" if count > 1 else fault for fault, count in counts.items()]
 
 
 async def run(folder: Path, schedule: Sequence[Fault], rng: random.Random, session_ms: int) -> Campaign:
-    """Run a cluster in a folder, let happen what is planned while it works, and judge what is left.
+    """Run a cluster in a folder, inject the planned faults while it works, and judge the result.
 
     Raises DevelopmentServerError, or TooSlowError if the cluster does not start.
     """

@@ -1,4 +1,4 @@
-"""What may be wrong with a run: pure functions over what was recorded, each returning a line for each fault."""
+"""Checks of a run: pure functions over the records of it, which return a line for each fault."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from transport.messages import MetadataResponse, PartitionState, Record
 from transport.metadata import TopicPartition
 
 LISTENS: Final = " listens on "
-"""What a service says when it has started."""
+"""The words of a service's log line once it has started."""
 
 _CRASH: Final = re.compile(r"Traceback \(most recent call last\)|Fatal Python error")
 _WITHOUT_BAR: Final = re.compile(r"^\s*[|+] ?")
 SHOWN: Final = 5
-"""How many of what is wrong in one way are named."""
+"""The most examples named for one kind of fault."""
 
 
 def record_faults(tp: TopicPartition, batches: Sequence[Batch], values: Sequence[bytes]) -> list[str]:
@@ -73,7 +73,8 @@ def _cause(text: str) -> str:
 def exit_fault(name: str, code: int | None, said: str, told: signal.Signals | None = None) -> str | None:
     """Judge how a process ended, and whether it was told to: None if that is right.
 
-    Who gets SIGTERM ends with code 0, or by the signal if it had not started yet; `code` None is who never ended.
+    A process that gets SIGTERM ends with code 0, or by the signal if it had not started yet. `code` is None if it never
+    ended.
     """
     last = (said.strip().splitlines() or ["nothing"])[-1]
     if told is None:
@@ -133,7 +134,7 @@ def _holder(said: MetadataResponse) -> str:
 
 
 def _disk_faults(picture: Picture, broker_id: int) -> list[str]:
-    """Compare the directories on a broker's disk with the replicas that it is to have."""
+    """Compare the directories on a broker's disk with its assigned replicas."""
     wanted = {str(tp): state.topic_id for tp, state in picture.states.items() if broker_id in state.replicas}
     there = picture.disks.get(broker_id, {})
     strays = sorted(name for name in there if there[name] != wanted.get(name))

@@ -35,7 +35,7 @@ STEADY: Final = ("steady-a", "steady-b", "steady-c", "steady-d")
 STEADY_PARTITIONS: Final = 3
 MOST_PARTITIONS: Final = 6
 MOST_GUESTS: Final = 8
-"""How many topics come and go."""
+"""The most topics that are created and deleted."""
 
 SECONDS_BETWEEN: Final = (0.2, 1.2)
 UNCLEAR: Final = "outcome unknown"
@@ -122,7 +122,7 @@ class Chores:
         return [(item.error, item.message) for item in answer.partitions]
 
     def _factor(self, state: PartitionState) -> int:
-        """Return how many replicas a partition is to have: what is written to keeps three."""
+        """Return the number of replicas to give a partition: a topic that is written to keeps three."""
         return 3 if state.topic in STEADY else self.rng.randint(2, 4)
 
     async def _cancel(self) -> list[tuple[ErrorCode, str]]:

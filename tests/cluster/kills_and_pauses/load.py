@@ -34,7 +34,7 @@ class Batch:
 
 @frozen(order=True)
 class Wait:
-    """How long a batch waited for its acknowledgement, in seconds, and when it came."""
+    """The time that a batch waited for its acknowledgement, in seconds, and when it came."""
 
     seconds: float
     tp: TopicPartition

@@ -1,4 +1,4 @@
-"""How much memory each process takes, looked at from time to time."""
+"""The memory of each process, sampled from time to time."""
 
 from __future__ import annotations
 

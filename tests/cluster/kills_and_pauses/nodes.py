@@ -24,7 +24,7 @@ BROKERS: Final = (1, 2, 3, 4, 5, 6)
 CONTROLLERS: Final = (1001, 1002, 1003)
 ZOOKEEPER: Final = "zookeeper"
 STOP_SECONDS: Final = 60.0
-"""How long a process may take to end in good order."""
+"""The time that a process may take to end in good order."""
 
 PORTS: Final = range(20_000, 30_000)
 """Below those that the kernel gives to outgoing connections, which could take the port of a node that is away."""
@@ -43,7 +43,7 @@ def controller_name(controller_id: int) -> str:
 
 
 class State(Enum):
-    """What the run has done to a process last."""
+    """The last thing that the run has done to a process."""
 
     RUNNING = auto()
     PAUSED = auto()

@@ -27,7 +27,7 @@ ANSWER_SECONDS: Final = 5.0
 
 @frozen
 class Picture:
-    """What there is, by partition and by broker."""
+    """The state of the cluster, by partition and by broker."""
 
     controller: int | None
     epoch: int | None
@@ -38,10 +38,10 @@ class Picture:
     """As ZooKeeper has them; without those that have no state yet, which `pending` names."""
 
     pending: Sequence[str]
-    """What ZooKeeper says is still to be done, or cannot be decoded."""
+    """The work that ZooKeeper lists as pending, and the data that cannot be decoded."""
 
     metadata: Mapping[int, MetadataResponse]
-    """What each broker answers; without those that do not."""
+    """The answer of each broker to Metadata; brokers that do not answer are missing."""
 
     disks: Mapping[int, Mapping[str, str]]
     """On each broker's disk the directories of replicas, with the topic id in each."""

@@ -1,4 +1,4 @@
-"""What happens to which process and when, drawn from a seed before the run begins."""
+"""The schedule of faults, drawn from a seed before the run begins."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ ACTIVE: Final = "active-controller"
 """Whichever controller is in office then."""
 
 ONLY_PAUSED: Final = frozenset({broker_name(BROKERS[-1]), controller_name(CONTROLLERS[-1])})
-"""Who lives through all of it, so that it shows how its memory grows."""
+"""The nodes that live through the whole run, so that the growth of their memory shows."""
 
 MOST_BROKERS_AWAY: Final = 2
-"""Of six: with three replicas and min.insync.replicas=2, writing goes on nearly everywhere."""
+"""Of six: with three replicas and min.insync.replicas=2, most partitions can still be written to."""
 
 FIRST_AT: Final = 1.0
 BETWEEN_SECONDS: Final = (1.0, 8.0)
 RECOVERY_SECONDS: Final = 6.0
-"""How long a node is left alone after it is back."""
+"""The time without a new fault for a node that is back."""
 
 SHARE_OF_PAIRS: Final = 0.25
 
@@ -34,11 +34,11 @@ _WEIGHTS: Final = {
     ACTIVE: 18,
     ZOOKEEPER: 10,
 }
-"""How often each is chosen."""
+"""The weight of each in the draw."""
 
 
 class Kind(Enum):
-    """What happens to a process: the signal that it gets."""
+    """The kind of a fault: the signal that a process gets."""
 
     KILL = "SIGKILL"
     TERM = "SIGTERM"
@@ -47,7 +47,7 @@ class Kind(Enum):
 
 @frozen
 class Fault:
-    """What happens to a node `at` seconds after the beginning; it is back `seconds` later."""
+    """A fault of a node, `at` seconds after the beginning; the node is back `seconds` later."""
 
     at: float
     node: str
@@ -78,7 +78,7 @@ def draw(rng: random.Random, length: float, session_seconds: float) -> list[Faul
 
 
 def _free(back_at: Mapping[str, float], now: float) -> list[str]:
-    """Return whom something may happen to."""
+    """Return the nodes that may get a fault."""
     away = [name for name, then in back_at.items() if then > now]
     brokers_stay = sum(name in _BROKER_NAMES for name in away) >= MOST_BROKERS_AWAY
     return [name for name in _WEIGHTS if name not in away and not (brokers_stay and name in _BROKER_NAMES)]
