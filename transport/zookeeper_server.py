@@ -117,7 +117,8 @@ def find_java() -> str:
 
 
 def _java_version(java: str) -> int:
-    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    # A session of its own: Ctrl-C on the terminal is for us, and a Java that it ends would seem to be too old.
+    shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, start_new_session=True)
     match = re.search(r'version "(?:1\.)?(\d+)', shown.stderr)
     return int(match[1]) if match else 0
 

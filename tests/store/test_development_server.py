@@ -64,6 +64,15 @@ def test_an_older_java_is_refused(version: str, tmp_path: Path, monkeypatch: pyt
     assert str(caught.value) == f"Java 17 or later is not installed ({java} is older): {cure}"
 
 
+def test_ctrl_c_while_java_is_asked_is_no_old_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal sends SIGINT to the whole foreground group, of which the Java that is asked must not be one."""
+    java = fake_java(tmp_path, 'openjdk version "17.0.15"')
+    told = java.read_text()
+    java.write_text(told.replace("\n", '\n[ "$(cut -d" " -f5 /proc/$$/stat)" -eq $$ ] || kill -INT $$\n', 1))
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert find_java() == str(java)
+
+
 def test_a_missing_java_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
