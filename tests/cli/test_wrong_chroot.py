@@ -17,6 +17,7 @@ from transport.store import paths
 from transport.store.existing import NoCluster, open_existing
 from transport.store.protocol import Create, ensure_paths
 from transport.store.zookeeper import open_zookeeper
+from transport.zookeeper_server import development_zookeeper
 
 SERVICES = {("controller", "run"), ("broker", "run")}
 """The commands that begin a cluster where there is none."""
@@ -89,6 +90,18 @@ async def test_the_nearest_chroot_of_a_cluster_is_named(zookeeper: str) -> None:
         assert done.stderr.decode().endswith(": check the chroot of HOST:PORT/CHROOT\n")
 
 
+async def test_settings_of_brokers_are_no_cluster(zookeeper: str, tmp_path: Path) -> None:
+    assert zookeeper, "this one tells that Java is there"
+    async with development_zookeeper(tmp_path) as server:
+        where = f"{server.host}:{server.port}"
+        async with open_zookeeper(where) as root:
+            await ensure_paths(root, [paths.BROKER_IDS, paths.BROKER_CONFIGS])
+        done = await run_klamm("state", "dump", "--zookeeper", f"{where}/confg")
+        assert done.stderr.decode().endswith(": there is one at the root: leave out /confg\n")
+        done = await run_klamm("state", "dump", "--zookeeper", f"{where}/config")
+        assert done.stderr.decode().endswith(": there is one at the root: leave out /config\n")
+
+
 @pytest.mark.parametrize("path", [paths.BROKER_IDS, paths.CONTROLLER_EPOCH])
 async def test_a_cluster_without_anything_in_it_is_one(zookeeper: str, path: str) -> None:
     chroot = f"/bare{path.replace('/', '-')}"
@@ -107,7 +120,7 @@ async def test_a_cluster_that_is_just_being_started_is_waited_for(zookeeper: str
             async with open_existing(where):
                 raise AssertionError
         async with open_zookeeper(where) as begun:
-            await begun.multi([Create("/brokers")])
+            await begun.multi([Create("/brokers"), Create(paths.BROKER_IDS)])
 
     nursery.start_soon(start)
     async with open_existing(where, patience=60) as store:

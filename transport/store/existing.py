@@ -14,7 +14,6 @@ from transport.store.protocol import MetadataStore, StoreError
 from transport.store.security import OPEN, ZooKeeperSecurity
 from transport.store.zookeeper import ZooKeeperStore, open_zookeeper, parse_hosts
 
-_BROKERS: Final = "/brokers"
 _LOOK_SECONDS: Final = 0.2
 _MOST_NAMES: Final = 1_000
 """The number of znodes below the root that are searched for the cluster that may be meant."""
@@ -52,7 +51,7 @@ async def open_existing(
 
 
 async def _is_there(root: MetadataStore, chroot: str) -> bool:
-    begun = await root.read([chroot + _BROKERS, chroot + paths.CONTROLLER_EPOCH])
+    begun = await root.read([chroot + paths.BROKER_IDS, chroot + paths.CONTROLLER_EPOCH])
     return any(znode is not None for znode in begun)
 
 
@@ -60,8 +59,14 @@ async def _cure(root: MetadataStore, chroot: str) -> str:
     """Return a message that says what the chroot lacks, and which chroot may be meant instead."""
     [names] = await root.children(["/"])
     chroots = [f"/{name}" for name in sorted(names or ())[:_MOST_NAMES]]
-    brokers = await root.read([above + _BROKERS for above in chroots])
+    # /brokers alone does not show a cluster: below /config it holds the settings of brokers.
+    brokers = await root.read([above + paths.BROKER_IDS for above in chroots])
     clusters = [above for above, znode in zip(chroots, brokers, strict=True) if znode is not None]
     near = get_close_matches(chroot, clusters, n=1)
-    cure = f"did you mean {near[0]}?" if near else "check the chroot of HOST:PORT/CHROOT"
+    if near:
+        cure = f"did you mean {near[0]}?"
+    elif await _is_there(root, ""):
+        cure = f"there is one at the root: leave out {chroot}"
+    else:
+        cure = "check the chroot of HOST:PORT/CHROOT"
     return f"it has neither brokers nor controller_epoch: {cure}"
