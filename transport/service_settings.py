@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ipaddress
 import math
+import re
 import socket
 from contextlib import suppress
+from typing import Final
 
 from attrs import frozen
 
 from transport.security_settings import SecuritySettings
 from transport.settings import InvalidSetting, setting
+
+_NAME: Final = re.compile(r"[\w-]+(\.[\w-]+)*\.?")
+"""What a resolver can look up, letters of other alphabets too."""
 
 
 @frozen(kw_only=True)
@@ -33,8 +39,14 @@ class ServiceSettings(SecuritySettings):
     def advertised(self, host: str, port: int) -> tuple[str, int]:
         """Return the host and port that a service advertises if it listens on `host` and `port`.
 
-        Raises InvalidSetting for a wildcard address such as 0.0.0.0, which others cannot use, as in Kafka.
+        Raises InvalidSetting for a wildcard address such as 0.0.0.0, which others cannot use, as in Kafka; and for an
+        advertised host that is neither a name nor an address.
         """
+        if self.advertised_host is not None and not _is_host(self.advertised_host):
+            raise InvalidSetting(
+                f"{self.advertised_host!r:.200} is neither the name nor the address of a host:"
+                " say with advertised.host what to tell others, and with advertised.port the port"
+            )
         told = self.advertised_host or host
         if _is_wildcard(told):
             raise InvalidSetting(
@@ -42,6 +54,12 @@ class ServiceSettings(SecuritySettings):
                 " say with advertised.host what to tell them"
             )
         return told, self.advertised_port or port
+
+
+def _is_host(text: str) -> bool:
+    with suppress(ValueError):
+        return bool(ipaddress.ip_address(text))
+    return _NAME.fullmatch(text) is not None
 
 
 def _is_wildcard(host: str) -> bool:
