@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 import orjson
 
+from controller.cli.streams import is_dumb_terminal
 from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE, NO_EPOCH
 
@@ -76,7 +77,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, nar
     gap = " " if narrow else "  "
     widths = _fitting(natural, words, _room() - len(gap) * (len(columns) - 1))
     lines = [line for row in cells for line in _folded(row, widths, gap)]
-    head = [click.style(line, bold=True) for line in _folded(columns, widths, gap)]
+    head = [line if is_dumb_terminal() else click.style(line, bold=True) for line in _folded(columns, widths, gap)]
     click.echo("\n".join([*head, "─" * (sum(widths) + len(gap) * (len(columns) - 1)), *lines]))
 
 

@@ -14,7 +14,7 @@ import trio
 from structlog.typing import EventDict
 
 from controller.admin.client import Address, ClusterUnreachable
-from controller.cli.streams import line_of
+from controller.cli.streams import is_dumb_terminal, line_of
 from controller.controller_election import ForeignCluster
 from controller.interrupts import INTERRUPTED
 from transport.errors import ApiError
@@ -136,7 +136,8 @@ def _put_cause_first(_logger: object, _method: str, line: EventDict) -> EventDic
 
 
 def configure_logs(level: int = logging.INFO) -> None:
-    """Log to stderr, a line an event; colours only on a terminal."""
+    """Log to stderr, a line an event; colours only on a terminal that has them."""
+    colours = sys.stderr.isatty() and not is_dumb_terminal()
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -144,7 +145,7 @@ def configure_logs(level: int = logging.INFO) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="%H:%M:%S.%f", utc=False),
             structlog.processors.format_exc_info,
-            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), pad_event_to=0, sort_keys=False),
+            structlog.dev.ConsoleRenderer(colors=colours, pad_event_to=0, sort_keys=False),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

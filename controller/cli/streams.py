@@ -131,3 +131,8 @@ def _let_go() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def is_dumb_terminal() -> bool:
+    """Return whether the terminal, if there is one, can only print lines: it shows colours as rubbish."""
+    return os.environ.get("TERM") in {"dumb", "unknown"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
 from controller.cli.output import print_table
@@ -23,6 +24,15 @@ def test_a_small_table_is_as_wide_as_it_needs(capsys: pytest.CaptureFixture[str]
         "t-10       -         x",
     ]
     assert lines(capsys, narrow=True) == ["partition replicas why", "──────────────────────"]
+
+
+@pytest.mark.parametrize(("kind", "marks"), [("xterm", 2), ("dumb", 0)])
+def test_a_terminal_that_only_prints_lines_gets_no_bold_head(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str, marks: int
+) -> None:
+    monkeypatch.setenv("TERM", kind)
+    with click.Context(click.Command("list"), color=True):
+        assert lines(capsys)[0].count("\x1b[") == marks
 
 
 def test_a_pipe_gets_whole_names(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
