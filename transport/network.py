@@ -96,7 +96,10 @@ def _sole_reason(error: OSError) -> OSError:
 
 
 async def _open_listeners(host: str, port: int) -> list[trio.SocketListener]:
-    first, *others = await trio.open_tcp_listeners(port, host=host)
+    try:
+        first, *others = await trio.open_tcp_listeners(port, host=host)
+    except UnicodeError:
+        raise socket.gaierror(socket.EAI_NONAME, "not the name of a host") from None
     if port == 0:  # each address would get a port of its own, and only one can be reported
         for listener in others:
             await listener.aclose()
