@@ -34,6 +34,8 @@ def count(number: float) -> str:
 def percent(part: float) -> str:
     """Return 0.05 as 5 %, with a decimal where that says more: 0.0502 is 5.0 %."""
     number = part * 100
+    if abs(number) < _ALMOST:
+        return "0 %"  # what rounding leaves of nothing may be negative
     return f"{number:,.0f} %" if abs(number) >= _PLENTY or abs(number - round(number)) < _ALMOST else f"{number:.1f} %"
 
 

@@ -34,6 +34,7 @@ def test_sizes_that_round_up_to_ten_keep_three_digits() -> None:
 @pytest.mark.parametrize(
     ("part", "text"),
     [
+        (-1e-17, "0 %"),
         (0, "0 %"),
         (0.05, "5 %"),
         (0.0473, "4.7 %"),
