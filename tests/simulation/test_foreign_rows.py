@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import hypothesis
@@ -119,9 +119,21 @@ async def ask_for_theirs(cluster: SimulatedCluster) -> None:
         await cluster.delete_topic(TOPIC)
 
 
+FAULTS = {"resigning after a fault", "restarting after a fault", "metadata store failed: loading again"}
+
+
+@asynccontextmanager
+async def quiet_cluster(controllers: int) -> AsyncIterator[SimulatedCluster]:
+    """Open a cluster, and fail for what cost an office or a channel before the end of the block."""
+    with capture_logs() as logs:
+        async with open_cluster(brokers=3, controllers=controllers, leader_rebalance_interval=5) as cluster:
+            yield cluster
+            assert [log for log in logs if log["event"] in FAULTS] == []
+
+
 async def run(case: Case) -> None:
     """Let a cluster live with a row, and somebody take an interest in it."""
-    async with open_cluster(brokers=3, controllers=2, leader_rebalance_interval=5) as cluster:
+    async with quiet_cluster(controllers=2) as cluster:
         await cluster.create_topic("ours", [(1, 2), (2, 3)])
         await cluster.until(lambda: leaders(cluster, "ours") == [1, 2])
         epoch = cluster.durable.controller_epoch()
@@ -142,7 +154,7 @@ async def run(case: Case) -> None:
 
 async def until_repaired(case: Case) -> None:
     """Write a row with its fault, and then without."""
-    async with open_cluster(brokers=3, controllers=1) as cluster:
+    async with quiet_cluster(controllers=1) as cluster:
         write(cluster, case)
         await trio.sleep(5)
         assert case.row.path in " ".join((await dump(cluster))["undecodable"])
@@ -165,9 +177,6 @@ async def dump(cluster: SimulatedCluster) -> dict[str, Any]:
     """Return what `klamm state dump` shows."""
     async with cluster.world.ensemble.session("operator", 18.0) as store:
         return await state_dump.dump(store)
-
-
-FAULTS = {"resigning after a fault", "restarting after a fault", "metadata store failed: loading again"}
 
 
 def absurd(kind: str, value: object, *place: str | int) -> Case:
@@ -203,17 +212,10 @@ KNOWN = {
 }
 
 
-def run_quietly(function: Callable[[Case], Awaitable[None]], case: Case) -> None:
-    """Run on virtual time; fail for what costs an office or a channel."""
-    with capture_logs() as logs:
-        trio.run(function, case, clock=MockClock(autojump_threshold=0))
-    assert [log for log in logs if log["event"] in FAULTS] == []
-
-
 @pytest.mark.parametrize("at_takeover", [False, True], ids=["in office", "at takeover"])
 @pytest.mark.parametrize("case", KNOWN.values(), ids=KNOWN)
 def test_what_once_cost_the_office_is_set_aside(case: Case, at_takeover: bool) -> None:
-    run_quietly(run, evolve(case, at_takeover=at_takeover))
+    trio.run(run, evolve(case, at_takeover=at_takeover), clock=MockClock(autojump_threshold=0))
 
 
 AT_ONCE = (ROWS["topic"].path, ROWS["broker"].path)
@@ -222,11 +224,11 @@ REPAIRABLE = [n for n, case in KNOWN.items() if case.row.path in AT_ONCE and cas
 
 @pytest.mark.parametrize("name", REPAIRABLE)
 def test_once_repaired_it_counts(name: str) -> None:
-    run_quietly(until_repaired, KNOWN[name])
+    trio.run(until_repaired, KNOWN[name], clock=MockClock(autojump_threshold=0))
 
 
 # Twice the profile's examples: 200, and 2,000 in `make soak`.
 @hypothesis.settings(max_examples=2 * hypothesis.settings().max_examples)
 @given(cases())
 def test_a_row_of_others_costs_nothing_but_itself(case: Case) -> None:
-    run_quietly(run, case)
+    trio.run(run, case, clock=MockClock(autojump_threshold=0))

@@ -13,7 +13,9 @@ from controller.cli.output_files import is_stream
 from controller.cli.planning.options import Options
 from transport.input_files import Limit, UnreadableFile, read_pieces
 
-LIMIT: Final = Limit(16 * 1024, "give it as a file")
+PIPE: Final = Limit(16 * 1024, "give it as a file")
+DEVICE: Final = Limit(16, "name a file or a pipe")
+"""A device may never end."""
 
 
 @contextmanager
@@ -29,12 +31,11 @@ def without_pipes(options: Options, place: Path) -> Iterator[Options]:
         path = Path(name)
         if not path.exists() or not is_stream(path):
             return name
-        if path.is_char_device() or path.is_block_device():
-            raise click.ClickException(f"{name}: a device: name a file or a pipe")
+        limit = PIPE if path.is_fifo() or path.is_socket() else DEVICE
         copy = place / f"input-{len(names)}"
         try:
             with copy.open("wb") as file:
-                file.writelines(read_pieces(path, LIMIT))
+                file.writelines(read_pieces(path, limit))
         except UnreadableFile as fault:
             raise click.ClickException(str(fault)) from None
         names[str(copy)] = name
