@@ -52,10 +52,11 @@ async def count_and_move(admin: AdminClient) -> None:
         await add(admin, "hits", 1)
     show(await state_of(admin), "10 hits counted")
     await admin.alter_partition_reassignments([ReassignablePartition("counters", 0, (3, 2))])
-    counted = 10
-    while await admin.list_partition_reassignments():
+    counted, is_moving = 10, True
+    while is_moving:
         await add(admin, "hits", 1)
         counted += 1
+        is_moving = bool(await admin.list_partition_reassignments())
     show(await state_of(admin), "moved while it counted")
     print(f"{counted} hits counted, the counter stands at {await add(admin, 'hits', 0)}")
 

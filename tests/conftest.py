@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
@@ -11,6 +12,10 @@ import pytest
 import trio
 
 from transport.zookeeper_server import DevelopmentServerError, development_zookeeper, find_jars, find_java
+
+# A shell lets what it starts in the background ignore Ctrl-C, and whatever the tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 Stop = tuple[trio.lowlevel.TrioToken, trio.Event]
 

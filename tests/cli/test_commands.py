@@ -221,7 +221,7 @@ async def test_a_malformed_plan_is_told_in_one_line(tmp_path: Path, text: str, f
 async def test_the_state_dump_reads_zookeeper(zookeeper: str) -> None:
     address = f"{zookeeper}/dump"
     async with open_zookeeper(address) as store:
-        await ensure_paths(store, [paths.TOPICS])
+        await ensure_paths(store, [paths.BROKER_IDS])
         done = await run_klamm("state", "dump", "--zookeeper", address)
     assert json.loads(done.stdout) == {
         "controller": {"id": None, "epoch": 0},

@@ -12,10 +12,10 @@ from typing import Final
 import trio
 from attrs import define, field
 
+from tests.kit.ports import free_ports
 from transport.zookeeper_server import (
     HOST,
     LOG_NAME,
-    free_port,
     spawn_server,
     stop_server,
     wait_until_serving,
@@ -82,14 +82,15 @@ class Ensemble:
 @asynccontextmanager
 async def zookeeper_ensemble(directory: Path) -> AsyncIterator[Ensemble]:
     """Run an ensemble until the block ends."""
-    peers = {f"server.{number}": f"{HOST}:{free_port()}:{free_port()}" for number in range(1, SIZE + 1)}
+    ports = iter(free_ports(3 * SIZE))
+    peers = {f"server.{number}": f"{HOST}:{next(ports)}:{next(ports)}" for number in range(1, SIZE + 1)}
     ensemble = Ensemble()
     try:
         for number in range(1, SIZE + 1):
             home = directory / str(number)
             home.mkdir(parents=True)
             (home / "myid").write_text(str(number))
-            port = free_port()
+            port = next(ports)
             write_config(home, port, {"initLimit": 20, "syncLimit": 20, **peers})
             ensemble.servers.append(Server(home, port, _spawn(home)))
         await ensemble.until_serving()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import signal
 import subprocess
 import sys
@@ -17,17 +16,15 @@ import trio
 from attrs import define, field
 
 from controller.cli.demo.clusters import log_dir
+from tests.kit.ports import free_ports
 from transport.child_process import spawn
-from transport.zookeeper_server import HOST, DevelopmentServerError, free_port, spawn_server, write_config
+from transport.zookeeper_server import HOST, spawn_server, write_config
 
 BROKERS: Final = (1, 2, 3, 4, 5, 6)
 CONTROLLERS: Final = (1001, 1002, 1003)
 ZOOKEEPER: Final = "zookeeper"
 STOP_SECONDS: Final = 60.0
 """The time that a process may take to end in good order."""
-
-PORTS: Final = range(20_000, 30_000)
-"""Below those that the kernel gives to outgoing connections, which could take the port of a node that is away."""
 
 SERVER: Final = "org.apache.zookeeper.server.ZooKeeperServerMain"
 
@@ -132,7 +129,7 @@ class Nodes:
 
     def __attrs_post_init__(self) -> None:
         ids = {**{broker_name(id_): id_ for id_ in BROKERS}, **{controller_name(id_): id_ for id_ in CONTROLLERS}}
-        self.ports = dict(zip((ZOOKEEPER, *ids), _free_ports(1 + len(ids)), strict=True))
+        self.ports = dict(zip((ZOOKEEPER, *ids), free_ports(1 + len(ids)), strict=True))
         self._add(ZOOKEEPER, self._spawn_zookeeper)
         for id_ in CONTROLLERS:
             self._add(controller_name(id_), partial(self._spawn, id_, controller_name(id_), "controller", "run"))
@@ -178,14 +175,3 @@ class Nodes:
             str(self.session_ms),
         ]
         return spawn(command, self.folder / f"{name}.log")
-
-
-def _free_ports(count: int) -> list[int]:
-    found: list[int] = []
-    # Not from the seed: two runs at a time are to find different ones.
-    for port in random.Random().sample(PORTS, len(PORTS)):
-        with suppress(DevelopmentServerError):
-            found.append(free_port(port))
-        if len(found) == count:
-            break
-    return found
