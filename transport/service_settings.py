@@ -15,7 +15,7 @@ from transport.security_settings import SecuritySettings
 from transport.settings import InvalidSetting, setting
 
 _NAME: Final = re.compile(r"[\w-]+(\.[\w-]+)*\.?")
-"""What a resolver can look up, letters of other alphabets too."""
+"""Host names that a resolver can look up, with letters of any alphabet."""
 
 
 @frozen(kw_only=True)

@@ -132,7 +132,7 @@ FILES: Final[dict[str, str | bytes]] = {
 
 
 FORBIDDEN: Final = ("secret.json", "locked/")
-"""What may not be read, and where nothing may be written."""
+"""Files that may not be read, and folders that may not be written to."""
 
 
 def furnish(folder: Path) -> None:

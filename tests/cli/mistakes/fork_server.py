@@ -29,7 +29,7 @@ LONGEST_SECONDS: Final = 20
 """After that a command is killed, and its exit code is -SIGALRM."""
 
 MOST_BYTES: Final = 2 * 1024**3
-"""How much memory a command may take: what reads without end is to fail before this machine does."""
+"""The memory that a command may take, so that an endless read fails before the machine does."""
 
 
 _OF_ROOT: Final = "-dac_override,-dac_read_search"
@@ -37,7 +37,7 @@ _OF_ROOT: Final = "-dac_override,-dac_read_search"
 
 @frozen
 class Done:
-    """What came of a command line."""
+    """The outcome of a command line."""
 
     code: int
     stdout: str
