@@ -35,8 +35,12 @@ from spark_bridge.summing import Planned, marks_of, summarize
 if TYPE_CHECKING:
     from spark_bridge.opener import SparkOpener
 
-KERNEL_LIMIT = 4 * BLOCK_SIZE
-"""Up to how many partitions the kernel plans where the engine may be chosen: Spark takes longer to start."""
+KERNEL_LIMIT = 64 * BLOCK_SIZE
+"""Up to how many partitions the kernel plans where the engine may be chosen.
+
+The kernel takes a quarter of Spark's processor time for a million partitions, and less than a half for ten million
+(docs/performance.md). So Spark pays where several cores share minutes of work.
+"""
 
 
 @frozen
@@ -116,13 +120,19 @@ def open_cluster(request: PlanRequest, spark: SparkOpener, scratch: Path) -> Clu
     from spark_bridge.inputs.read import read_cluster  # noqa: PLC0415
     from spark_bridge.model.packing import blocks_of  # noqa: PLC0415
 
-    if request.engine is EngineName.SPARK or request.master or request.remote:
+    if plans_on_spark(request):
         return _on_spark(request, spark, scratch)
     inputs = read_cluster(request.sources)
-    if request.engine is EngineName.AUTO and len(inputs.partitions) > KERNEL_LIMIT:
+    if plans_on_spark(request, len(inputs.partitions)):
         return _on_spark(request, spark, scratch)
     blocks = list(blocks_of(inputs.partitions, inputs.brokers.ids))
     return Cluster(InProcess(blocks), inputs.brokers, inputs.set_aside, inputs.unknown_loads)
+
+
+def plans_on_spark(request: PlanRequest, partitions: int = 0) -> bool:
+    """Return whether Spark plans a request of so many partitions: if it is asked for, or if that pays."""
+    asked = request.engine is EngineName.SPARK or request.master is not None or request.remote is not None
+    return asked or (request.engine is EngineName.AUTO and partitions > KERNEL_LIMIT)
 
 
 def _on_spark(request: PlanRequest, spark: SparkOpener, scratch: Path) -> Cluster:

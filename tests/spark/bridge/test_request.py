@@ -12,6 +12,7 @@ import pytest
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
+from spark_bridge.planning import plans_on_spark
 from spark_bridge.request import Engine, PlanRequest
 
 pytestmark = pytest.mark.requirement("E3")
@@ -75,3 +76,21 @@ def test_what_is_not_json_is_refused() -> None:
         PlanRequest.from_json(b"{")
     with pytest.raises(PlanError, match=r"^request must be an object, not 7$"):
         PlanRequest.from_json(b"7")
+
+
+@pytest.mark.parametrize(
+    ("engine", "master", "partitions", "on_spark"),
+    [
+        (Engine.AUTO, None, 1_000_000, False),
+        (Engine.AUTO, None, 4_194_304, False),
+        (Engine.AUTO, None, 4_194_305, True),
+        (Engine.AUTO, "local[4]", 10, True),
+        (Engine.KERNEL, None, 10_000_000, False),
+        (Engine.SPARK, None, 10, True),
+    ],
+)
+def test_spark_plans_where_it_is_asked_for_or_pays(
+    engine: Engine, master: str | None, partitions: int, *, on_spark: bool
+) -> None:
+    request = PlanRequest(Sources(Path("s")), Goal(GoalKind.REBALANCE), "out", engine, master=master)
+    assert plans_on_spark(request, partitions) is on_spark
