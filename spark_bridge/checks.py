@@ -70,7 +70,6 @@ class _Plan:
         limit: (P) how many replicas a rack may have.
         crowded_before: (P) replicas above the limit of their racks, before.
         crowded: (P) the same, after.
-        least_crowded: (P) the least that the brokers permit.
         forced: (P) how many replicas have to be new.
     """
 
@@ -87,7 +86,6 @@ class _Plan:
     limit: Counts
     crowded_before: Counts
     crowded: Counts
-    least_crowded: Counts
     forced: Counts
 
     @classmethod
@@ -104,8 +102,7 @@ class _Plan:
         wanted = _wanted(block, goal)
         racks = _Racks.of(brokers, receives, wanted, counted=goal.racks)
         kept = np.where(_at(drained, before), NOBODY, before)
-        least, crowded_kept = racks.least_crowded(kept), racks.crowded(kept)
-        keepable = _count(kept != NOBODY) - np.maximum(crowded_kept - least, 0)
+        keepable = _count(kept != NOBODY) - racks.crowded(kept)
         return cls(
             before=before,
             after=after,
@@ -120,7 +117,6 @@ class _Plan:
             limit=racks.limit,
             crowded_before=racks.crowded(before),
             crowded=racks.crowded(after),
-            least_crowded=least,
             forced=np.maximum(wanted - keepable, 0),
         )
 
@@ -131,48 +127,41 @@ class _Racks:
 
     Attributes:
         rack: (B) number of every broker's rack.
-        receives: (B) whether a broker may get something.
-        receivers: number of receivers of every rack.
-        wanted: (P) replication factor.
         limit: (P) how many replicas a rack may have; more than any list has where racks do not count.
     """
 
     rack: Counts
-    receives: Flags
-    receivers: Counts
-    wanted: Counts
     limit: Counts
 
     @classmethod
     def of(cls, brokers: Brokers, receives: Flags, wanted: Counts, *, counted: bool) -> _Racks:
         own = len(brokers.rack_names) + np.arange(len(brokers))
         rack = np.where(brokers.rack == NO_RACK, own, brokers.rack).astype(np.int64)
-        receivers = np.bincount(rack[receives], minlength=len(brokers.rack_names) + len(brokers))
-        limit = -(-wanted // max(1, int(np.count_nonzero(receivers))))
-        limit = limit if counted else np.full_like(wanted, np.iinfo(np.int64).max)
-        return cls(rack, receives, receivers, wanted, limit)
+        limit = _least_limit(np.bincount(rack[receives]), wanted)
+        return cls(rack, limit if counted else np.full_like(wanted, np.iinfo(np.int64).max))
 
     def crowded(self, replicas: NDArray[np.int32]) -> Counts:
         """Return how many replicas of each partition are above the limit of their racks."""
         return _count((self._nth(replicas) > self.limit[:, None]) & (replicas != NOBODY))
-
-    def least_crowded(self, kept: NDArray[np.int32]) -> Counts:
-        """Return the least that `crowded` can come to for partitions that may keep these replicas.
-
-        A rack has room for its receivers, and for what its other brokers keep, up to the limit.
-        """
-        limits, which = np.unique(self.limit, return_inverse=True)
-        room = np.array([np.minimum(self.receivers, limit).sum() for limit in limits], np.int64)[which]
-        resting = np.where(_at(self.receives, kept), NOBODY, kept)
-        roomy = self.receivers[self.rack[resting]] + self._nth(resting) <= self.limit[:, None]
-        least: Counts = np.maximum(self.wanted - room - _count(roomy & (resting != NOBODY)), 0)
-        return least
 
     def _nth(self, replicas: NDArray[np.int32]) -> Counts:
         """Return of each replica the how manieth of its rack it is in its list, from 1."""
         rack = np.where(replicas == NOBODY, NOBODY, self.rack[replicas])
         nth: Counts = np.tril(rack[:, :, None] == rack[:, None, :]).sum(axis=2)
         return nth
+
+
+def _least_limit(receivers: NDArray[np.int64], wanted: Counts) -> Counts:
+    """Return how many replicas a rack may have: the fewest with which all find a place among the receivers.
+
+    Args:
+        receivers: How many brokers of each rack may get something.
+        wanted: (P) replication factors; where there are too few receivers, racks do not count.
+    """
+    deep = np.arange(1, receivers.max(initial=0) + 1)
+    room = np.cumsum((receivers[:, None] >= deep).sum(axis=0))
+    limit = 1 + np.searchsorted(room, wanted)
+    return np.where(limit > len(room), wanted, limit)
 
 
 Found = Iterator[tuple[int, str]]
@@ -205,10 +194,8 @@ def _leaves_the_drained(plan: _Plan) -> Found:
 
 
 def _is_spread(plan: _Plan) -> Found:
-    for row in np.flatnonzero(plan.crowded > plan.least_crowded):
-        crowded, least = plan.crowded[row], plan.least_crowded[row]
-        text = f"{crowded} replicas more than racks may have, of which {plan.limit[row]} each"
-        yield int(row), text + (f"; {least} is possible" if least else "")
+    for row in np.flatnonzero(plan.crowded):
+        yield int(row), f"{plan.crowded[row]} replicas more than racks may have, of which {plan.limit[row]} each"
 
 
 def _is_no_less_spread(plan: _Plan) -> Found:

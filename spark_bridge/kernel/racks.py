@@ -1,8 +1,9 @@
 """Racks: how many replicas of a partition one may hold, and which replicas have to leave theirs.
 
-No rack holds more than its limit of a partition. The limit is the smallest with which all replicas find a place:
-ceil(RF / racks) where each rack has brokers enough. A broker without a rack is a rack of its own, which the rule that
-no broker holds a partition twice takes care of.
+No rack holds more than its limit of a partition. The limit is the smallest with which all replicas find a place among
+the brokers that receive: ceil(RF / racks) where each rack has enough of them. What other brokers keep takes places of
+their racks and adds none. So there is always a plan: a rack has room for as many as it was counted for. A broker
+without a rack is a rack of its own, which the rule that no broker holds a partition twice takes care of.
 """
 
 from __future__ import annotations

@@ -6,9 +6,10 @@ brokers it could be on.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from math import ceil, inf
+from math import inf
 from typing import Final
 
 import numpy as np
@@ -124,7 +125,7 @@ class _Rules:
     def partition(self, before: Sequence[int], weights: tuple[int, ...]) -> Partition:
         had = frozenset(before)
         wanted = self.goal.replication_factor or len(before)
-        limit = ceil(wanted / max(1, len({self.rack[b] for b in self.receivers})))
+        limit = self._limit(wanted)
         sets = [frozenset(s) for s in combinations(sorted(self._brokers(had)), wanted) if self._holds_still(had, s)]
         if not sets:
             raise ValueError(f"a partition on {before} has nowhere to go")
@@ -132,6 +133,11 @@ class _Rules:
         crowd = self._crowd(had, limit) if self.goal.kind is GoalKind.RELIEVE else min(crowds)
         forced = min(len(s - had) for s, c in zip(sets, crowds, strict=True) if c <= crowd)
         return Partition(had, weights, wanted, tuple(sorted(self._brokers(had))), limit, crowd, forced)
+
+    def _limit(self, wanted: int) -> int:
+        """Return how many replicas the fullest rack needs at least, or all of them where receivers are too few."""
+        sets = combinations(sorted(self.receivers), wanted)
+        return min((max(Counter(self.rack[b] for b in s).values()) for s in sets), default=wanted)
 
     def _brokers(self, had: frozenset[int]) -> frozenset[int]:
         return self.receivers | (had - self.drained)
