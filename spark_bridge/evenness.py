@@ -16,7 +16,7 @@ _NO_SHARE = 1e-3
 """A share below this counts as zero: `terms` keeps every share above zero, to divide by it."""
 
 _REPLICAS, _LEADERS = 0, 1
-_COLUMNS = (0, 2, 3)
+COLUMNS = (0, 2, 3)
 """The columns of the measures that move with a replica, among all loads."""
 
 
@@ -71,7 +71,7 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
     scope = Scope.of(terms, goal)
     rows = []
     for m, name in enumerate(MEASURES):
-        share, column = terms.share[:, m], _COLUMNS[m]
+        share, column = terms.share[:, m], COLUMNS[m]
         loads = Loads(before[:, column], after[:, column], share, weights[m])
         if column == _REPLICAS or share.max(initial=0) > 1:
             rows.append(_even(name, scope, loads, terms.receives, goal.tolerance))

@@ -75,12 +75,14 @@ class Bounds:
         terms: The terms.
         lower_bound: No plan that meets them, or comes as near for every broker, costs less (see `Terms.price`).
         before: (B, 3) the loads before the plan.
+        dealt: (B, 3) the loads once what had to move was dealt.
         after: (B, 3) the loads as planned.
     """
 
     terms: Terms
     lower_bound: int
     before: NDArray[np.int64]
+    dealt: NDArray[np.int64]
     after: NDArray[np.int64]
 
 
@@ -110,7 +112,7 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
         rounds.settle(bound)
     else:
         rounds.run()
-    return Bounds(terms, lower_bound(asked, before, costs, rounds.load), before, rounds.load)
+    return Bounds(terms, lower_bound(asked, before, costs, rounds.load), before, load, rounds.load)
 
 
 def deal(

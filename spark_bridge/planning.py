@@ -188,16 +188,16 @@ def check(engine: Engine, brokers: Brokers, goal: Goal) -> None:
 
 
 def refuse_worse(summary: Summary, goal: Goal) -> None:
-    """Refuse a plan that makes a measure worse, unless it is forced.
+    """Refuse a plan that makes a measure worse without need, unless it is forced.
 
     Raises:
         PlanError: It does.
     """
-    if summary.worse and not goal.force:
+    if summary.needless and not goal.force:
         far = {e.measure: e for e in summary.evenness}
         told = ", ".join(
             f"{name} (a broker {100 * far[name].after:.1f} % from its share, before {100 * far[name].before:.1f} %)"
-            for name in summary.worse
+            for name in summary.needless
         )
         raise PlanError(f"the plan would leave the cluster less even than it is in {told}: --force takes it as it is")
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
-from spark_bridge.evenness import evenness
+from spark_bridge.evenness import COLUMNS, evenness
 from spark_bridge.kernel.leader_view import LeaderView
 from spark_bridge.kernel.tally import Tally, cost, loads, moved, sums
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Brokers
-from spark_bridge.model.goal import Goal
-from spark_bridge.model.summary import BrokerChange, Flow, Load, RackFlow, Summary
+from spark_bridge.model.goal import FORCED_ONLY, Goal
+from spark_bridge.model.summary import BrokerChange, Evenness, Flow, Load, RackFlow, Summary
 from spark_bridge.notes import notes_of
 from spark_bridge.outputs.flows import Flows
 from spark_bridge.outputs.reasons import TEXTS, Marks, Reason, reasons_of
@@ -80,6 +82,7 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
     engine, brokers, goal, bounds = planned.engine, planned.brokers, planned.goal, planned.bounds
     tally = engine.ask(AtLast(len(brokers), marks_of(brokers, bounds)))
     even = evenness(bounds.terms, goal, planned.leaders.share, tally)
+    worse = _worse(even)
     flows, flows_left = engine.flows(Flows(brokers.ids), MOST_FLOWS)
     rack_rows, _ = engine.flows(Flows(brokers.rack), MOST_RACK_FLOWS)
     partitions, replicas, size = tally["moved"].tolist()
@@ -102,9 +105,30 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
         reasons=reasons,
         set_aside=set_aside,
         unknown_loads=unknown_loads,
-        worse=tuple(e.measure for e in even if e.after > max(e.before, e.reachable) + 1e-9),
+        worse=worse,
+        needless=_needless(planned, tally, even) if worse else (),
         notes=tuple(notes_of(bounds, brokers, goal)),
     )
+
+
+_ALMOST = 1e-9
+
+
+def _worse(even: Sequence[Evenness]) -> tuple[str, ...]:
+    """Return the measures that end farther from their shares than they began, and than they have to."""
+    return tuple(e.measure for e in even if e.after > max(e.before, e.reachable) + _ALMOST)
+
+
+def _needless(planned: Planned, tally: Tally, even: Sequence[Evenness]) -> tuple[str, ...]:
+    """Return the measures that are worse than what had to move left them, if the goal is to even out at all."""
+    if planned.goal.kind in FORCED_ONLY:
+        return ()
+    dealt = tally["after"].copy()
+    dealt[:, COLUMNS] = planned.bounds.dealt
+    if (planned.bounds.dealt == planned.bounds.before).all():
+        dealt = tally["before"]
+    forced = evenness(planned.bounds.terms, planned.goal, planned.leaders.share, {**tally, "after": dealt})
+    return _worse([evolve(e, before=max(e.before, f.after)) for e, f in zip(even, forced, strict=True)])
 
 
 def _between_racks(flow: Flow, names: tuple[str, ...]) -> RackFlow:

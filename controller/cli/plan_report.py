@@ -42,7 +42,7 @@ def _parts(summary: Summary) -> Iterator[RenderableType]:
     yield from _evenness(summary)
     yield from _cost(summary)
     yield from (Text(text) for text in caveats(summary))
-    yield from (Text(text, style="bold red" if summary.worse else "bold") for text in warnings(summary))
+    yield from (Text(text, style="bold red" if summary.needless else "bold") for text in warnings(summary))
 
 
 def _cost(summary: Summary) -> Iterator[Text]:

@@ -23,6 +23,10 @@ class GoalKind(StrEnum):
     REPAIR_RACKS = "repair-racks"
 
 
+FORCED_ONLY = frozenset({GoalKind.REMOVE_BROKERS, GoalKind.SET_REPLICATION_FACTOR, GoalKind.REPAIR_RACKS})
+"""The goals that move nothing but what has to move."""
+
+
 class LeaderScope(StrEnum):
     """Which partitions may get another preferred leader among the brokers that hold them anyway."""
 
@@ -44,7 +48,7 @@ class Goal:
             even; more moves less.
         racks: Whether racks count.
         leaders: Which partitions may get another preferred leader; None for what suits the kind.
-        force: Accept a plan that leaves some measure worse.
+        force: Accept a plan that leaves some measure worse without need.
         exclude: Brokers that get nothing new and keep what they have.
     """
 

@@ -89,7 +89,8 @@ class Summary:
         reasons: How many partitions change for which reason.
         set_aside: How many rows of the inputs were left out, by what was wrong with them.
         unknown_loads: How many partitions have no known size, and count as empty.
-        worse: Measures that end worse than before and out of tolerance; not empty only in a forced plan.
+        worse: Measures that end worse than before and out of tolerance.
+        needless: Those of them that nothing makes worse which had to move; not empty only in a forced plan.
         notes: Sentences that a reader must see: what could not be reached and why.
         rack_flows: All that moves, by racks; empty when nobody counted, and then `flows` must do.
     """
@@ -111,6 +112,7 @@ class Summary:
     set_aside: dict[str, int]
     unknown_loads: int
     worse: tuple[str, ...]
+    needless: tuple[str, ...]
     notes: tuple[str, ...]
     rack_flows: tuple[RackFlow, ...] = ()
 
@@ -132,6 +134,7 @@ class Summary:
                 "evenness": tuple(Evenness(**row) for row in document["evenness"]),
                 "flows": tuple(Flow(**row) for row in document["flows"]),
                 "worse": tuple(document["worse"]),
+                "needless": tuple(document["needless"]),
                 "notes": tuple(document["notes"]),
                 "rack_flows": tuple(RackFlow(**row) for row in document.get("rack_flows", ())),
             }

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from spark_bridge.model.summary import Evenness, Summary
-from spark_bridge.report.measures import size
+from spark_bridge.report.measures import percent, size
 
 
 @frozen
@@ -65,9 +65,13 @@ IDLE = "Nothing has to change: the cluster is as the goal wants it, or as near t
 
 def warnings(summary: Summary) -> Iterator[str]:
     """Yield what a reader must not miss before carrying the plan out."""
-    if summary.worse:
-        names = ", ".join(summary.worse)
+    if summary.needless:
+        names = ", ".join(summary.needless)
         yield f"This plan was forced: it leaves {names} worse than before and out of tolerance."
+    if asked := [row for row in summary.evenness if row.measure in {*summary.worse} - {*summary.needless}]:
+        told = ", ".join(f"{row.measure} ({percent(row.after)}, before {percent(row.before)})" for row in asked)
+        cure = "leaders" if [row.measure for row in asked] == ["leaders"] else "rebalance"
+        yield f"What was asked for leaves the cluster less even in {told}: `klamm plan {cure}` may mend that."
     yield from summary.notes
 
 

@@ -52,6 +52,7 @@ SUMMARY = Summary(
     set_aside={},
     unknown_loads=0,
     worse=(),
+    needless=(),
     notes=(),
 )
 

@@ -250,7 +250,7 @@ def test_a_plan_that_leaves_a_measure_worse_is_refused_unless_it_is_forced() -> 
     done = plan([block], brokers_of(4), goal)
     even = {e.measure: e for e in done.summary.evenness}
     assert even["replicas"].after == 1.0
-    far = evolve(done.summary, worse=("bytes",), evenness=(evolve(even["bytes"], before=0.07, after=1.0),))
+    far = evolve(done.summary, needless=("bytes",), evenness=(evolve(even["bytes"], before=0.07, after=1.0),))
     with pytest.raises(PlanError, match=r"less even than it is in bytes \(a broker 100.0 % .* before 7.0 %\): --force"):
         refuse_worse(far, goal)
     refuse_worse(far, evolve(goal, force=True))

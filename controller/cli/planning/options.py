@@ -150,7 +150,11 @@ _CHOICES: Final = (
         type=click.Choice([scope.value for scope in LeaderScope]),
         help="Which partitions may get another preferred leader without a move; by default what suits the plan.",
     ),
-    click.option("--force", is_flag=True, help="Accept a plan that leaves some measure worse."),
+    click.option(
+        "--force",
+        is_flag=True,
+        help="Accept a plan that leaves some measure less even without need.",
+    ),
 )
 _PLACES: Final = (
     click.option(

@@ -97,6 +97,7 @@ def summary(*notes: str) -> Summary:
         set_aside={},
         unknown_loads=0,
         worse=(),
+        needless=(),
         notes=notes,
         rack_flows=(),
     )

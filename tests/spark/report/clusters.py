@@ -76,6 +76,7 @@ def planned(goal: str, brokers: tuple[BrokerChange, ...], rng: Random) -> Summar
         set_aside={},
         unknown_loads=0,
         worse=(),
+        needless=(),
         notes=(),
         rack_flows=tuple(_rack_flows(flows, brokers)),
     )

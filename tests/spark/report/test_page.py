@@ -80,6 +80,7 @@ def test_names_are_text_wherever_they_stand() -> None:
         reasons={EVIL: 5},
         notes=(EVIL,),
         worse=(EVIL,),
+        needless=(EVIL,),
         set_aside={EVIL: 3},
     )
     page = read(made)
@@ -93,7 +94,7 @@ def test_the_top_tells_cost_bound_and_what_to_beware_of() -> None:
     made = evolve(
         made, moved_bytes=1_500_000_000, lower_bound=1_000_000_000, unknown_loads=17, set_aside={"no size": 2}
     )
-    text = read(evolve(made, worse=("leaders",), notes=("Rack r1 is small.",))).text
+    text = read(evolve(made, worse=("leaders",), needless=("leaders",), notes=("Rack r1 is small.",))).text
     for told in (
         "1.50 GB",
         "1.00 GB",

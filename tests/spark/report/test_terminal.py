@@ -100,6 +100,7 @@ def test_what_is_left_out_or_wrong_comes_last() -> None:
             unknown_loads=17,
             set_aside={"no such broker": 1, "negative size": 4},
             worse=("leaders", "bytes"),
+            needless=("leaders", "bytes"),
             notes=("Rack r1 has one broker alone.",),
         )
     ).split("\n")
