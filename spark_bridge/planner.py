@@ -99,7 +99,6 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
     before = first["load"]
     asked = terms = make_terms(brokers, goal, before, first["by_factor"])
     costs = engine.ask(Costs(terms, before))
-    bound = lower_bound(terms, before, costs)
     load = before
     if changed := int(costs["forced"][1]):
         progress(Progress("dealing forced moves"))
@@ -109,10 +108,10 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
         terms = make_terms(brokers, goal, load, first["by_factor"])
     rounds = _Rounds(engine, terms, load, progress)
     if engine.blocks == 1 and int(first["by_factor"][:, 0].sum()) <= MOST_SETTLED:
-        rounds.settle(bound)
+        rounds.settle(lower_bound(asked, before, costs, terms))
     else:
         rounds.run()
-    return Bounds(terms, lower_bound(asked, before, costs, rounds.load), before, load, rounds.load)
+    return Bounds(terms, lower_bound(asked, before, costs, terms.eased_to(rounds.load)), before, load, rounds.load)
 
 
 def deal(

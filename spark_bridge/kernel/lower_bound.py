@@ -4,7 +4,8 @@ Three sums bound it from below, and the greatest counts:
 
 - what is forced: every place that needs another broker costs its partition's bytes;
 - what leaves: from a broker that is emptied all its bytes go, and one above its upper bounds loses at least the
-  cheapest replicas that bring it back, measure by measure;
+  cheapest replicas that bring it back, measure by measure; not where the replication factor changes, as what leaves
+  may be wanted nowhere then;
 - what arrives: brokers below their lower bounds get at least the cheapest replicas of all that fill them.
 
 "The cheapest" is a fractional knapsack over classes of replicas with about equal cost for what is needed: whole
@@ -98,20 +99,20 @@ def _table(
     return table
 
 
-def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally, reached: NDArray[np.int64] | None = None) -> int:
+def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally, eased: Terms | None = None) -> int:
     """Return the bound, in what terms have as price.
 
     Args:
-        terms: The terms.
+        terms: The terms, as `Costs` had them.
         load: (B, 3) the loads before the plan.
         costs: The sum of what `Costs` asked for.
-        reached: (B, 3) the loads of a plan: where they are outside the bounds, others need not come nearer either.
+        eased: The terms that a plan came to in the end: where they ask for less, no other plan need do more.
     """
     low, high = terms.low, terms.high
-    if reached is not None:
-        low, high = np.minimum(low, reached), np.maximum(high, reached)
+    if eased is not None:
+        low, high = np.minimum(low, eased.low), np.maximum(high, eased.high)
     ends = classes(len(load))
-    leaving = int(load[terms.leaves, terms.price].sum())
+    leaving = int(load[terms.leaves, terms.price].sum()) if terms.factor is None else 0
     for row, b in enumerate(above(terms, load).tolist()):
         leaving += _least(load[b] - high[b], terms.price, ends, *(table[row] for table in _tables(costs)))
     missing = np.maximum(low - load, 0).sum(axis=0)
