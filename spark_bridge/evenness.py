@@ -59,12 +59,12 @@ class Scope:
 
 
 def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tally) -> tuple[Evenness, ...]:
-    """Return the evenness of every measure for which there are data.
+    """Return the evenness of every measure for which there are data, and brokers that the plan may change.
 
     Args:
         terms: The terms of the plan.
         goal: What was planned for.
-        leading: (B) the shares of leaders.
+        leading: (B) the shares of leaders, 0 for who has none.
         tally: `before` and `after`, (B, 5) loads each, and `max_weight`, (3).
     """
     before, after, weights = tally["before"], tally["after"], tally["max_weight"].tolist()
@@ -75,17 +75,23 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
         loads = Loads(before[:, column], after[:, column], share, weights[m])
         if column == _REPLICAS or share.max(initial=0) > 1:
             rows.append(_even(name, scope, loads, terms.receives, goal.tolerance))
-    led = Loads(before[:, _LEADERS], after[:, _LEADERS], leading, 1)
+    led, shared = Loads(before[:, _LEADERS], after[:, _LEADERS], leading, 1), leading > 0
+    # Where nobody receives, others share leaders (see `leadership`).
+    scope = scope if terms.receives.any() else Scope(shared, shared)
     # A broker without replicas cannot lead.
-    has = terms.receives & (after[:, _REPLICAS] > 0)
-    return (rows[0], _even("leaders", scope, led, has, goal.tolerance), *rows[1:])
+    has = shared & (after[:, _REPLICAS] > 0)
+    even = (rows[0], _even("leaders", scope, led, has, goal.tolerance), *rows[1:])
+    return tuple(row for row in even if row is not None)
 
 
-def _even(name: str, scope: Scope, loads: Loads, counted: NDArray[np.bool_], tolerance: float) -> Evenness:
-    """Return the evenness of one measure; reachable is the tolerance, or the heaviest replica over the least share."""
+def _even(name: str, scope: Scope, loads: Loads, counted: NDArray[np.bool_], tolerance: float) -> Evenness | None:
+    """Return the evenness of one measure, None where no broker counts.
+
+    Reachable is the tolerance, or the heaviest replica over the least share.
+    """
     counted = counted & (loads.share > _NO_SHARE)
     if not counted.any():
-        return Evenness(name, 0.0, 0.0, tolerance)
+        return None
     before, after = scope.distances(loads, counted)
     reachable = max(tolerance, loads.weight / float(loads.share[counted].min()))
     return Evenness(name, before=before, after=after, reachable=reachable)

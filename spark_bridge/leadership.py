@@ -14,7 +14,7 @@ from spark_bridge.kernel.shares import shares, whole_bounds
 from spark_bridge.kernel.tally import Tally, moved, sums
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import Block
-from spark_bridge.model.brokers import NO_RACK, Brokers
+from spark_bridge.model.brokers import NO_RACK, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, LeaderScope
 from spark_bridge.progress import OnProgress, Progress
 
@@ -55,23 +55,33 @@ class _Leaders:
         return {"leaders": sums(block.after[:, 0], np.ones(len(block), np.int64), self.brokers)}
 
 
+def retired(brokers: Brokers, terms: Terms) -> NDArray[np.bool_]:
+    """Return (B) who may not lead: what drains or is dead, even where the goal leaves its replicas alone."""
+    return terms.leaves | brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
+
+
+def leading(brokers: Brokers, terms: Terms) -> NDArray[np.bool_]:
+    """Return (B) who shares what follows leaders: those that receive, or, where nobody does, all that may lead."""
+    return terms.receives if terms.receives.any() else ~retired(brokers, terms)
+
+
 def leading_shares(brokers: Brokers, terms: Terms, total: float) -> NDArray[np.float64]:
     """Return every broker's share of what follows leaders: no rack bounds it, and who gets nothing new has none."""
-    capacity = np.where(terms.receives, brokers.capacity, 0.0)
+    capacity = np.where(leading(brokers, terms), brokers.capacity, 0.0)
     return shares(total, capacity, np.full(len(brokers), NO_RACK, np.int32), total, np.zeros(0))
 
 
 def leader_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64]) -> LeaderView:
     """Return what leader rounds start from: who gets nothing new keeps what it leads, the others share the rest."""
-    share = leading_shares(brokers, terms, float(load.sum() - load[~terms.receives & ~terms.leaves].sum()))
+    kept, leave = ~leading(brokers, terms), retired(brokers, terms)
+    share = leading_shares(brokers, terms, float(load.sum() - load[kept & ~leave].sum()))
     low, high = whole_bounds(share, goal.tolerance)
-    kept = ~terms.receives
     return LeaderView(
         load=load,
         lo=np.where(kept, 0, low),
         hi=np.where(kept, load, high),
         share=np.where(kept, np.maximum(load, 1), np.maximum(share, 1e-6)).astype(np.float64),
-        may_lead=~terms.leaves,
+        may_lead=~leave,
     )
 
 

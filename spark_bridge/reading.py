@@ -13,7 +13,7 @@ from spark_bridge.kernel.bytes_out import OutRounds, OutView, even_bytes_out
 from spark_bridge.kernel.shares import bounds
 from spark_bridge.kernel.tally import Tally, sums
 from spark_bridge.kernel.terms import Terms
-from spark_bridge.leadership import in_scope, leading_shares
+from spark_bridge.leadership import in_scope, leading, leading_shares, retired
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal, LeaderScope
@@ -49,9 +49,9 @@ class _BytesOut:
 
 def out_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64]) -> OutView:
     """Return what the rounds start from: who gets nothing new keeps what it has, the others share the rest."""
-    kept = ~terms.receives
-    low, high = bounds(leading_shares(brokers, terms, float(load[terms.receives].sum())), goal.tolerance)
-    return OutView(load, np.where(kept, 0, low), np.where(kept, load, high), ~terms.leaves)
+    shared = leading(brokers, terms)
+    low, high = bounds(leading_shares(brokers, terms, float(load[shared].sum())), goal.tolerance)
+    return OutView(load, np.where(shared, low, 0), np.where(shared, high, load), ~retired(brokers, terms))
 
 
 def plan_bytes_out(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, progress: OnProgress) -> None:

@@ -12,8 +12,10 @@ from spark_bridge.engines.engine import Engine
 from spark_bridge.evenness import COLUMNS, evenness
 from spark_bridge.kernel.leader_view import LeaderView
 from spark_bridge.kernel.tally import Tally, cost, loads, moved, sums
+from spark_bridge.kernel.terms import Terms
+from spark_bridge.leadership import leading
 from spark_bridge.model.block import NOBODY, Block
-from spark_bridge.model.brokers import NO_RACK, Brokers
+from spark_bridge.model.brokers import NO_RACK, Broker, Brokers, BrokerState
 from spark_bridge.model.goal import FORCED_ONLY, Goal
 from spark_bridge.model.summary import BrokerChange, Evenness, Flow, Load, RackFlow, Summary
 from spark_bridge.notes import notes_of
@@ -76,12 +78,17 @@ class Planned:
     bounds: Bounds
     leaders: LeaderView
 
+    def evenness(self, tally: Tally) -> tuple[Evenness, ...]:
+        """Return how even loads are that blocks told of."""
+        shared = leading(self.brokers, self.bounds.terms)
+        return evenness(self.bounds.terms, self.goal, np.where(shared, self.leaders.share, 0.0), tally)
+
 
 def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -> Summary:
     """Sum a plan up."""
     engine, brokers, goal, bounds = planned.engine, planned.brokers, planned.goal, planned.bounds
     tally = engine.ask(AtLast(len(brokers), marks_of(brokers, bounds)))
-    even = evenness(bounds.terms, goal, planned.leaders.share, tally)
+    even = planned.evenness(tally)
     worse = _worse(even)
     flows, flows_left = engine.flows(Flows(brokers.ids), MOST_FLOWS)
     rack_rows, _ = engine.flows(Flows(brokers.rack), MOST_RACK_FLOWS)
@@ -127,7 +134,7 @@ def _needless(planned: Planned, tally: Tally, even: Sequence[Evenness]) -> tuple
     dealt[:, COLUMNS] = planned.bounds.dealt
     if (planned.bounds.dealt == planned.bounds.before).all():
         dealt = tally["before"]
-    forced = evenness(planned.bounds.terms, planned.goal, planned.leaders.share, {**tally, "after": dealt})
+    forced = planned.evenness({**tally, "after": dealt})
     return _worse([evolve(e, before=max(e.before, f.after)) for e, f in zip(even, forced, strict=True)])
 
 
@@ -169,7 +176,7 @@ def _changes(brokers: Brokers, bounds: Bounds, tally: Tally) -> tuple[BrokerChan
         BrokerChange(
             id=broker.id,
             rack=broker.rack,
-            state="draining" if bounds.terms.leaves[i] and broker.state == "live" else str(broker.state),
+            state=_state(broker, bounds.terms, i),
             capacity=broker.capacity,
             disk=broker.disk,
             before=Load(*before[i]),
@@ -177,3 +184,12 @@ def _changes(brokers: Brokers, bounds: Bounds, tally: Tally) -> tuple[BrokerChan
         )
         for i, broker in enumerate(brokers.rows)
     )
+
+
+def _state(broker: Broker, terms: Terms, index: int) -> str:
+    """Return a broker's state under the goal: what that removes drains, what it excludes is excluded."""
+    if broker.state is not BrokerState.LIVE:
+        return str(broker.state)
+    if terms.leaves[index]:
+        return str(BrokerState.DRAINING)
+    return str(broker.state if terms.receives[index] else BrokerState.EXCLUDED)
