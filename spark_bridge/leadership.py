@@ -13,21 +13,22 @@ from spark_bridge.kernel.leaders import choose_leaders
 from spark_bridge.kernel.shares import shares, whole_bounds
 from spark_bridge.kernel.tally import Tally, moved, sums
 from spark_bridge.kernel.terms import Terms
-from spark_bridge.model.block import Block
+from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, LeaderScope
 from spark_bridge.progress import OnProgress, Progress
 
 
 def in_scope(block: Block, scope: LeaderScope) -> NDArray[np.bool_]:
-    """Return (P) which partitions of a block may get another leader."""
+    """Return (P) which partitions of a block may get another leader: touched are those whose replicas change."""
     if scope is LeaderScope.TOUCHED:
-        return np.asarray(moved(block).any(axis=1))
+        held, holds = (np.count_nonzero(lists != NOBODY, axis=1) for lists in (block.before, block.after))
+        return np.asarray(moved(block).any(axis=1) | (held != holds))
     return np.full(len(block), scope is LeaderScope.ALL)
 
 
 _ROUNDS_WHEN_TOUCHED = 6
-"""Where only partitions that move may get another leader, bounds are often out of reach, and more rounds gain little; a
+"""Where only partitions that change may get another leader, bounds are often out of reach, and more rounds gain little; a
 second plan moves nothing, and so has none to choose for."""
 
 
