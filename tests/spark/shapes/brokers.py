@@ -1,4 +1,4 @@
-"""Brokers as clusters come to have them: ids with gaps, uneven racks, mixed capacities, tight disks, some of them ill."""
+"""Brokers as clusters have them: ids with gaps, uneven racks, mixed capacities, tight disks, some of them ill."""
 
 from __future__ import annotations
 

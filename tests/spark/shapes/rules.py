@@ -1,0 +1,162 @@
+"""The hard rules of docs/planning.md once more, over lists and sets; no code of the planner or its checker is in it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from attrs import frozen
+
+from spark_bridge.model.brokers import BrokerState
+from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
+from tests.spark.kernel.instances import Instance
+
+Lists = Sequence[Sequence[int]]
+"""The replicas of every partition as broker indices, preferred leader first, in the order of an instance."""
+
+FORCED_ONLY: Final = frozenset({"remove-brokers", "set-replication-factor", "repair-racks"})
+STILL: Final = frozenset({"relieve", "leaders"})
+"""Kinds that move nothing because of racks, nor off brokers that are dead or drain."""
+
+
+@frozen
+class Rules:
+    """What a goal lets brokers do.
+
+    Attributes:
+        goal: The goal.
+        racks: Every broker's rack; None where it has none, or racks do not count.
+        named: Brokers that the goal names.
+        drained: Brokers whose replicas all have to leave.
+        receivers: Brokers that may get replicas.
+    """
+
+    goal: Goal
+    racks: tuple[str | None, ...]
+    named: frozenset[int]
+    drained: frozenset[int]
+    receivers: frozenset[int]
+
+    @classmethod
+    def of(cls, given: Instance) -> Rules:
+        """Put into sets what the brokers' states and the goal say."""
+        goal, rows = given.goal, given.brokers.rows
+        named = frozenset(n for n, b in enumerate(rows) if b.id in goal.brokers)
+        removed = named if goal.kind is GoalKind.REMOVE_BROKERS else frozenset[int]()
+        ill = {n for n, b in enumerate(rows) if b.state in {BrokerState.DRAINING, BrokerState.DEAD}}
+        live = {n for n, b in enumerate(rows) if b.state is BrokerState.LIVE and b.id not in goal.exclude}
+        return cls(
+            goal,
+            tuple(b.rack if goal.racks else None for b in rows),
+            named,
+            frozenset() if str(goal.kind) in STILL else removed | ill,
+            frozenset(live - removed),
+        )
+
+    def wanted(self, topic: str, before: Sequence[int]) -> int:
+        """Return how many replicas a partition shall have."""
+        if self.goal.replication_factor is None or not self._is_meant(topic):
+            return len(before)
+        return self.goal.replication_factor
+
+    def _is_meant(self, topic: str) -> bool:
+        patterns = (".*".join(map(re.escape, name.split("*"))) for name in self.goal.topics)
+        return not self.goal.topics or any(re.fullmatch(p, topic) for p in patterns)
+
+    def limit(self, wanted: int) -> int:
+        """Return how many replicas of a partition a rack may hold: the fewest with which all find a receiver."""
+        alone = sum(self.racks[b] is None for b in self.receivers)
+        in_racks = Counter(self.racks[b] for b in self.receivers if self.racks[b] is not None)
+        for limit in range(1, wanted + 1):
+            if alone + sum(min(count, limit) for count in in_racks.values()) >= wanted:
+                return limit
+        return wanted
+
+    def crowd(self, brokers: Sequence[int] | frozenset[int], wanted: int) -> int:
+        """Return how many replicas are more than their racks may hold."""
+        in_racks = Counter(self.racks[b] for b in brokers if self.racks[b] is not None)
+        limit = self.limit(wanted)
+        return sum(max(0, count - limit) for count in in_racks.values())
+
+    def forced(self, before: Sequence[int], wanted: int) -> int:
+        """Return how many replicas have to be new."""
+        kept = [b for b in before if b not in self.drained]
+        return max(0, wanted - (len(kept) - self.crowd(kept, wanted)))
+
+
+def broken_rules(given: Instance, lists: Lists) -> list[str]:
+    """Return what a plan breaks, a line each that begins with the rule's name."""
+    rules = Rules.of(given)
+    found = [
+        f"{rule}: {topic}-{number} {tuple(before)} -> {tuple(after)}"
+        for (topic, number), before, after in zip(given.names, given.replicas, lists, strict=True)
+        for rule in _of_partition(rules, topic, before, after)
+    ]
+    return [*found, *_of_disks(given, lists)]
+
+
+def _of_partition(rules: Rules, topic: str, before: Sequence[int], after: Sequence[int]) -> Iterator[str]:
+    wanted, new, gone = rules.wanted(topic, before), set(after) - set(before), set(before) - set(after)
+    if len(after) != wanted:
+        yield "replication factor"
+    if len(set(after)) < len(after):
+        yield "broker twice"
+    if not new <= rules.receivers:
+        yield "new replica where none may go"
+    if rules.drained & set(after):
+        yield "replica left on a drained broker"
+    yield from _of_racks(rules, before, after)
+    yield from _of_goal(rules, new, gone, rules.forced(before, wanted))
+    yield from _of_leader(rules, before, after)
+
+
+def _of_racks(rules: Rules, before: Sequence[int], after: Sequence[int]) -> Iterator[str]:
+    crowd = rules.crowd(after, len(after))
+    if crowd and str(rules.goal.kind) not in STILL:
+        yield "too many in a rack"
+    if crowd > rules.crowd(before, len(before)) and str(rules.goal.kind) in STILL:
+        yield "more in a rack than before"
+
+
+def _of_goal(rules: Rules, new: set[int], gone: set[int], forced: int) -> Iterator[str]:
+    match str(rules.goal.kind):
+        case "remove-brokers" | "set-replication-factor" | "repair-racks" if len(new) > forced:
+            yield "moves what need not move"
+        case "add-brokers" if len(new - rules.named) > forced:
+            yield "gives to who is not added"
+        case "relieve" if not gone <= rules.named or new & rules.named:
+            yield "moves off who is not relieved"
+        case "leaders" if new or gone:
+            yield "moves data"
+        case _:
+            pass
+
+
+def _of_leader(rules: Rules, before: Sequence[int], after: Sequence[int]) -> Iterator[str]:
+    scope = rules.goal.leader_scope
+    if set(before) == set(after) and before[0] == after[0] and tuple(before) != tuple(after):
+        yield "another order without another leader"
+    if scope is LeaderScope.NONE and before[0] in after and before[0] != after[0]:
+        yield "another leader, and none may change"
+    if scope is LeaderScope.TOUCHED and set(before) == set(after) and tuple(before) != tuple(after):
+        yield "another leader of what is not touched"
+
+
+def _of_disks(given: Instance, lists: Lists) -> Iterator[str]:
+    has, gets = Counter[int](), Counter[int]()
+    for size, before, after in zip(given.size, given.replicas, lists, strict=True):
+        has.update(dict.fromkeys(after, size))
+        gets.update(dict.fromkeys(set(after) - set(before), size))
+    for n, broker in enumerate(given.brokers.rows):
+        if broker.disk is not None and gets[n] and has[n] > broker.disk:
+            yield f"disk: broker {broker.id} gets {gets[n]} and has {has[n]} then, of {broker.disk}"
+
+
+def moved(given: Instance, lists: Lists) -> int:
+    """Return what a plan moves: bytes, or replicas where nobody has a byte."""
+    price = given.size if any(given.size) else [1] * len(given.size)
+    return sum(
+        cost * len(set(after) - set(before)) for cost, before, after in zip(price, given.replicas, lists, strict=True)
+    )
