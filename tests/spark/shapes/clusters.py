@@ -31,10 +31,16 @@ def shaped(seed: int, *, small: bool = False) -> Instance:
         seed: What it is drawn from; kinds of goals take turns by it.
         small: Whether no cluster is large: for solvers that take long.
     """
-    rng, kind = Random(seed), kind_of(seed)
+    rng = Random(seed)
     large = rng.random() < 0.1 and not small
     count = rng.randint(200, 3_000) if large else rng.randint(1, 60)
-    brokers = draw_brokers(rng, rng.randint(8, 60) if large else rng.randint(3, 12))
+    brokers = rng.randint(8, 60) if large else rng.randint(3, 12)
+    return drawn(rng, seed, count, brokers)
+
+
+def drawn(rng: Random, seed: int, count: int, many: int) -> Instance:
+    """Draw a cluster of `count` partitions on `many` brokers, and a goal."""
+    kind, brokers = kind_of(seed), draw_brokers(rng, many)
     added = rng.randint(1, max(1, len(brokers) // 4)) if kind is GoalKind.ADD_BROKERS or rng.random() < 0.1 else 0
     partitions = _partitions(rng, count, brokers[: len(brokers) - added])
     sizes = _sizes(rng, count)
