@@ -9,7 +9,7 @@ from typing import Any, Final
 from attrs import evolve
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import ROW, WRONG
+from spark_bridge.inputs.columns import ROW, UNKNOWN, WRONG
 from spark_bridge.inputs.files import Part
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 
@@ -24,7 +24,7 @@ def all_brokers(
     """Put together the brokers of a plan. A bad row is refused: a broker left out would be emptied.
 
     Args:
-        listed: What the snapshot says of brokers, as raw tables of `BROKER_COLUMNS`; Kafka's own JSON says nothing.
+        listed: What the snapshot says of brokers, as raw tables of `BROKERS_TABLE`; Kafka's own JSON says nothing.
         added: A table of brokers; what it says counts, what it leaves empty does not.
         assigned: Every id that has a replica.
 
@@ -69,8 +69,8 @@ def _rows(parts: Iterable[Part]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _check(where: str, row: dict[str, Any]) -> None:
     name = f"{where}: broker {row['id']}"
-    if row[WRONG] is not None:
-        raise PlanError(f"{where}: {row[WRONG]}")
+    if wrong := row[UNKNOWN] or row[WRONG]:
+        raise PlanError(f"{where}: {wrong}")
     if row["id"] is None or not 0 <= row["id"] <= _INT32_MAX:
         raise PlanError(f"{where}: id must be a number from 0 to {_INT32_MAX}, not {row['id']}")
     if row["capacity"] is not None and not (0 < row["capacity"] < math.inf):

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from attrs import frozen
 from numpy.typing import NDArray
 
-from spark_bridge.inputs.columns import MEASURES, ROW, WRONG, quoted
+from spark_bridge.inputs.columns import MEASURES, ROW, UNKNOWN, WRONG, quoted
 from spark_bridge.inputs.faults import Bad, Fault
 
 PARTITIONS: Final = pa.schema(
@@ -50,7 +50,7 @@ class Checked:
 
 
 def check_partitions(raw: pa.Table) -> Checked:
-    """Check rows of a snapshot, a raw table of `PARTITION_COLUMNS`; the good ones come as `PARTITIONS`.
+    """Check rows of a snapshot, a raw table of `PARTITIONS_TABLE`; the good ones come as `PARTITIONS`.
 
     A removing replica of a partition being reassigned is left out: what remains is what its assignment becomes
     (KIP-455), and what a new reassignment would replace.
@@ -73,7 +73,7 @@ def check_partitions(raw: pa.Table) -> Checked:
 
 
 def check_loads(raw: pa.Table) -> Checked:
-    """Check rows of loads, a raw table of `LOAD_COLUMNS`; the good ones come as `LOADS`, rates rounded."""
+    """Check rows of loads, a raw table of `LOADS_TABLE`; the good ones come as `LOADS`, rates rounded."""
     raw = raw.combine_chunks()
     wrong: Mask = np.zeros(len(raw), np.bool_)
     for name in MEASURES:
@@ -94,6 +94,7 @@ def _common_faults(raw: pa.Table) -> list[tuple[Fault, Mask]]:
     known = pc.fill_null(pc.take(legal, topics.indices), fill_value=False)
     partition = _numbers(raw["partition"], -1)
     return [
+        (Fault.COLUMN, _mask(pc.is_valid(raw[UNKNOWN]))),
         (Fault.SHAPE, _mask(pc.is_valid(raw[WRONG]))),
         (Fault.TOPIC, ~_mask(known)),
         (Fault.PARTITION, (partition < 0) | (partition > _INT32_MAX)),
@@ -118,6 +119,8 @@ def _detail(fault: Fault, row: dict[str, Any]) -> str:
     """Say what is wrong with a row, beginning with its name where that is not the fault."""
     name = f"{row['topic']}-{row['partition']}"
     match fault:
+        case Fault.COLUMN:
+            return str(row[UNKNOWN])
         case Fault.SHAPE:
             return str(row[WRONG])
         case Fault.TOPIC:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from attrs import frozen
+
+from spark_bridge.errors import PlanError
+from spark_bridge.inputs import unknown
 
 T = TypeVar("T")
 
@@ -57,36 +61,102 @@ class Column:
         return f"{self.name} must be {self.wants}, not {quoted(value)}"
 
 
+@frozen
+class Layout:
+    """The columns of a table.
+
+    Attributes:
+        name: What such a table is called, with its article.
+        columns: Those that are read.
+        beside: The names of others that may be there.
+        is_closed: Whether a table with any other is refused.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    beside: frozenset[str] = frozenset()
+    is_closed: bool = True
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the columns that are read."""
+        return [column.name for column in self.columns]
+
+    def refused(self, names: Collection[str]) -> str | None:
+        """Return which of a table's columns it is refused for; None if all may be there."""
+        return unknown.refused(names, self.names, self.beside) if self.is_closed else None
+
+    def complaint(self, name: str) -> str:
+        """Say what is wrong with a column that may not be there."""
+        return unknown.complaint(name, self.names, self.name, self.beside)
+
+    def check(self, path: Path, names: Sequence[str], missing: str) -> None:
+        """Refuse the columns of a table where one is unknown, or one is missing that is needed.
+
+        Args:
+            path: The table.
+            names: Its columns.
+            missing: What to say of it after the name of the missing column.
+
+        Raises:
+            PlanError: They are to be refused.
+        """
+        lacks = [column.name for column in self.columns if column.is_needed and column.name not in names]
+        strange = self.refused(names)
+        # A table that has nothing like what it lacks is another one altogether.
+        is_near = strange is not None and (strange in unknown.FOREIGN or unknown.nearest(strange, self.names))
+        if lacks and not is_near:
+            raise PlanError(f"{path}: no column {lacks[0]}{missing}")
+        if strange is not None:
+            raise PlanError(f"{path}: {self.complaint(strange)}")
+
+
 _NONE = type(None)
 _TOPIC = Column("topic", pa.string(), frozenset({str, _NONE}), "a string", is_needed=True)
 _PARTITION = Column("partition", pa.int64(), frozenset({int, _NONE}), "a whole number", is_needed=True)
 
-PARTITION_COLUMNS: Final = (
+MEASURES: Final = ("bytes", "bytes_in", "bytes_out")
+
+_OF_PARTITIONS = (
     _TOPIC,
     _PARTITION,
     Column("replicas", pa.list_(pa.int64()), frozenset({int, _NONE}), "a list of broker ids", is_needed=True),
     Column("removing_replicas", pa.list_(pa.int64()), frozenset({int, _NONE}), "a list of broker ids"),
     Column("leader", pa.int64(), frozenset({int, _NONE}), "a broker id, or -1 for none"),
 )
-"""What a snapshot says of a partition."""
 
-MEASURES: Final = ("bytes", "bytes_in", "bytes_out")
+_OF_THE_DUMP = frozenset({"adding_replicas", "isr", "leader_epoch", "controller_epoch", "partition_state"})
+"""What else `klamm state dump` writes of a partition."""
 
-LOAD_COLUMNS: Final = (
-    _TOPIC,
-    _PARTITION,
-    *(Column(name, pa.float64(), frozenset({int, float, _NONE}), "a number") for name in MEASURES),
+_OF_KAFKA = frozenset({"log_dirs", "version"})
+"""What else Kafka's reassignment JSON, and the state of a partition in ZooKeeper, say of one."""
+
+PARTITIONS_TABLE: Final = Layout("a snapshot", _OF_PARTITIONS, _OF_THE_DUMP | _OF_KAFKA | frozenset(MEASURES))
+"""What a snapshot says of a partition. One table may hold a snapshot and its loads."""
+
+LOADS_TABLE: Final = Layout(
+    "a table of loads",
+    (
+        _TOPIC,
+        _PARTITION,
+        *(Column(name, pa.float64(), frozenset({int, float, _NONE}), "a number") for name in MEASURES),
+    ),
+    frozenset(column.name for column in _OF_PARTITIONS) | _OF_THE_DUMP | _OF_KAFKA,
 )
 """What loads say of a partition: bytes, bytes per second in, bytes per second out."""
 
-BROKER_COLUMNS: Final = (
-    Column("id", pa.int64(), frozenset({int, _NONE}), "a whole number", is_needed=True),
-    Column("rack", pa.string(), frozenset({str, _NONE}), "a string"),
-    Column("capacity", pa.float64(), frozenset({int, float, _NONE}), "a number"),
-    Column("disk", pa.int64(), frozenset({int, _NONE}), "a whole number of bytes"),
-    Column("state", pa.string(), frozenset({str, _NONE}), "a string"),
+BROKERS_TABLE: Final = Layout(
+    "a table of brokers",
+    (
+        Column("id", pa.int64(), frozenset({int, _NONE}), "a whole number", is_needed=True),
+        Column("rack", pa.string(), frozenset({str, _NONE}), "a string"),
+        Column("capacity", pa.float64(), frozenset({int, float, _NONE}), "a number"),
+        Column("disk", pa.int64(), frozenset({int, _NONE}), "a whole number of bytes"),
+        Column("state", pa.string(), frozenset({str, _NONE}), "a string"),
+    ),
+    frozenset({"host", "port", "epoch"}),
 )
-"""What a snapshot or a table says of a broker."""
+"""What a snapshot or a table says of a broker. A dump also says where to reach it."""
 
 ROW: Final = "row"
 """Where a row stands in its file: a number from 1."""
@@ -94,10 +164,14 @@ ROW: Final = "row"
 WRONG: Final = "wrong"
 """What kept a row's values out of their columns, in words; null for nearly all rows."""
 
+UNKNOWN: Final = "unknown"
+"""What is wrong with a column that may not be there, in words; null for nearly all rows."""
 
-def raw_schema(columns: Sequence[Column]) -> pa.Schema:
-    """Return the schema of a raw table of these columns."""
-    return pa.schema([*((c.name, c.type) for c in columns), (ROW, pa.int64()), (WRONG, pa.string())])
+
+def raw_schema(layout: Layout) -> pa.Schema:
+    """Return the schema of a raw table of this layout."""
+    about = [(ROW, pa.int64()), (WRONG, pa.string()), (UNKNOWN, pa.string())]
+    return pa.schema([*((c.name, c.type) for c in layout.columns), *about])
 
 
 def in_halves(
@@ -126,38 +200,47 @@ def in_halves(
         return pa.concat_tables([in_halves(quick, one, *half) for half in halves])
 
 
-def from_objects(objects: Sequence[object], rows: Sequence[int], columns: Sequence[Column]) -> pa.Table:
-    """Return decoded JSON objects as a raw table; what else they have than these columns is ignored."""
-    return in_halves(partial(_together, columns), partial(_misfit, columns), objects, rows)
+def from_objects(objects: Sequence[object], rows: Sequence[int], layout: Layout) -> pa.Table:
+    """Return decoded JSON objects as a raw table."""
+    return in_halves(partial(_together, layout), partial(_misfit, layout), objects, rows)
 
 
-def _together(columns: Sequence[Column], objects: Sequence[Any], rows: Sequence[int]) -> pa.Table:
-    return with_rows([column.array(objects) for column in columns], rows, columns)
+def _together(layout: Layout, objects: Sequence[Any], rows: Sequence[int]) -> pa.Table:
+    table = with_rows([column.array(objects) for column in layout.columns], rows, layout)
+    if layout.refused(set[str]().union(*objects)) is None:
+        return table
+    strange = [layout.refused(row) for row in objects]
+    said = {name: layout.complaint(name) for name in set(strange) if name is not None}
+    complaints = [None if name is None else said[name] for name in strange]
+    return table.set_column(len(table.schema) - 1, UNKNOWN, pa.array(complaints, pa.string()))
 
 
-def with_rows(arrays: Sequence[pa.Array], rows: Sequence[int], columns: Sequence[Column]) -> pa.Table:
+def with_rows(arrays: Sequence[pa.Array], rows: Sequence[int], layout: Layout) -> pa.Table:
     """Return a raw table of rows that all fit, given their columns and where each stands."""
-    return pa.table([*arrays, pa.array(rows, pa.int64()), pa.nulls(len(rows), pa.string())], raw_schema(columns))
+    nothing = pa.nulls(len(rows), pa.string())
+    return pa.table([*arrays, pa.array(rows, pa.int64()), nothing, nothing], raw_schema(layout))
 
 
-def _misfit(columns: Sequence[Column], row: object, number: int) -> pa.Table:
+def _misfit(layout: Layout, row: object, number: int) -> pa.Table:
     """Return a raw table of the one row that does not fit: what fits of it, and what is wrong."""
     if not isinstance(row, dict):
-        return unreadable(f"a row must be an object, not {quoted(row)}", number, columns)
+        return unreadable(f"a row must be an object, not {quoted(row)}", number, layout)
     arrays, wrong = [], []
-    for column in columns:
+    for column in layout.columns:
         try:
             arrays.append(column.array([row]))
         except MISFITS:
             arrays.append(pa.nulls(1, column.type))
             wrong.append(column.misfit(row[column.name]))
-    return pa.table([*arrays, pa.array([number]), pa.array(wrong[:1])], raw_schema(columns))
+    strange = layout.refused(row)
+    complaint = None if strange is None else layout.complaint(strange)
+    return pa.table([*arrays, [number], wrong[:1], pa.array([complaint], pa.string())], raw_schema(layout))
 
 
-def unreadable(wrong: str, row: int, columns: Sequence[Column]) -> pa.Table:
+def unreadable(wrong: str, row: int, layout: Layout) -> pa.Table:
     """Return a raw table of one row of which nothing can be read."""
-    nulls = [pa.nulls(1, column.type) for column in columns]
-    return pa.table([*nulls, pa.array([row]), pa.array([wrong])], raw_schema(columns))
+    nulls = [pa.nulls(1, column.type) for column in layout.columns]
+    return pa.table([*nulls, [row], [wrong], pa.nulls(1, pa.string())], raw_schema(layout))
 
 
 def quoted(value: object) -> str:

@@ -122,6 +122,14 @@ class Document:
         if self.peek():
             raise self._fault("nothing more expected")
 
+    def line(self) -> str:
+        """Return what is left of a line of text behind a value, without white space around it; "" at the end."""
+        self.peek()
+        while "\n" not in self._text[self._at :] and self._read():
+            if len(self._text) - self._at > _LONGEST_TOKEN:
+                break
+        return self._text[self._at :].partition("\n")[0].strip()
+
     def _run_of_objects(self) -> list[Any]:
         """Decode all objects of the list that are whole in the text and followed by another.
 

@@ -17,6 +17,7 @@ from spark_bridge.inputs.sources import OnBadRows
 class Fault(StrEnum):
     """What may be wrong with a row. Of several faults of a row the first in this list counts."""
 
+    COLUMN = "unknown column"
     SHAPE = "not readable"
     TOPIC = "not a topic name"
     PARTITION = "not a partition number"
@@ -57,19 +58,29 @@ class Place:
     unit: str
 
 
+def to_refuse(bad: Iterable[Bad], on_bad_rows: OnBadRows) -> list[Bad]:
+    """Return the bad rows of a file that are to be refused, the first one first.
+
+    An unknown column is no fault of a row: nobody knows what all of them say there, so none is left out for it.
+    """
+    found = sorted(bad)
+    columns = [b for b in found if b.fault is Fault.COLUMN]
+    return columns or (found if on_bad_rows is OnBadRows.REFUSE else [])
+
+
 def settle(place: Place, bad: Iterable[Bad], on_bad_rows: OnBadRows, set_aside: Counter[str]) -> None:
     """Refuse the bad rows of a file, or count them in `set_aside`.
 
     Raises:
         PlanError: There are some, and they are to be refused; it names the first one.
     """
-    found = sorted(bad)
-    if found and on_bad_rows is OnBadRows.REFUSE:
-        more = sum(b.rows for b in found) - 1
+    found = list(bad)
+    if refused := to_refuse(found, on_bad_rows):
+        first = f"{place.file}: {place.unit} {refused[0].row}: {refused[0].detail}"
+        if refused[0].fault is Fault.COLUMN:
+            raise PlanError(first)
+        more = sum(b.rows for b in refused) - 1
         also = f" (and {more} more bad rows)" if more > 1 else " (and 1 more bad row)" if more else ""
-        raise PlanError(
-            f"{place.file}: {place.unit} {found[0].row}: {found[0].detail}{also}: "
-            "mend it, or leave such rows out with --set-aside-bad-rows"
-        )
+        raise PlanError(f"{first}{also}: mend it, or leave such rows out with --set-aside-bad-rows")
     for b in found:
         set_aside[b.fault] += b.rows

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -12,10 +12,12 @@ import pyarrow as pa
 from attrs import frozen
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import BROKER_COLUMNS, LOAD_COLUMNS, PARTITION_COLUMNS, Column, from_objects
+from spark_bridge.inputs import unknown
+from spark_bridge.inputs.columns import BROKERS_TABLE, LOADS_TABLE, PARTITIONS_TABLE, Layout, from_objects
 from spark_bridge.inputs.documents import Document
 from spark_bridge.inputs.faults import Place
 from spark_bridge.inputs.formats import Format, format_of
+from spark_bridge.inputs.kafka_text import described_tables, open_generated
 from spark_bridge.inputs.log_dirs import log_dir_tables
 from spark_bridge.inputs.parquet import parquet_files, parquet_tables
 from spark_bridge.inputs.text import Header, by_kind, csv_table, json_table, numbered_lines, open_text
@@ -24,6 +26,12 @@ BROKERS_FILE: Final = "brokers.json"
 """What a folder of Parquet has beside the partitions: {"brokers": [...]}."""
 
 _CURE: Final = "give the output of `klamm state dump`"
+
+_KEYS: Final = ("partitions", "brokers")
+"""The lists of a document that planning reads."""
+
+_OF_THE_DUMP: Final = ("controller", "reassign_partitions", "delete_topics", "undecodable")
+"""What else `klamm state dump` writes into a document: `reassign_partitions` is no misspelt list."""
 
 Tables = Callable[[], Iterator[pa.Table]]
 
@@ -70,7 +78,7 @@ def load_parts(path: Path) -> list[Part]:
     """
     if format_of(path) is Format.LOG_DIRS:
         return [Part(Place(path, "entry"), partial(log_dir_tables, path), of_replicas=True)]
-    return _rows(path, LOAD_COLUMNS, "loads")
+    return _rows(path, LOADS_TABLE)
 
 
 def broker_parts(path: Path) -> list[Part]:
@@ -81,7 +89,7 @@ def broker_parts(path: Path) -> list[Part]:
     """
     if format_of(path) is Format.JSON_DOCUMENT:
         return [Part(Place(path, "entry"), partial(_brokers_of_document, path))]
-    return _rows(path, BROKER_COLUMNS, "a table of brokers")
+    return _rows(path, BROKERS_TABLE)
 
 
 def open_snapshot(path: Path) -> Snapshot:
@@ -93,7 +101,7 @@ def open_snapshot(path: Path) -> Snapshot:
     brokers: list[pa.Table] = []
     match format_of(path):
         case Format.PARQUET:
-            parts = tuple(_rows(path, PARTITION_COLUMNS, "a snapshot"))
+            parts = tuple(_rows(path, PARTITIONS_TABLE))
             beside = path / BROKERS_FILE
             if beside.exists():
                 brokers.extend(_brokers_of_document(beside))
@@ -104,83 +112,130 @@ def open_snapshot(path: Path) -> Snapshot:
         case Format.JSON_DOCUMENT:
             part = Part(Place(path, "entry"), partial(_snapshot_document, path, brokers))
             return Snapshot((part,), brokers, Place(path, "entry"))
+        case Format.GENERATED:
+            part = Part(Place(path, "entry"), partial(_generated_tables, path))
+            return Snapshot((part,), brokers, Place(path, "entry"))
+        case Format.DESCRIBED:
+            part = Part(Place(path, "line"), partial(described_tables, path))
+            return Snapshot((part,), brokers, Place(path, "line"))
         case _:
             raise PlanError(f"{path}: not JSON: {_CURE}")
 
 
-def _rows(path: Path, columns: Sequence[Column], what: str) -> list[Part]:
+def _rows(path: Path, layout: Layout) -> list[Part]:
     match format_of(path):
         case Format.PARQUET:
-            return [Part(Place(file, "row"), partial(parquet_tables, file, columns)) for file in parquet_files(path)]
+            return [Part(Place(file, "row"), partial(parquet_tables, file, layout)) for file in parquet_files(path)]
         case Format.JSON_LIST:
-            return [Part(Place(path, "entry"), partial(_list_tables, path, columns))]
+            return [Part(Place(path, "entry"), partial(_list_tables, path, layout))]
         case Format.JSON_LINES:
-            return [Part(Place(path, "line"), partial(_json_line_tables, path, columns))]
+            return [Part(Place(path, "line"), partial(_json_line_tables, path, layout))]
         case Format.CSV:
-            return [Part(Place(path, "line"), partial(_csv_tables, path, columns))]
-        case _:
-            raise PlanError(f"{path}: not {what}: a JSON list, JSON lines, CSV or Parquet is")
+            return [Part(Place(path, "line"), partial(_csv_tables, path, layout))]
+        case Format.JSON_DOCUMENT:
+            _refuse_foreign(path, layout)
+    raise PlanError(f"{path}: not {layout.name}: a JSON list, JSON lines, CSV or Parquet is")
 
 
-def _list_tables(path: Path, columns: Sequence[Column]) -> Iterator[pa.Table]:
+def _refuse_foreign(path: Path, layout: Layout) -> None:
+    """Refuse a document of another tool by its name."""
     with open_text(path) as file:
         document = Document(path, file)
-        yield from _entries(document, columns)
+        for key in document.members():
+            if key in unknown.FOREIGN:
+                raise PlanError(f"{path}: {layout.complaint(key)}")
+            document.value()
+
+
+def _list_tables(path: Path, layout: Layout) -> Iterator[pa.Table]:
+    with open_text(path) as file:
+        document = Document(path, file)
+        yield from _entries(document, layout)
         document.end()
 
 
-def _entries(document: Document, columns: Sequence[Column]) -> Iterator[pa.Table]:
+def _entries(document: Document, layout: Layout) -> Iterator[pa.Table]:
     numbers = count(1)
     for objects in document.items():
-        yield from_objects(objects, list(islice(numbers, len(objects))), columns)
+        yield from_objects(objects, list(islice(numbers, len(objects))), layout)
 
 
-def _json_line_tables(path: Path, columns: Sequence[Column]) -> Iterator[pa.Table]:
+def _json_line_tables(path: Path, layout: Layout) -> Iterator[pa.Table]:
     for lines, numbers in numbered_lines(path):
         if lines:
-            yield json_table(lines, numbers, columns)
+            yield json_table(lines, numbers, layout)
 
 
-def _csv_tables(path: Path, columns: Sequence[Column]) -> Iterator[pa.Table]:
-    header = Header.of(path, columns)
+def _csv_tables(path: Path, layout: Layout) -> Iterator[pa.Table]:
+    header = Header.of(path, layout)
     for lines, numbers in numbered_lines(path):
         below = 1 if numbers[:1] == [header.row] else 0
         if lines[below:]:
-            yield csv_table(header, lines[below:], numbers[below:], columns)
+            yield csv_table(header, lines[below:], numbers[below:], layout)
 
 
 def _snapshot_document(path: Path, brokers: list[pa.Table]) -> Iterator[pa.Table]:
+    with open_text(path) as file:
+        document = Document(path, file)
+        yield from _partitions(document, brokers)
+        document.end()
+
+
+def _generated_tables(path: Path) -> Iterator[pa.Table]:
+    with open_generated(path) as document:
+        yield from _partitions(document, [])
+
+
+def _partitions(document: Document, brokers: list[pa.Table]) -> Iterator[pa.Table]:
+    """Yield the partitions of a document, and keep what it says of brokers."""
+    found = False
+    for key in document.members():
+        if key == "partitions" and document.peek() == "[":
+            found = True
+            yield from _entries(document, PARTITIONS_TABLE)
+        elif key == "brokers" and document.peek() == "[":
+            brokers.extend(_entries(document, BROKERS_TABLE))
+        else:
+            _step_over(document, key, PARTITIONS_TABLE)
+    if not found:
+        raise PlanError(f"{document.path}: no list 'partitions' in it: {_CURE}")
+
+
+def _brokers_of_document(path: Path) -> Iterator[pa.Table]:
     found = False
     with open_text(path) as file:
         document = Document(path, file)
         for key in document.members():
-            if key == "partitions" and document.peek() == "[":
+            if key == "brokers" and document.peek() == "[":
                 found = True
-                yield from _entries(document, PARTITION_COLUMNS)
-            elif key == "brokers" and document.peek() == "[":
-                brokers.extend(_entries(document, BROKER_COLUMNS))
+                yield from _entries(document, BROKERS_TABLE)
             else:
-                document.value()
+                _step_over(document, key, BROKERS_TABLE)
         document.end()
     if not found:
-        raise PlanError(f"{path}: no list 'partitions' in it: {_CURE}")
+        columns = ", ".join(BROKERS_TABLE.names)
+        raise PlanError(f"{path}: no list 'brokers' in it: {BROKERS_TABLE.name} has one, with the columns {columns}")
 
 
-def _brokers_of_document(path: Path) -> Iterator[pa.Table]:
-    with open_text(path) as file:
-        document = Document(path, file)
-        for key in document.members():
-            if key == "brokers" and document.peek() == "[":
-                yield from _entries(document, BROKER_COLUMNS)
-            else:
-                document.value()
-        document.end()
+def _step_over(document: Document, key: str, layout: Layout) -> None:
+    """Leave out what planning does not need of a document, but not a list that was meant to be one of those it reads.
+
+    Raises:
+        PlanError: The key is a misspelt one, one of another tool, or has no list where one belongs.
+    """
+    if key in unknown.FOREIGN:
+        raise PlanError(f"{document.path}: {layout.complaint(key)}")
+    if key not in {*_KEYS, *_OF_THE_DUMP} and (meant := unknown.nearest(key, _KEYS)):
+        raise PlanError(f"{document.path}: {key!r} is unknown: did you mean {meant}?")
+    if key == "brokers" and document.peek() != "[":
+        raise PlanError(f"{document.path}: 'brokers' must be a list")
+    document.value()
 
 
 def _snapshot_lines(path: Path, brokers: list[pa.Table]) -> Iterator[pa.Table]:
     for lines, numbers in numbered_lines(path):
         of_partitions, of_brokers = by_kind(lines, numbers)
         if of_brokers[0]:
-            brokers.append(json_table(*of_brokers, BROKER_COLUMNS))
+            brokers.append(json_table(*of_brokers, BROKERS_TABLE))
         if of_partitions[0]:
-            yield json_table(*of_partitions, PARTITION_COLUMNS)
+            yield json_table(*of_partitions, PARTITIONS_TABLE)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from enum import Enum, auto
 from pathlib import Path
+from typing import Final
 
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.text import open_text
@@ -12,6 +14,11 @@ from spark_bridge.inputs.text import open_text
 _SAMPLE = 1 << 20
 _PARQUET = b"PAR1"
 _LINES = {".jsonl", ".ndjson"}
+
+GENERATED: Final = "Current partition replica assignment"
+"""The line before the JSON of the partitions as they are."""
+
+_DESCRIBED = re.compile(r"^\s*Topic: ?\S+\s+(TopicId|PartitionCount|Partition): ?\S", re.MULTILINE)
 
 
 class Format(Enum):
@@ -22,6 +29,8 @@ class Format(Enum):
     JSON_DOCUMENT = auto()  # {"partitions": [...]}
     JSON_LINES = auto()  # an object a line
     LOG_DIRS = auto()  # what kafka-log-dirs prints, with or without its two lines of text
+    GENERATED = auto()  # what kafka-reassign-partitions --generate prints
+    DESCRIBED = auto()  # what kafka-topics --describe prints
     CSV = auto()  # a header and lines
 
 
@@ -41,7 +50,17 @@ def format_of(path: Path) -> Format:
         return Format.JSON_LIST
     if sample.startswith("{"):
         return _of_objects(path, sample)
-    return Format.LOG_DIRS if "log director" in sample.partition("{")[0] else Format.CSV
+    return _of_text(sample)
+
+
+def _of_text(sample: str) -> Format:
+    """Tell a table from what Kafka's tools print: each may begin with lines of its own about what it does."""
+    head = sample.partition("{")[0]
+    if "log director" in head:
+        return Format.LOG_DIRS
+    if GENERATED in head:
+        return Format.GENERATED
+    return Format.DESCRIBED if _DESCRIBED.search(sample) else Format.CSV
 
 
 def _of_objects(path: Path, sample: str) -> Format:

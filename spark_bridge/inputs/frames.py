@@ -13,9 +13,8 @@ from pyarrow import parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
 
-from spark_bridge.inputs import columns
 from spark_bridge.inputs.checks import check_loads, check_partitions
-from spark_bridge.inputs.columns import LOAD_COLUMNS, PARTITION_COLUMNS, ROW, raw_schema
+from spark_bridge.inputs.columns import LOADS_TABLE, PARTITIONS_TABLE, ROW, Layout, raw_schema
 from spark_bridge.inputs.faults import Place
 from spark_bridge.inputs.files import Part
 from spark_bridge.inputs.formats import Format
@@ -41,11 +40,11 @@ class Kind:
     """What rows are about: how they are checked, and which columns they have before."""
 
     check: Check
-    columns: Sequence[columns.Column]
+    layout: Layout
 
 
-OF_PARTITIONS: Final = Kind(check_partitions, PARTITION_COLUMNS)
-OF_LOADS: Final = Kind(check_loads, LOAD_COLUMNS)
+OF_PARTITIONS: Final = Kind(check_partitions, PARTITIONS_TABLE)
+OF_LOADS: Final = Kind(check_loads, LOADS_TABLE)
 
 
 @frozen
@@ -94,10 +93,10 @@ def open_frame(spark: SparkSession, part: Part, form: Format, kind: Kind, scratc
     Raises:
         PlanError: It cannot be read or is not what it should be.
     """
-    path, about = part.place.file, (kind.check, kind.columns, part.place.file.name)
+    path, about = part.place.file, (kind.check, kind.layout, part.place.file.name)
     match form:
         case Format.CSV:
-            return _of_lines(spark, part, partial(check_csv, *about, Header.of(path, kind.columns)))
+            return _of_lines(spark, part, partial(check_csv, *about, Header.of(path, kind.layout)))
         case Format.JSON_LINES if kind is OF_PARTITIONS:
             return _of_lines(spark, part, partial(check_snapshot_lines, *about))
         case Format.JSON_LINES:
@@ -115,17 +114,17 @@ def open_parquet(spark: SparkSession, parts: Sequence[Part], kind: Kind) -> Fram
     alike: dict[tuple[tuple[str, str], ...], list[Path]] = {}
     for part in parts:
         schema = parquet_schema(part.place.file)
-        types = [(name, str(schema.field(name).type)) for name in present(part.place.file, schema, kind.columns)]
+        types = [(name, str(schema.field(name).type)) for name in present(part.place.file, schema, kind.layout)]
         alike.setdefault(tuple(types), []).append(part.place.file)
     where = {ROW: F.col("_metadata.row_index") + 1, FILE: F.col("_metadata.file_name")}
     groups = [_raw(spark, files, kind, {n: F.col(n) for n, _ in types} | where) for types, files in alike.items()]
     rows = reduce(DataFrame.unionAll, groups)
-    return Frame(rows, partial(check_rows, kind.check, kind.columns), _places(parts))
+    return Frame(rows, partial(check_rows, kind.check, kind.layout), _places(parts))
 
 
 def _converted(spark: SparkSession, part: Part, kind: Kind, scratch: Path) -> Frame:
     """Read a document piece by piece here, and have Spark go on from there."""
-    schema = raw_schema(kind.columns)
+    schema = raw_schema(kind.layout)
     scratch.mkdir(parents=True)
     target = scratch / "rows.parquet"
     with pq.ParquetWriter(target, schema) as writer:
@@ -133,7 +132,7 @@ def _converted(spark: SparkSession, part: Part, kind: Kind, scratch: Path) -> Fr
             writer.write_table(table)
     names = {name: F.col(name) for name in schema.names}
     rows = _raw(spark, [target], kind, names | {FILE: F.lit(part.place.file.name)})
-    return Frame(rows, partial(check_rows, kind.check, kind.columns), _places([part]), of_replicas=part.of_replicas)
+    return Frame(rows, partial(check_rows, kind.check, kind.layout), _places([part]), of_replicas=part.of_replicas)
 
 
 def _of_lines(spark: SparkSession, part: Part, tell: Tell) -> Frame:
@@ -143,7 +142,7 @@ def _of_lines(spark: SparkSession, part: Part, tell: Tell) -> Frame:
 
 def _raw(spark: SparkSession, files: Sequence[Path], kind: Kind, have: dict[str, Column]) -> DataFrame:
     """Return files of Parquet as raw rows with FILE; a column that they do not have is null."""
-    schema = pa.schema([*raw_schema(kind.columns), pa.field(FILE, pa.string())])
+    schema = pa.schema([*raw_schema(kind.layout), pa.field(FILE, pa.string())])
     chosen = [have.get(f.name, F.lit(None)).cast(sql_type(f.type)).alias(f.name) for f in schema]
     return spark.read.parquet(*map(file_url, files)).select(*chosen)
 

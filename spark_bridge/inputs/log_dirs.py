@@ -11,14 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import LOAD_COLUMNS, ROW, WRONG, Column, from_objects, quoted, raw_schema
+from spark_bridge.inputs.columns import LOADS_TABLE, ROW, WRONG, Column, Layout, from_objects, quoted, raw_schema
 from spark_bridge.inputs.documents import Document
-from spark_bridge.inputs.text import open_text
+from spark_bridge.inputs.text import open_text, text_before
 
-_COLUMNS: Final = (
-    Column("partition", pa.string(), frozenset({str}), "a name such as orders-0"),
-    Column("size", pa.float64(), frozenset({int, float}), "a number"),
-    Column("isFuture", pa.bool_(), frozenset({bool, type(None)}), "true or false"),
+_REPLICAS: Final = Layout(
+    "what kafka-log-dirs --describe prints",
+    (
+        Column("partition", pa.string(), frozenset({str}), "a name such as orders-0"),
+        Column("size", pa.float64(), frozenset({int, float}), "a number"),
+        Column("isFuture", pa.bool_(), frozenset({bool, type(None)}), "true or false"),
+    ),
+    # Kafka's versions may say more.
+    is_closed=False,
 )
 _NAME: Final = r"^(?s)(?P<topic>.*)-(?P<partition>\d{1,10})$"
 
@@ -34,16 +39,14 @@ def log_dir_tables(path: Path) -> Iterator[pa.Table]:
     """
     numbers = count(1)
     for replicas in _directories(path):
-        raw = from_objects(replicas, list(islice(numbers, len(replicas))), _COLUMNS)
+        raw = from_objects(replicas, list(islice(numbers, len(replicas))), _REPLICAS)
         yield _as_loads(raw.filter(pc.invert(pc.fill_null(raw["isFuture"], fill_value=False))))
 
 
 def _directories(path: Path) -> Iterator[list[Any]]:
     """Yield the replicas of each log directory that has some."""
     with open_text(path) as file:
-        lines = 1
-        while (text := file.readline(1 << 20)) and not text.startswith("{"):
-            lines += 1
+        text, lines = text_before(path, file)
         document = Document(path, file, text, lines=lines)
         for key in document.members():
             if key != "brokers":
@@ -79,5 +82,5 @@ def _as_loads(raw: pa.Table) -> pa.Table:
         ROW: raw[ROW],
         WRONG: pc.coalesce(raw[WRONG], pa.array(wrong, pa.string())),
     }
-    schema = raw_schema(LOAD_COLUMNS)
+    schema = raw_schema(LOADS_TABLE)
     return pa.table([have.get(f.name, pa.nulls(len(raw), f.type)) for f in schema], schema)

@@ -16,9 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
 
 from spark_bridge.inputs.brokers import all_brokers
-from spark_bridge.inputs.columns import BROKER_COLUMNS
+from spark_bridge.inputs.columns import BROKERS_TABLE
 from spark_bridge.inputs.dealing import DEALT, JOINED, VALUES, deal, join_dealt, put_together, shared_out
-from spark_bridge.inputs.faults import Bad, Fault, settle
+from spark_bridge.inputs.faults import Bad, Fault, settle, to_refuse
 from spark_bridge.inputs.files import Part, Snapshot, broker_parts, load_parts, open_snapshot
 from spark_bridge.inputs.formats import Format, format_of
 from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, Kind, open_frame, open_parquet, sql_type
@@ -147,11 +147,10 @@ def _settle(frame: Frame, by_file: BadRows, on_bad_rows: OnBadRows, aside: Count
     """
     for file in sorted(by_file):
         bad = by_file[file]
-        if on_bad_rows is OnBadRows.REFUSE:
+        if refused := to_refuse(bad, on_bad_rows):
             # Only the first is named, so only that one's line has to be found.
-            first = min(bad)
-            [row] = frame.numbers([first.row]).values()
-            bad = [evolve(first, row=row, rows=sum(b.rows for b in bad))]
+            [row] = frame.numbers([refused[0].row]).values()
+            bad = [evolve(refused[0], row=row, rows=sum(b.rows for b in refused))]
         settle(frame.places[file], bad, on_bad_rows, aside)
 
 
@@ -160,4 +159,4 @@ def _collect_brokers(frame: Frame, joined: DataFrame, snapshot: Snapshot) -> Non
     lines = joined.select(F.explode("brokers").alias("said")).select("said.*").orderBy("row").collect()
     if lines:
         numbers = frame.numbers(row for row, _ in lines)
-        snapshot.brokers.append(json_table([line for _, line in lines], list(numbers.values()), BROKER_COLUMNS))
+        snapshot.brokers.append(json_table([line for _, line in lines], list(numbers.values()), BROKERS_TABLE))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import parquet as pq
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import ROW, Column, raw_schema
+from spark_bridge.inputs.columns import ROW, Layout, raw_schema
 
 _ROWS = 131_072
 """How many rows are read together."""
@@ -28,17 +28,17 @@ def parquet_files(path: Path) -> list[Path]:
     return files
 
 
-def parquet_tables(path: Path, columns: Sequence[Column]) -> Iterator[pa.Table]:
+def parquet_tables(path: Path, layout: Layout) -> Iterator[pa.Table]:
     """Yield one file's rows as raw tables.
 
     Raises:
         PlanError: It cannot be read, or its columns are others.
     """
-    schema = raw_schema(columns)
+    schema = raw_schema(layout)
     first = 1
     try:
         with pq.ParquetFile(path) as file:
-            names = present(path, file.schema_arrow, columns)
+            names = present(path, file.schema_arrow, layout)
             for batch in file.iter_batches(_ROWS, columns=names):
                 have = dict(zip(batch.schema.names, batch.columns, strict=True))
                 have[ROW] = pa.array(np.arange(first, first + len(batch)))
@@ -65,16 +65,15 @@ def _unreadable(path: Path, error: Exception) -> PlanError:
     return PlanError(f"{path}: not Parquet that can be read: {str(error).partition(chr(10))[0]}")
 
 
-def present(path: Path, schema: pa.Schema, columns: Sequence[Column]) -> list[str]:
-    """Return which of `columns` a file has; each must be of its kind.
+def present(path: Path, schema: pa.Schema, layout: Layout) -> list[str]:
+    """Return which columns of a layout a file has; each must be of its kind.
 
     Raises:
-        PlanError: One is missing or of another kind.
+        PlanError: One is missing, unknown or of another kind.
     """
-    names = [column.name for column in columns if column.name in schema.names]
-    if missing := [column.name for column in columns if column.is_needed and column.name not in names]:
-        raise PlanError(f"{path}: no column {missing[0]}: it has {', '.join(schema.names)}")
-    for column in columns:
+    layout.check(path, schema.names, f": it has {', '.join(schema.names)}")
+    names = [name for name in layout.names if name in schema.names]
+    for column in layout.columns:
         if column.name in names and not _fits(schema.field(column.name).type, column.type):
             raise PlanError(
                 f"{path}: column {column.name} must be {column.wants}, not {schema.field(column.name).type}"

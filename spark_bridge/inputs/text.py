@@ -20,13 +20,17 @@ from pyarrow import csv as arrow_csv
 from pyarrow import json as arrow_json
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import MISFITS, Column, from_objects, in_halves, quoted, unreadable, with_rows
+from spark_bridge.inputs.columns import MISFITS, Layout, from_objects, in_halves, quoted, unreadable, with_rows
 
 _CHUNK = 4 << 20
 """How many characters are read together."""
 
 _LONGEST_LINE = 16 << 20
 """The most characters in a line; real rows have less than a thousandth of that."""
+
+
+_LONGEST_TEXT = 1 << 20
+"""The most characters that are read together of a line before a JSON document, or of its first one."""
 
 
 def open_text(path: Path) -> TextIO:
@@ -69,27 +73,44 @@ def _lines(path: Path) -> Iterator[list[str]]:
         yield [rest]
 
 
-def json_table(lines: Sequence[str], rows: Sequence[int], columns: Sequence[Column]) -> pa.Table:
+def text_before(path: Path, file: TextIO) -> tuple[str, int]:
+    """Read on to the line that begins a JSON document; return what was read of that line, and its number.
+
+    Raises:
+        PlanError: A line is longer than any text.
+    """
+    number = 1
+    while (text := file.readline(_LONGEST_TEXT)) and not text.lstrip().startswith("{"):
+        if len(text) == _LONGEST_TEXT and not text.endswith("\n"):
+            raise PlanError(f"{path}: line {number}: longer than {_LONGEST_TEXT >> 20} MB")
+        number += 1
+    return text, number
+
+
+def json_table(lines: Sequence[str], rows: Sequence[int], layout: Layout) -> pa.Table:
     """Return JSON lines as a raw table."""
-    return in_halves(partial(_json_together, columns), partial(_json_one, columns), lines, rows)
+    return in_halves(partial(_json_together, layout), partial(_json_one, layout), lines, rows)
 
 
-def _json_together(columns: Sequence[Column], lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
-    schema = pa.schema([(column.name, column.type) for column in columns])
+def _json_together(layout: Layout, lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
+    schema = pa.schema([(column.name, column.type) for column in layout.columns])
     table = arrow_json.read_json(
         BytesIO("\n".join(lines).encode()),
         arrow_json.ReadOptions(use_threads=False, block_size=2 * _CHUNK),
-        arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
+        arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer"),
     )
+    if layout.refused(table.column_names) is not None:
+        # Which lines have the column, null or not, only they themselves tell.
+        return from_objects([json.loads(line) for line in lines], rows, layout)
     # Where a line has two objects there are more of them than rows, which does not go together either.
-    return with_rows(table.select(schema.names).columns, rows, columns)
+    return with_rows(table.select(schema.names).columns, rows, layout)
 
 
-def _json_one(columns: Sequence[Column], line: str, row: int) -> pa.Table:
+def _json_one(layout: Layout, line: str, row: int) -> pa.Table:
     try:
-        return from_objects([json.loads(line)], [row], columns)
+        return from_objects([json.loads(line)], [row], layout)
     except (ValueError, RecursionError):
-        return unreadable(f"not JSON: {quoted(line)}", row, columns)
+        return unreadable(f"not JSON: {quoted(line)}", row, layout)
 
 
 @frozen
@@ -100,8 +121,8 @@ class Header:
     row: int
 
     @classmethod
-    def of(cls, path: Path, columns: Sequence[Column]) -> Header:
-        """Read it; those of `columns` that are needed must be there.
+    def of(cls, path: Path, layout: Layout) -> Header:
+        """Read it; the columns that are needed must be there, and no unknown one.
 
         Raises:
             PlanError: It cannot be read, or is no such header.
@@ -111,39 +132,37 @@ class Header:
             names = [name.strip() for name in next(csv.reader(lines[:1]), [])]
         except csv.Error as error:
             raise PlanError(f"{path}: not CSV: {error}") from None
-        if missing := [column.name for column in columns if column.is_needed and column.name not in names]:
-            all_names = ",".join(column.name for column in columns)
-            raise PlanError(f"{path}: no column {missing[0]} in its first line: name the columns there ({all_names})")
-        if twice := [column.name for column in columns if names.count(column.name) > 1]:
+        layout.check(path, names, f" in its first line: name the columns there ({','.join(layout.names)})")
+        if twice := [name for name in layout.names if names.count(name) > 1]:
             raise PlanError(f"{path}: column {twice[0]} is there twice")
         return cls(tuple(names), rows[0])
 
 
-def csv_table(header: Header, lines: Sequence[str], rows: Sequence[int], columns: Sequence[Column]) -> pa.Table:
+def csv_table(header: Header, lines: Sequence[str], rows: Sequence[int], layout: Layout) -> pa.Table:
     """Return CSV lines below the header as a raw table."""
-    return in_halves(partial(_csv_together, header, columns), partial(_csv_one, header, columns), lines, rows)
+    return in_halves(partial(_csv_together, header, layout), partial(_csv_one, header, layout), lines, rows)
 
 
-def _csv_together(header: Header, columns: Sequence[Column], lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
-    cells = _cells(header, columns, lines)
-    arrays = [cells[column.name].cast(column.type) for column in columns]
-    return with_rows(arrays, rows, columns)
+def _csv_together(header: Header, layout: Layout, lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
+    cells = _cells(header, layout, lines)
+    arrays = [cells[column.name].cast(column.type) for column in layout.columns]
+    return with_rows(arrays, rows, layout)
 
 
-def _csv_one(header: Header, columns: Sequence[Column], line: str, row: int) -> pa.Table:
+def _csv_one(header: Header, layout: Layout, line: str, row: int) -> pa.Table:
     try:
-        cells = _cells(header, columns, [line])
+        cells = _cells(header, layout, [line])
     except MISFITS:
-        return unreadable(f"{len(header.names)} columns expected: {quoted(line)}", row, columns)
-    for column in columns:
+        return unreadable(f"{len(header.names)} columns expected: {quoted(line)}", row, layout)
+    for column in layout.columns:
         try:
             cells[column.name].cast(column.type)
         except MISFITS:
-            return unreadable(column.misfit(cells[column.name][0].as_py()), row, columns)
+            return unreadable(column.misfit(cells[column.name][0].as_py()), row, layout)
     raise AssertionError("a line was read alone that can be read with others")
 
 
-def _cells(header: Header, columns: Sequence[Column], lines: Sequence[str]) -> pa.Table:
+def _cells(header: Header, layout: Layout, lines: Sequence[str]) -> pa.Table:
     """Return the cells as text, null where empty or where there is no such column.
 
     Raises:
@@ -158,7 +177,7 @@ def _cells(header: Header, columns: Sequence[Column], lines: Sequence[str]) -> p
         arrow_csv.ParseOptions(ignore_empty_lines=False),
         arrow_csv.ConvertOptions(
             column_types=dict.fromkeys(header.names, pa.string()),
-            include_columns=[column.name for column in columns],
+            include_columns=layout.names,
             include_missing_columns=True,
         ),
     )

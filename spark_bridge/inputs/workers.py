@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from attrs import frozen
 
 from spark_bridge.inputs.checks import PARTITIONS, Checked
-from spark_bridge.inputs.columns import ROW, Column, raw_schema
+from spark_bridge.inputs.columns import ROW, Layout, raw_schema
 from spark_bridge.inputs.text import Header, by_kind, csv_table, json_table
 
 FILE: Final = "file"
@@ -39,9 +39,9 @@ Tell = Callable[[Batches], Iterator[Told]]
 """Checks the rows of an input."""
 
 
-def check_rows(check: Check, columns: Sequence[Column], batches: Batches) -> Iterator[Told]:
-    """Check raw rows: a raw table of `columns` and FILE."""
-    schema = raw_schema(columns)
+def check_rows(check: Check, layout: Layout, batches: Batches) -> Iterator[Told]:
+    """Check raw rows: a raw table of the layout and FILE."""
+    schema = raw_schema(layout)
     for batch in batches:
         table = pa.Table.from_batches([batch])
         for file in pc.unique(table[FILE]).to_pylist():
@@ -49,26 +49,26 @@ def check_rows(check: Check, columns: Sequence[Column], batches: Batches) -> Ite
             yield Told(file, check(rows))
 
 
-def check_json_lines(check: Check, columns: Sequence[Column], file: str, batches: Batches) -> Iterator[Told]:
+def check_json_lines(check: Check, layout: Layout, file: str, batches: Batches) -> Iterator[Told]:
     """Check JSON lines: `value` and ROW."""
     for lines, rows in _lines(batches):
-        yield Told(file, check(json_table(lines, rows, columns)))
+        yield Told(file, check(json_table(lines, rows, layout)))
 
 
-def check_snapshot_lines(check: Check, columns: Sequence[Column], file: str, batches: Batches) -> Iterator[Told]:
+def check_snapshot_lines(check: Check, layout: Layout, file: str, batches: Batches) -> Iterator[Told]:
     """Check JSON lines, some of which are about brokers."""
     for lines, rows in _lines(batches):
         (about, numbers), brokers = by_kind(lines, rows)
-        checked = check(json_table(about, numbers, columns)) if about else Checked(PARTITIONS.empty_table(), ())
+        checked = check(json_table(about, numbers, layout)) if about else Checked(PARTITIONS.empty_table(), ())
         yield Told(file, checked, [(row, line) for line, row in zip(*brokers, strict=True)])
 
 
-def check_csv(check: Check, columns: Sequence[Column], file: str, header: Header, batches: Batches) -> Iterator[Told]:
+def check_csv(check: Check, layout: Layout, file: str, header: Header, batches: Batches) -> Iterator[Told]:
     """Check CSV lines: `value` and ROW (from 0, where the header is met)."""
     for lines, rows in _lines(batches):
         below = sum(row < header.row for row in rows[:1])
         if lines[below:]:
-            yield Told(file, check(csv_table(header, lines[below:], rows[below:], columns)))
+            yield Told(file, check(csv_table(header, lines[below:], rows[below:], layout)))
 
 
 def _lines(batches: Batches) -> Iterator[tuple[list[str], list[int]]]:

@@ -107,6 +107,13 @@ FILES: Final[dict[str, str | bytes]] = {
     "brokers-zero.csv": "id,rack,capacity\n1,a,0\n",
     "brokers-unknown.csv": "id,rack,capacity\n99,a,1\n",
     "brokers-state.csv": "id,state\n1,sleepy\n",
+    "brokers-racks.csv": "id,racks\n1,a\n",
+    "capacity.json": '{\n"brokerCapacities": [{"brokerId": "-1", "capacity": {"DISK": "100000"}}]}',
+    "plan.json": _moves(_entry("orders", 0, "[1,2,4]", ',"before":[1,2,3]')),
+    "executed.txt": f"Current partition replica assignment\n\n{_GOOD}\n\nSave this to use as the "
+    "--reassignment-json-file option during rollback\n",
+    "described.txt": "Topic: orders\tTopicId: x\tPartitionCount: 1\tReplicationFactor: 2\tConfigs: \n"
+    "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\nError while executing topic command\n",
     # Settings.
     "klamm.toml": "[controller]\ncontroller.id = 1001\n",
     "wrong.toml": "[controller\n",

@@ -164,7 +164,7 @@ def test_a_document_reads_the_same_in_pieces_of_any_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int, indent: int | None
 ) -> None:
     rows = [
-        row | {"note": 'a "} , {" in a text', "nested": {"deep": [{}, {}]}, "lag": n / 7}
+        row | {"version": 'a "} , {" in a text', "log_dirs": {"deep": [{}, {}]}, "leader_epoch": n / 7}
         for row in PARTITIONS
         for n in (1,)
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +72,7 @@ def as_parquet(rows: Rows, path: Path) -> None:
 
 
 def as_csv(rows: Rows, path: Path) -> None:
-    names = ("note", "bytes_in", "partition", "topic", "bytes")
+    names = ("isr", "bytes_in", "partition", "topic", "bytes")
     lines = [",".join("" if row.get(name) is None else f'"{row[name]}"' for name in names) for row in rows]
     path.write_text("\n".join(["", ",".join(names), "", *lines]))
 
@@ -90,15 +90,7 @@ def as_log_dirs(rows: Rows, path: Path) -> None:
     path.write_text(f"Querying brokers for log directories information\nReceived log\n{json.dumps(document)}\n")
 
 
-@pytest.fixture(autouse=True)
-def few_tasks(spark: SparkSession) -> Iterator[None]:
-    """Shuffle a few rows in a few tasks."""
-    usual = spark.conf.get("spark.sql.shuffle.partitions")
-    assert usual is not None
-    spark.conf.set("spark.sql.shuffle.partitions", "3")
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", usual)
-
+pytestmark = pytest.mark.usefixtures("few_tasks")
 
 SNAPSHOT_FORMATS = [as_document, as_json_lines, as_parquet]
 LOAD_FORMATS = [as_csv, as_json_list, as_json_lines, as_parquet, as_log_dirs]

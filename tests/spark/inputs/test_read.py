@@ -77,7 +77,7 @@ def test_kafkas_own_json_makes_all_live_that_have_replicas(tmp_path: Path) -> No
     ("loads", "measured"),
     [
         ("topic,partition,bytes,bytes_in\norders,3,5,\n", (5, None, None)),
-        ('"bytes_out","partition","topic","note"\n1.5,3,"orders","a, b"\n', (None, None, 2)),
+        ('"bytes_out","partition","topic","log_dirs"\n1.5,3,"orders","a, b"\n', (None, None, 2)),
         ('[{"topic": "orders", "partition": 3, "bytes": 7, "bytes_in": 0.4}]', (7, 0, None)),
         ('{"topic": "orders", "partition": 3, "bytes": 7}\n\n', (7, None, None)),
     ],

@@ -1,0 +1,101 @@
+"""What Kafka's tools print about partitions for people to read: `--generate`'s two documents, `--describe`'s lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from spark_bridge.errors import PlanError
+from spark_bridge.inputs.columns import PARTITIONS_TABLE, ROW, UNKNOWN, WRONG, quoted, raw_schema
+from spark_bridge.inputs.documents import Document
+from spark_bridge.inputs.text import numbered_lines, open_text, text_before
+
+_PROPOSED: Final = "Proposed partition reassignment configuration"
+
+_HEADER: Final = r"^\s*Topic: ?\S+\s+(TopicId|PartitionCount): ?\S"
+
+_IDS: Final = r"\d{1,10}(?:, ?\d{1,10})*"
+_LINE: Final = (
+    r"^\s*Topic: ?(?P<topic>\S+)\s+Partition: ?(?P<partition>\d{1,10})"
+    r"\s+Leader: ?(?P<leader>none|-1|\d{1,10})"
+    rf"\s+Replicas: ?(?P<replicas>{_IDS})\s+Isr:(?: ?{_IDS})?"
+    rf"(?:\s+Adding Replicas:(?: ?{_IDS})?\s+Removing Replicas: ?(?P<removing>(?:{_IDS})?))?"
+    # Later versions tell of eligible leaders, or that a topic is about to go: neither changes who has replicas.
+    r"(?:\s+(?:Elr|LastKnownElr|Offline|MarkedForDeletion):.*)?\s*$"
+)
+
+
+@contextmanager
+def open_generated(path: Path) -> Iterator[Document]:
+    """Open the partitions as they are of what kafka-reassign-partitions --generate prints; the proposal follows them.
+
+    Raises:
+        PlanError: It cannot be read, or something else follows.
+    """
+    with open_text(path) as file:
+        text, lines = text_before(path, file)
+        document = Document(path, file, text, lines=lines)
+        yield document
+        if document.peek() and (follows := document.line()) != _PROPOSED:
+            raise PlanError(f"{path}: {_what_follows(follows)}")
+
+
+def _what_follows(line: str) -> str:
+    if "rollback" in line:
+        return (
+            "it is what kafka-reassign-partitions --execute prints, and its partitions have been moved since: "
+            "give what --generate prints, or the output of `klamm state dump`"
+        )
+    return f"{_PROPOSED!r} expected after the first document, as --generate prints it, not {quoted(line)}"
+
+
+def described_tables(path: Path) -> Iterator[pa.Table]:
+    """Yield what kafka-topics --describe prints as raw tables of a snapshot; a row is the number of its line.
+
+    Raises:
+        PlanError: It cannot be read.
+    """
+    for lines, rows in numbered_lines(path):
+        text = pa.array(lines, pa.string())
+        is_header = pc.match_substring_regex(text, _HEADER)
+        if not pc.all(is_header).as_py():
+            kept = pc.invert(is_header)
+            yield _as_partitions(text.filter(kept), pa.array(rows, pa.int64()).filter(kept))
+
+
+def _as_partitions(lines: pa.Array, rows: pa.Array) -> pa.Table:
+    found = pc.extract_regex(lines, _LINE)
+    said = {name: pc.struct_field(found, name) for name in ("topic", "partition", "leader", "replicas", "removing")}
+    bad = [
+        f"not a line of kafka-topics --describe: {quoted(line)}" for line in lines.filter(pc.is_null(found)).to_pylist()
+    ]
+    have = {
+        "topic": said["topic"],
+        "partition": said["partition"].cast(pa.int64()),
+        "leader": pc.if_else(pc.equal(said["leader"], "none"), "-1", said["leader"]).cast(pa.int64()),
+        "replicas": _lists(said["replicas"]),
+        "removing_replicas": _lists(said["removing"]),
+        ROW: rows,
+        WRONG: pc.replace_with_mask(pa.nulls(len(lines), pa.string()), pc.is_null(found), pa.array(bad, pa.string())),
+        UNKNOWN: pa.nulls(len(lines), pa.string()),
+    }
+    schema = raw_schema(PARTITIONS_TABLE)
+    return pa.table([have[name] for name in schema.names], schema)
+
+
+def _lists(texts: pa.Array) -> Any:  # noqa: ANN401 (Arrow's own types)
+    """Return lists of broker ids written with commas; an empty text is no list."""
+    lists = pc.split_pattern(pc.replace_substring(texts, " ", ""), ",")
+    given = pc.fill_null(pc.not_equal(texts, ""), fill_value=False)
+    ids = lists.filter(given)
+    numbers = pa.ListArray.from_arrays(ids.offsets, ids.flatten().cast(pa.int64())) if len(ids) else None
+    if numbers is None:
+        return pa.nulls(len(texts), pa.list_(pa.int64()))
+    places = np.cumsum(given.to_numpy(zero_copy_only=False)) - 1
+    return numbers.take(pa.array(places, mask=~given.to_numpy(zero_copy_only=False)))

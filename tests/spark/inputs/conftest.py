@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def few_tasks(spark: SparkSession) -> Iterator[None]:
+    """Shuffle a few rows in a few tasks."""
+    usual = spark.conf.get("spark.sql.shuffle.partitions")
+    assert usual is not None
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", usual)
