@@ -66,6 +66,7 @@ class _Plan:
         wanted: (P) replication factor.
         receives: (B) whether a broker may get something.
         drained: (B) whether all that a broker has must leave.
+        gone: (B) whether a broker is to lead nothing that another can lead.
         named: (B) whether the goal names a broker.
         limit: (P) how many replicas a rack may have.
         crowded_before: (P) replicas above the limit of their racks, before.
@@ -82,6 +83,7 @@ class _Plan:
     wanted: Counts
     receives: Flags
     drained: Flags
+    gone: Flags
     named: Flags
     limit: Counts
     crowded_before: Counts
@@ -95,8 +97,9 @@ class _Plan:
         named = np.isin(brokers.ids, sorted(goal.brokers))
         removed = named & (goal.kind is GoalKind.REMOVE_BROKERS)
         drained = removed | brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
-        # Relieving moves nothing but what is on the named.
-        drained &= goal.kind is not GoalKind.RELIEVE
+        gone = drained
+        # Relieving moves nothing but what is on the named, and other leaders move nothing.
+        drained = gone & (goal.kind not in {GoalKind.RELIEVE, GoalKind.LEADERS})
         excluded = np.isin(brokers.ids, sorted(goal.exclude))
         receives = brokers.in_state(BrokerState.LIVE) & ~removed & ~excluded
         wanted = _wanted(block, goal)
@@ -113,6 +116,7 @@ class _Plan:
             wanted=wanted,
             receives=receives,
             drained=drained,
+            gone=gone,
             named=named,
             limit=racks.limit,
             crowded_before=racks.crowded(before),
@@ -221,6 +225,23 @@ def _leaves_the_relieved(plan: _Plan) -> Found:
     yield from _slots(plan, plan.before, stray, "is not to be relieved, and loses its replica")
 
 
+def _keeps_its_order(plan: _Plan) -> Found:
+    """Find lists that are not the old ones with one of their brokers, at most, before the others."""
+    width = max(plan.before.shape[1], plan.after.shape[1])
+    before, after = (_widened(lists, width) for lists in (plan.before, plan.after))
+    first = before == after[:, :1]
+    others = np.take_along_axis(before, np.argsort(~first, axis=1, kind="stable"), axis=1)
+    for row in np.flatnonzero((others != after).any(axis=1)):
+        yield int(row), "changes more than which of its replicas is the first"
+
+
+def _is_led_by_who_stays(plan: _Plan) -> Found:
+    leads, able = plan.after[:, 0], ~_at(plan.gone, plan.after) & (plan.after != NOBODY)
+    other = (plan.before[:, 0] != leads) & (leads != NOBODY)
+    for row in np.flatnonzero(other & plan.gone[leads] & able.any(axis=1)):
+        yield int(row), f"broker {plan.ids[leads[row]]} is draining or dead, and becomes the leader"
+
+
 Rule = Callable[[_Plan], Found]
 
 _RULES: tuple[Rule, ...] = (
@@ -238,6 +259,7 @@ _RULES_OF: dict[GoalKind, tuple[Rule, ...]] = {
     GoalKind.SET_REPLICATION_FACTOR: (_is_spread, _moves_only_what_must),
     GoalKind.RELIEVE: (_is_no_less_spread, _leaves_the_relieved),
     GoalKind.REPAIR_RACKS: (_is_spread, _moves_only_what_must),
+    GoalKind.LEADERS: (_keeps_its_order, _is_led_by_who_stays),
 }
 
 
@@ -261,6 +283,11 @@ def _in(replicas: NDArray[np.int32], others: NDArray[np.int32]) -> Flags:
     """Return of each replica whether the other list of its partition has it."""
     found: Flags = (replicas[:, :, None] == others[:, None, :]).any(axis=2)
     return found
+
+
+def _widened(lists: NDArray[np.int32], width: int) -> NDArray[np.int32]:
+    """Return lists with so many places."""
+    return np.pad(lists, ((0, 0), (0, width - lists.shape[1])), constant_values=NOBODY)
 
 
 def _at(flags: Flags, replicas: NDArray[np.int32]) -> Flags:

@@ -69,12 +69,13 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
     """
     before, after, weights = tally["before"], tally["after"], tally["max_weight"].tolist()
     scope = Scope.of(terms, goal)
+    movable = terms.receives & (goal.kind is not GoalKind.LEADERS)
     rows = []
     for m, name in enumerate(MEASURES):
         share, column = terms.share[:, m], COLUMNS[m]
         loads = Loads(before[:, column], after[:, column], share, weights[m])
         if column == _REPLICAS or share.max(initial=0) > 1:
-            rows.append(_even(name, scope, loads, terms.receives, goal.tolerance))
+            rows.append(_even(name, scope, loads, movable, goal.tolerance))
     led, shared = Loads(before[:, _LEADERS], after[:, _LEADERS], leading, 1), leading > 0
     # Where nobody receives, others share leaders (see `leadership`).
     scope = scope if terms.receives.any() else Scope(shared, shared)

@@ -9,27 +9,29 @@ from numpy.typing import NDArray
 from spark_bridge.engines.engine import Engine
 from spark_bridge.kernel.leader_rounds import MOST_ROUNDS, LeaderRounds
 from spark_bridge.kernel.leader_view import LeaderView
-from spark_bridge.kernel.leaders import choose_leaders
+from spark_bridge.kernel.leaders import choose_leaders, in_order
 from spark_bridge.kernel.shares import shares, whole_bounds
 from spark_bridge.kernel.tally import Tally, moved, sums
-from spark_bridge.kernel.terms import Terms
+from spark_bridge.kernel.terms import Terms, matching
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Brokers, BrokerState
-from spark_bridge.model.goal import Goal, LeaderScope
+from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.progress import OnProgress, Progress
 
 
-def in_scope(block: Block, scope: LeaderScope) -> NDArray[np.bool_]:
+def in_scope(block: Block, goal: Goal) -> NDArray[np.bool_]:
     """Return (P) which partitions of a block may get another leader: touched are those whose replicas change."""
-    if scope is LeaderScope.TOUCHED:
+    if goal.kind is GoalKind.LEADERS:
+        return matching(block, goal.topics)
+    if goal.leader_scope is LeaderScope.TOUCHED:
         held, holds = (np.count_nonzero(lists != NOBODY, axis=1) for lists in (block.before, block.after))
         return np.asarray(moved(block).any(axis=1) | (held != holds))
-    return np.full(len(block), scope is LeaderScope.ALL)
+    return np.full(len(block), goal.leader_scope is LeaderScope.ALL)
 
 
 _ROUNDS_WHEN_TOUCHED = 6
-"""Where only partitions that change may get another leader, bounds are often out of reach, and more rounds gain little; a
-second plan moves nothing, and so has none to choose for."""
+"""Where only partitions that change may get another leader, bounds are often out of reach, and more rounds gain little;
+a second plan moves nothing, and so has none to choose for."""
 
 
 @frozen(eq=False)
@@ -37,12 +39,33 @@ class ChooseLeaders:
     """The step of a round that chooses leaders."""
 
     view: LeaderView
-    scope: LeaderScope
+    goal: Goal
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Choose in one block; as a tally, return its leaders by broker."""
-        done = choose_leaders(block, self.view, in_scope(block, self.scope), number) if len(block) else block
+        done = choose_leaders(block, self.view, in_scope(block, self.goal), number) if len(block) else block
         return done, _Leaders(len(self.view.load))(number, done)
+
+
+@frozen(eq=False)
+class _InOrder:
+    """The step that gives what stays its place in its list back, before leaders are chosen."""
+
+    goal: Goal
+    retired: NDArray[np.bool_]
+    leading: NDArray[np.bool_]
+
+    def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
+        """Put one block's lists in order.
+
+        Returns:
+            The block, and as a tally its leaders by broker, and how many partitions are left to a leader that should
+            not lead, as there is no other or the goal is not about them: `left`, (1).
+        """
+        ordered = block.with_after(in_order(block.before, block.after))
+        able = (self.leading[ordered.after] & (ordered.after != NOBODY)).any(axis=1) & in_scope(ordered, self.goal)
+        left = np.count_nonzero(self.retired[ordered.after[:, 0]] & ~able)
+        return ordered, {**_Leaders(len(self.retired))(number, ordered), "left": np.array([left])}
 
 
 @frozen(eq=False)
@@ -72,10 +95,24 @@ def leading_shares(brokers: Brokers, terms: Terms, total: float) -> NDArray[np.f
     return shares(total, capacity, np.full(len(brokers), NO_RACK, np.int32), total, np.zeros(0))
 
 
-def leader_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64]) -> LeaderView:
-    """Return what leader rounds start from: who gets nothing new keeps what it leads, the others share the rest."""
+def resting(brokers: Brokers, terms: Terms, goal: Goal) -> NDArray[np.bool_]:
+    """Return (B) who keeps what it leads where the goal is about leaders: what is excluded, and no other is left."""
+    rests = ~(leading(brokers, terms) | retired(brokers, terms))
+    return rests & (goal.kind is GoalKind.LEADERS)
+
+
+def leader_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64], left: int = 0) -> LeaderView:
+    """Return what leader rounds start from: who gets nothing new keeps what it leads, the others share the rest.
+
+    Args:
+        brokers: All brokers.
+        terms: The terms.
+        goal: The goal.
+        load: (B) how many partitions each broker leads.
+        left: How many of them brokers lead that should not, and cannot hand on.
+    """
     kept, leave = ~leading(brokers, terms), retired(brokers, terms)
-    share = leading_shares(brokers, terms, float(load.sum() - load[kept & ~leave].sum()))
+    share = leading_shares(brokers, terms, float(load.sum() - load[kept & ~leave].sum() - left))
     low, high = whole_bounds(share, goal.tolerance)
     return LeaderView(
         load=load,
@@ -83,13 +120,16 @@ def leader_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int
         hi=np.where(kept, load, high),
         share=np.where(kept, np.maximum(load, 1), np.maximum(share, 1e-6)).astype(np.float64),
         may_lead=~leave,
+        keeps=resting(brokers, terms, goal),
     )
 
 
 def plan_leaders(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, progress: OnProgress) -> LeaderView:
     """Choose leaders in an engine's blocks; return the view with the bounds and the final leaders."""
-    load = engine.ask(_Leaders(len(brokers)))["leaders"]
-    start = leader_view(brokers, terms, goal, load)
+    first = engine.step(_InOrder(goal, retired(brokers, terms), leading(brokers, terms)))
+    assert first is not None
+    load = first["leaders"]
+    start = leader_view(brokers, terms, goal, load, int(first["left"][0]))
     if goal.leader_scope is LeaderScope.NONE:
         return start
     rounds = LeaderRounds(start, engine.blocks)
@@ -98,7 +138,7 @@ def plan_leaders(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, pro
     while number < most and (view := rounds.view(load)) is not None:
         number += 1
         progress(Progress("choosing leaders", number))
-        tally = engine.step(ChooseLeaders(view, goal.leader_scope))
+        tally = engine.step(ChooseLeaders(view, goal))
         assert tally is not None
         load = tally["leaders"]
     return evolve(start, load=load)

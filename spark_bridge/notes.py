@@ -15,7 +15,7 @@ from spark_bridge.planner import Bounds
 
 def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
     """Yield the bounds that could not be reached, and the wishes that may be mistakes."""
-    if not bounds.terms.receives.any():
+    if goal.kind is not GoalKind.LEADERS and not bounds.terms.receives.any():
         yield "no broker may receive replicas: all of them are excluded, draining or dead, so none moves"
     yield from _out_of_bounds(bounds, brokers, goal)
     if goal.kind is GoalKind.ADD_BROKERS:

@@ -98,6 +98,8 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
     refuse_unmatched(engine, goal.topics, first["matched"])
     before = first["load"]
     asked = terms = make_terms(brokers, goal, before, first["by_factor"])
+    if goal.kind is GoalKind.LEADERS:
+        return Bounds(terms, 0, before, before, before)
     costs = engine.ask(Costs(terms, before))
     load = before
     if changed := int(costs["forced"][1]):

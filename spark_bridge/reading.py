@@ -13,7 +13,7 @@ from spark_bridge.kernel.bytes_out import OutRounds, OutView, even_bytes_out
 from spark_bridge.kernel.shares import bounds
 from spark_bridge.kernel.tally import Tally, sums
 from spark_bridge.kernel.terms import Terms
-from spark_bridge.leadership import in_scope, leading, leading_shares, retired
+from spark_bridge.leadership import in_scope, leading, leading_shares, resting, retired
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal, LeaderScope
@@ -28,11 +28,11 @@ class EvenBytesOut:
     """The step of a round that swaps leaderships."""
 
     view: OutView
-    scope: LeaderScope
+    goal: Goal
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Swap in one block; as a tally, return what is read from each broker."""
-        done = even_bytes_out(block, self.view, in_scope(block, self.scope), number)
+        done = even_bytes_out(block, self.view, in_scope(block, self.goal), number)
         return done, _BytesOut(len(self.view.load))(number, done)
 
 
@@ -51,7 +51,8 @@ def out_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64]
     """Return what the rounds start from: who gets nothing new keeps what it has, the others share the rest."""
     shared = leading(brokers, terms)
     low, high = bounds(leading_shares(brokers, terms, float(load[shared].sum())), goal.tolerance)
-    return OutView(load, np.where(shared, low, 0), np.where(shared, high, load), ~retired(brokers, terms))
+    may_lead = ~retired(brokers, terms) & ~resting(brokers, terms, goal)
+    return OutView(load, np.where(shared, low, 0), np.where(shared, high, load), may_lead)
 
 
 def plan_bytes_out(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, progress: OnProgress) -> None:
@@ -64,7 +65,7 @@ def plan_bytes_out(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, p
     while (view := rounds.view(load)) is not None:
         number += 1
         progress(Progress("evening bytes out", number))
-        tally = engine.step(EvenBytesOut(view, goal.leader_scope), partial(_is_worth_it, view))
+        tally = engine.step(EvenBytesOut(view, goal), partial(_is_worth_it, view))
         if tally is not None:
             load = tally["bytes out"]
 

@@ -14,7 +14,7 @@ from spark_bridge.model.summary import BrokerChange, Summary
 from spark_bridge.report.measures import BYTES, BYTES_IN, LEADERS, REPLICAS, Measure, known, percent
 from spark_bridge.report.racks import by_rack, rack_name, together
 from spark_bridge.report.shares import hottest, that_change_most
-from spark_bridge.report.words import IDLE, Cost, caveats, is_idle, things, verdict, warnings
+from spark_bridge.report.words import IDLE, Cost, caveats, is_idle, moves_data, things, verdict, warnings
 
 WIDTH: Final = 80
 _MOST_BROKERS: Final = 12
@@ -52,6 +52,8 @@ def _cost(summary: Summary) -> Iterator[Text]:
     cost = Cost.of(summary)
     of_all = f"{summary.changed:,} of {things(summary.partitions, 'partition')}"
     yield Text(f"{of_all} change, {summary.reordered:,} of them by order only.")
+    if not moves_data(summary):
+        return
     moved = "" if cost.in_replicas else f" in {things(summary.moved_replicas, 'replica')}"
     yield Text(f"To move: {cost.text(cost.moved)}{moved}.")
     yield Text(f"The least that any plan can move: {cost.text(cost.least)}; {cost.compared()}.")

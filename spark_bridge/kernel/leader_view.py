@@ -41,6 +41,7 @@ class LeaderView:
         hi: How many it should lead at most; not below `lo`.
         share: How many would be its part.
         may_lead: Whether it may get a leadership; one that may not loses all it can.
+        keeps: Whether it keeps what it leads, and gets only what nobody else may lead; None for nobody.
         copies: How many blocks act in this round: those with lower numbers.
         grain: How fine loads beyond the bounds are compared, as a part of the share; None to care for bounds alone.
     """
@@ -51,6 +52,7 @@ class LeaderView:
     share: NDArray[np.float64]
     may_lead: NDArray[np.bool_]
     copies: int = 1
+    keeps: NDArray[np.bool_] | None = None
     grain: float | None = FINEST
 
     def acts(self, block: int) -> bool:

@@ -30,10 +30,15 @@ def choose_leaders(block: Block, view: LeaderView, in_scope: NDArray[np.bool_], 
         return block
     top = view.top(number)
     replicas = block.after
+    if view.keeps is not None:
+        in_scope = in_scope & ~view.keeps[replicas[:, 0]]
     stranded = in_scope & ~view.may_lead[replicas[:, 0]]
     if not (stranded.any() or view.out_of_bounds(top)):
         return block
     may = in_scope[:, None] & (replicas != NOBODY) & view.may_lead[replicas]
+    if view.keeps is not None:
+        others = may & ~view.keeps[replicas]
+        may = np.where(others.any(axis=1)[:, None], others, may)
     flow = LeaderFlow(replicas, may, block.tie)
     for grain in view.grains(top):
         flow.settle(view, top, grain)
@@ -43,12 +48,32 @@ def choose_leaders(block: Block, view: LeaderView, in_scope: NDArray[np.bool_], 
 
 
 def with_leaders(block: Block, leader: NDArray[np.int64]) -> Block:
-    """Return the block with these replicas (P) first, and itself where they are."""
+    """Return the block with these replicas (P) first and the others in order, and itself where they are first."""
     changed = np.flatnonzero(leader != block.after[:, 0])
     if not len(changed):
         return block
     after = block.after.copy()
-    rows = after[changed]
+    rows = in_order(block.before[changed], after[changed])
     order = np.argsort(rows != leader[changed, None], axis=1, kind="stable")
     after[changed] = np.take_along_axis(rows, order, axis=1)
     return block.with_after(after)
+
+
+def in_order(before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return lists in the order they had: what stays keeps its place, what is new takes those of what left.
+
+    Args:
+        before: (P, R) broker indices; NOBODY after the end.
+        after: (P, W) the same, in any order.
+    """
+    matches = (after[:, :, None] == before[:, None, :]) & (after != NOBODY)[:, :, None]
+    new = (after != NOBODY) & ~matches.any(axis=2)
+    taken = matches.any(axis=1)
+    free = np.argsort(taken, axis=1, kind="stable")
+    nth = np.cumsum(new, axis=1) - new
+    width = before.shape[1]
+    behind = nth >= np.count_nonzero(~taken, axis=1)[:, None]
+    place = np.where(behind, width + nth, np.take_along_axis(free, np.minimum(nth, width - 1), axis=1))
+    place = np.where(new, place, matches.argmax(axis=2))
+    place[after == NOBODY] = width + after.shape[1]
+    return np.take_along_axis(after, np.argsort(place, axis=1, kind="stable"), axis=1)

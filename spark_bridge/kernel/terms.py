@@ -87,10 +87,13 @@ class Terms:
 def wanted_factors(block: Block, factor: int | None, topics: tuple[str, ...]) -> NDArray[np.int64]:
     """Return (P) how many replicas every partition shall have."""
     has: NDArray[np.int64] = np.count_nonzero(block.before != NOBODY, axis=1)
-    if factor is None:
-        return has
+    return has if factor is None else np.where(matching(block, topics), factor, has)
+
+
+def matching(block: Block, topics: tuple[str, ...]) -> NDArray[np.bool_]:
+    """Return (P) which partitions are of topics that some pattern matches; all where there is none."""
     matched = np.array([not topics or any(fnmatchcase(name, p) for p in topics) for name in block.topics], np.bool_)
-    return np.where(matched[block.topic], factor, has)
+    return np.asarray(matched[block.topic])
 
 
 def matches(block: Block, topics: tuple[str, ...]) -> NDArray[np.int64]:
@@ -128,11 +131,11 @@ def make_terms(brokers: Brokers, goal: Goal, load: NDArray[np.int64], by_factor:
         rack=rack,
         limits=limits,
         receives=live,
-        leaves=leaves if goal.kind is not GoalKind.RELIEVE else np.zeros_like(leaves),
+        leaves=leaves & goal.mends,
         gives=gives,
         takes=takes,
         sheds=gives if goal.kind is not GoalKind.ADD_BROKERS else np.zeros_like(gives),
-        repairs=goal.racks and goal.kind is not GoalKind.RELIEVE,
+        repairs=goal.racks and goal.mends,
         share=share,
         low=low,
         high=high,

@@ -21,9 +21,12 @@ class GoalKind(StrEnum):
     SET_REPLICATION_FACTOR = "set-replication-factor"
     RELIEVE = "relieve"
     REPAIR_RACKS = "repair-racks"
+    LEADERS = "leaders"
 
 
-FORCED_ONLY = frozenset({GoalKind.REMOVE_BROKERS, GoalKind.SET_REPLICATION_FACTOR, GoalKind.REPAIR_RACKS})
+FORCED_ONLY = frozenset(
+    {GoalKind.REMOVE_BROKERS, GoalKind.SET_REPLICATION_FACTOR, GoalKind.REPAIR_RACKS, GoalKind.LEADERS}
+)
 """The goals that move nothing but what has to move."""
 
 
@@ -43,7 +46,7 @@ class Goal:
         kind: What the plan is for.
         brokers: The added, removed or relieved brokers; empty for the other kinds.
         replication_factor: The new one, for set-replication-factor.
-        topics: Which topics get it, as names or patterns with `*`; empty for all.
+        topics: Which topics get it, or other leaders, as names or patterns with `*`; empty for all.
         tolerance: How far from its share of the cluster a broker may end, as a part of that share: the dial. 0.05 is
             even; more moves less.
         racks: Whether racks count.
@@ -75,14 +78,21 @@ class Goal:
             raise PlanError(f"broker {both[0]} is both named and excluded: it can be one of them")
         if not 0 < self.tolerance <= 1:
             raise PlanError(f"the tolerance must be above 0 and at most 1 (0.05 is 5 %), not {self.tolerance}")
+        if self.kind is GoalKind.LEADERS and self.leaders not in {None, LeaderScope.ALL}:
+            raise PlanError("leaders is about all partitions, or those of some topics: leave the scope of leaders out")
         wants_factor = self.kind is GoalKind.SET_REPLICATION_FACTOR
         if wants_factor and not (self.replication_factor and 1 <= self.replication_factor <= MOST_REPLICAS):
             raise PlanError(f"the replication factor must be from 1 to {MOST_REPLICAS}, not {self.replication_factor}")
+
+    @property
+    def mends(self) -> bool:
+        """Return whether what has to leave its broker or its rack is moved."""
+        return self.kind not in {GoalKind.RELIEVE, GoalKind.LEADERS}
 
     @property
     def leader_scope(self) -> LeaderScope:
         """Return which partitions may get another preferred leader."""
         if self.leaders is not None:
             return self.leaders
-        even = {GoalKind.REBALANCE, GoalKind.ADD_BROKERS}
+        even = {GoalKind.REBALANCE, GoalKind.ADD_BROKERS, GoalKind.LEADERS}
         return LeaderScope.ALL if self.kind in even else LeaderScope.TOUCHED

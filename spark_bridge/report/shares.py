@@ -9,7 +9,8 @@ from attrs import frozen
 
 from spark_bridge.model.brokers import BrokerState
 from spark_bridge.model.summary import BrokerChange, Summary
-from spark_bridge.report.measures import EVENED, Measure, percent
+from spark_bridge.report.measures import EVENED, LEADERS, Measure, percent
+from spark_bridge.report.words import moves_data
 
 
 @frozen
@@ -56,7 +57,8 @@ def aims(summary: Summary) -> dict[str, float]:
 
 def hottest(summary: Summary, most: int = 10) -> tuple[Hot, ...]:
     """Return the brokers that end farthest above their share, the farthest first."""
-    units = [(measure, share_of(summary.brokers, measure)) for measure in EVENED]
+    evened = EVENED if moves_data(summary) else (LEADERS,)
+    units = [(measure, share_of(summary.brokers, measure)) for measure in evened]
     aimed = aims(summary)
     found = []
     for broker in summary.brokers:
@@ -65,7 +67,7 @@ def hottest(summary: Summary, most: int = 10) -> tuple[Hot, ...]:
             for measure, unit in units
             if unit
         ]
-        excess, measure, share = max(above, key=lambda item: item[0], default=(0.0, EVENED[0], 0.0))
+        excess, measure, share = max(above, key=lambda item: item[0], default=(0.0, evened[0], 0.0))
         if excess > 0:
             found.append(Hot(broker, measure, share, excess, excess > aimed.get(measure.name, 0.0) + 1e-9))
     return tuple(sorted(found, key=lambda hot: (-hot.excess, hot.broker.id))[:most])

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from attrs import frozen
 
+from spark_bridge.model.goal import GoalKind
 from spark_bridge.model.summary import Evenness, Summary
 from spark_bridge.report.measures import percent, size
 
@@ -75,6 +76,16 @@ def warnings(summary: Summary) -> Iterator[str]:
     yield from summary.notes
 
 
+def moves_data(summary: Summary) -> bool:
+    """Return whether the goal may move replicas; that of leaders orders their lists alone."""
+    return summary.goal != GoalKind.LEADERS
+
+
+ELECTION_WITH_ORDER = (
+    "No data moves. `klamm leader elect --election-type preferred --path-to-json-file plan.json` orders replicas and "
+    "elects the first; where `klamm reassignment execute` or Kafka's own tool orders them, an election of preferred "
+    "leaders comes after it."
+)
 ELECTION = (
     "The leaders told are those after an election: when the moves are done, run "
     "`klamm leader elect --election-type preferred --all-topic-partitions`."
@@ -84,7 +95,7 @@ ELECTION = (
 def caveats(summary: Summary) -> Iterator[str]:
     """Yield what the numbers leave out."""
     if any(broker.before.leaders != broker.after.leaders for broker in summary.brokers):
-        yield ELECTION
+        yield ELECTION if moves_data(summary) else ELECTION_WITH_ORDER
     if Cost.of(summary).in_replicas:
         yield "No size is known: each replica counts the same."
     elif summary.unknown_loads:

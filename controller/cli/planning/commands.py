@@ -11,6 +11,7 @@ from controller.cli.planning.making import make_plan
 from controller.cli.planning.options import (
     Options,
     brokers_option,
+    leader_options,
     planning_options,
     racks_option,
     topics_option,
@@ -83,6 +84,18 @@ def relieve(**options: Unpack[Options]) -> None:
 def repair_racks(**options: Unpack[Options]) -> None:
     """Spread the replicas of each partition over as many racks as there are; nothing else moves."""
     make_plan(GoalKind.REPAIR_RACKS, options)
+
+
+@plan.command(GoalKind.LEADERS.value)
+@topics_option
+@leader_options
+def leaders(**options: Unpack[Options]) -> None:
+    """Choose preferred leaders among the brokers that have the partitions; no data moves.
+
+    Every broker gets its share of all leaders, and of bytes out as far as that leaves room, by the fewest changes.
+    `klamm leader elect --election-type preferred --path-to-json-file` carries the plan out in one go.
+    """
+    make_plan(GoalKind.LEADERS, options)
 
 
 plan.add_command(generate_cluster)

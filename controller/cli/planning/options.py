@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Final, TypedDict
@@ -48,7 +48,7 @@ def request_of(kind: GoalKind, options: Options, output: Path) -> PlanRequest:
     Raises:
         click.ClickException: They do not belong together or are out of range.
     """
-    leaders, table = options["leaders"], options["brokers_table"]
+    leaders, table = options.get("leaders"), options["brokers_table"]
     try:
         return PlanRequest(
             sources=Sources(
@@ -65,7 +65,7 @@ def request_of(kind: GoalKind, options: Options, output: Path) -> PlanRequest:
                 tolerance=options["tolerance"],
                 racks=not options.get("ignore_racks", False),
                 leaders=None if leaders is None else LeaderScope(leaders),
-                force=options["force"],
+                force=options.get("force", False),
                 exclude=options["exclude"],
             ),
             output=str(output),
@@ -145,6 +145,8 @@ _CHOICES: Final = (
         metavar="PART",
         help="How far from its share a broker may end: a low one is even, a high one moves less.",
     ),
+)
+_CHOICES_OF_MOVES: Final = (
     click.option(
         "--leaders",
         type=click.Choice([scope.value for scope in LeaderScope]),
@@ -188,5 +190,15 @@ _RESULTS: Final = (
 
 def planning_options(command: click.decorators.FC) -> click.decorators.FC:
     """Give a command the options that all plans have, in the order of the help."""
-    options = (*_INPUTS, *_CHOICES, *_PLACES, *_RESULTS)
+    return _with(command, (*_INPUTS, *_CHOICES, *_CHOICES_OF_MOVES, *_PLACES, *_RESULTS))
+
+
+def leader_options(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the options of a plan that moves no replica."""
+    return _with(command, (*_INPUTS, *_CHOICES, *_PLACES, *_RESULTS))
+
+
+def _with(
+    command: click.decorators.FC, options: Sequence[Callable[[click.decorators.FC], click.decorators.FC]]
+) -> click.decorators.FC:
     return reduce(lambda made, option: option(made), reversed(options), command)

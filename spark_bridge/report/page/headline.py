@@ -6,7 +6,7 @@ from spark_bridge.model.summary import Evenness, Summary
 from spark_bridge.report.markup import Node, el
 from spark_bridge.report.measures import percent
 from spark_bridge.report.page.parts import head, number, row, table, words
-from spark_bridge.report.words import IDLE, Cost, caveats, is_idle, things, verdict, warnings
+from spark_bridge.report.words import IDLE, Cost, caveats, is_idle, moves_data, things, verdict, warnings
 
 
 def headline(summary: Summary) -> Node:
@@ -36,20 +36,25 @@ def _options(summary: Summary) -> Node | None:
 
 
 def _tiles(summary: Summary) -> Node:
-    cost = Cost.of(summary)
-    moved = f"{things(summary.moved_replicas, 'replica')} in {things(summary.changed - summary.reordered, 'partition')}"
+    tiles = _moves(summary) if moves_data(summary) else []
     part = percent(summary.changed / summary.partitions) if summary.partitions else "none"
-    tiles = [
-        _tile("to move", cost.text(cost.moved), moved),
-        _tile("least possible", cost.text(cost.least), cost.compared()),
-        _tile("partitions that change", f"{summary.changed:,}", f"{part} of all, {summary.reordered:,} by order only"),
-    ]
+    order = f"{part} of all, {summary.reordered:,} by order only"
+    tiles.append(_tile("partitions that change", f"{summary.changed:,}", order))
     if summary.evenness:
         worst = max(summary.evenness, key=lambda evenness: evenness.after)
         was = max(summary.evenness, key=lambda evenness: evenness.before)
         before = f"before: {percent(was.before)} in {was.measure}"
         tiles.append(_tile("farthest from its share", f"{percent(worst.after)} in {worst.measure}", before))
     return el("dl", *tiles, class_="tiles")
+
+
+def _moves(summary: Summary) -> list[Node]:
+    cost = Cost.of(summary)
+    moved = f"{things(summary.moved_replicas, 'replica')} in {things(summary.changed - summary.reordered, 'partition')}"
+    return [
+        _tile("to move", cost.text(cost.moved), moved),
+        _tile("least possible", cost.text(cost.least), cost.compared()),
+    ]
 
 
 def _tile(name: str, value: str, more: str) -> Node:

@@ -26,6 +26,7 @@ GOALS = (
     Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=4, topics=("topic-1*",)),
     Goal(GoalKind.RELIEVE, frozenset({1})),
     Goal(GoalKind.REPAIR_RACKS, exclude=frozenset({2})),
+    Goal(GoalKind.LEADERS, topics=("topic-1*",), exclude=frozenset({2})),
 )
 """One of each kind, for clusters of `shape`."""
 

@@ -82,7 +82,7 @@ class Problem:
         named = frozenset(i for i, b in enumerate(rows) if b.id in goal.brokers)
         leaving = named if goal.kind is GoalKind.REMOVE_BROKERS else frozenset[int]()
         drained = leaving | {i for i, b in enumerate(rows) if b.state in {BrokerState.DRAINING, BrokerState.DEAD}}
-        if goal.kind is GoalKind.RELIEVE:
+        if goal.kind in {GoalKind.RELIEVE, GoalKind.LEADERS}:
             drained = frozenset()
         live = {i for i, b in enumerate(rows) if b.state is BrokerState.LIVE and b.id not in goal.exclude}
         receivers = frozenset(live - leaving)
@@ -130,7 +130,8 @@ class _Rules:
         if not sets:
             raise ValueError(f"a partition on {before} has nowhere to go")
         crowds = [self._crowd(s, limit) for s in sets]
-        crowd = self._crowd(had, limit) if self.goal.kind is GoalKind.RELIEVE else min(crowds)
+        rests = self.goal.kind in {GoalKind.RELIEVE, GoalKind.LEADERS}
+        crowd = self._crowd(had, limit) if rests else min(crowds)
         forced = min(len(s - had) for s, c in zip(sets, crowds, strict=True) if c <= crowd)
         return Partition(had, weights, wanted, tuple(sorted(self._brokers(had))), limit, crowd, forced)
 
@@ -140,7 +141,7 @@ class _Rules:
         return min((max(Counter(self.rack[b] for b in s).values()) for s in sets), default=wanted)
 
     def _brokers(self, had: frozenset[int]) -> frozenset[int]:
-        return self.receivers | (had - self.drained)
+        return had if self.goal.kind is GoalKind.LEADERS else self.receivers | (had - self.drained)
 
     def _holds_still(self, had: frozenset[int], brokers: Sequence[int]) -> bool:
         """Return whether relieving leaves what is not on a named broker."""

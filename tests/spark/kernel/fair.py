@@ -45,7 +45,7 @@ def aims(problem: Problem, lo: Loads, hi: Loads) -> tuple[Loads, Loads]:
         before = problem.loads([p.before for p in problem.partitions])
         others = sorted(problem.receivers - named)
         lo[others], hi[others] = -inf, np.maximum(hi, before)[others]
-    if problem.goal.kind is GoalKind.RELIEVE:
+    if problem.goal.kind in {GoalKind.RELIEVE, GoalKind.LEADERS}:
         lo[:] = -inf
     return lo, hi
 

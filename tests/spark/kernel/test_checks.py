@@ -12,7 +12,7 @@ from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
 
 LIVE, EXCLUDED, DRAINING, DEAD = BrokerState
-REBALANCE, ADD, REMOVE, FACTOR, RELIEVE, RACKS = GoalKind
+REBALANCE, ADD, REMOVE, FACTOR, RELIEVE, RACKS, LEADERS = GoalKind
 
 Lists = tuple[Sequence[int], Sequence[int]]
 """The brokers of a partition before and after, by id."""
