@@ -20,6 +20,7 @@ from spark_bridge.kernel.deal import Deal
 from spark_bridge.kernel.descend import Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.lower_bound import Costs, lower_bound
+from spark_bridge.kernel.oversized import Relocate, oversized, relocate
 from spark_bridge.kernel.settle import Settle
 from spark_bridge.kernel.tally import Step, Tally, loads, sums
 from spark_bridge.kernel.terms import Terms, make_terms, matches, wanted_factors
@@ -63,6 +64,7 @@ class AtFirst:
         return {
             "load": loads(block, self.brokers, before=True),
             "by_factor": np.stack(by_factor, axis=1),
+            "max_weight": block.weights.max(axis=0, initial=0),
             "matched": matches(block, self.goal.topics),
         }
 
@@ -97,23 +99,54 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
     first = engine.ask(AtFirst(len(brokers), goal))
     refuse_unmatched(engine, goal.topics, first["matched"])
     before = first["load"]
-    asked = terms = make_terms(brokers, goal, before, first["by_factor"])
     if goal.kind is GoalKind.LEADERS:
-        return Bounds(terms, 0, before, before, before)
-    costs = engine.ask(Costs(terms, before))
-    load = before
+        return Bounds(make_terms(brokers, goal, before, first["by_factor"]), 0, before, before, before)
+    drawn_up = _DrawnUp(engine, brokers, goal, first)
+    asked, moves = drawn_up.terms(before)
+    costs = engine.ask(Costs(asked, before))
+    terms, load = asked, before
     if changed := int(costs["forced"][1]):
         progress(Progress("dealing forced moves"))
-        load, unplaced = deal(engine, terms, before, changed)
+        load, unplaced = deal(engine, make_terms(brokers, goal, before, first["by_factor"]), before, changed)
         refuse_unplaced(unplaced, brokers, terms)
-        # What excluded brokers keep is known only now.
-        terms = make_terms(brokers, goal, load, first["by_factor"])
+        # What excluded brokers keep, and where what is oversized came to, is known only now.
+        terms, moves = drawn_up.terms(load)
+    dealt = load
+    if len(moves):
+        load = _moved(engine, Relocate(moves, len(brokers)))
     rounds = _Rounds(engine, terms, load, progress)
     if engine.blocks == 1 and int(first["by_factor"][:, 0].sum()) <= MOST_SETTLED:
         rounds.settle(lower_bound(asked, before, costs, terms))
     else:
         rounds.run()
-    return Bounds(terms, lower_bound(asked, before, costs, terms.eased_to(rounds.load)), before, load, rounds.load)
+    return Bounds(terms, lower_bound(asked, before, costs, terms.eased_to(rounds.load)), before, dealt, rounds.load)
+
+
+@frozen(eq=False)
+class _DrawnUp:
+    """Draws up terms that know of oversized replicas."""
+
+    engine: Engine
+    brokers: Brokers
+    goal: Goal
+    first: Tally
+
+    def terms(self, load: NDArray[np.int64]) -> tuple[Terms, NDArray[np.int64]]:
+        """Return the terms for what brokers have now, and what moves before all else (see `relocate`)."""
+        by_factor = self.first["by_factor"]
+        plain = make_terms(self.brokers, self.goal, load, by_factor)
+        found = oversized(self.engine, plain, self.first["max_weight"])
+        if not len(found.place):
+            return plain, np.zeros((0, 4), np.int64)
+        placed, moves = relocate(found, plain, load)
+        terms = make_terms(self.brokers, self.goal, load, by_factor, placed.kept(len(load)))
+        return evolve(terms, oversized=found.above), moves
+
+
+def _moved(engine: Engine, step: Relocate) -> NDArray[np.int64]:
+    tally = engine.step(step)
+    assert tally is not None
+    return tally["load"]
 
 
 def deal(

@@ -56,6 +56,7 @@ class Annealing:
     gives: list[bool]
     receives: list[bool]
     leaves: list[bool]
+    stays: list[bool]
     forced: list[int]
     weights: list[Load]
     home: list[frozenset[int]]
@@ -93,6 +94,7 @@ class Annealing:
             gives=terms.gives.tolist(),
             receives=terms.receives.tolist(),
             leaves=leaves,
+            stays=terms.are_oversized(block.weights).tolist(),
             forced=must_move.sum(axis=1).tolist(),
             weights=[(replicas, size, flow) for replicas, size, flow in block.weights.tolist()],
             home=home,
@@ -237,7 +239,7 @@ class Annealing:
     def may(self, row: int, column: int, target: int) -> bool:
         """Return whether the rules let a replica go to another broker, if its disk does."""
         holders, home = self.lists[row], self.home[row]
-        if target in holders:
+        if target in holders or self.stays[row]:
             return False
         source = holders[column]
         if source in home and not self.gives[source]:

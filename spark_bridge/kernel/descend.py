@@ -162,7 +162,8 @@ class Descent:
         within = rack[sources][:, None] == rack[targets][None, :]
         crowded = (rack[targets] >= 0)[None, :] & ~within & (same >= self.terms.limits[factors][:, None])
         fits = self.load[targets, BYTES][None, :] + self.block.weights[rows, BYTES][:, None] <= self.terms.disk[targets]
-        return np.asarray(~there & ~crowded & fits)
+        light = ~self.terms.are_oversized(self.block.weights[rows])
+        return np.asarray(~there & ~crowded & fits & light[:, None])
 
     def cost(self, rows: NDArray[np.intp], sources: NDArray[np.intp], targets: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return (n, k) how much more a plan would cost; less than none where a replica returns to where it was."""

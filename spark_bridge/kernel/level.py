@@ -85,7 +85,18 @@ class Level:
         destinations = Destinations.of(view, self.terms.takes, self.terms.rack, self.levels.limit, number)
         racks, limits = self.terms.rack.tolist(), self.terms.limits.tolist()
         held = Held.of(block.after, len(self.load))
-        work = _Work(block, self.terms, view, destinations, self.levels, block.after.copy(), held, racks, limits)
+        work = _Work(
+            block,
+            self.terms,
+            view,
+            destinations,
+            self.levels,
+            block.after.copy(),
+            held,
+            racks,
+            limits,
+            self.terms.low.tolist(),
+        )
         seen = np.array(view.load)
         over = np.where(view.active & self.terms.gives, ((seen - self.levels.keep) / self.terms.share).max(axis=1), 0.0)
         for broker in np.argsort(-over, kind="stable")[: np.count_nonzero(over > 0)].tolist():
@@ -107,6 +118,7 @@ class _Work:
     held: Held
     racks: list[int]
     limits: list[int]
+    low: list[list[int]]
 
     @property
     def slack(self) -> float:
@@ -117,6 +129,8 @@ class _Work:
         """Move replicas away from a broker until it is at its level or nothing that fits is left."""
         keep = self.levels.keep[broker].tolist()
         rows, columns = self.held.by(broker)
+        light = ~self.terms.are_oversized(self.block.weights[rows])
+        rows, columns = rows[light], columns[light]
         while len(rows):
             need = self._need(broker, keep)
             needed = tuple(m for m, n in enumerate(need) if n > 0)
@@ -152,9 +166,19 @@ class _Work:
             if any(need[m] <= 0 for m in watched):
                 return True
             fits = all(self.view.copies * weights[i][m] <= self.slack * need[m] for m in watched)
+            fits = fits and self._may_lose(broker, weights[i])
             if fits and self._move(row, column, broker, weights[i]):
                 stays[i] = False
         return any(n <= 0 for n in (self._need(broker, keep)[m] for m in watched))
+
+    def _may_lose(self, broker: int, weight: list[int]) -> bool:
+        """Return whether a broker keeps enough of each measure; one that takes as well is filled again."""
+        if self.terms.takes[broker]:
+            return True
+        load, copies = self.view.load[broker], self.view.copies
+        return all(
+            load[m] - copies * w >= least for m, (w, least) in enumerate(zip(weight, self.low[broker], strict=True))
+        )
 
     def _move(self, row: int, column: int, source: int, weight: list[int]) -> bool:
         holders = [b for b in self.after[row].tolist() if b != NOBODY]

@@ -23,6 +23,7 @@ def shares(
     rack: NDArray[np.int32],
     most_of_broker: float,
     most_of_rack: NDArray[np.float64],
+    least: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """Divide a total among brokers in proportion to capacity, as far as the rules permit.
 
@@ -32,27 +33,31 @@ def shares(
         rack: (B) rack numbers, negative without a rack.
         most_of_broker: What one broker can hold at most.
         most_of_rack: By rack number, what it can hold at most.
+        least: (B) what each broker keeps in any case; nothing by default.
 
     Returns:
         (B) shares. They sum to the total, or to less where the rules leave no room for it.
     """
+    least = np.zeros(len(capacity)) if least is None else np.where(capacity > 0, least, 0.0)
     most = np.full(len(capacity), most_of_broker)
     for number, room in enumerate(most_of_rack):
         here = rack == number
-        most[here] = _filled(room, capacity[here], most[here])
-    return _filled(total, capacity, most)
+        most[here] = _filled(room, capacity[here], np.maximum(most, least)[here], least[here])
+    return _filled(total, capacity, np.maximum(most, least), least)
 
 
-def _filled(total: float, capacity: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide a total in proportion to capacity, nobody getting more than its most."""
+def _filled(
+    total: float, capacity: NDArray[np.float64], most: NDArray[np.float64], least: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Divide a total in proportion to capacity, nobody getting more than its most, nor less than its least."""
     low, high = 0.0, float((most[capacity > 0] / capacity[capacity > 0]).max(initial=0.0))
     for _ in range(_HALVINGS):
         level = (low + high) / 2
-        if np.minimum(level * capacity, most).sum() < total:
+        if np.clip(level * capacity, least, most).sum() < total:
             low = level
         else:
             high = level
-    return np.minimum(high * capacity, most)
+    return np.clip(high * capacity, least, most)
 
 
 def whole_bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

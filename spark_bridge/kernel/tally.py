@@ -56,8 +56,14 @@ def cost(block: Block, price: int = BYTES) -> int:
 
 
 def add(total: Tally, part: Tally) -> Tally:
-    """Return two tallies as one: sums by name, and the greater number under names that begin with `max_`."""
+    """Return two tallies as one: sums by name, under `max_...` the greater numbers, under `all_...` the rows of both.
+
+    In which order rows are joined depends on the engine.
+    """
     both = {**total, **part}
     for name in sorted(total.keys() & part.keys()):
-        both[name] = (np.maximum if name.startswith("max_") else np.add)(total[name], part[name])
+        if name.startswith("all_"):
+            both[name] = np.concatenate([total[name], part[name]])
+        else:
+            both[name] = (np.maximum if name.startswith("max_") else np.add)(total[name], part[name])
     return both

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from functools import partial
 
 import numpy as np
 from attrs import evolve, frozen
@@ -16,6 +17,9 @@ from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
 
 ALL_MEASURES = tuple(range(len(MEASURES)))
 UNBOUNDED = np.iinfo(np.int64).max // 4
+
+_IN_VAIN = 0.1
+"""What a broker has beside its oversized replicas is left to it up to this part of what these are above its bounds."""
 
 
 @frozen(eq=False)
@@ -38,6 +42,7 @@ class Terms:
         factor: The new replication factor, None to keep each.
         topics: The topics that get it, as patterns; empty for all.
         price: The measure in which a move is paid: bytes, or replicas where nobody has a byte.
+        oversized: (3) replicas that are heavier in any measure move no more for the sake of evenness (see `oversized`).
     """
 
     rack: NDArray[np.int32]
@@ -55,6 +60,7 @@ class Terms:
     factor: int | None
     topics: tuple[str, ...]
     price: int
+    oversized: NDArray[np.int64]
 
     def factors(self, block: Block) -> NDArray[np.int64]:
         """Return (P) how many replicas every partition shall have."""
@@ -68,6 +74,10 @@ class Terms:
     def eased_to(self, load: NDArray[np.int64]) -> Terms:
         """Return the terms under which nobody need be nearer to its bounds than with a load."""
         return evolve(self, low=np.minimum(self.low, load), high=np.maximum(self.high, load))
+
+    def are_oversized(self, weights: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Return (n) which replicas move no more for the sake of evenness, given their weights (n, 3)."""
+        return np.asarray((weights > self.oversized).any(axis=1))
 
     def fullness(self, load: NDArray[np.int64], measures: tuple[int, ...] = ALL_MEASURES) -> NDArray[np.float64]:
         """Return (B) the greatest part of its share that each broker has of any of some measures."""
@@ -103,7 +113,13 @@ def matches(block: Block, topics: tuple[str, ...]) -> NDArray[np.int64]:
     return np.array([sizes[np.array(names, np.bool_)].sum() for names in matched], np.int64)
 
 
-def make_terms(brokers: Brokers, goal: Goal, load: NDArray[np.int64], by_factor: NDArray[np.int64]) -> Terms:
+def make_terms(
+    brokers: Brokers,
+    goal: Goal,
+    load: NDArray[np.int64],
+    by_factor: NDArray[np.int64],
+    kept: NDArray[np.int64] | None = None,
+) -> Terms:
     """Draw up the terms.
 
     Args:
@@ -111,6 +127,7 @@ def make_terms(brokers: Brokers, goal: Goal, load: NDArray[np.int64], by_factor:
         goal: What to plan for.
         load: (B, 3) what every broker has now.
         by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by wanted factor.
+        kept: (B, 3) what brokers have of oversized replicas: no share is less.
     """
     live = brokers.in_state(BrokerState.LIVE)
     leaves = brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
@@ -122,11 +139,32 @@ def make_terms(brokers: Brokers, goal: Goal, load: NDArray[np.int64], by_factor:
     limits = rack_limits(rack, live)
     named = np.zeros(len(brokers), np.bool_)
     named[brokers.indices(goal.brokers)] = True
-    share = _shares(brokers, live, leaves, rack, limits, load, by_factor)
+    share_out = partial(
+        _shares,
+        np.where(live, brokers.capacity, 0.0),
+        rack,
+        limits,
+        by_factor,
+        load * ~(live | leaves)[:, None],
+    )
+    plain = share_out(np.zeros_like(load))
+    share = plain if kept is None else share_out(kept)
     low, high = _bounds(share, goal.tolerance)
+    if kept is not None:
+        # Who keeps more than its bounds is neither filled up beside that, nor emptied of the little it has beside that.
+        most = _bounds(plain, goal.tolerance)[1]
+        over = np.maximum(kept - most, 0)
+        high = np.where(over > 0, kept + (over * _IN_VAIN).astype(np.int64), np.minimum(high, most))
     high[:, BYTES] = np.minimum(high[:, BYTES], brokers.disk)
     gives, takes = _scope(goal.kind, live, named)
-    low[~(takes & live) if goal.kind in {GoalKind.REBALANCE, GoalKind.ADD_BROKERS} else slice(None)] = 0
+    match goal.kind:
+        case GoalKind.REBALANCE | GoalKind.ADD_BROKERS:
+            low[~(takes & live)] = 0
+        case GoalKind.RELIEVE:
+            # Who is relieved in one measure is not to run empty in another.
+            low = np.where(gives[:, None], np.minimum(low, load), 0)
+        case _:
+            low[:] = 0
     return Terms(
         rack=rack,
         limits=limits,
@@ -143,6 +181,7 @@ def make_terms(brokers: Brokers, goal: Goal, load: NDArray[np.int64], by_factor:
         factor=goal.replication_factor,
         topics=goal.topics,
         price=BYTES if load[:, BYTES].any() else REPLICAS,
+        oversized=np.full(len(MEASURES), UNBOUNDED),
     )
 
 
@@ -163,23 +202,22 @@ def _scope(
 
 
 def _shares(
-    brokers: Brokers,
-    live: NDArray[np.bool_],
-    leaves: NDArray[np.bool_],
+    capacity: NDArray[np.float64],
     rack: NDArray[np.int32],
     limits: NDArray[np.int32],
-    load: NDArray[np.int64],
     by_factor: NDArray[np.int64],
+    resting: NDArray[np.int64],
+    kept: NDArray[np.int64],
 ) -> NDArray[np.float64]:
-    kept = load * ~(live | leaves)[:, None]
+    """Return (B, 3) shares, of what does not rest on brokers that neither receive nor lose anything."""
     factors = np.arange(MOST_REPLICAS + 1)
-    capacity = np.where(live, brokers.capacity, 0.0)
     racks = int(rack.max(initial=NOBODY)) + 1
-    share = np.zeros(load.shape)
+    share = np.zeros(kept.shape)
     for m in range(len(MEASURES)):
-        of_racks = float(limits @ by_factor[:, m]) - np.bincount(rack[rack >= 0], kept[rack >= 0, m], racks)
-        total = float(factors @ by_factor[:, m] - kept[:, m].sum())
-        share[:, m] = shares(total, capacity, rack, float(by_factor[:, m].sum()), np.maximum(of_racks, 0))
+        of_racks = float(limits @ by_factor[:, m]) - np.bincount(rack[rack >= 0], resting[rack >= 0, m], racks)
+        total = float(factors @ by_factor[:, m] - resting[:, m].sum())
+        most, least = float(by_factor[:, m].sum()), kept[:, m].astype(np.float64)
+        share[:, m] = shares(total, capacity, rack, most, np.maximum(of_racks, 0), least)
     return np.maximum(share, 1e-6)
 
 

@@ -1,0 +1,200 @@
+"""Oversized replicas: those heavier than what any broker should have of a measure.
+
+Wherever one is, its broker is above the bounds that its share alone would give, and the others cannot have their part
+of what it holds. So they are placed first, once: each stays where it is unless another broker is less full with it.
+What a broker then keeps of them is the least that its share can be, and the others share the rest.
+
+There are fewer of them than brokers, as each is more than a share. So the driver can know them all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define, evolve, frozen
+from numpy.typing import NDArray
+
+from spark_bridge.engines.engine import Engine
+from spark_bridge.kernel.tally import Tally, loads
+from spark_bridge.kernel.terms import UNBOUNDED, Terms
+from spark_bridge.model.block import BYTES, BYTES_IN, MEASURES, NOBODY, Block
+from spark_bridge.model.goal import MOST_REPLICAS
+
+_WEIGHED = (BYTES, BYTES_IN)
+
+_WORTH_IT = 0.98
+"""An oversized replica moves only if that leaves the fuller of its two brokers less full than this part of before."""
+
+
+@frozen(eq=False)
+class Oversized:
+    """The oversized replicas of a cluster; G partitions that have them.
+
+    Attributes:
+        above: (3) a replica that is heavier than this in any measure is oversized.
+        place: (G, 2) each partition's block and its row there.
+        weights: (G, 3) what a replica weighs.
+        holders: (G, MOST_REPLICAS) broker indices, NOBODY after the last.
+    """
+
+    above: NDArray[np.int64]
+    place: NDArray[np.int64]
+    weights: NDArray[np.int64]
+    holders: NDArray[np.int64]
+
+    def kept(self, brokers: int) -> NDArray[np.int64]:
+        """Return (B, 3) what each broker has of oversized replicas."""
+        total = np.zeros((brokers, len(MEASURES)), np.int64)
+        rows, columns = np.nonzero(self.holders != NOBODY)
+        np.add.at(total, self.holders[rows, columns], self.weights[rows])
+        return total
+
+
+NONE = Oversized(
+    np.full(len(MEASURES), UNBOUNDED),
+    np.zeros((0, 2), np.int64),
+    np.zeros((0, len(MEASURES)), np.int64),
+    np.zeros((0, MOST_REPLICAS), np.int64),
+)
+
+
+@frozen(eq=False)
+class _Heavier:
+    """Asks for the partitions whose replicas are heavier than so much (3) in any measure."""
+
+    least: NDArray[np.int64]
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        """Return, a row each, block and row, the weights, and the holders."""
+        rows = np.flatnonzero((block.weights > self.least).any(axis=1))
+        holders = np.full((len(rows), MOST_REPLICAS), NOBODY, np.int64)
+        holders[:, : block.after.shape[1]] = block.after[rows]
+        place = np.stack([np.full(len(rows), number), rows], axis=1)
+        return {"all_heavier": np.hstack([place, block.weights[rows], holders]).astype(np.int64)}
+
+
+def oversized(engine: Engine, terms: Terms, heaviest: NDArray[np.int64]) -> Oversized:
+    """Find the oversized replicas of a cluster in which the heaviest weighs so much (3)."""
+    most = np.where(terms.receives[:, None], terms.high, 0).max(axis=0)
+    bounded = [m for m in _WEIGHED if most[m] < UNBOUNDED]
+    if not terms.takes.any() or not (heaviest > most)[bounded].any():
+        return NONE
+    least = np.full(len(MEASURES), UNBOUNDED)
+    least[bounded] = most[bounded] // 2
+    while True:
+        rows = engine.ask(_Heavier(least))["all_heavier"]
+        rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+        found = Oversized(least, *np.split(rows, (2, 2 + len(MEASURES)), axis=1))
+        above = np.array([_above(terms, found, m) if m in bounded else UNBOUNDED for m in range(len(MEASURES))])
+        if (above >= least).all():
+            break
+        # Without what was found the others' shares are so small that more may be too large for them.
+        least = np.minimum(least, above // 2)
+    those = (found.weights > above).any(axis=1)
+    return Oversized(above, found.place[those], found.weights[those], found.holders[those])
+
+
+def _above(terms: Terms, found: Oversized, m: int) -> int:
+    """Return above which weight replicas are oversized in a measure; less than what was looked for if that is unknown.
+
+    The heaviest is set beside the broker that may have most, the next beside the next, as long as each is more than its
+    broker may have when the brokers that are left share what is left. This does not depend on where replicas are, so
+    planning again finds the same.
+    """
+    receivers = np.flatnonzero(terms.receives)
+    order = receivers[np.argsort(-terms.high[receivers, m], kind="stable")]
+    high, share = terms.high[order, m].astype(np.float64), terms.share[order, m]
+    there = (found.holders != NOBODY) & terms.receives[found.holders]
+    weights = np.sort(np.repeat(found.weights[:, m], there.sum(axis=1)))[::-1]
+    left = float(share.sum())
+    for k in range(len(order)):
+        most = int(high[k] * max(left, 0.0) / float(share[k:].sum()))
+        weight = int(weights[k]) if k < len(weights) else int(found.above[m])
+        if weight <= most or k == len(order) - 1:
+            return max(most, weight) if k == len(order) - 1 else most
+        if k >= len(weights):
+            return most
+        left -= weight
+    return int(UNBOUNDED)
+
+
+@frozen(eq=False)
+class Relocate:
+    """The step that moves some replicas: (N, 4) block, row, source, target."""
+
+    moves: NDArray[np.int64]
+    brokers: int
+
+    def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
+        """Move those of a block; as a tally, return the loads."""
+        after = block.after.copy()
+        for row, source, target in self.moves[self.moves[:, 0] == number, 1:].tolist():
+            after[row, after[row] == source] = target
+        done = block.with_after(after)
+        return done, {"load": loads(done, self.brokers)}
+
+
+def relocate(found: Oversized, terms: Terms, load: NDArray[np.int64]) -> tuple[Oversized, NDArray[np.int64]]:
+    """Return oversized replicas where they are best, and (N, 4) what moves for that: block, row, source, target."""
+    work = _Placing(found, terms, load.copy(), found.kept(len(load)), found.holders.copy())
+    work.run()
+    moves = [
+        (*found.place[row].tolist(), int(found.holders[row, column]), int(work.holders[row, column]))
+        for row, column in np.argwhere(found.holders != work.holders).tolist()
+    ]
+    return evolve(found, holders=work.holders), np.array(moves, np.int64).reshape(-1, 4)
+
+
+@define(eq=False)
+class _Placing:
+    """Oversized replicas in motion; `kept` (B, 3) is what each broker has of them."""
+
+    found: Oversized
+    terms: Terms
+    load: NDArray[np.int64]
+    kept: NDArray[np.int64]
+    holders: NDArray[np.int64]
+
+    def run(self) -> None:
+        """Take replicas from the fullest broker first, as long as one is better elsewhere."""
+        while any(self._relieve(broker) for broker in np.argsort(-self.terms.fullness(self._least()), kind="stable")):
+            pass
+
+    def _least(self) -> NDArray[np.int64]:
+        """Return (B, 3) what each broker has in any case: who gives nothing for evenness, all that it has."""
+        return np.where(self.terms.gives[:, None], self.kept, self.load)
+
+    def _relieve(self, source: int) -> bool:
+        """Move the replica of a broker that leaves it and its taker the least full, if that is worth it."""
+        if not self.terms.gives[source]:
+            return False
+        least, share = self._least(), self.terms.share
+        now = float((least[source] / share[source])[list(_WEIGHED)].max())
+        best: tuple[float, int, int, int] | None = None
+        for row, column in np.argwhere(self.holders == source).tolist():
+            weight = self.found.weights[row]
+            left = float(((least[source] - weight) / share[source])[list(_WEIGHED)].max())
+            full = ((least + weight) / share)[:, list(_WEIGHED)].max(axis=1)
+            full[~self._may(row, source)] = np.inf
+            target = int(full.argmin())
+            key = (max(left, float(full[target])), row, column, target)
+            best = min(best, key) if best else key
+        if best is None or best[0] >= now * _WORTH_IT:
+            return False
+        _, row, column, target = best
+        for total in (self.load, self.kept):
+            total[source] -= self.found.weights[row]
+            total[target] += self.found.weights[row]
+        self.holders[row, column] = target
+        return True
+
+    def _may(self, row: int, source: int) -> NDArray[np.bool_]:
+        """Return (B) who may get the replica of a broker."""
+        terms, holders = self.terms, self.holders[row][self.holders[row] != NOBODY]
+        able = terms.takes & (self.load[:, BYTES] + self.found.weights[row, BYTES] <= terms.disk)
+        able[holders] = False
+        racks = terms.rack[holders[holders != source]]
+        full = [r for r in set(racks[racks >= 0].tolist()) if (racks == r).sum() >= terms.limits[len(holders)]]
+        # Within a rack nothing changes.
+        return np.asarray(
+            able & (~np.isin(terms.rack, full) | ((terms.rack >= 0) & (terms.rack == terms.rack[source])))
+        )
