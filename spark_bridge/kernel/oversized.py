@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
 from spark_bridge.kernel.tally import Tally, loads
-from spark_bridge.kernel.terms import UNBOUNDED, Terms
+from spark_bridge.kernel.terms import UNBOUNDED, Fixed, Terms
 from spark_bridge.model.block import BYTES, BYTES_IN, MEASURES, NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
 
@@ -41,12 +41,13 @@ class Oversized:
     weights: NDArray[np.int64]
     holders: NDArray[np.int64]
 
-    def kept(self, brokers: int) -> NDArray[np.int64]:
-        """Return (B, 3) what each broker has of oversized replicas."""
-        total = np.zeros((brokers, len(MEASURES)), np.int64)
-        rows, columns = np.nonzero(self.holders != NOBODY)
-        np.add.at(total, self.holders[rows, columns], self.weights[rows])
-        return total
+    def fixed(self, brokers: int) -> Fixed:
+        """Return what they weigh."""
+        fixed, there = Fixed.nothing(brokers), self.holders != NOBODY
+        rows, columns = np.nonzero(there)
+        np.add.at(fixed.load, self.holders[rows, columns], self.weights[rows])
+        np.add.at(fixed.by_factor, there.sum(axis=1), self.weights)
+        return fixed
 
 
 NONE = Oversized(
@@ -135,7 +136,7 @@ class Relocate:
 
 def relocate(found: Oversized, terms: Terms, load: NDArray[np.int64]) -> tuple[Oversized, NDArray[np.int64]]:
     """Return oversized replicas where they are best, and (N, 4) what moves for that: block, row, source, target."""
-    work = _Placing(found, terms, load.copy(), found.kept(len(load)), found.holders.copy())
+    work = _Placing(found, terms, load.copy(), found.fixed(len(load)).load, found.holders.copy())
     work.run()
     moves = [
         (*found.place[row].tolist(), int(found.holders[row, column]), int(work.holders[row, column]))

@@ -21,7 +21,7 @@ def shares(
     total: float,
     capacity: NDArray[np.float64],
     rack: NDArray[np.int32],
-    most_of_broker: float,
+    most_of_broker: NDArray[np.float64] | float,
     most_of_rack: NDArray[np.float64],
     least: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
@@ -31,7 +31,7 @@ def shares(
         total: What there is of the measure.
         capacity: (B) capacities; 0 for brokers that get no share.
         rack: (B) rack numbers, negative without a rack.
-        most_of_broker: What one broker can hold at most.
+        most_of_broker: What one broker can hold at most, or (B) each.
         most_of_rack: By rack number, what it can hold at most.
         least: (B) what each broker keeps in any case; nothing by default.
 
@@ -39,7 +39,7 @@ def shares(
         (B) shares. They sum to the total, or to less where the rules leave no room for it.
     """
     least = np.zeros(len(capacity)) if least is None else np.where(capacity > 0, least, 0.0)
-    most = np.full(len(capacity), most_of_broker)
+    most = np.broadcast_to(most_of_broker, len(capacity)).astype(np.float64)
     for number, room in enumerate(most_of_rack):
         here = rack == number
         most[here] = _filled(room, capacity[here], np.maximum(most, least)[here], least[here])

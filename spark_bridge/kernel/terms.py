@@ -23,6 +23,22 @@ _IN_VAIN = 0.1
 
 
 @frozen(eq=False)
+class Fixed:
+    """What oversized replicas (see `oversized`) weigh: (B, 3) on the brokers that keep them, and by factor.
+
+    `by_factor` is as in `make_terms`.
+    """
+
+    load: NDArray[np.int64]
+    by_factor: NDArray[np.int64]
+
+    @classmethod
+    def nothing(cls, brokers: int) -> Fixed:
+        """Return what there is where nothing is oversized."""
+        return cls(np.zeros((brokers, len(MEASURES)), np.int64), np.zeros((MOST_REPLICAS + 1, len(MEASURES)), np.int64))
+
+
+@frozen(eq=False)
 class Terms:
     """What a plan must keep to; B brokers, measures as in `Block.weights`.
 
@@ -118,7 +134,7 @@ def make_terms(
     goal: Goal,
     load: NDArray[np.int64],
     by_factor: NDArray[np.int64],
-    kept: NDArray[np.int64] | None = None,
+    fixed: Fixed | None = None,
 ) -> Terms:
     """Draw up the terms.
 
@@ -127,7 +143,7 @@ def make_terms(
         goal: What to plan for.
         load: (B, 3) what every broker has now.
         by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by wanted factor.
-        kept: (B, 3) what brokers have of oversized replicas: no share is less.
+        fixed: The oversized replicas, where there are any.
     """
     live = brokers.in_state(BrokerState.LIVE)
     leaves = brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
@@ -139,22 +155,20 @@ def make_terms(
     limits = rack_limits(rack, live)
     named = np.zeros(len(brokers), np.bool_)
     named[brokers.indices(goal.brokers)] = True
-    share_out = partial(
-        _shares,
-        np.where(live, brokers.capacity, 0.0),
-        rack,
-        limits,
-        by_factor,
-        load * ~(live | leaves)[:, None],
-    )
-    plain = share_out(np.zeros_like(load))
-    share = plain if kept is None else share_out(kept)
+    capacity, rests = np.where(live, brokers.capacity, 0.0), ~(live | leaves)[:, None]
+    share_out = partial(_shares, capacity, rack, limits)
+    share = share_out(by_factor, load * rests, Fixed.nothing(len(brokers)))
     low, high = _bounds(share, goal.tolerance)
-    if kept is not None:
+    if fixed is not None:
+        most, least = high, fixed.load
+        beside = (np.maximum(least - most, 0) * _IN_VAIN).astype(np.int64)
+        # What comes beside the oversized with a share of replicas is no more than a share of all that is not oversized.
+        free = share_out(by_factor - fixed.by_factor, (load - least) * rests, Fixed.nothing(len(brokers)))
+        expected = least + (np.minimum(beside, free) / 2).astype(np.int64)
+        share = share_out(by_factor, load * rests, evolve(fixed, load=expected))
+        low, high = _bounds(share, goal.tolerance)
         # Who keeps more than its bounds is neither filled up beside that, nor emptied of the little it has beside that.
-        most = _bounds(plain, goal.tolerance)[1]
-        over = np.maximum(kept - most, 0)
-        high = np.where(over > 0, kept + (over * _IN_VAIN).astype(np.int64), np.minimum(high, most))
+        high = np.where(beside > 0, least + beside, np.minimum(high, most))
     high[:, BYTES] = np.minimum(high[:, BYTES], brokers.disk)
     gives, takes = _scope(goal.kind, live, named)
     match goal.kind:
@@ -207,16 +221,18 @@ def _shares(
     limits: NDArray[np.int32],
     by_factor: NDArray[np.int64],
     resting: NDArray[np.int64],
-    kept: NDArray[np.int64],
+    fixed: Fixed,
 ) -> NDArray[np.float64]:
     """Return (B, 3) shares, of what does not rest on brokers that neither receive nor lose anything."""
     factors = np.arange(MOST_REPLICAS + 1)
     racks = int(rack.max(initial=NOBODY)) + 1
-    share = np.zeros(kept.shape)
+    share = np.zeros(resting.shape)
     for m in range(len(MEASURES)):
-        of_racks = float(limits @ by_factor[:, m]) - np.bincount(rack[rack >= 0], resting[rack >= 0, m], racks)
+        free, there = by_factor[:, m] - fixed.by_factor[:, m], (fixed.load - resting)[:, m]
+        of_racks = float(limits @ free) + np.bincount(rack[rack >= 0], there[rack >= 0], racks)
         total = float(factors @ by_factor[:, m] - resting[:, m].sum())
-        most, least = float(by_factor[:, m].sum()), kept[:, m].astype(np.float64)
+        least = fixed.load[:, m].astype(np.float64)
+        most = (least + float(free.sum())).astype(np.float64)
         share[:, m] = shares(total, capacity, rack, most, np.maximum(of_racks, 0), least)
     return np.maximum(share, 1e-6)
 
