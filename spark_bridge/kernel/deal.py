@@ -21,7 +21,7 @@ from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
 from spark_bridge.model.goal import MOST_REPLICAS
 
-_LIGHT = 0.01
+LIGHT = 0.01
 """A replica is light up to this part of the mean in bytes and bytes in: all light ones are at most 1 % of either."""
 
 
@@ -65,7 +65,7 @@ def in_turn(block: Block) -> Iterator[tuple[NDArray[np.bool_], tuple[int, ...]]]
     """
     weights = block.weights[:, (BYTES, BYTES_IN)]
     mean = weights.mean(axis=0) if len(block) else 0.0
-    light: NDArray[np.bool_] = np.asarray((weights <= _LIGHT * mean).all(axis=1))
+    light: NDArray[np.bool_] = np.asarray((weights <= LIGHT * mean).all(axis=1))
     yield ~light, ALL_MEASURES
     yield light, (REPLICAS,)
 

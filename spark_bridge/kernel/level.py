@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.kernel.deal import full_racks
+from spark_bridge.kernel.deal import LIGHT, full_racks
 from spark_bridge.kernel.destinations import Destinations
 from spark_bridge.kernel.held import Held
 from spark_bridge.kernel.tally import Tally, loads
@@ -37,11 +37,13 @@ def levels(terms: Terms, load: NDArray[np.int64], measures: tuple[int, ...] = AL
 
     In every measure what is above the bounds has to leave. Where more is missing below the bounds than that, givers
     go down to a common part of their shares at which they give what is missing. Takers fill up to their shares, or
-    beyond it, within the bounds, as far as what leaves needs room.
+    beyond it, within the bounds, as far as what leaves needs room. Those that neither give nor have to be filled take
+    as much as their bounds permit: of what leaves a rack, only a few of them may have room.
     """
     keep = np.full(load.shape, UNBOUNDED)
     keep[:, measures] = np.where(terms.sheds[:, None], terms.high, UNBOUNDED)[:, measures]
     limit = np.where(terms.takes[:, None], terms.high, 0)
+    evened = terms.takes & (terms.gives | terms.low.any(axis=1))
     for m in measures:
         share = terms.share[:, m]
         needed = int(np.maximum(terms.low[:, m] - load[:, m], 0).sum())
@@ -52,7 +54,7 @@ def levels(terms: Terms, load: NDArray[np.int64], measures: tuple[int, ...] = AL
             keep[:, m] = np.where(terms.gives, np.minimum(keep[:, m], np.maximum(lowered, terms.low[:, m])), UNBOUNDED)
         part = max(1.0, _level(load[terms.takes, m], share[terms.takes], max(over, needed), above=False))
         raised = np.ceil(share * part).astype(np.int64)
-        limit[:, m] = np.where(terms.takes, np.minimum(limit[:, m], raised), 0)
+        limit[:, m] = np.where(evened, np.minimum(limit[:, m], raised), limit[:, m])
     return Levels(keep, limit)
 
 
@@ -161,13 +163,18 @@ class _Work:
         """Give until one of the measures is at its level; return whether one came to be, and mark what went."""
         watched = (BYTES,) if BYTES in needed else needed
         weights = self.block.weights[rows].tolist()
+        brings = (self.block.weights[rows] > LIGHT * self.block.weights.mean(axis=0))[:, needed].any(axis=1).tolist()
         for i, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
             need = self._need(broker, keep)
             if any(need[m] <= 0 for m in watched):
                 return True
             fits = all(self.view.copies * weights[i][m] <= self.slack * need[m] for m in watched)
-            fits = fits and self._may_lose(broker, weights[i])
-            if fits and self._move(row, column, broker, weights[i]):
+            if (
+                fits
+                and brings[i]
+                and self._may_lose(broker, weights[i])
+                and self._move(row, column, broker, weights[i])
+            ):
                 stays[i] = False
         return any(n <= 0 for n in (self._need(broker, keep)[m] for m in watched))
 

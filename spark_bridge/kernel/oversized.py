@@ -25,6 +25,10 @@ _WORTH_IT = 0.98
 """An oversized replica moves only if that leaves the fuller of its two brokers less full than this part of before."""
 
 
+_FILLED = 0.25
+"""Added brokers get their whole shares where all brokers could have at least this part of theirs."""
+
+
 @frozen(eq=False)
 class Oversized:
     """The oversized replicas of a cluster; G partitions that have them.
@@ -76,22 +80,47 @@ class _Heavier:
 def oversized(engine: Engine, terms: Terms, heaviest: NDArray[np.int64]) -> Oversized:
     """Find the oversized replicas of a cluster in which the heaviest weighs so much (3)."""
     most = np.where(terms.receives[:, None], terms.high, 0).max(axis=0)
-    bounded = [m for m in _WEIGHED if most[m] < UNBOUNDED]
-    if not terms.takes.any() or not (heaviest > most)[bounded].any():
+    weighed = [m for m in _WEIGHED if heaviest[m] > most[m]]
+    if not terms.takes.any() or not weighed:
         return NONE
-    least = np.full(len(MEASURES), UNBOUNDED)
-    least[bounded] = most[bounded] // 2
-    while True:
-        rows = engine.ask(_Heavier(least))["all_heavier"]
-        rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-        found = Oversized(least, *np.split(rows, (2, 2 + len(MEASURES)), axis=1))
-        above = np.array([_above(terms, found, m) if m in bounded else UNBOUNDED for m in range(len(MEASURES))])
-        if (above >= least).all():
-            break
+    above = np.full(len(MEASURES), UNBOUNDED)
+    above[weighed] = most[weighed]
+    found = _heavier(engine, above)
+    above[_leave_enough(terms, found)] = UNBOUNDED
+    weighed = [m for m in weighed if above[m] < UNBOUNDED]
+    while weighed:
         # Without what was found the others' shares are so small that more may be too large for them.
-        least = np.minimum(least, above // 2)
+        found = _heavier(engine, above // 2)
+        for m in weighed:
+            above[m] = _above(terms, found, m)
+        if (above >= found.above)[weighed].all():
+            break
     those = (found.weights > above).any(axis=1)
     return Oversized(above, found.place[those], found.weights[those], found.holders[those])
+
+
+def _heavier(engine: Engine, above: NDArray[np.int64]) -> Oversized:
+    """Return the replicas that are heavier than so much, in order."""
+    rows = engine.ask(_Heavier(above))["all_heavier"]
+    rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+    return Oversized(above, *np.split(rows, (2, 2 + len(MEASURES)), axis=1))
+
+
+def _leave_enough(terms: Terms, found: Oversized) -> NDArray[np.bool_]:
+    """Return (3) of which measures heavy replicas leave the brokers without any enough, so that they need no notice.
+
+    Where brokers are evened, that is their lower bounds. Who is filled up gets its lower bounds from brokers that have
+    none; so a part of a share for each is enough. Where nobody has to be filled, nothing is.
+    """
+    if not (terms.low[terms.takes] > 0).any():
+        return np.zeros(len(MEASURES), np.bool_)
+    enough = terms.low if terms.sheds.any() else terms.share * _FILLED
+    there = ((found.holders != NOBODY) & terms.receives[found.holders]).sum(axis=1)
+    heavier = found.weights > found.above
+    left = terms.share.sum(axis=0) - (there[:, None] * found.weights * heavier).sum(axis=0)
+    without = np.maximum(len(enough) - there @ heavier, 0)
+    needed = [np.sort(column)[:count].sum() for column, count in zip(enough.T, without.tolist(), strict=True)]
+    return np.asarray(left >= needed)
 
 
 def _above(terms: Terms, found: Oversized, m: int) -> int:

@@ -160,15 +160,15 @@ def make_terms(
     share = share_out(by_factor, load * rests, Fixed.nothing(len(brokers)))
     low, high = _bounds(share, goal.tolerance)
     if fixed is not None:
-        most, least = high, fixed.load
-        beside = (np.maximum(least - most, 0) * _IN_VAIN).astype(np.int64)
-        # What comes beside the oversized with a share of replicas is no more than a share of all that is not oversized.
-        free = share_out(by_factor - fixed.by_factor, (load - least) * rests, Fixed.nothing(len(brokers)))
-        expected = least + (np.minimum(beside, free) / 2).astype(np.int64)
-        share = share_out(by_factor, load * rests, evolve(fixed, load=expected))
-        low, high = _bounds(share, goal.tolerance)
         # Who keeps more than its bounds is neither filled up beside that, nor emptied of the little it has beside that.
-        high = np.where(beside > 0, least + beside, np.minimum(high, most))
+        most, beside = high, (np.maximum(fixed.load - high, 0) * _IN_VAIN).astype(np.int64)
+        if goal.kind is not GoalKind.RELIEVE:
+            # With its share of replicas comes no more than a share of all that is not oversized.
+            free = share_out(by_factor - fixed.by_factor, (load - fixed.load) * rests, Fixed.nothing(len(brokers)))
+            expected = fixed.load + (np.minimum(beside, free) / 2).astype(np.int64)
+            share = share_out(by_factor, load * rests, evolve(fixed, load=expected))
+            low, high = _bounds(share, goal.tolerance)
+        high = np.where(beside > 0, fixed.load + beside, np.minimum(high, most))
     high[:, BYTES] = np.minimum(high[:, BYTES], brokers.disk)
     gives, takes = _scope(goal.kind, live, named)
     match goal.kind:

@@ -134,10 +134,10 @@ def test_beside_a_giant_the_others_share_the_rest_evenly(blocks: int) -> None:
     after = load_of(done)[:, BYTES]
     assert giants_on(done) == [0]
     # Of all but the giant each rack has a replica; the giant's broker gets little of its rack's.
-    of_rack, beside = (after.sum() - 10_000_000) / 3, after[0] - 10_000_000
+    of_rack, beside = (after.sum() - 10_000_000) / 3, 0.1 * (10_000_000 - 1.05 * after.sum() / BROKERS) / 2
     share = [of_rack / 5 if b % 3 else (of_rack - beside) / 4 for b in range(1, BROKERS)]
     assert (np.abs(after[1:] / share - 1) < 0.06).all()
-    assert all(row.after <= row.reachable for row in summary.evenness)
+    assert all(row.after <= row.reachable + 1e-9 for row in summary.evenness)
 
 
 @pytest.mark.parametrize("goal", [RELIEVE, Goal(GoalKind.REBALANCE), Goal(GoalKind.ADD_BROKERS, frozenset({14}))])
