@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spark_bridge.kernel.racks import rack_limits
 from spark_bridge.kernel.shares import bounds, shares, whole_bounds
+from spark_bridge.kernel.walls import Walls
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
@@ -57,6 +58,7 @@ class Terms:
         disk: (B) bytes that fit.
         factor: The new replication factor, None to keep each.
         topics: The topics that get it, as patterns; empty for all.
+        walls: How far from even nobody is taken.
         price: The measure in which a move is paid: bytes, or replicas where nobody has a byte.
         oversized: (3) replicas that are heavier in any measure move no more for the sake of evenness (see `oversized`).
     """
@@ -75,6 +77,7 @@ class Terms:
     disk: NDArray[np.int64]
     factor: int | None
     topics: tuple[str, ...]
+    walls: Walls
     price: int
     oversized: NDArray[np.int64]
 
@@ -194,6 +197,7 @@ def make_terms(
         disk=brokers.disk,
         factor=goal.replication_factor,
         topics=goal.topics,
+        walls=Walls.nowhere(len(brokers)),
         price=BYTES if load[:, BYTES].any() else REPLICAS,
         oversized=np.full(len(MEASURES), UNBOUNDED),
     )

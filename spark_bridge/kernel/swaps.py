@@ -1,0 +1,77 @@
+"""Exchanges of two replicas that bring a broker nearer to its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_bridge.kernel.layout import Changes, Layout
+from spark_bridge.model.block import BYTES, BYTES_IN
+
+_SWAPPED = 64
+"""Of how many replicas of a broker exchanges are tried."""
+
+_NEAR = np.arange(-2, 2)
+"""Which replicas of a partner are tried in exchange, from the place where the fitting one would be in their order."""
+
+
+def swaps(layout: Layout, broker: int, partners: Sequence[int]) -> Changes | None:
+    """Return exchanges of a broker's replicas for those of partners, None where none is promising.
+
+    A replica is tried with those of a partner that differ from it by about what the broker has too much or too little,
+    or by what the partner has room for: they are looked up in the order of their weights.
+    """
+    mine = layout.few(broker, _SWAPPED)
+    rows, columns = layout.at(mine)
+    found = [
+        (np.full(theirs.size, n), np.repeat(np.arange(len(rows)), theirs.shape[1]), theirs.ravel())
+        for n, partner in enumerate(partners)
+        for theirs in _fitting(layout, rows, broker, partner)
+    ]
+    if not found:
+        return None
+    number, which, theirs = (np.concatenate(part) for part in zip(*found, strict=True))
+    rows2, columns2 = layout.at(theirs)
+    brokers, targets = np.array([broker], np.intp), np.array(partners, np.intp)
+    source, sources2 = np.full(len(rows), broker), targets[number]
+    may = layout.legal(rows, source, targets)[which, number] & (rows[which] != rows2)
+    may[may] = layout.legal(rows2[may], sources2[may], brokers)[:, 0]
+    which, number, rows2, columns2 = which[may], number[may], rows2[may], columns2[may]
+    weights = layout.block.weights
+    cost = layout.cost(rows, source, targets)[which, number] + layout.cost(rows2, targets[number], brokers)[:, 0]
+    return Changes(
+        one=source[which],
+        other=targets[number],
+        row=rows[which],
+        column=columns[which],
+        row2=rows2,
+        column2=columns2,
+        difference=weights[rows[which]] - weights[rows2],
+        cost=cost,
+    )
+
+
+def _fitting(layout: Layout, rows: NDArray[np.intp], broker: int, partner: int) -> list[NDArray[np.intp]]:
+    """Return for each measure that matters, (n, 4), the places of a partner's replicas that fit to each of some rows."""
+    found = []
+    for measure in (BYTES, BYTES_IN):
+        places = layout.by(partner, measure)
+        wanted = _wanted(layout, broker, partner, measure)
+        if wanted and len(places):
+            weights = layout.block.weights[:, measure]
+            fitting = np.searchsorted(weights[places // layout.after.shape[1]], weights[rows] - wanted)
+            found.append(places[np.clip(fitting[:, None] + _NEAR, 0, len(places) - 1)])
+    return found
+
+
+def _wanted(layout: Layout, broker: int, partner: int, measure: int) -> int:
+    """Return how much should go from a broker to a partner (less than none: come), as far as that one's bounds let."""
+    terms, load = layout.terms, layout.load[:, measure]
+    low, high = terms.low[:, measure], terms.high[:, measure]
+    if load[broker] > high[broker]:
+        return int(max(0, min(load[broker] - high[broker], high[partner] - load[partner])))
+    if load[broker] < low[broker]:
+        return -int(max(0, min(low[broker] - load[broker], load[partner] - low[partner])))
+    return 0

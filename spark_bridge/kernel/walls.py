@@ -1,0 +1,38 @@
+"""Walls: loads beyond which evening out takes no broker, so that no measure ends farther from even than it began."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+_UNBOUNDED = np.iinfo(np.int64).max // 4
+
+
+@frozen(eq=False)
+class Walls:
+    """(B, 3) each: nobody falls below `least` or rises above `most`; who is outside may only come nearer."""
+
+    least: NDArray[np.int64]
+    most: NDArray[np.int64]
+
+    @classmethod
+    def nowhere(cls, brokers: int) -> Self:
+        """Return walls that nobody meets."""
+        return cls(np.zeros((brokers, 3), np.int64), np.full((brokers, 3), _UNBOUNDED))
+
+    @classmethod
+    def around(cls, share: NDArray[np.float64], parts: NDArray[np.float64]) -> Self:
+        """Return walls around (B, 3) shares, at a distance in parts of them, one for each measure."""
+        least, most = np.ceil(share * (1 - parts)), np.floor(share * (1 + parts))
+        return cls(np.maximum(least, 0).astype(np.int64), np.minimum(most, _UNBOUNDED).astype(np.int64))
+
+    def bar(
+        self, broker: NDArray[np.intp] | int, now: NDArray[np.int64], then: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Return (...) whether brokers would go beyond a wall that change their loads (..., 3)."""
+        above = (then > now) & (then > self.most[broker])
+        below = (then < now) & (then < self.least[broker])
+        return np.asarray((above | below).any(axis=-1))
