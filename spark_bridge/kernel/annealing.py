@@ -9,7 +9,7 @@ from math import log
 from random import Random
 
 import numpy as np
-from attrs import define
+from attrs import define, field
 
 from spark_bridge.kernel.deal import forced
 from spark_bridge.kernel.tally import loads
@@ -28,8 +28,8 @@ _HOMING, _REPLACING, _RELOCATING = 0.15, 0.45, 0.6
 """Below which draws a replica goes home, or does while another takes its place, or goes to any broker; else two change
 places."""
 
-_SEARCHES = 5
-"""How many partitions are looked at for a replica that can go home."""
+_EACH = range(3)
+"""The measures."""
 
 _ALIKE = 1e-8
 """Violations that differ by less differ by the rounding of floats."""
@@ -41,6 +41,26 @@ Load = tuple[int, int, int]
 
 Value = tuple[float, int, int]
 """By how much a plan is out of bounds, what it costs, and how many partitions keep none of their replicas."""
+
+
+@define(eq=False)
+class Drawn:
+    """A set of numbers of which one can be drawn: `members`, in an order that only what was done decides."""
+
+    members: list[int] = field(factory=list)
+    _place: dict[int, int] = field(factory=dict)
+
+    def put(self, number: int, *, is_there: bool) -> None:
+        """Add a number, or take it out."""
+        place = self._place.get(number)
+        if is_there and place is None:
+            self._place[number] = len(self.members)
+            self.members.append(number)
+        elif place is not None and not is_there:
+            last = self.members.pop()
+            del self._place[number]
+            if last != number:
+                self.members[place], self._place[last] = last, place
 
 
 @define(eq=False)
@@ -63,11 +83,13 @@ class Annealing:
     may_stay: list[bool]
     lists: list[list[int]]
     places: list[tuple[int, int]]
+    away: Drawn
     load: list[Load]
     bounds: list[tuple[Load, Load, tuple[float, float, float]]]
     rack: list[int]
     limit: list[int]
     disk: list[int]
+    walls: list[tuple[Load, Load]]
     price: int
     mean: float
     rng: Random
@@ -78,6 +100,7 @@ class Annealing:
     replaced: int
     best: list[list[int]]
     best_value: Value
+    since_best: set[int]
 
     @classmethod
     def of(cls, block: Block, terms: Terms, rng: Random) -> Annealing:
@@ -87,6 +110,7 @@ class Annealing:
         factors = np.minimum(np.count_nonzero(block.after != NOBODY, axis=1), MOST_REPLICAS)
         high = np.where(terms.sheds[:, None], terms.high, UNBOUNDED)
         bounds = zip(terms.low.tolist(), high.tolist(), (1 / terms.share).tolist(), strict=True)
+        walls = terms.walls
         lists, leaves = block.after.tolist(), terms.leaves.tolist()
         home = [frozenset(b for b in row if b != NOBODY) for row in block.before.tolist()]
         started = cls(
@@ -101,11 +125,13 @@ class Annealing:
             may_stay=[len(brokers) > 1 and not all(leaves[b] for b in brokers) for brokers in home],
             lists=lists,
             places=[(row, column) for row, column in np.argwhere(block.after != NOBODY).tolist()],
+            away=Drawn(),
             load=[(replicas, size, flow) for replicas, size, flow in loads(block, len(terms.rack)).tolist()],
             bounds=[(tuple(low), tuple(most), tuple(per_share)) for low, most, per_share in bounds],
             rack=terms.rack.tolist(),
             limit=terms.limits[factors].tolist(),
             disk=terms.disk.tolist(),
+            walls=[(tuple(w), tuple(m)) for w, m in zip(walls.least.tolist(), walls.most.tolist(), strict=True)],
             price=terms.price,
             mean=float(block.weights[:, terms.price].mean()) or 1.0,
             rng=rng,
@@ -114,8 +140,9 @@ class Annealing:
             violation=0.0,
             cost=0,
             replaced=0,
-            best=[],
+            best=[list(row) for row in lists],
             best_value=(0.0, 0, 0),
+            since_best=set(),
         )
         started.count()
         return started
@@ -129,12 +156,16 @@ class Annealing:
             self.news[self.lists[row][column]] += new
             self.cost += new * self.weights[row][self.price]
         self.replaced = sum(map(self.is_replaced, range(len(self.lists))))
+        for row in range(len(self.lists)):
+            self.away.put(row, is_there=self.is_away(row))
         self.keep()
 
     def keep(self) -> None:
         """Note the plan as the best."""
         self.best_value = self.value
-        self.best = [list(row) for row in self.lists]
+        for row in self.since_best:
+            self.best[row] = list(self.lists[row])
+        self.since_best.clear()
 
     @property
     def value(self) -> Value:
@@ -150,12 +181,13 @@ class Annealing:
         """Return how far a broker with a load is out of bounds, and that with what it costs to be out at all."""
         low, high, per_share = self.bounds[broker]
         total = each = 0.0
-        for have, least, most, unit in zip(load, low, high, per_share, strict=True):
-            if have > most:
-                total += (have - most) * unit
+        for m in _EACH:
+            have = load[m]
+            if have > high[m]:
+                total += (have - high[m]) * per_share[m]
                 each += _OF_EACH
-            elif have < least:
-                total += (least - have) * unit
+            elif have < low[m]:
+                total += (low[m] - have) * per_share[m]
                 each += _OF_EACH
         return total, total + each
 
@@ -167,11 +199,18 @@ class Annealing:
 
     def _consider(self, moves: Moves, temperature: float) -> None:
         """Make a change if it is good enough for the temperature; most are not, and are left as soon as that shows."""
-        dearer = sum([self.dearer(*move) for move in moves])
+        lists, before = self.lists, self.outs
+        dearer, room = 0, 0.0
+        concerned = set()
+        for row, column, target in moves:
+            source, home = lists[row][column], self.home[row]
+            dearer += self.weights[row][self.price] * ((source in home) - (target in home))
+            concerned.add(source)
+            concerned.add(target)
+        for broker in concerned:
+            room += before[broker][1]
         heat = -temperature * log(1.0 - self.rng.random())
-        room = (heat - dearer / self.mean) / _OF_VIOLATION
-        concerned = {self.lists[row][column] for row, column, _ in moves}.union([target for *_, target in moves])
-        room += sum([self.outs[broker][1] for broker in concerned])
+        room += (heat - dearer / self.mean) / _OF_VIOLATION
         if room < 0:
             return
         outs: dict[int, tuple[float, float]] = {}
@@ -181,6 +220,8 @@ class Annealing:
             room -= out[1]
             if room < 0 or (load[BYTES] > self.disk[broker] and self._is_given(broker, moves)):
                 return
+        if any(self._is_barred(broker, load) for broker, load in loads.items()):
+            return
         self._apply(moves, loads, outs)
         self.cost += dearer
         if self.violation < self.best_value[0] + _ALIKE and self.value < self.best_value:
@@ -194,16 +235,21 @@ class Annealing:
         """Return whether a partition keeps none of several replicas, though some might stay where they are."""
         return self.may_stay[row] and self.home[row].isdisjoint(self.lists[row])
 
-    def dearer(self, row: int, column: int, target: int) -> int:
-        """Return how much more a plan costs when a replica goes to another broker."""
+    def is_away(self, row: int) -> bool:
+        """Return whether a partition has a replica where it had none."""
         home = self.home[row]
-        return self.weights[row][self.price] * ((self.lists[row][column] in home) - (target in home))
+        return any(b not in home for b in self.lists[row] if b != NOBODY)
+
+    def _is_barred(self, broker: int, load: Load) -> bool:
+        """Return whether a broker would go beyond a wall (see `Walls`)."""
+        now, (least, most) = self.load[broker], self.walls[broker]
+        return any(now[m] < load[m] > most[m] or now[m] > load[m] < least[m] for m in _EACH)
 
     def propose(self) -> Moves:
         """Draw a change: a replica goes home, to another broker, or changes places with another."""
         draw, kind = self.rng.random, self.rng.random()
         if kind < _REPLACING:
-            home = self._homing(int(draw() * len(self.lists)))
+            home = self._homing()
             return home if kind < _HOMING or not home else self._replacing(home[0])
         row, column = self.places[int(draw() * len(self.places))]
         if kind < _RELOCATING:
@@ -218,18 +264,18 @@ class Annealing:
             return ()
         return ((row, column, two), (other, other_column, one))
 
-    def _homing(self, row: int) -> Moves:
-        draw = self.rng.random
-        for _ in range(_SEARCHES):
-            holders, home = self.lists[row], self.home[row]
-            if away := [c for c, b in enumerate(holders) if b not in home and b != NOBODY]:
-                empty = sorted(home.difference(holders))
-                if not empty:
-                    return ()
-                column, target = away[int(draw() * len(away))], empty[int(draw() * len(empty))]
-                return ((row, column, target),) if self.may(row, column, target) else ()
-            row = int(draw() * len(self.lists))
-        return ()
+    def _homing(self) -> Moves:
+        draw, rows = self.rng.random, self.away.members
+        if not rows:
+            return ()
+        row = rows[int(draw() * len(rows))]
+        holders, home = self.lists[row], self.home[row]
+        away = [c for c, b in enumerate(holders) if b not in home and b != NOBODY]
+        empty = sorted(home.difference(holders))
+        if not empty:
+            return ()
+        column, target = away[int(draw() * len(away))], empty[int(draw() * len(empty))]
+        return ((row, column, target),) if self.may(row, column, target) else ()
 
     def _replacing(self, home: tuple[int, int, int]) -> Moves:
         left = self.lists[home[0]][home[1]]
@@ -296,6 +342,8 @@ class Annealing:
             self.replaced -= self.is_replaced(row)
             self.lists[row][column] = target
             self.replaced += self.is_replaced(row)
+            self.away.put(row, is_there=self.is_away(row))
+            self.since_best.add(row)
         for broker, load in loads.items():
             self.load[broker] = load
             self.violation += outs[broker][0] - self.outs[broker][0]
