@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from spark_bridge.kernel.tally import Tally
 from spark_bridge.kernel.terms import Terms
+from spark_bridge.kernel.walls import Walls
 from spark_bridge.model.block import MEASURES
-from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.model.goal import FORCED_ONLY, Goal, GoalKind
 from spark_bridge.model.summary import Evenness
 
 _NO_SHARE = 1e-3
@@ -83,6 +84,28 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
     has = shared & (after[:, _REPLICAS] > 0)
     even = (rows[0], _even("leaders", scope, led, has, goal.tolerance), *rows[1:])
     return tuple(row for row in even if row is not None)
+
+
+def walls_of(terms: Terms, goal: Goal, before: NDArray[np.int64], dealt: NDArray[np.int64], tally: Tally) -> Walls:
+    """Return the walls for evening out: the distances at the start, or those that forced moves or whole replicas leave.
+
+    Args:
+        terms: The terms.
+        goal: What to plan for.
+        before: (B, 3) the loads before the plan.
+        dealt: (B, 3) the loads after the forced moves.
+        tally: `max_weight`, (3).
+    """
+    if goal.kind in FORCED_ONLY:
+        return terms.walls
+    scope, weights = Scope.of(terms, goal), tally["max_weight"].tolist()
+    parts = np.zeros(terms.share.shape)
+    for m, name in enumerate(MEASURES):
+        loads = Loads(before[:, m], dealt[:, m], terms.share[:, m], weights[m])
+        even = _even(name, scope, loads, terms.receives, goal.tolerance)
+        parts[:, m] = np.inf if even is None else max(even.before, even.after, even.reachable)
+    counted = terms.receives[:, None] & (terms.share > _NO_SHARE)
+    return Walls.around(terms.share, np.where(counted, parts, np.inf))
 
 
 def _even(name: str, scope: Scope, loads: Loads, counted: NDArray[np.bool_], tolerance: float) -> Evenness | None:

@@ -10,14 +10,17 @@
 
 from __future__ import annotations
 
+from enum import Enum
+
 import numpy as np
 from attrs import define, evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
 from spark_bridge.errors import PlanError
+from spark_bridge.evenness import walls_of
 from spark_bridge.kernel.deal import Deal
-from spark_bridge.kernel.descend import Descend
+from spark_bridge.kernel.descend import MOST_WORK, Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.lower_bound import Costs, lower_bound
 from spark_bridge.kernel.oversized import Relocate, oversized, relocate
@@ -66,6 +69,7 @@ class AtFirst:
             "by_factor": np.stack(by_factor, axis=1),
             "max_weight": block.weights.max(axis=0, initial=0),
             "matched": matches(block, self.goal.topics),
+            "leaders": sums(block.before[:, 0], np.ones(len(block), np.int64), self.brokers),
         }
 
 
@@ -79,6 +83,9 @@ class Bounds:
         before: (B, 3) the loads before the plan.
         dealt: (B, 3) the loads once what had to move was dealt.
         after: (B, 3) the loads as planned.
+        leaders: (B) the leaders before the plan.
+        heaviest: (3) the weights of the heaviest replica.
+        is_cut: Whether the bound on work ended the search.
     """
 
     terms: Terms
@@ -86,10 +93,41 @@ class Bounds:
     before: NDArray[np.int64]
     dealt: NDArray[np.int64]
     after: NDArray[np.int64]
+    leaders: NDArray[np.int64]
+    heaviest: NDArray[np.int64]
+    is_cut: bool
 
 
-def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgress = lambda _: None) -> Bounds:
-    """Move replicas in an engine's blocks; leaders come after.
+class Evening(Enum):
+    """What evening out may do.
+
+    To be even in the end, a plan may make a measure less even on its way. Where it then ends so, the ways that are left
+    are to take only steps within the walls, and no step.
+    """
+
+    FREE = "free"
+    WITHIN_WALLS = "within walls"
+    NONE = "none"
+
+
+@frozen
+class Afresh:
+    """The step that takes back what was planned."""
+
+    def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
+        """Take back a block's plan; there is nothing to tell."""
+        del number
+        return block.with_after(block.before), {}
+
+
+def plan_moves(
+    engine: Engine,
+    brokers: Brokers,
+    goal: Goal,
+    progress: OnProgress = lambda _: None,
+    evening: Evening = Evening.FREE,
+) -> Bounds:
+    """Move replicas in an engine's blocks, where nothing is planned yet; leaders come after.
 
     Raises:
         PlanError: There is no plan.
@@ -100,7 +138,8 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
     refuse_unmatched(engine, goal.topics, first["matched"])
     before = first["load"]
     if goal.kind is GoalKind.LEADERS:
-        return Bounds(make_terms(brokers, goal, before, first["by_factor"]), 0, before, before, before)
+        terms = make_terms(brokers, goal, before, first["by_factor"])
+        return Bounds(terms, 0, before, before, before, first["leaders"], first["max_weight"], is_cut=False)
     drawn_up = _DrawnUp(engine, brokers, goal, first)
     asked, moves = drawn_up.terms(before)
     costs = engine.ask(Costs(asked, before))
@@ -112,14 +151,19 @@ def plan_moves(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgres
         # What excluded brokers keep, and where what is oversized came to, is known only now.
         terms, moves = drawn_up.terms(load)
     dealt = load
-    if len(moves):
+    if len(moves) and evening is not Evening.NONE:
         load = _moved(engine, Relocate(moves, len(brokers)))
-    rounds = _Rounds(engine, terms, load, progress)
-    if engine.blocks == 1 and int(first["by_factor"][:, 0].sum()) <= MOST_SETTLED:
+    terms = evolve(terms, walls=walls_of(terms, goal, before, dealt, first))
+    rounds = _Rounds(engine, terms, load, progress, within_walls=evening is Evening.WITHIN_WALLS)
+    if evening is Evening.NONE:
+        pass
+    elif engine.blocks == 1 and int(first["by_factor"][:, 0].sum()) <= MOST_SETTLED:
         rounds.settle(lower_bound(asked, before, costs, terms))
     else:
         rounds.run()
-    return Bounds(terms, lower_bound(asked, before, costs, terms.eased_to(rounds.load)), before, dealt, rounds.load)
+    least = lower_bound(asked, before, costs, terms.eased_to(rounds.load))
+    leaders, heaviest = first["leaders"], first["max_weight"]
+    return Bounds(terms, least, before, dealt, rounds.load, leaders, heaviest, rounds.is_cut)
 
 
 @frozen(eq=False)
@@ -194,6 +238,9 @@ class _Rounds:
     terms: Terms
     load: NDArray[np.int64]
     progress: OnProgress
+    within_walls: bool
+    work: int = MOST_WORK
+    is_cut: bool = False
 
     def out(self, load: NDArray[np.int64]) -> float:
         return float(self.terms.violation(load).sum())
@@ -202,7 +249,7 @@ class _Rounds:
         """Plan a small cluster in one step."""
         settled = self.engine.step(Settle(self.terms, bound))
         assert settled is not None
-        self.load = settled["load"]
+        self.load, self.is_cut = settled["load"], bool(settled["max_cut"][0])
 
     def run(self) -> None:
         """Level and descend, until it would change nothing to plan again what was planned."""
@@ -226,10 +273,10 @@ class _Rounds:
             level = Level(self.terms, self.load, turn, levels(self.terms, self.load, measures), measures)
             changed |= self._step(level, _LEVELLED, anew=anew)
         for number in range(_DESCENTS):
-            if self.out(self.load):
+            if self.work and self.out(self.load):
                 left = None if anew else _CYCLES * _DESCENTS
                 self._tell("again: descending" if anew else "descending", cycle * _DESCENTS + number, left)
-                descend = Descend(self.terms, self.load, Turn(101 + number, self.engine.blocks, 1))
+                descend = Descend(self.terms, self.load, Turn(101 + number, self.engine.blocks, 1), self.work)
                 changed |= self._step(descend, _DESCENDED, anew=anew)
         return changed
 
@@ -239,11 +286,23 @@ class _Rounds:
 
     def _step(self, step: Step, part: float, *, anew: bool = False) -> bool:
         """Take a step if it leaves less than a part of the violation."""
-        out = self.out(self.load)
-        tally = self.engine.step(Anew(step) if anew else step, lambda tally: self.out(tally["load"]) < part * out)
+        out, walls = self.out(self.load), self.terms.walls
+
+        def accept(tally: Tally) -> bool:
+            self._count(tally)
+            barred = self.within_walls and walls.are_passed(self.load, tally["load"])
+            return not barred and self.out(tally["load"]) < part * out
+
+        tally = self.engine.step(Anew(step) if anew else step, accept)
         if tally is not None:
             self.load = tally["load"]
         return tally is not None
+
+    def _count(self, tally: Tally) -> None:
+        """Count the work of a step that has any."""
+        if "max_work" in tally:
+            self.work = max(0, self.work - int(tally["max_work"][0]))
+            self.is_cut |= bool(tally["max_cut"][0])
 
 
 def schedule(blocks: int) -> list[int]:

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.checks import disk_tally, disk_violations, violations
@@ -20,17 +20,17 @@ from spark_bridge.kernel.tally import Tally
 from spark_bridge.leadership import plan_leaders
 from spark_bridge.model.block import BLOCK_SIZE, Block
 from spark_bridge.model.brokers import Brokers
-from spark_bridge.model.goal import Goal
+from spark_bridge.model.goal import Goal, LeaderScope
 from spark_bridge.model.summary import Summary
 from spark_bridge.outputs.files import claim_folder, write_plan
 from spark_bridge.outputs.reasons import Marks, reasons_of
 from spark_bridge.outputs.rows import plan_rows
-from spark_bridge.planner import plan_moves
+from spark_bridge.planner import Afresh, Evening, plan_moves
 from spark_bridge.progress import OnProgress, Progress
 from spark_bridge.reading import plan_bytes_out
 from spark_bridge.request import Engine as EngineName
 from spark_bridge.request import PlanRequest
-from spark_bridge.summing import Planned, marks_of, summarize
+from spark_bridge.summing import Planned, marks_of, needless, summarize
 
 if TYPE_CHECKING:
     from spark_bridge.opener import SparkOpener
@@ -99,15 +99,48 @@ def _claimed(output: Path) -> Iterator[Path]:
 def plan_cluster(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgress) -> Planned:
     """Plan the blocks of an engine, and check the plan against the rules.
 
+    A plan that evens out, and leaves a measure worse than it was and than forced moves make it, is made again with less
+    evening out, unless it is forced.
+
     Raises:
         PlanError: There is no plan.
     """
-    bounds = plan_moves(engine, brokers, goal, progress)
-    leaders = plan_leaders(engine, brokers, bounds.terms, goal, progress)
-    plan_bytes_out(engine, brokers, bounds.terms, goal, progress)
+    planned = _planned(engine, brokers, goal, progress)
+    if not goal.force and (worse := _worse(planned)):
+        planned = _less_evened(planned, progress, worse)
     progress(Progress("checking"))
     check(engine, brokers, goal)
+    return evolve(planned, goal=goal)
+
+
+def _less_evened(planned: Planned, progress: OnProgress, worse: tuple[str, ...]) -> Planned:
+    """Plan again what left some measures worse."""
+    ways = [(evening, planned.goal) for evening in Evening if evening is not Evening.FREE]
+    for evening, goal in [*ways, (Evening.NONE, evolve(planned.goal, leaders=LeaderScope.NONE))]:
+        # Walls bound what moves with replicas, no leaders.
+        if worse and (evening is not Evening.WITHIN_WALLS or worse != ("leaders",)):
+            planned.engine.step(Afresh())
+            planned = _planned(planned.engine, planned.brokers, goal, progress, evening)
+            worse = _worse(planned)
+    return planned
+
+
+def _planned(
+    engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgress, evening: Evening = Evening.FREE
+) -> Planned:
+    bounds = plan_moves(engine, brokers, goal, progress, evening)
+    leaders = plan_leaders(engine, brokers, bounds.terms, goal, progress)
+    plan_bytes_out(engine, brokers, bounds.terms, goal, progress)
     return Planned(engine, brokers, goal, bounds, leaders)
+
+
+def _worse(planned: Planned) -> tuple[str, ...]:
+    """Return the measures for which a plan would be refused (see `refuse_worse`)."""
+    bounds = planned.bounds
+    loads = {"before": (bounds.before, bounds.leaders), "after": (bounds.after, planned.leaders.load)}
+    tally: Tally = {name: np.insert(load, 1, leaders, axis=1) for name, (load, leaders) in loads.items()}
+    tally["max_weight"] = bounds.heaviest
+    return needless(planned, tally, planned.evenness(tally))
 
 
 def open_cluster(request: PlanRequest, spark: SparkOpener, scratch: Path) -> Cluster:

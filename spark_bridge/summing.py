@@ -113,7 +113,7 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
         set_aside=set_aside,
         unknown_loads=unknown_loads,
         worse=worse,
-        needless=_needless(planned, tally, even) if worse else (),
+        needless=needless(planned, tally, even) if worse else (),
         notes=tuple(notes_of(bounds, brokers, goal)),
     )
 
@@ -126,7 +126,7 @@ def _worse(even: Sequence[Evenness]) -> tuple[str, ...]:
     return tuple(e.measure for e in even if e.after > max(e.before, e.reachable) + _ALMOST)
 
 
-def _needless(planned: Planned, tally: Tally, even: Sequence[Evenness]) -> tuple[str, ...]:
+def needless(planned: Planned, tally: Tally, even: Sequence[Evenness]) -> tuple[str, ...]:
     """Return the measures that are worse than what had to move left them, if the goal is to even out at all."""
     if planned.goal.kind in FORCED_ONLY:
         return ()

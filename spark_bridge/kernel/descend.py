@@ -63,8 +63,8 @@ class Descend:
         """Descend in one block.
 
         Returns:
-            The block, and as a tally the loads, the `work` of the block that had the most of it, and whether one had to
-            end for it (`max_cut`).
+            The block, and as a tally the loads, the work of the block that had the most of it (`max_work`), and whether
+            one had to end for it (`max_cut`).
         """
         active = self.turn.ranks(number, len(self.load)) < self.turn.copies
         descent = Descent(Layout.of(block, self.terms, self.load, active), self.most_work)

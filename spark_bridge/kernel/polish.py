@@ -23,35 +23,42 @@ from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import NOBODY, Block
 
 _STEPS_PER_PLACE = 3_333
-_MOST_STEPS = 53_300
-"""How many steps each plan takes, by what it holds and at most."""
+_MOST_STEPS = 90_000
+"""How many steps all plans together take, by what each holds and at most."""
+
+_TO_CHEAPEN = 2.5
+"""How many times as many steps look for a lower price."""
 
 _STEPS_BETWEEN = 100
 """How many steps each plan takes before neighbours may change places."""
 
 _MOST_PLANS = 3
 _PLACES = 600
-"""As many plans are annealed, and one more time each for a lower price, as this many places hold: the smaller a plan,
-the more a single choice weighs."""
+"""As many plans are annealed as this many places hold: the smaller a plan, the more a single choice weighs."""
 
 _COLDEST, _HOTTEST = 0.4, 8.0
 _COOLED = 0.03
 """Temperatures at the start, in mean replicas moved, and which part of them is left at the end."""
 
 
-def polish(block: Block, terms: Terms, bound: int, time: int = 0) -> Block:
+def steps_for(block: Block) -> int:
+    """Return how many steps it takes to polish a block for more evenness."""
+    return min(_MOST_STEPS, _STEPS_PER_PLACE * max(1, _places(block)) * _count(block))
+
+
+def polish(block: Block, terms: Terms, bound: int, steps: int, seed: int = 1) -> Block:
     """Return the block with the best plan met.
 
     Args:
         block: All partitions of a small cluster, planned.
         terms: The terms.
         bound: No plan costs less: who reaches it is done.
-        time: How often this was done before: each time has its own chances.
+        steps: How many steps all plans together take.
+        seed: Where chance begins.
     """
-    steps = min(_MOST_STEPS, _STEPS_PER_PLACE * max(1, _places(block)))
-    seeds = Random(1 + time)
+    seeds = Random(seed)
     plans = [Annealing.of(block, terms, Random(seeds.random())) for _ in range(_count(block))]
-    _anneal(plans, steps, bound, seeds)
+    _anneal(plans, steps // len(plans), bound, seeds)
     best = min(plans, key=lambda plan: plan.best_value).best
     return block.with_after(np.array(best, np.int32).reshape(block.after.shape))
 
@@ -65,14 +72,17 @@ def _count(block: Block) -> int:
     return max(1, min(_MOST_PLANS, _PLACES // max(1, _places(block))))
 
 
-def cheapen(block: Block, terms: Terms, bound: int) -> Block:
+def cheapen(block: Block, terms: Terms, bound: int, steps: int) -> Block:
     """Return the block with a plan that costs less and takes no broker farther out of bounds.
 
     Where not every broker can be within its bounds, this gives up what was not reached: it looks for no more evenness.
     """
-    for time in range(1, 2 + _count(block)):
-        block = polish(block, terms.eased_to(loads(block, len(terms.rack))), bound, time)
-    return block
+    return polish(block, terms.eased_to(loads(block, len(terms.rack))), bound, steps, seed=2)
+
+
+def steps_to_cheapen(block: Block) -> int:
+    """Return how many steps it takes to polish a block for a lower price."""
+    return int(_TO_CHEAPEN * steps_for(block))
 
 
 def _anneal(plans: list[Annealing], steps: int, bound: int, rng: Random) -> None:

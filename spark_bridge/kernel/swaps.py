@@ -54,7 +54,7 @@ def swaps(layout: Layout, broker: int, partners: Sequence[int]) -> Changes | Non
 
 
 def _fitting(layout: Layout, rows: NDArray[np.intp], broker: int, partner: int) -> list[NDArray[np.intp]]:
-    """Return for each measure that matters, (n, 4), the places of a partner's replicas that fit to each of some rows."""
+    """Return for each measure that matters the places of a partner's replicas, (n, 4), that fit to some rows, (n)."""
     found = []
     for measure in (BYTES, BYTES_IN):
         places = layout.by(partner, measure)

@@ -25,14 +25,16 @@ class Walls:
 
     @classmethod
     def around(cls, share: NDArray[np.float64], parts: NDArray[np.float64]) -> Self:
-        """Return walls around (B, 3) shares, at a distance in parts of them, one for each measure."""
+        """Return walls around (B, 3) shares, at distances (B, 3) in parts of them; infinite for none."""
         least, most = np.ceil(share * (1 - parts)), np.floor(share * (1 + parts))
-        return cls(np.maximum(least, 0).astype(np.int64), np.minimum(most, _UNBOUNDED).astype(np.int64))
+        return cls(np.maximum(least, 0.0).astype(np.int64), np.minimum(most, float(_UNBOUNDED)).astype(np.int64))
 
-    def bar(
-        self, broker: NDArray[np.intp] | int, now: NDArray[np.int64], then: NDArray[np.int64]
-    ) -> NDArray[np.bool_]:
+    def bar(self, broker: NDArray[np.intp] | int, now: NDArray[np.int64], then: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return (...) whether brokers would go beyond a wall that change their loads (..., 3)."""
         above = (then > now) & (then > self.most[broker])
         below = (then < now) & (then < self.least[broker])
         return np.asarray((above | below).any(axis=-1))
+
+    def are_passed(self, now: NDArray[np.int64], then: NDArray[np.int64]) -> bool:
+        """Return whether a broker would go beyond a wall if all loads, (B, 3), changed."""
+        return bool(self.bar(np.arange(len(now)), now, then).any())
