@@ -17,9 +17,24 @@ def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
     """Yield the bounds that could not be reached, and the wishes that may be mistakes."""
     if goal.kind is not GoalKind.LEADERS and not bounds.terms.receives.any():
         yield "no broker may receive replicas: all of them are excluded, draining or dead, so none moves"
+    if bounds.is_cut:
+        yield _cut(bounds, brokers)
     yield from _out_of_bounds(bounds, brokers, goal)
     if goal.kind is GoalKind.ADD_BROKERS:
         yield from _of_added(bounds, brokers, goal)
+
+
+def _cut(bounds: Bounds, brokers: Brokers) -> str:
+    """Say that the bound on work ended the search, and how far from the bounds on loads that was."""
+    ended = "the search ended after as much work as a plan may take"
+    out = bounds.terms.violations(bounds.after)
+    if not out.any():
+        return f"{ended}: all brokers are within their bounds, but less might have to move for that"
+    worst, m = np.unravel_index(out.argmax(), out.shape)
+    count = int(np.count_nonzero(out.any(axis=1)))
+    far = f"broker {brokers.ids[worst]} by {100 * out[worst, m]:.1f} % of its share of {MEASURES[m]}"
+    are = "brokers are" if count > 1 else "broker is"
+    return f"{ended}: {count} {are} still out of bounds, {far} at most; planning again once it is done may go farther"
 
 
 def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:

@@ -154,7 +154,7 @@ def plan_moves(
     if len(moves) and evening is not Evening.NONE:
         load = _moved(engine, Relocate(moves, len(brokers)))
     terms = evolve(terms, walls=walls_of(terms, goal, before, dealt, first))
-    rounds = _Rounds(engine, terms, load, progress, within_walls=evening is Evening.WITHIN_WALLS)
+    rounds = _Rounds(engine, terms, load, progress, evening is Evening.WITHIN_WALLS, MOST_WORK)
     if evening is Evening.NONE:
         pass
     elif engine.blocks == 1 and int(first["by_factor"][:, 0].sum()) <= MOST_SETTLED:
@@ -239,7 +239,7 @@ class _Rounds:
     load: NDArray[np.int64]
     progress: OnProgress
     within_walls: bool
-    work: int = MOST_WORK
+    work: int
     is_cut: bool = False
 
     def out(self, load: NDArray[np.int64]) -> float:

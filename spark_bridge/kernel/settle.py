@@ -37,8 +37,8 @@ class Work:
         is_over: Whether more was wanted of one of them.
     """
 
-    changes: int = MOST_WORK
-    steps: int = _MOST_STEPS
+    changes: int
+    steps: int
     is_over: bool = False
 
     def take(self, steps: int) -> int:
@@ -62,7 +62,7 @@ class Settle:
         Lists are sorted, so that it does not depend on their order, which the choice of leaders changes yet.
         """
         del number
-        work, block = Work(), _in_one_order(block)
+        work, block = Work(MOST_WORK, _MOST_STEPS), _in_one_order(block)
         planned = self._planned(block, block, work) or block
         while True:
             planned = _in_one_order(planned)
