@@ -16,7 +16,7 @@ from spark_bridge.kernel.terms import Terms
 from spark_bridge.leadership import leading
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Broker, Brokers, BrokerState
-from spark_bridge.model.goal import FORCED_ONLY, Goal
+from spark_bridge.model.goal import FORCED_ONLY, Goal, LeaderScope
 from spark_bridge.model.summary import BrokerChange, Evenness, Flow, Load, RackFlow, Summary
 from spark_bridge.notes import notes_of
 from spark_bridge.outputs.flows import Flows
@@ -127,7 +127,10 @@ def _worse(even: Sequence[Evenness]) -> tuple[str, ...]:
 
 
 def needless(planned: Planned, tally: Tally, even: Sequence[Evenness]) -> tuple[str, ...]:
-    """Return the measures that are worse than what had to move left them, if the goal is to even out at all."""
+    """Return the measures that are worse than what had to move left them, if the goal is to even out at all.
+
+    Leaders follow from what moves where not all partitions may get others.
+    """
     if planned.goal.kind in FORCED_ONLY:
         return ()
     dealt = tally["after"].copy()
@@ -135,7 +138,9 @@ def needless(planned: Planned, tally: Tally, even: Sequence[Evenness]) -> tuple[
     if (planned.bounds.dealt == planned.bounds.before).all():
         dealt = tally["before"]
     forced = planned.evenness({**tally, "after": dealt})
-    return _worse([evolve(e, before=max(e.before, f.after)) for e, f in zip(even, forced, strict=True)])
+    worse = _worse([evolve(e, before=max(e.before, f.after)) for e, f in zip(even, forced, strict=True)])
+    follows = planned.goal.leader_scope is not LeaderScope.ALL
+    return tuple(measure for measure in worse if not (follows and measure == "leaders"))
 
 
 def _between_racks(flow: Flow, names: tuple[str, ...]) -> RackFlow:

@@ -145,6 +145,8 @@ def test_every_option_is_in_the_request(planner: Planner) -> None:
         (("remove-brokers", "--brokers", "3,7"), Goal(GoalKind.REMOVE_BROKERS, frozenset({3, 7}))),
         (("relieve", "--brokers", "3"), Goal(GoalKind.RELIEVE, frozenset({3}))),
         (("repair-racks",), Goal(GoalKind.REPAIR_RACKS)),
+        (("leaders", "--topics", "orders"), Goal(GoalKind.LEADERS, topics=("orders",))),
+        (("leaders", "--exclude", "3"), Goal(GoalKind.LEADERS, exclude=frozenset({3}))),
         (
             ("set-replication-factor", "--replication-factor", "3", "--topics", "orders, c*", "--topics", "d"),
             Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=3, topics=("orders", "c*", "d")),
@@ -281,6 +283,7 @@ def test_a_mistake_is_one_line_and_nothing_is_planned(planner: Planner, argument
         (("remove-brokers",), "Missing option '--brokers'."),
         (("set-replication-factor",), "Missing option '--replication-factor'."),
         (("repair-racks", "--ignore-racks"), "No such option '--ignore-racks'"),
+        (("leaders", "--leaders", "none"), "No such option '--leaders'."),
     ],
 )
 def test_what_no_option_takes_is_told_with_the_usage(
