@@ -23,11 +23,15 @@ COLUMNS = (0, 2, 3)
 
 @frozen(eq=False)
 class Loads:
-    """The loads of one measure before and after a plan, (B) each, the shares, (B), and the heaviest replica."""
+    """The loads of one measure before and after a plan, (B) each, the shares, (B), and the heaviest replica that moves.
+
+    `high` (B) are the upper bounds of those who have to end below.
+    """
 
     before: NDArray[np.int64]
     after: NDArray[np.int64]
     share: NDArray[np.float64]
+    high: NDArray[np.float64]
     weight: int
 
 
@@ -68,16 +72,18 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
         leading: (B) the shares of leaders, 0 for who has none.
         tally: `before` and `after`, (B, 5) loads each, and `max_weight`, (3).
     """
-    before, after, weights = tally["before"], tally["after"], tally["max_weight"].tolist()
+    before, after = tally["before"], tally["after"]
+    weights = np.minimum(tally["max_weight"], terms.fixed.above).tolist()
+    high = np.where(terms.sheds[:, None], terms.high, 0.0)
     scope = Scope.of(terms, goal)
     movable = terms.receives & (goal.kind is not GoalKind.LEADERS)
     rows = []
     for m, name in enumerate(MEASURES):
         share, column = terms.share[:, m], COLUMNS[m]
-        loads = Loads(before[:, column], after[:, column], share, weights[m])
+        loads = Loads(before[:, column], after[:, column], share, high[:, m], weights[m])
         if column == _REPLICAS or share.max(initial=0) > 1:
             rows.append(_even(name, scope, loads, movable, goal.tolerance))
-    led, shared = Loads(before[:, _LEADERS], after[:, _LEADERS], leading, 1), leading > 0
+    led, shared = Loads(before[:, _LEADERS], after[:, _LEADERS], leading, np.zeros(len(leading)), 1), leading > 0
     # Where nobody receives, others share leaders (see `leadership`).
     scope = scope if terms.receives.any() else Scope(shared, shared)
     # A broker without replicas cannot lead.
@@ -111,11 +117,15 @@ def walls_of(terms: Terms, goal: Goal, before: NDArray[np.int64], dealt: NDArray
 def _even(name: str, scope: Scope, loads: Loads, counted: NDArray[np.bool_], tolerance: float) -> Evenness | None:
     """Return the evenness of one measure, None where no broker counts.
 
-    Reachable is the tolerance, or the heaviest replica over the least share.
+    Reachable is the tolerance, or the heaviest replica over the least share, or what a broker has to keep over its own.
     """
     counted = counted & (loads.share > _NO_SHARE)
     if not counted.any():
         return None
     before, after = scope.distances(loads, counted)
-    reachable = max(tolerance, loads.weight / float(loads.share[counted].min()))
+    pieces, kept = (
+        loads.weight / float(loads.share[counted].min()),
+        float((loads.high / loads.share)[counted].max()) - 1,
+    )
+    reachable = max(tolerance, pieces, kept)
     return Evenness(name, before=before, after=after, reachable=reachable)

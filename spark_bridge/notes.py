@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_bridge.model.block import MEASURES, REPLICAS
+from spark_bridge.model.block import BYTES, BYTES_IN, MEASURES, REPLICAS
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.planner import Bounds
+from spark_bridge.report import measures
 
 
 def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
@@ -19,6 +20,7 @@ def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
         yield "no broker may receive replicas: all of them are excluded, draining or dead, so none moves"
     if bounds.is_cut:
         yield _cut(bounds, brokers)
+    yield from _oversized(bounds, brokers)
     yield from _out_of_bounds(bounds, brokers, goal)
     if goal.kind is GoalKind.ADD_BROKERS:
         yield from _of_added(bounds, brokers, goal)
@@ -47,6 +49,18 @@ def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str
             near = f"within {100 * goal.tolerance:g} % of their shares"
             ends = f"broker {brokers.ids[worst]} ends at {100 * part:+.1f} %"
             yield f"{measure}: {count} of {len(brokers)} brokers could not be brought {near}; {ends}"
+
+
+def _oversized(bounds: Bounds, brokers: Brokers) -> Iterator[str]:
+    """Name the brokers that stay above their bounds because of replicas that no broker has room for within its own."""
+    terms = bounds.terms
+    for m, write in ((BYTES, measures.BYTES.text), (BYTES_IN, measures.BYTES_IN.text)):
+        kept = np.where(terms.gives, terms.fixed.load[:, m], 0)
+        if count := int(np.count_nonzero(kept > terms.fixed.above[m])):
+            worst = int(kept.argmax())
+            who, keeps = f"broker {brokers.ids[worst]}", "keeps" if count == 1 else "and others keep"
+            them = "replicas that are larger than any broker's share, with which no other broker would be less full"
+            yield f"{MEASURES[m]}: {who} {keeps} {write(float(kept[worst]))} in {them}"
 
 
 def _of_added(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:

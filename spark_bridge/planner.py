@@ -183,8 +183,7 @@ class _DrawnUp:
         if not len(found.place):
             return plain, np.zeros((0, 4), np.int64)
         placed, moves = relocate(found, plain, load)
-        terms = make_terms(self.brokers, self.goal, load, by_factor, placed.fixed(len(load)))
-        return evolve(terms, oversized=found.above), moves
+        return make_terms(self.brokers, self.goal, load, by_factor, placed.fixed(len(load))), moves
 
 
 def _moved(engine: Engine, step: Relocate) -> NDArray[np.int64]:

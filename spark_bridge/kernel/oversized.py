@@ -47,7 +47,7 @@ class Oversized:
 
     def fixed(self, brokers: int) -> Fixed:
         """Return what they weigh."""
-        fixed, there = Fixed.nothing(brokers), self.holders != NOBODY
+        fixed, there = evolve(Fixed.nothing(brokers), above=self.above), self.holders != NOBODY
         rows, columns = np.nonzero(there)
         np.add.at(fixed.load, self.holders[rows, columns], self.weights[rows])
         np.add.at(fixed.by_factor, there.sum(axis=1), self.weights)
@@ -223,7 +223,7 @@ class _Placing:
         able = terms.takes & (self.load[:, BYTES] + self.found.weights[row, BYTES] <= terms.disk)
         able[holders] = False
         racks = terms.rack[holders[holders != source]]
-        full = [r for r in set(racks[racks >= 0].tolist()) if (racks == r).sum() >= terms.limits[len(holders)]]
+        full = [r for r in sorted(set(racks[racks >= 0].tolist())) if (racks == r).sum() >= terms.limits[len(holders)]]
         # Within a rack nothing changes.
         return np.asarray(
             able & (~np.isin(terms.rack, full) | ((terms.rack >= 0) & (terms.rack == terms.rack[source])))

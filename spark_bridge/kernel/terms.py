@@ -25,18 +25,26 @@ _IN_VAIN = 0.1
 
 @frozen(eq=False)
 class Fixed:
-    """What oversized replicas (see `oversized`) weigh: (B, 3) on the brokers that keep them, and by factor.
+    """The replicas that move no more for the sake of evenness, as they are oversized (see `oversized`).
 
-    `by_factor` is as in `make_terms`.
+    Attributes:
+        above: (3) all that are heavier than this in any measure.
+        load: (B, 3) what they weigh on the brokers that keep them.
+        by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by factor.
     """
 
+    above: NDArray[np.int64]
     load: NDArray[np.int64]
     by_factor: NDArray[np.int64]
 
     @classmethod
     def nothing(cls, brokers: int) -> Fixed:
         """Return what there is where nothing is oversized."""
-        return cls(np.zeros((brokers, len(MEASURES)), np.int64), np.zeros((MOST_REPLICAS + 1, len(MEASURES)), np.int64))
+        return cls(
+            np.full(len(MEASURES), UNBOUNDED),
+            np.zeros((brokers, len(MEASURES)), np.int64),
+            np.zeros((MOST_REPLICAS + 1, len(MEASURES)), np.int64),
+        )
 
 
 @frozen(eq=False)
@@ -60,7 +68,7 @@ class Terms:
         topics: The topics that get it, as patterns; empty for all.
         walls: How far from even nobody is taken.
         price: The measure in which a move is paid: bytes, or replicas where nobody has a byte.
-        oversized: (3) replicas that are heavier in any measure move no more for the sake of evenness (see `oversized`).
+        fixed: The oversized replicas.
     """
 
     rack: NDArray[np.int32]
@@ -79,7 +87,7 @@ class Terms:
     topics: tuple[str, ...]
     walls: Walls
     price: int
-    oversized: NDArray[np.int64]
+    fixed: Fixed
 
     def factors(self, block: Block) -> NDArray[np.int64]:
         """Return (P) how many replicas every partition shall have."""
@@ -96,7 +104,7 @@ class Terms:
 
     def are_oversized(self, weights: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return (n) which replicas move no more for the sake of evenness, given their weights (n, 3)."""
-        return np.asarray((weights > self.oversized).any(axis=1))
+        return np.asarray((weights > self.fixed.above).any(axis=1))
 
     def fullness(self, load: NDArray[np.int64], measures: tuple[int, ...] = ALL_MEASURES) -> NDArray[np.float64]:
         """Return (B) the greatest part of its share that each broker has of any of some measures."""
@@ -199,7 +207,7 @@ def make_terms(
         topics=goal.topics,
         walls=Walls.nowhere(len(brokers)),
         price=BYTES if load[:, BYTES].any() else REPLICAS,
-        oversized=np.full(len(MEASURES), UNBOUNDED),
+        fixed=fixed or Fixed.nothing(len(brokers)),
     )
 
 

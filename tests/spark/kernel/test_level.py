@@ -172,3 +172,14 @@ def test_a_rack_that_is_too_full_already_may_get_what_one_of_it_gives() -> None:
     done, moves = levelled(block, in_racks("aaabab"), Goal(GoalKind.RELIEVE, frozenset({0})))
     assert moves > 0
     assert {4} == {b for row in lists_of(done.after)[:8] for b in row} - {0, 1, 2}
+
+
+def test_nobody_gives_what_brings_nothing_of_what_is_needed() -> None:
+    # 30 bytes are too much, and the replicas that are left when one of 20 is gone are too large, or empty.
+    block = block_of([[0]] * 40 + [[1]] * 20, size=[100, 20, *[0] * 38, 90, *[0] * 19])
+    brokers = in_racks("__")
+    high = np.array([[60, 90, UNBOUNDED], [60, 200, UNBOUNDED]])
+    terms = evolve(terms_of([block], brokers), low=np.zeros_like(high), high=high)
+    load = load_of([block], brokers)
+    done, _ = Level(terms, load, Turn(0, 1, 1), levels(terms, load))(0, block)
+    assert moved(done).sum() == 1

@@ -147,3 +147,13 @@ def test_planning_again_changes_nothing(goal: Goal, blocks: int) -> None:
     once, _ = planned(cluster, goal)
     again, _ = planned([evolve(block, before=block.after) for block in once], goal)
     assert [lists_of(block.after) for block in again] == [lists_of(block.after) for block in once]
+
+
+def test_the_report_names_who_keeps_what_nobody_has_room_for() -> None:
+    _, summary = planned(with_giants([10_000_000]), RELIEVE)
+    assert summary.notes[0] == (
+        "bytes: broker 0 keeps 10.0 MB in replicas that are larger than any broker's share, "
+        "with which no other broker would be less full"
+    )
+    assert summary.changed == 0
+    assert summary.worse == ()
