@@ -125,7 +125,7 @@ def _even(name: str, scope: Scope, loads: Loads, counted: NDArray[np.bool_], tol
     before, after = scope.distances(loads, counted)
     pieces, kept = (
         loads.weight / float(loads.share[counted].min()),
-        float((loads.high / loads.share)[counted].max()) - 1,
+        float((loads.high[counted] / loads.share[counted]).max()) - 1,
     )
     reachable = max(tolerance, pieces, kept)
     return Evenness(name, before=before, after=after, reachable=reachable)
