@@ -23,6 +23,9 @@ from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
 
 MEASURES: Final = 3
+BYTES: Final = 1
+"""The measure of bytes, among a replica's weights."""
+
 _INFEASIBLE: Final = 2
 """What `milp` calls a program without a solution."""
 
@@ -207,6 +210,28 @@ def least_excess(problem: Problem, lo: Loads, hi: Loads, scale: Loads, *, nodes:
     excess = model.variable(inf, whole=False)
     model.bound_loads(lo, hi, scale, excess)
     return model.solve({excess: 1.0}, nodes)
+
+
+def least_fullest(problem: Problem, shares: Loads, *, nodes: int = MOST_NODES) -> Answer | None:
+    """Return the plan whose fullest receiver has the least part of its share in bytes: the minimax.
+
+    Returns:
+        None where there is no plan at all: the disks are too small.
+    """
+    hi = np.full(shares.shape, inf)
+    counted = _counted(problem, shares)
+    hi[counted, BYTES] = 0.0
+    return least_excess(problem, np.full(shares.shape, -inf), hi, shares, nodes=nodes)
+
+
+def fullest(problem: Problem, shares: Loads, loads: Loads) -> float:
+    """Return the greatest part of its share in bytes that a receiver has."""
+    counted = _counted(problem, shares)
+    return float((loads[counted, BYTES] / shares[counted, BYTES]).max(initial=0.0))
+
+
+def _counted(problem: Problem, shares: Loads) -> list[int]:
+    return [b for b in sorted(problem.receivers) if shares[b, BYTES] > 0]
 
 
 @define

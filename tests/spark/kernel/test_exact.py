@@ -14,7 +14,7 @@ from spark_bridge.checks import disk_tally, disk_violations, violations
 from spark_bridge.model.block import Block, padded
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
-from tests.spark.kernel.exact import Loads, Problem, eased_bound, least_bytes, least_excess
+from tests.spark.kernel.exact import Loads, Problem, eased_bound, fullest, least_bytes, least_excess, least_fullest
 
 Lists = tuple[frozenset[int], ...]
 
@@ -91,3 +91,22 @@ def test_both_stages_find_what_trying_everything_finds(seed: int) -> None:
     if nearest is not None:
         assert nearest.value == pytest.approx(min(excesses), abs=1e-6) == nearest.bound
         assert nearest.lists in plans
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_minimax_is_what_trying_everything_finds(seed: int) -> None:
+    rng = Random(seed)
+    brokers, block = cluster(rng)
+    goal = goal_of(rng)
+    try:
+        problem = Problem.of(block, brokers, goal)
+    except ValueError:
+        return
+    shares = np.array([[2.0, rng.choice((5.0, 7.0, 11.0)), 3.0] for _ in brokers.rows])
+    plans = list(legal_plans(block, brokers, goal, [p.wanted for p in problem.partitions]))
+    parts = [fullest(problem, shares, problem.loads(plan)) for plan in plans]
+    least = least_fullest(problem, shares)
+    assert (least is None) == (not plans)
+    if least is not None:
+        assert least.value == pytest.approx(min(parts), abs=1e-6) == least.bound
+        assert fullest(problem, shares, problem.loads(least.lists)) == pytest.approx(least.value, abs=1e-6)
