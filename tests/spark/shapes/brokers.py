@@ -23,6 +23,13 @@ def draw_brokers(rng: Random, count: int) -> list[Broker]:
     return [Broker(id_, rack, capacity, state=state) for id_, rack, capacity, state in rows]
 
 
+def in_a_few_racks(rng: Random, count: int) -> list[Broker]:
+    """Draw healthy brokers in racks of very different sizes: one alone, the others in one or two."""
+    names = ("a", "b")[: rng.randint(1, 2)]
+    alone = rng.randrange(count)
+    return [Broker(n, "alone" if n == alone else names[n % len(names)]) for n in range(count)]
+
+
 def with_disks(rng: Random, brokers: Sequence[Broker], held: Sequence[int], total: int) -> list[Broker]:
     """Give brokers disks, in one cluster of three.
 

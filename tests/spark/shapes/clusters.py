@@ -15,11 +15,17 @@ from attrs import frozen
 from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import GoalKind
 from tests.spark.kernel.instances import Instance
-from tests.spark.shapes.brokers import draw_brokers, with_disks
+from tests.spark.shapes.brokers import draw_brokers, in_a_few_racks, with_disks
 from tests.spark.shapes.goals import Held, draw_goal, kind_of
 from tests.spark.shapes.sizes import SCALES, SIZES, rates
 
-_FACTORS: Final = ((1,), (2,), (3,), (3,), (1, 2, 3), (1, 2, 3, 4, 5), (2, 5), (6,))
+Factors = tuple[int, ...]
+"""Replication factors that topics of a cluster have."""
+
+_FACTORS: Final[tuple[Factors, ...]] = ((1,), (2,), (3,), (3,), (1, 2, 3), (1, 2, 3, 4, 5), (2, 5), (6,))
+
+_CROWDED: Final = 20
+"""Each so manieth cluster is crowded."""
 
 _NAMES: Final = ("orders", "clicks.v2", "a_b-c", "Größe", "日本", "данные", "x" * 249)
 
@@ -32,17 +38,23 @@ def shaped(seed: int, *, small: bool = False) -> Instance:
         small: Whether no cluster is large: for solvers that take long.
     """
     rng = Random(seed)
+    if seed % _CROWDED == _CROWDED - 1:
+        return drawn(rng, seed, rng.randint(1, 20), rng.randint(5, 9), crowded=True)
     large = rng.random() < 0.1 and not small
     count = rng.randint(200, 3_000) if large else rng.randint(1, 60)
     brokers = rng.randint(8, 60) if large else rng.randint(3, 12)
     return drawn(rng, seed, count, brokers)
 
 
-def drawn(rng: Random, seed: int, count: int, many: int) -> Instance:
-    """Draw a cluster of `count` partitions on `many` brokers, and a goal."""
-    kind, brokers = kind_of(seed), draw_brokers(rng, many)
+def drawn(rng: Random, seed: int, count: int, many: int, *, crowded: bool = False) -> Instance:
+    """Draw a cluster of `count` partitions on `many` brokers, and a goal.
+
+    Where it is crowded, most partitions are on all brokers but one or two, and racks are of very different sizes.
+    """
+    kind, brokers = kind_of(seed), in_a_few_racks(rng, many) if crowded else draw_brokers(rng, many)
     added = rng.randint(1, max(1, len(brokers) // 4)) if kind is GoalKind.ADD_BROKERS or rng.random() < 0.1 else 0
-    partitions = _partitions(rng, count, brokers[: len(brokers) - added])
+    old = brokers[: len(brokers) - added]
+    partitions = _partitions(rng, count, old, [(len(old) - 1, len(old) - 2, 2)] if crowded else _FACTORS)
     sizes = _sizes(rng, count)
     held = [0] * len(brokers)
     for size, replicas in zip(sizes, partitions.replicas, strict=True):
@@ -75,12 +87,12 @@ def _sizes(rng: Random, count: int) -> list[int]:
     return [scale * size for size in rng.choice(SIZES)(rng, count)]
 
 
-def _partitions(rng: Random, count: int, old: Sequence[Broker]) -> _Partitions:
+def _partitions(rng: Random, count: int, old: Sequence[Broker], factors: Sequence[Factors]) -> _Partitions:
     """Draw topics and where their replicas are."""
     names = _names(rng, count)
-    factors, pull = rng.choice(_FACTORS), _pull(rng, old)
+    mixed, pull = rng.choice(factors), _pull(rng, old)
     careful = rng.choice((1.0, 0.9, 0.5, 0.0))
-    factor_of = {topic: min(rng.choice(factors), len(old)) for topic in sorted({topic for topic, _ in names})}
+    factor_of = {topic: min(rng.choice(mixed), len(old)) for topic in sorted({topic for topic, _ in names})}
     replicas = [_replicas(rng, old, pull, factor_of[topic], careful=rng.random() < careful) for topic, _ in names]
     return _Partitions(tuple(names), tuple(replicas))
 
