@@ -11,24 +11,14 @@ from attrs import frozen
 from spark_bridge.model.brokers import Broker, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 
-KINDS: Final = (
-    "rebalance",
-    "add-brokers",
-    "remove-brokers",
-    "set-replication-factor",
-    "relieve",
-    "repair-racks",
-    "leaders",
-)
-"""All kinds by name, so that a seed stands for the same cluster also where a kind is not there yet."""
+KINDS: Final = tuple(GoalKind)
 
 _LIVE: Final = BrokerState.LIVE
 
 
 def kind_of(seed: int) -> GoalKind:
     """Return the kind whose turn it is."""
-    name = KINDS[seed % len(KINDS)]
-    return GoalKind(name) if name in set(GoalKind) else GoalKind.REBALANCE
+    return KINDS[seed % len(KINDS)]
 
 
 @frozen
@@ -53,15 +43,17 @@ class Held:
 def draw_goal(rng: Random, kind: GoalKind, held: Held) -> Goal:
     """Draw a goal; nothing is forced, so that what would be refused is."""
     named = _named(rng, kind, held)
-    factor, topics = _factor(rng, held) if kind is GoalKind.SET_REPLICATION_FACTOR else (None, ())
+    factor, topics = _factor(rng, held) if kind in {GoalKind.SET_REPLICATION_FACTOR, GoalKind.LEADERS} else (None, ())
+    tolerance, racks = rng.choice((0.02, 0.05, 0.05, 0.1, 0.2)), rng.random() < 0.85
+    leaders = rng.choice((None, None, *LeaderScope))
     return Goal(
         kind,
         named,
-        replication_factor=factor,
+        replication_factor=factor if kind is GoalKind.SET_REPLICATION_FACTOR else None,
         topics=topics,
-        tolerance=rng.choice((0.02, 0.05, 0.05, 0.1, 0.2)),
-        racks=rng.random() < 0.85,
-        leaders=rng.choice((None, None, *LeaderScope)),
+        tolerance=tolerance,
+        racks=racks,
+        leaders=leaders if kind is not GoalKind.LEADERS else None,
         exclude=_excluded(rng, held, named),
     )
 

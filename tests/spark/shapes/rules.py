@@ -57,11 +57,12 @@ class Rules:
 
     def wanted(self, topic: str, before: Sequence[int]) -> int:
         """Return how many replicas a partition shall have."""
-        if self.goal.replication_factor is None or not self._is_meant(topic):
+        if self.goal.replication_factor is None or not self.is_meant(topic):
             return len(before)
         return self.goal.replication_factor
 
-    def _is_meant(self, topic: str) -> bool:
+    def is_meant(self, topic: str) -> bool:
+        """Return whether the goal is for a topic."""
         patterns = (".*".join(map(re.escape, name.split("*"))) for name in self.goal.topics)
         return not self.goal.topics or any(re.fullmatch(p, topic) for p in patterns)
 
@@ -110,6 +111,8 @@ def _of_partition(rules: Rules, topic: str, before: Sequence[int], after: Sequen
     yield from _of_racks(rules, before, after)
     yield from _of_goal(rules, new, gone, rules.forced(before, wanted))
     yield from _of_leader(rules, before, after)
+    if not rules.is_meant(topic) and rules.goal.kind is GoalKind.LEADERS and tuple(before) != tuple(after):
+        yield "another leader of a topic that is not meant"
 
 
 def _of_racks(rules: Rules, before: Sequence[int], after: Sequence[int]) -> Iterator[str]:

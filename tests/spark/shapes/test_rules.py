@@ -45,6 +45,8 @@ def cluster(goal: Goal, *lists: Sequence[int], size: int = 10, states: Mapping[s
         ("moves off who is not relieved", Goal(GoalKind.RELIEVE, frozenset({0, 2})), {}, [0, 1], [2, 1]),
         ("another leader, and none may change", NO_LEADERS, {}, [0, 1], [1, 0]),
         ("another leader of what is not touched", Goal(GoalKind.REPAIR_RACKS), {}, [0, 1], [1, 0]),
+        ("moves data", Goal(GoalKind.LEADERS), {}, [0, 1], [0, 2]),
+        ("another leader of a topic that is not meant", Goal(GoalKind.LEADERS, topics=("u",)), {}, [0, 1], [1, 0]),
         ("another order without another leader", REBALANCE, {}, [0, 1, 2], [0, 2, 1]),
     ],
 )  # fmt: skip
