@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from itertools import combinations
 from math import inf
 from typing import Final
@@ -77,10 +78,8 @@ class Problem:
         """Put what is planned into sets.
 
         Raises:
-            ValueError: There are too few brokers for a partition, or the goal is for some topics only.
+            ValueError: There are too few brokers for a partition.
         """
-        if goal.topics:
-            raise ValueError("only goals for all topics are solved")
         rows = brokers.rows
         named = frozenset(i for i, b in enumerate(rows) if b.id in goal.brokers)
         leaving = named if goal.kind is GoalKind.REMOVE_BROKERS else frozenset[int]()
@@ -92,8 +91,8 @@ class Problem:
         rack = tuple(-1 - i if b.rack is None or not goal.racks else int(brokers.rack[i]) for i, b in enumerate(rows))
         rules = _Rules(goal, rack, named, drained, receivers)
         partitions = tuple(
-            rules.partition([int(b) for b in before if b != NOBODY], tuple(map(int, weights)))
-            for before, weights in zip(block.before, block.weights, strict=True)
+            rules.partition(block.topics[topic], [int(b) for b in before if b != NOBODY], tuple(map(int, weights)))
+            for topic, before, weights in zip(block.topic, block.before, block.weights, strict=True)
         )
         disk = tuple(inf if b.disk is None else float(b.disk) for b in rows)
         return cls(partitions, rack, disk, goal, named, receivers)
@@ -125,9 +124,10 @@ class _Rules:
     drained: frozenset[int]
     receivers: frozenset[int]
 
-    def partition(self, before: Sequence[int], weights: tuple[int, ...]) -> Partition:
+    def partition(self, topic: str, before: Sequence[int], weights: tuple[int, ...]) -> Partition:
         had = frozenset(before)
-        wanted = self.goal.replication_factor or len(before)
+        meant = not self.goal.topics or any(fnmatchcase(topic, pattern) for pattern in self.goal.topics)
+        wanted = (meant and self.goal.replication_factor) or len(before)
         limit = self._limit(wanted)
         sets = [frozenset(s) for s in combinations(sorted(self._brokers(had)), wanted) if self._holds_still(had, s)]
         if not sets:
