@@ -12,6 +12,7 @@ from typing import Final, TypeVar, cast
 from attrs import NOTHING, fields_dict, has, resolve_types
 
 from spark_bridge.errors import PlanError
+from spark_bridge.inputs.sources import Url, source_of
 
 T = TypeVar("T")
 
@@ -46,7 +47,9 @@ def _read(kind: object, value: object, name: str) -> object:
     """Read a value of an annotated type."""
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
-        # Only `X | None` occurs.
+        if Url in arguments and (value is not None or types.NoneType not in arguments):
+            return source_of(_plain(str, value, name))
+        # Else only `X | None` occurs.
         return None if value is None else _read(arguments[0], value, name)
     if origin in (tuple, frozenset):
         return _collection(origin, arguments[0], value, name)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from spark_bridge.checks import disk_tally, disk_violations, violations
 from spark_bridge.engines.engine import Engine
 from spark_bridge.errors import PlanError
+from spark_bridge.inputs.sources import source_of
+from spark_bridge.jobs import NamedJobs
 from spark_bridge.kernel.tally import Tally
 from spark_bridge.leadership import plan_leaders
 from spark_bridge.model.block import BLOCK_SIZE, Block
@@ -28,6 +30,7 @@ from spark_bridge.outputs.rows import plan_rows
 from spark_bridge.planner import Afresh, Evening, plan_moves
 from spark_bridge.progress import OnProgress, Progress
 from spark_bridge.reading import plan_bytes_out
+from spark_bridge.remote_folder import RemoteFolder, SharedFolder, remove_folder
 from spark_bridge.request import Engine as EngineName
 from spark_bridge.request import PlanRequest
 from spark_bridge.summing import Planned, marks_of, needless, summarize
@@ -64,26 +67,47 @@ def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> 
     Raises:
         PlanError: There is no plan; nothing was written.
     """
-    with _claimed(Path(request.output)) as scratch:
-        progress(Progress("reading"))
-        cluster = open_cluster(request, spark, scratch)
+    jobs = NamedJobs(f"klamm plan {request.goal.kind.value}", progress)
+    with _claimed(request, lambda: jobs.on(spark())) as (output, scratch):
+        jobs(Progress("reading"))
+        cluster = open_cluster(request, lambda: jobs.on(spark()), scratch)
         try:
-            planned = plan_cluster(cluster.engine, cluster.brokers, request.goal, progress)
+            planned = plan_cluster(cluster.engine, cluster.brokers, request.goal, jobs)
+            jobs(Progress("summing up"))
             summary = summarize(planned, cluster.set_aside, cluster.unknown_loads)
             refuse_worse(summary, request.goal)
-            progress(Progress("writing"))
-            write(planned, Path(request.output))
+            jobs(Progress("writing"))
+            write(planned, output)
         finally:
             cluster.engine.close()
+            jobs.end()
     return summary
 
 
 @contextmanager
-def _claimed(output: Path) -> Iterator[Path]:
-    """Claim the plan's folder before the work and lend a scratch folder in it, where workers see it as well.
+def _claimed(request: PlanRequest, spark: SparkOpener) -> Iterator[tuple[SharedFolder, SharedFolder]]:
+    """Claim the plan's folder before the work and lend it with a scratch folder in it, where workers see it as well.
 
     What goes wrong leaves no folder behind that was not there before.
     """
+    output = source_of(request.output)
+    if isinstance(output, Path):
+        with _claimed_here(output) as scratch:
+            yield output, scratch
+        return
+    folder = RemoteFolder(spark(), output)
+    aside = folder / ".scratch"
+    there = folder.claim()
+    try:
+        yield folder, aside
+    except BaseException:
+        remove_folder(aside if there else folder)
+        raise
+    remove_folder(aside)
+
+
+@contextmanager
+def _claimed_here(output: Path) -> Iterator[Path]:
     there = output.exists()
     claim_folder(output)
     try:
@@ -143,7 +167,7 @@ def _worse(planned: Planned) -> tuple[str, ...]:
     return needless(planned, tally, planned.evenness(tally))
 
 
-def open_cluster(request: PlanRequest, spark: SparkOpener, scratch: Path) -> Cluster:
+def open_cluster(request: PlanRequest, spark: SparkOpener, scratch: SharedFolder) -> Cluster:
     """Read the inputs into an engine; on Spark, `scratch` is a folder that workers see.
 
     Raises:
@@ -164,19 +188,20 @@ def open_cluster(request: PlanRequest, spark: SparkOpener, scratch: Path) -> Clu
 
 def plans_on_spark(request: PlanRequest, partitions: int = 0) -> bool:
     """Return whether Spark plans a request of so many partitions: if it is asked for, or if that pays."""
-    asked = request.engine is EngineName.SPARK or request.master is not None or request.remote is not None
+    asked = request.engine is EngineName.SPARK or bool(request.master or request.remote or request.urls)
     return asked or (request.engine is EngineName.AUTO and partitions > KERNEL_LIMIT)
 
 
-def _on_spark(request: PlanRequest, spark: SparkOpener, scratch: Path) -> Cluster:
+def _on_spark(request: PlanRequest, spark: SparkOpener, scratch: SharedFolder) -> Cluster:
     # PySpark is an extra, and importing it takes a second.
     from spark_bridge.engines.spark import OnSpark  # noqa: PLC0415
     from spark_bridge.inputs.on_spark import read_cluster_on_spark  # noqa: PLC0415
 
     session = spark()
-    inputs = read_cluster_on_spark(session, request.sources, scratch / "inputs")
+    with TemporaryDirectory(prefix="klamm-plan-") as own:
+        inputs = read_cluster_on_spark(session, request.sources, scratch / "inputs", Path(own))
     engine = OnSpark.of(session, scratch, inputs.dealt, inputs.blocks, inputs.brokers.ids)
-    rmtree(scratch / "inputs", ignore_errors=True)
+    remove_folder(scratch / "inputs")
     return Cluster(engine, inputs.brokers, inputs.set_aside, inputs.unknown_loads)
 
 
@@ -245,15 +270,31 @@ class _Write:
     blocks: int
 
     def __call__(self, number: int, block: Block) -> Tally:
+        return self.into(Path(self.folder), number, block)
+
+    def into(self, folder: Path, number: int, block: Block) -> Tally:
+        """Write into a folder of the machine that this runs on."""
         rows = plan_rows(block, self.ids, reasons_of(block, self.marks))
         if not len(rows) and self.blocks > 1:
             return {"files": np.array([0])}
         part = f"{number:05}" if self.blocks > 1 else ""
-        return {"files": np.array([len(write_plan([rows], Path(self.folder), part=part))])}
+        return {"files": np.array([len(write_plan([rows], folder, part=part))])}
 
 
-def write(planned: Planned, folder: Path) -> None:
-    """Have every block's part of the plan written where it is."""
+def write(planned: Planned, folder: SharedFolder) -> None:
+    """Have every block's part of the plan written where it is.
+
+    Raises:
+        PlanError: A file cannot be written.
+    """
     marks = marks_of(planned.brokers, planned.bounds)
     engine = planned.engine
-    engine.ask(_Write(str(folder.absolute()), planned.brokers.ids, marks, engine.blocks))
+    if isinstance(folder, Path):
+        engine.ask(_Write(str(folder.absolute()), planned.brokers.ids, marks, engine.blocks))
+        return
+    from spark_bridge.engines.spark import OnSpark  # noqa: PLC0415
+    from spark_bridge.outputs.remote_files import write_remote_plan  # noqa: PLC0415
+
+    assert isinstance(engine, OnSpark)
+    writing = _Write("", planned.brokers.ids, marks, engine.blocks)
+    write_remote_plan(engine, writing.into, folder)

@@ -14,7 +14,7 @@ from attrs import asdict, field, frozen
 
 from spark_bridge.document import from_document
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.sources import Sources
+from spark_bridge.inputs.sources import Sources, Url, source_of
 from spark_bridge.model.goal import Goal
 
 
@@ -66,8 +66,22 @@ class PlanRequest:
             raise PlanError(f"remote must be a Spark Connect address such as sc://host:15002, not {self.remote!r}")
         if self.timeout is not None and not self.timeout > 0:
             raise PlanError(f"timeout must be a number of seconds above 0, not {self.timeout}")
+        if self.urls and self.engine is Engine.KERNEL:
+            url = self.urls[0]
+            raise PlanError(f"{url}: only Spark reads and writes {url.scheme}:// paths: leave out --engine kernel")
+        if self.remote is not None and isinstance(output := source_of(self.output), Url):
+            raise PlanError(
+                f"{output}: a Spark Connect server cannot be had to write there: name a folder that its workers share, "
+                "or plan with --master"
+            )
         if strange := sorted(name for name in self.conf if not name.startswith("spark.")):
             raise PlanError(f"conf takes Spark's settings, whose names begin with 'spark.', not {strange[0]!r}")
+
+    @property
+    def urls(self) -> list[Url]:
+        """Return what only Spark reaches of the inputs and the output."""
+        output = source_of(self.output)
+        return [*self.sources.urls, *([output] if isinstance(output, Url) else [])]
 
     @property
     def place(self) -> tuple[object, ...]:

@@ -11,8 +11,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from functools import reduce
-from pathlib import Path
-from shutil import rmtree
 
 import numpy as np
 import pyarrow as pa
@@ -23,12 +21,12 @@ from pyspark.sql import functions as sql
 
 from spark_bridge.engines.engine import Accept, Texts
 from spark_bridge.inputs.dealing import from_bytes
-from spark_bridge.inputs.sources import file_url
 from spark_bridge.kernel.tally import Query, Step, Tally, add
 from spark_bridge.model.block import Block
 from spark_bridge.model.packing import pack
 from spark_bridge.model.summary import Flow
 from spark_bridge.outputs.flows import FLOWS, FlowsOf
+from spark_bridge.remote_folder import SharedFolder, folder_url, remove_folder
 
 _BLOCKS = "number int, state binary, tally binary"
 
@@ -45,13 +43,15 @@ class OnSpark:
     """
 
     spark: SparkSession
-    folder: Path
+    folder: SharedFolder
     blocks: int
     written: int = 0
     name: str = "spark"
 
     @classmethod
-    def of(cls, spark: SparkSession, folder: Path, dealt: DataFrame, blocks: int, ids: NDArray[np.int32]) -> OnSpark:
+    def of(
+        cls, spark: SparkSession, folder: SharedFolder, dealt: DataFrame, blocks: int, ids: NDArray[np.int32]
+    ) -> OnSpark:
         """Pack partitions into blocks.
 
         Args:
@@ -70,7 +70,7 @@ class OnSpark:
         return cls.from_blocks(spark, folder, dealt.mapInArrow(packed, _BLOCKS), blocks)
 
     @classmethod
-    def from_blocks(cls, spark: SparkSession, folder: Path, frame: DataFrame, blocks: int) -> OnSpark:
+    def from_blocks(cls, spark: SparkSession, folder: SharedFolder, frame: DataFrame, blocks: int) -> OnSpark:
         """Take blocks as they are, and write them."""
         made = cls(spark, folder, blocks)
         made._write(frame, 0)
@@ -85,7 +85,7 @@ class OnSpark:
         """Replace every block by what the step makes of it, if the sum of the tallies is accepted."""
 
         def stepped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, block in _blocks_in(batches):
+            for number, block in blocks_in(batches):
                 done, tally = step(number, block)
                 yield _batch(number, done.to_bytes(), pickle.dumps(tally))
 
@@ -93,30 +93,30 @@ class OnSpark:
         self._write(self.frame.mapInArrow(stepped, _BLOCKS), new)
         total = _sum(self._read(new))
         if accept is not None and not accept(total):
-            rmtree(self._path(new), ignore_errors=True)
+            remove_folder(self._path(new))
             return None
-        rmtree(self._path(self.written), ignore_errors=True)
+        remove_folder(self._path(self.written))
         self.written = new
         return total
 
-    def _path(self, number: int) -> Path:
+    def _path(self, number: int) -> SharedFolder:
         return self.folder / f"blocks-{number}"
 
     def _read(self, number: int) -> DataFrame:
-        return self.spark.read.schema(_BLOCKS).parquet(file_url(self._path(number)))
+        return self.spark.read.schema(_BLOCKS).parquet(folder_url(self._path(number)))
 
     def _write(self, frame: DataFrame, number: int) -> None:
         """Write blocks as they are: they are numbers without order, which neither compress nor repeat."""
         writer = (
             frame.write.mode("overwrite").option("compression", "none").option("parquet.enable.dictionary", "false")
         )
-        writer.parquet(file_url(self._path(number)))
+        writer.parquet(folder_url(self._path(number)))
 
     def ask(self, query: Query) -> Tally:
         """Return the sum of a query's tallies over all blocks."""
 
         def asked(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, block in _blocks_in(batches):
+            for number, block in blocks_in(batches):
                 yield _batch(number, b"", pickle.dumps(query(number, block)))
 
         return _sum(self.frame.mapInArrow(asked, _BLOCKS))
@@ -125,7 +125,7 @@ class OnSpark:
         """Return what a query says of blocks, not more than so many lines."""
 
         def said(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for number, block in _blocks_in(batches):
+            for number, block in blocks_in(batches):
                 yield pa.RecordBatch.from_pydict({"text": pa.array(list(query(number, block))[:most], pa.string())})
 
         return [row["text"] for row in self.frame.mapInArrow(said, "text string").limit(most).collect()]
@@ -134,7 +134,7 @@ class OnSpark:
         """Return the greatest flows between brokers, most bytes first, and how many there are more."""
 
         def flowing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for _, block in _blocks_in(batches):
+            for _, block in blocks_in(batches):
                 yield query(block)
 
         schema = ", ".join(f"{name} bigint" for name in FLOWS.names)
@@ -148,10 +148,11 @@ class OnSpark:
 
     def close(self) -> None:
         """Remove the blocks."""
-        rmtree(self._path(self.written), ignore_errors=True)
+        remove_folder(self._path(self.written))
 
 
-def _blocks_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Block]]:
+def blocks_in(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Block]]:
+    """Yield the blocks of an engine's rows, each with its number."""
     for batch in batches:
         for number, state in zip(batch["number"], batch["state"], strict=True):
             yield number.as_py(), Block.from_bytes(state.as_buffer())

@@ -74,6 +74,7 @@ class GeneratedCluster:
         present, topic = np.unique(all_topics, return_inverse=True)
         before = place(self.shape, self._brokers_then[all_topics], rng)
         size = (rng.exponential(size=len(topic)) * self._topic_bytes[all_topics]).astype(np.int64)
+        size[self._is_empty[all_topics]] = 0
         bytes_in = (size / self._retention[all_topics]).astype(np.int64)
         return Block(
             topics=tuple(self.topics[n] for n in present),
@@ -124,6 +125,12 @@ class GeneratedCluster:
     def _readers(self) -> NDArray[np.int64]:
         """Return how many consumers read each topic."""
         return self._drawn(3).integers(0, _MOST_READERS, self.shape.topics, endpoint=True)
+
+    @cached_property
+    def _is_empty(self) -> NDArray[np.bool_]:
+        """Return which topics hold nothing."""
+        drawn: NDArray[np.bool_] = self._drawn(4).random(self.shape.topics) < self.shape.empty
+        return drawn
 
     @cached_property
     def _brokers_then(self) -> NDArray[np.int32]:

@@ -42,6 +42,7 @@ class Shape:
         growth: Which part of the brokers came while topics were created, one after the other; for `history`.
         new_brokers: How many more brokers there are that have nothing yet.
         mean_bytes: The mean size of a partition. Sizes are exponential around their topic's mean, and that is so too.
+        empty: How likely a topic holds nothing at all; the others are as large as they are without.
         seed: What everything is drawn from.
     """
 
@@ -54,6 +55,7 @@ class Shape:
     growth: float = 0.5
     new_brokers: int = 0
     mean_bytes: int = 2**30
+    empty: float = 0.0
     seed: int = 1
 
     def __attrs_post_init__(self) -> None:
@@ -73,6 +75,8 @@ class Shape:
             raise PlanError(f"partitions must be {self.topics} or more, one for each topic, not {self.partitions}")
         if not 0 <= self.growth < 1:
             raise PlanError(f"growth must be 0 or more and below 1, not {self.growth}")
+        if not 0 <= self.empty <= 1:
+            raise PlanError(f"empty must be from 0 to 1, not {self.empty}")
         if self.replication_factor > self.first_brokers:
             wanted = f"{self.replication_factor} replicas of a partition"
             raise PlanError(f"{self.first_brokers} brokers cannot hold {wanted}: give more brokers or a lower factor")
@@ -90,6 +94,7 @@ SHAPES: Final[Mapping[str, Shape]] = {
     "linear": Shape(placement=Placement.LINEAR),
     "exponential": Shape(placement=Placement.EXPONENTIAL),
     "history": Shape(),
+    "mostly-empty": Shape(brokers=20, racks=4, topics=2_000, partitions=10_000, empty=0.9),
     "brokers-8": Shape(brokers=8, racks=0, topics=500, partitions=17_000),
     "brokers-199": Shape(brokers=199, topics=5_000, partitions=275_667),
     "brokers-215": Shape(brokers=215, topics=3_500, partitions=933_334),

@@ -210,7 +210,7 @@ def _together(layout: Layout, objects: Sequence[Any], rows: Sequence[int]) -> pa
     if layout.refused(set[str]().union(*objects)) is None:
         return table
     strange = [layout.refused(row) for row in objects]
-    said = {name: layout.complaint(name) for name in set(strange) if name is not None}
+    said = {name: layout.complaint(name) for name in sorted(set(filter(None, strange)))}
     complaints = [None if name is None else said[name] for name in strange]
     return table.set_column(len(table.schema) - 1, UNKNOWN, pa.array(complaints, pa.string()))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial, reduce
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from spark_bridge.inputs.faults import Place
 from spark_bridge.inputs.files import Part
 from spark_bridge.inputs.formats import Format
 from spark_bridge.inputs.parquet import parquet_schema, present
-from spark_bridge.inputs.sources import file_url
+from spark_bridge.inputs.stand_ins import StandIns
 from spark_bridge.inputs.text import Header
 from spark_bridge.inputs.workers import (
     FILE,
@@ -30,6 +31,7 @@ from spark_bridge.inputs.workers import (
     check_rows,
     check_snapshot_lines,
 )
+from spark_bridge.remote_folder import SharedFolder, folder_url
 
 _PARTITION_BITS: Final = 33
 """How many bits of Spark's increasing ids count the rows of one of its partitions; those above number it."""
@@ -80,11 +82,11 @@ class Frame:
         return {row: starts[row >> _PARTITION_BITS] + row % 2**_PARTITION_BITS + 1 for row in rows}
 
 
-def open_frame(spark: SparkSession, part: Part, form: Format, kind: Kind, scratch: Path) -> Frame:
+def open_frame(near: StandIns, part: Part, form: Format, kind: Kind, scratch: SharedFolder) -> Frame:
     """Read an input that is one file of text.
 
     Args:
-        spark: The session.
+        near: What Spark reads for a file.
         part: The file.
         form: Its format; where that is one document, the rows go through a file of Parquet.
         kind: What it holds.
@@ -96,16 +98,16 @@ def open_frame(spark: SparkSession, part: Part, form: Format, kind: Kind, scratc
     path, about = part.place.file, (kind.check, kind.layout, part.place.file.name)
     match form:
         case Format.CSV:
-            return _of_lines(spark, part, partial(check_csv, *about, Header.of(path, kind.layout)))
+            return _of_lines(near, part, partial(check_csv, *about, Header.of(path, kind.layout)))
         case Format.JSON_LINES if kind is OF_PARTITIONS:
-            return _of_lines(spark, part, partial(check_snapshot_lines, *about))
+            return _of_lines(near, part, partial(check_snapshot_lines, *about))
         case Format.JSON_LINES:
-            return _of_lines(spark, part, partial(check_json_lines, *about))
+            return _of_lines(near, part, partial(check_json_lines, *about))
         case _:
-            return _converted(spark, part, kind, scratch)
+            return _converted(near.spark, part, kind, scratch)
 
 
-def open_parquet(spark: SparkSession, parts: Sequence[Part], kind: Kind) -> Frame:
+def open_parquet(near: StandIns, parts: Sequence[Part], kind: Kind) -> Frame:
     """Read an input that is files of Parquet; those whose columns have the same types are read together.
 
     Raises:
@@ -117,34 +119,48 @@ def open_parquet(spark: SparkSession, parts: Sequence[Part], kind: Kind) -> Fram
         types = [(name, str(schema.field(name).type)) for name in present(part.place.file, schema, kind.layout)]
         alike.setdefault(tuple(types), []).append(part.place.file)
     where = {ROW: F.col("_metadata.row_index") + 1, FILE: F.col("_metadata.file_name")}
-    groups = [_raw(spark, files, kind, {n: F.col(n) for n, _ in types} | where) for types, files in alike.items()]
+    groups = [
+        _raw(near.spark, [*map(near.url, files)], kind, {n: F.col(n) for n, _ in types} | where)
+        for types, files in alike.items()
+    ]
     rows = reduce(DataFrame.unionAll, groups)
     return Frame(rows, partial(check_rows, kind.check, kind.layout), _places(parts))
 
 
-def _converted(spark: SparkSession, part: Part, kind: Kind, scratch: Path) -> Frame:
+def _converted(spark: SparkSession, part: Part, kind: Kind, scratch: SharedFolder) -> Frame:
     """Read a document piece by piece here, and have Spark go on from there."""
     schema = raw_schema(kind.layout)
-    scratch.mkdir(parents=True)
-    target = scratch / "rows.parquet"
-    with pq.ParquetWriter(target, schema) as writer:
-        for table in part.tables():
-            writer.write_table(table)
+    name = "rows.parquet"
+    if isinstance(scratch, Path):
+        scratch.mkdir(parents=True)
+        _write_rows(part, schema, scratch / name)
+    else:
+        scratch.claim()
+        with TemporaryDirectory(prefix="klamm-plan-") as folder:
+            _write_rows(part, schema, Path(folder) / name)
+            scratch.put(Path(folder) / name)
+    rows_url = f"{folder_url(scratch)}/{name}"
     names = {name: F.col(name) for name in schema.names}
-    rows = _raw(spark, [target], kind, names | {FILE: F.lit(part.place.file.name)})
+    rows = _raw(spark, [rows_url], kind, names | {FILE: F.lit(part.place.file.name)})
     return Frame(rows, partial(check_rows, kind.check, kind.layout), _places([part]), of_replicas=part.of_replicas)
 
 
-def _of_lines(spark: SparkSession, part: Part, tell: Tell) -> Frame:
-    lines = spark.read.text(file_url(part.place.file)).select("value", F.monotonically_increasing_id().alias(ROW))
+def _write_rows(part: Part, schema: pa.Schema, target: Path) -> None:
+    with pq.ParquetWriter(target, schema) as writer:
+        for table in part.tables():
+            writer.write_table(table)
+
+
+def _of_lines(near: StandIns, part: Part, tell: Tell) -> Frame:
+    lines = near.spark.read.text(near.url(part.place.file)).select("value", F.monotonically_increasing_id().alias(ROW))
     return Frame(lines, tell, _places([part]), of_lines=True)
 
 
-def _raw(spark: SparkSession, files: Sequence[Path], kind: Kind, have: dict[str, Column]) -> DataFrame:
+def _raw(spark: SparkSession, urls: Sequence[str], kind: Kind, have: dict[str, Column]) -> DataFrame:
     """Return files of Parquet as raw rows with FILE; a column that they do not have is null."""
     schema = pa.schema([*raw_schema(kind.layout), pa.field(FILE, pa.string())])
     chosen = [have.get(f.name, F.lit(None)).cast(sql_type(f.type)).alias(f.name) for f in schema]
-    return spark.read.parquet(*map(file_url, files)).select(*chosen)
+    return spark.read.parquet(*urls).select(*chosen)
 
 
 def sql_type(type_: pa.DataType) -> str:

@@ -22,10 +22,12 @@ from spark_bridge.inputs.faults import Bad, Fault, settle, to_refuse
 from spark_bridge.inputs.files import Part, Snapshot, broker_parts, load_parts, open_snapshot
 from spark_bridge.inputs.formats import Format, format_of
 from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, Kind, open_frame, open_parquet, sql_type
-from spark_bridge.inputs.sources import OnBadRows, Sources, file_url
+from spark_bridge.inputs.sources import OnBadRows, Sources
+from spark_bridge.inputs.stand_ins import StandIns
 from spark_bridge.inputs.text import json_table
 from spark_bridge.model.block import count_of_blocks
 from spark_bridge.model.brokers import Brokers
+from spark_bridge.remote_folder import SharedFolder, folder_url
 
 
 @frozen
@@ -47,7 +49,9 @@ class InputsOnSpark:
     unknown_loads: int
 
 
-def read_cluster_on_spark(spark: SparkSession, sources: Sources, scratch: Path) -> InputsOnSpark:
+def read_cluster_on_spark(
+    spark: SparkSession, sources: Sources, scratch: SharedFolder, own: Path = Path()
+) -> InputsOnSpark:
     """Read all of the sources and join the loads to the partitions; say the same of a wrong one as `read.read_cluster`.
 
     Args:
@@ -55,22 +59,33 @@ def read_cluster_on_spark(spark: SparkSession, sources: Sources, scratch: Path) 
         sources: What to read.
         scratch: A folder that workers see, too. Inputs that are one document are written there, a row a row, and the
             partitions.
+        own: A folder of this process for what stands for inputs that only Spark reaches; not needed where all are
+            here.
 
     Raises:
         PlanError: A file cannot be read or is not what it should be, or a row is bad and is to be refused.
     """
+    near = StandIns(spark, own)
+    with near.named():
+        return _read(near, sources, scratch)
+
+
+def _read(near: StandIns, sources: Sources, scratch: SharedFolder) -> InputsOnSpark:
+    spark = near.spark
     aside: Counter[str] = Counter()
-    snapshot = open_snapshot(sources.snapshot)
-    frames = [_open(spark, sources.snapshot, snapshot.parts, OF_PARTITIONS, scratch / "snapshot")]
-    for n, path in enumerate(sources.loads):
-        frames.append(_open(spark, path, load_parts(path), OF_LOADS, scratch / f"loads-{n}"))
+    path = near.path(sources.snapshot)
+    snapshot = open_snapshot(path)
+    frames = [_open(near, path, snapshot.parts, OF_PARTITIONS, scratch / "snapshot")]
+    for n, source in enumerate(sources.loads):
+        path = near.path(source)
+        frames.append(_open(near, path, load_parts(path), OF_LOADS, scratch / f"loads-{n}"))
     # Bad rows and lines about brokers count, too; so this is right if there are few.
     expected = count_of_blocks(frames[0].raw.count())
     joined = _joined(spark, frames, expected, scratch / "joined")
     bad = _bad_rows(joined)
     _settle(frames[0], bad.get(0, {}), sources.on_bad_rows, aside)
     _collect_brokers(frames[0], joined, snapshot)
-    added = None if sources.brokers is None else broker_parts(sources.brokers)
+    added = None if sources.brokers is None else broker_parts(near.path(sources.brokers, whole=True))
     partitions, unknown, assigned = _sums(joined)
     brokers = all_brokers(snapshot.broker_parts(), added, assigned)
     for n, frame in enumerate(frames[1:], 1):
@@ -81,14 +96,14 @@ def read_cluster_on_spark(spark: SparkSession, sources: Sources, scratch: Path) 
     return InputsOnSpark(brokers, dealt, blocks, dict(aside), unknown)
 
 
-def _open(spark: SparkSession, path: Path, parts: Sequence[Part], kind: Kind, scratch: Path) -> Frame:
+def _open(near: StandIns, path: Path, parts: Sequence[Part], kind: Kind, scratch: SharedFolder) -> Frame:
     form = format_of(path)
     if form is Format.PARQUET:
-        return open_parquet(spark, parts, kind)
-    return open_frame(spark, parts[0], form, kind, scratch)
+        return open_parquet(near, parts, kind)
+    return open_frame(near, parts[0], form, kind, scratch)
 
 
-def _joined(spark: SparkSession, frames: Sequence[Frame], into: int, folder: Path) -> DataFrame:
+def _joined(spark: SparkSession, frames: Sequence[Frame], into: int, folder: SharedFolder) -> DataFrame:
     """Deal all rows into so many places, join them there, and keep what comes of it in a folder: `JOINED`."""
     parts = [frame.raw.mapInArrow(partial(deal, frame.tell, n, into), _sql(DEALT)) for n, frame in enumerate(frames)]
     of_replicas = [frame.of_replicas for frame in frames[1:]]
@@ -99,8 +114,8 @@ def _joined(spark: SparkSession, frames: Sequence[Frame], into: int, folder: Pat
     # So that each place has something, even where there are no rows at all.
     places = spark.createDataFrame([(n, 0, None, None, [], []) for n in range(into)], _sql(DEALT))
     dealt = reduce(DataFrame.unionAll, parts, places)
-    dealt.groupBy("number").applyInArrow(joined, _sql(JOINED)).write.parquet(file_url(folder))
-    return spark.read.schema(_sql(JOINED)).parquet(file_url(folder))
+    dealt.groupBy("number").applyInArrow(joined, _sql(JOINED)).write.parquet(folder_url(folder))
+    return spark.read.schema(_sql(JOINED)).parquet(folder_url(folder))
 
 
 def deal_again(dealt: DataFrame, into: int) -> DataFrame:

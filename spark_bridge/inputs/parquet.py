@@ -20,12 +20,32 @@ def parquet_files(path: Path) -> list[Path]:
     """Return the files of an input.
 
     Raises:
-        PlanError: There are none in the folder.
+        PlanError: There are none in the folder, or not all of them belong to the table that is in it.
     """
+    _refuse_table_format(path)
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
     if not files:
         raise PlanError(f"{path}: no *.parquet in this folder")
     return files
+
+
+def _refuse_table_format(path: Path) -> None:
+    """Refuse folders whose log says which files count: the others are from before, and would be read as rows of today.
+
+    Raises:
+        PlanError: It is such a folder.
+    """
+    of_iceberg = [folder for folder in (path, path.parent) if any((folder / "metadata").glob("*.metadata.json"))]
+    for name, is_it in (
+        ("Delta", (path / "_delta_log").is_dir()),
+        ("Hudi", (path / ".hoodie").is_dir()),
+        ("Iceberg", of_iceberg == [path] or (bool(of_iceberg) and path.name == "data")),
+    ):
+        if is_it:
+            raise PlanError(
+                f"{path}: a table of {name}, whose folder also has files that no longer count: "
+                "give what it holds now, written as plain Parquet"
+            )
 
 
 def parquet_tables(path: Path, layout: Layout) -> Iterator[pa.Table]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pyarrow as pa
 from attrs import frozen
 
+from spark_bridge.errors import PlanError
 from spark_bridge.inputs.brokers import all_brokers
 from spark_bridge.inputs.checks import LOADS, PARTITIONS, check_loads, check_partitions
 from spark_bridge.inputs.files import broker_parts, load_parts, open_snapshot
 from spark_bridge.inputs.join import Joined
 from spark_bridge.inputs.rows import Rows
-from spark_bridge.inputs.sources import Sources
+from spark_bridge.inputs.sources import Source, Sources
 from spark_bridge.model.brokers import Brokers
 
 
@@ -40,15 +42,26 @@ def read_cluster(sources: Sources) -> ClusterInputs:
         PlanError: A file cannot be read or is not what it should be, or a row is bad and is to be refused.
     """
     aside: Counter[str] = Counter()
-    snapshot = open_snapshot(sources.snapshot)
+    snapshot = open_snapshot(_here(sources.snapshot))
     rows = Rows.of(snapshot.parts, check_partitions, PARTITIONS)
     joined = Joined.of(rows)
     rows.settle(sources.on_bad_rows, aside)
-    added = None if sources.brokers is None else broker_parts(sources.brokers)
+    added = None if sources.brokers is None else broker_parts(_here(sources.brokers))
     brokers = all_brokers(snapshot.broker_parts(), added, joined.assigned().tolist())
     for path in sources.loads:
-        parts = load_parts(path)
+        parts = load_parts(_here(path))
         rows = Rows.of(parts, check_loads, LOADS)
         joined.add(rows, one_each=not parts[0].of_replicas)
         rows.settle(sources.on_bad_rows, aside)
     return ClusterInputs(brokers, joined.table(), dict(aside), joined.unknown_loads())
+
+
+def _here(source: Source) -> Path:
+    """Return an input that this process reaches.
+
+    Raises:
+        PlanError: Only Spark does.
+    """
+    if isinstance(source, Path):
+        return source
+    raise PlanError(f"{source}: only Spark reads {source.scheme}:// paths: plan with --engine spark")

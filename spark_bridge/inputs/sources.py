@@ -2,11 +2,42 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from attrs import frozen
+
+_URL: Final = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+)://")
+_HERE: Final = "file"
+
+
+class Url(str):
+    """A file or folder that Spark reaches and this process does not, such as s3a://bucket/folder."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """Return the last part of its path."""
+        return self.rstrip("/").rpartition("/")[2]
+
+    @property
+    def scheme(self) -> str:
+        """Return what it begins with, such as "s3a"."""
+        return self.partition(":")[0]
+
+
+Source = Path | Url
+
+
+def source_of(text: str) -> Source:
+    """Return what a user named: a file of this machine, also as file://, or one that only Spark reaches."""
+    scheme = _URL.match(text)
+    if scheme is None:
+        return Path(text)
+    return Path(text[scheme.end() :]) if scheme[1].lower() == _HERE else Url(text.rstrip("/"))
 
 
 class OnBadRows(StrEnum):
@@ -27,10 +58,15 @@ class Sources:
         on_bad_rows: Whether a bad row of a snapshot or of loads is refused, or left out and counted.
     """
 
-    snapshot: Path
-    loads: tuple[Path, ...] = ()
-    brokers: Path | None = None
+    snapshot: Source
+    loads: tuple[Source, ...] = ()
+    brokers: Source | None = None
     on_bad_rows: OnBadRows = OnBadRows.REFUSE
+
+    @property
+    def urls(self) -> list[Url]:
+        """Return those that only Spark reaches."""
+        return [source for source in (self.snapshot, *self.loads, self.brokers) if isinstance(source, Url)]
 
     def to_document(self) -> dict[str, Any]:
         """Return the sources as a JSON document."""
@@ -46,9 +82,9 @@ class Sources:
         """Read what `to_document` made, also after it went through JSON."""
         brokers = document["brokers"]
         return cls(
-            snapshot=Path(document["snapshot"]),
-            loads=tuple(map(Path, document["loads"])),
-            brokers=None if brokers is None else Path(brokers),
+            snapshot=source_of(document["snapshot"]),
+            loads=tuple(map(source_of, document["loads"])),
+            brokers=None if brokers is None else source_of(brokers),
             on_bad_rows=OnBadRows(document["on_bad_rows"]),
         )
 

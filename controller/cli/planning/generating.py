@@ -42,8 +42,8 @@ def generate_cluster(shape: str, output: str, **numbers: int | None) -> None:
     """Write a made-up cluster to try plans on: FOLDER/snapshot, FOLDER/loads and FOLDER/brokers.csv.
 
     The shapes uniform, linear and exponential are those of Cruise Control's tests; in `history` brokers came one after
-    the other, and older ones are fuller. The others have the size of real clusters. The same numbers give the same
-    cluster.
+    the other, and older ones are fuller; nine of ten topics of `mostly-empty` hold nothing. The others have the size of
+    real clusters. The same numbers give the same cluster.
     """
     try:
         from spark_bridge.generator.files import write_cluster

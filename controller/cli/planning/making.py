@@ -15,13 +15,14 @@ from controller.cli.output import print_json
 from controller.cli.output_files import check_file, is_stream, write_output
 from controller.cli.planning.options import Options, request_of
 from controller.cli.planning.piped import without_pipes
-from controller.cli.planning.places import check_output, publish, workplace
+from controller.cli.planning.places import check_output, plan_folder, publish, workplace
 from controller.cli.progress import Lines, is_animated, is_lines_only
 from controller.cli.running import run
 from spark_bridge.errors import PlanError
+from spark_bridge.inputs.sources import Source
 from spark_bridge.model.goal import GoalKind
 from spark_bridge.model.summary import Summary
-from spark_bridge.progress import Progress
+from spark_bridge.progress import Progress, in_words
 from spark_bridge.request import PlanRequest
 
 
@@ -33,7 +34,7 @@ def make_plan(kind: GoalKind, options: Options) -> None:
     """
     _check_places(options)
     with workplace(options["output"]) as place:
-        folder = place / "plan"
+        folder = plan_folder(options["output"], place)
         with without_pipes(options, place) as files:
             summary = _computed(request_of(kind, files, folder))
         _write(summary, folder, options)
@@ -62,6 +63,8 @@ def _computed(request: PlanRequest) -> Summary:
         task = bar.add_task("starting")
 
         def show(progress: Progress) -> None:
+            if progress.ui is not None:
+                console.print(f"Spark's UI: {progress.ui}", soft_wrap=True)
             bar.update(task, description=in_words(progress))
             if lines is not None:
                 lines.tell(in_words(progress))
@@ -69,15 +72,7 @@ def _computed(request: PlanRequest) -> Summary:
         return run(partial(compute_plan, request, show), PlanError)
 
 
-def in_words(progress: Progress) -> str:
-    """Return how far planning is, as a line says it."""
-    of = "" if progress.rounds is None else f" of at most {progress.rounds}"
-    rounds = "" if progress.round is None else f", round {progress.round}{of}"
-    left = "" if progress.left is None else f": {progress.left}"
-    return f"{progress.phase}{rounds}{left}"
-
-
-def _write(summary: Summary, folder: Path, options: Options) -> None:
+def _write(summary: Summary, folder: Source, options: Options) -> None:
     """Put the page and the plan's files where they belong.
 
     Raises:
@@ -87,7 +82,8 @@ def _write(summary: Summary, folder: Path, options: Options) -> None:
 
     if options["report"] is not None:
         write_output(Path(options["report"]), [html(summary)])
-    publish(folder, options["output"])
+    if isinstance(folder, Path):
+        publish(folder, options["output"])
 
 
 def _tell(summary: Summary, *, as_json: bool) -> None:

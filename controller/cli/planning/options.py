@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import reduce
-from pathlib import Path
 from typing import Final, TypedDict
 
 import click
 
 from controller.cli.running import patience_option
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.sources import OnBadRows, Sources
+from spark_bridge.inputs.sources import OnBadRows, Source, Sources, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.request import Engine, PlanRequest
 from transport.settings import INT_MAX
@@ -42,7 +41,7 @@ class Options(TypedDict, total=False):
     as_json: bool
 
 
-def request_of(kind: GoalKind, options: Options, output: Path) -> PlanRequest:
+def request_of(kind: GoalKind, options: Options, output: Source) -> PlanRequest:
     """Put the options together.
 
     Raises:
@@ -52,9 +51,9 @@ def request_of(kind: GoalKind, options: Options, output: Path) -> PlanRequest:
     try:
         return PlanRequest(
             sources=Sources(
-                snapshot=Path(options["snapshot"]),
-                loads=tuple(map(Path, options["loads"])),
-                brokers=None if table is None else Path(table),
+                snapshot=source_of(options["snapshot"]),
+                loads=tuple(map(source_of, options["loads"])),
+                brokers=None if table is None else source_of(table),
                 on_bad_rows=OnBadRows.SET_ASIDE if options["set_aside_bad_rows"] else OnBadRows.REFUSE,
             ),
             goal=Goal(
@@ -94,6 +93,10 @@ def _names(_context: click.Context, option: click.Parameter, texts: tuple[str, .
         if not text.strip(", "):
             raise click.ClickException(f"{option.opts[0]} takes names such as orders,click*, not {text!r}")
     return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
+
+
+def _place(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    return None if text is None else str(source_of(text))
 
 
 def _settings(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
@@ -178,6 +181,7 @@ _RESULTS: Final = (
         "-o",
         "--output",
         metavar="FOLDER",
+        callback=_place,
         help="A new folder for the plan: JSON in files of limited size, rollbacks, Parquet. NAME.json puts the JSON "
         "alone into one file. Without it, that goes to stdout.",
     ),

@@ -11,6 +11,7 @@ import click
 
 from controller.cli.output_files import is_stream
 from controller.cli.planning.options import Options
+from spark_bridge.inputs.sources import Url, source_of
 from transport.input_files import Limit, UnreadableFile, read_pieces
 
 PIPE: Final = Limit(16 * 1024, "give it as a file")
@@ -28,8 +29,8 @@ def without_pipes(options: Options, place: Path) -> Iterator[Options]:
     names: dict[str, str] = {}
 
     def kept(name: str) -> str:
-        path = Path(name)
-        if not path.exists() or not is_stream(path):
+        path = source_of(name)
+        if isinstance(path, Url) or not path.exists() or not is_stream(path):
             return name
         limit = PIPE if path.is_fifo() or path.is_socket() else DEVICE
         copy = place / f"input-{len(names)}"

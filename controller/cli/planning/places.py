@@ -13,6 +13,7 @@ from typing import Final
 import click
 
 from controller.cli.output_files import check_file, check_parent, is_stream, write_output
+from spark_bridge.inputs.sources import Source, Url, source_of
 
 _HEAD: Final = b'{"version":1,"partitions":['
 _TAIL: Final = b"]}\n"
@@ -25,7 +26,10 @@ def check_output(output: str) -> None:
         click.ClickException: It cannot.
     """
     path = Path(output)
-    if _is_one_file(path):
+    if isinstance(source_of(output), Url):
+        if _is_one_file(path):
+            raise click.ClickException(f"{output} is one file, and Spark writes a plan as several: name a folder")
+    elif _is_one_file(path):
         check_file(path)
     elif path.is_dir():
         if any(path.iterdir()):
@@ -39,7 +43,7 @@ def check_output(output: str) -> None:
 @contextmanager
 def workplace(output: str | None) -> Iterator[Path]:
     """Lend a folder to plan in, beside the place where the plan goes: workers reach that as well."""
-    if output is None or is_stream(Path(output)):
+    if output is None or isinstance(source_of(output), Url) or is_stream(Path(output)):
         with TemporaryDirectory(prefix="klamm-plan-") as name:
             yield Path(name)
         return
@@ -53,6 +57,12 @@ def workplace(output: str | None) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def plan_folder(output: str | None, place: Path) -> Source:
+    """Return the folder that planning writes to: in the workplace, or the output itself if only Spark reaches that."""
+    target = None if output is None else source_of(output)
+    return target if isinstance(target, Url) else place / "plan"
 
 
 def publish(folder: Path, output: str | None) -> None:

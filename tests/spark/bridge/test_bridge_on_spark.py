@@ -6,12 +6,16 @@ import os
 import signal
 import subprocess
 import sys
+from http import HTTPStatus
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 import trio
 
-from controller.admin.planning import Bridge, PlanError, PlanRequest, Progress, open_bridge
+from controller.admin.planning import Bridge, PlanError, PlanRequest, Progress, compute_plan, open_bridge
+from spark_bridge.inputs.sources import Sources
+from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.request import Engine
 from tests.spark.bridge.conftest import Asking
 from tests.spark.bridge.processes import files_in, is_gone, until
@@ -124,3 +128,22 @@ async def test_a_caller_that_is_killed_leaves_no_process_and_no_file(ask: Asking
     assert len(pids) > 2
     await until(lambda: all(map(is_gone, pids)))
     await until(lambda: not files_in(scratch))
+
+
+async def test_the_ui_serves_on_loopback_where_it_is_switched_on(tmp_path: Path) -> None:
+    snapshot = tmp_path / "s.json"
+    snapshot.write_text('{"partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]}')
+    served: list[tuple[str, int]] = []
+
+    def look(progress: Progress) -> None:
+        if progress.ui is not None:
+            with urlopen(f"{progress.ui}/api/v1/applications") as answer:  # noqa: S310 (a server of our own)
+                served.append((progress.ui, answer.status))
+
+    conf = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
+    goal = Goal(GoalKind.REPAIR_RACKS)
+    request = PlanRequest(Sources(snapshot), goal, str(tmp_path / "plan"), Engine.SPARK, conf=conf)
+    await compute_plan(request, look)
+    [(address, status)] = served
+    assert address.startswith("http://127.0.0.1:")
+    assert status == HTTPStatus.OK

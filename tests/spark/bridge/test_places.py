@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from controller.admin.planning import PlanRequest, Progress, Summary, compute_plan, open_bridge
 from spark_bridge.generator.files import write_cluster
 from spark_bridge.generator.shapes import Shape
-from spark_bridge.inputs.sources import Sources
+from spark_bridge.inputs.sources import Sources, Url
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.request import Engine
 from tests.spark.bridge.conftest import Asking, start_instead
@@ -83,6 +83,14 @@ async def test_a_standalone_cluster_that_loses_a_worker_gives_the_kernels_plan(
         assert cluster.workers[0].process.poll() is not None
 
 
+def from_mount(request: PlanRequest, folder: Path) -> PlanRequest:
+    """Ask for the same, with inputs that only Spark reaches."""
+    mount = {"spark.hadoop.fs.viewfs.mounttable.lab.link./data": f"file://{folder}"}
+    snapshot, *loads = (Url(f"viewfs://lab/data/generated/{name}") for name in ("snapshot", "loads"))
+    sources = Sources(snapshot, tuple(loads), Url("viewfs://lab/data/generated/brokers.csv"))
+    return evolve(request, sources=sources, conf={**request.conf, **mount})
+
+
 @pytest.mark.soak
 async def test_spark_connect_gives_the_kernels_plan_and_can_be_cancelled(
     case: Case, ask: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -91,6 +99,8 @@ async def test_spark_connect_gives_the_kernels_plan_and_can_be_cancelled(
     async with connect_server(tmp_path / "server") as remote:
         request = evolve(case.on_spark("connect"), remote=remote, conf={"spark.sql.shuffle.partitions": "4"})
         case.is_met_by(request, await compute_plan(request))
+        far = from_mount(evolve(request, output=str(tmp_path / "far")), tmp_path)
+        case.is_met_by(far, await compute_plan(far))
         start_instead("stub_bridge.py", monkeypatch)
         async with open_bridge() as bridge:
             async with trio.open_nursery() as nursery:

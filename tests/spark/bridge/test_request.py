@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.sources import Sources
+from spark_bridge.inputs.sources import Sources, Url, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.planning import plans_on_spark
 from spark_bridge.request import Engine, PlanRequest
@@ -29,9 +29,13 @@ FULL = PlanRequest(
 )
 
 
-@pytest.mark.parametrize(
-    "request_", [FULL, PlanRequest(Sources(Path("s")), Goal(GoalKind.REBALANCE), "out")], ids=["full", "least"]
+LEAST = PlanRequest(Sources(Path("s")), Goal(GoalKind.REBALANCE), "out")
+REMOTE = PlanRequest(
+    Sources(Url("s3a://b/s"), (Url("viewfs:///l"), Path("l")), Url("hdfs://n:8020/b")), GOAL, "s3a://b/p"
 )
+
+
+@pytest.mark.parametrize("request_", [FULL, LEAST, REMOTE], ids=["full", "least", "remote"])
 def test_a_request_is_the_same_after_a_line_of_json(request_: PlanRequest) -> None:
     line = request_.to_json()
     assert b"\n" not in line
@@ -51,6 +55,14 @@ def test_a_request_is_the_same_after_a_line_of_json(request_: PlanRequest) -> No
         (lambda d: d.update(master="yarn"), "master and remote are two places for Spark to run: give one of them"),
         (lambda d: d.update(remote="host:1"), "remote must be a Spark Connect address such as sc://host:15002, not"),
         (lambda d: d.update(engine="kernel"), "the kernel engine runs without Spark: leave out master and remote, or"),
+        (
+            lambda d: d.update(output="s3a://b/p"),
+            "s3a://b/p: a Spark Connect server cannot be had to write there: name",
+        ),
+        (
+            lambda d: d["sources"].update(loads=["s3a://b/l"]) or d.update(engine="kernel", remote=None),
+            "s3a://b/l: only Spark reads and writes s3a:// paths: leave out --engine kernel",
+        ),
         (lambda d: d.update(conf=[]), "request.conf must be an object, not []"),
         (lambda d: d.update(conf={"spark.cores": 2}), "request.conf.spark.cores must be text, not 2"),
         (lambda d: d.update(conf={"cores": "2"}), "conf takes Spark's settings, whose names begin with 'spark.', not"),
@@ -94,3 +106,10 @@ def test_spark_plans_where_it_is_asked_for_or_pays(
 ) -> None:
     request = PlanRequest(Sources(Path("s")), Goal(GoalKind.REBALANCE), "out", engine, master=master)
     assert plans_on_spark(request, partitions) is on_spark
+
+
+def test_a_file_of_this_machine_may_be_named_by_its_url() -> None:
+    assert source_of("file:///data/s.json") == Path("/data/s.json")
+    assert source_of("C:/s.json") == Path("C:/s.json")
+    assert source_of("s3a://b/s/") == Url("s3a://b/s")
+    assert isinstance(source_of("s3a://b/s"), Url)

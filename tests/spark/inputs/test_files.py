@@ -158,6 +158,38 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
     assert refusal(tmp_path, tmp_path / "nowhere") == "nowhere: No such file or directory"
 
 
+@pytest.mark.parametrize(
+    ("log", "name", "folder"),
+    [
+        ("_delta_log/00000000000000000000.json", "Delta", "."),
+        (".hoodie/hoodie.properties", "Hudi", "."),
+        ("metadata/v1.metadata.json", "Iceberg", "."),
+        ("metadata/v1.metadata.json", "Iceberg", "data"),
+    ],
+)
+def test_a_folder_with_files_that_no_longer_count_is_refused(tmp_path: Path, log: str, name: str, folder: str) -> None:
+    table = tmp_path / "table"
+    for path in (table / log, table / "data" / "0.parquet"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    (table / log).write_text("{}")
+    rows = pa.Table.from_pylist([{"topic": "my-topic", "partition": 0, "bytes": 5}])
+    for path in (table / "0.parquet", table / "data" / "0.parquet"):
+        pq.write_table(rows, path)
+    assert refusal(tmp_path, table / folder) == (
+        f"{(Path('table') / folder)}: a table of {name}, whose folder also has files that no longer count: give what "
+        "it holds now, written as plain Parquet"
+    )
+
+
+def test_a_folder_beside_others_called_metadata_is_plain_parquet(tmp_path: Path) -> None:
+    (tmp_path / "metadata").mkdir()
+    (tmp_path / "metadata" / "v1.metadata.json").write_text("{}")
+    (tmp_path / "loads").mkdir()
+    rows = pa.Table.from_pylist([{"topic": "my-topic", "partition": 0, "bytes": 5}])
+    pq.write_table(rows, tmp_path / "loads" / "0.parquet")
+    assert cluster(tmp_path, tmp_path / "loads").partitions["bytes"].to_pylist() == [5, None, None]
+
+
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64, 1000])
 @pytest.mark.parametrize("indent", [None, 2])
 def test_a_document_reads_the_same_in_pieces_of_any_size(

@@ -40,7 +40,7 @@ Proposed partition reassignment configuration
 {"version":1,
 "partitions":[]}
 """
-DESCRIBED = """Topic: orders\tTopicId: WzBhpQh9Ruu0FLB4rdHrGw\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: a=b,c=1:2
+DESCRIBED = """Topic: orders\tTopicId: WzBhpQh9Ruu0FLB4rdHrGw\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: a=b,c=1
 \tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2
 \tTopic: orders\tPartition: 1\tLeader: 3\tReplicas: 2,3\tIsr: 3
 """

@@ -1,0 +1,163 @@
+"""Inputs that only Spark reaches, and the files that stand for them in this process.
+
+What a file is, its header and its columns are looked at here, so a stand-in has these: the first lines of a table of
+text, the columns of a file of Parquet. What is read here in any case, documents and tables of brokers, is copied whole.
+DataFrames only, so that it works through Spark Connect, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from pyarrow import parquet as pq
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from spark_bridge.errors import PlanError
+from spark_bridge.inputs.formats import Format, format_of
+from spark_bridge.inputs.sources import Url, file_url
+
+_HEAD_LINES: Final = 50
+_HEAD_OF_LINE: Final = 64 << 10
+_PIECE: Final = 32 << 20
+"""How many bytes of a file come here together."""
+
+_MARKS: Final = ("_delta_log", ".hoodie", "metadata")
+"""Folders that tell of a table whose log says which files count."""
+
+
+class StandIns:
+    """The files that stand for inputs, in a folder of this process.
+
+    Args:
+        spark: What reads the inputs.
+        folder: Where stand-ins go; it is made when there is one.
+    """
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark = spark
+        self._folder = folder
+        self._urls: dict[Path, Url] = {}
+
+    def url(self, path: Path) -> str:
+        """Return what Spark reads for a file of this process, or for one in a folder of stand-ins."""
+        for stand_in, url in self._urls.items():
+            if path.is_relative_to(stand_in):
+                below = path.relative_to(stand_in)
+                return url if path == stand_in else f"{url}/{below}"
+        return file_url(path)
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Have errors in the block name inputs as the user did.
+
+        Raises:
+            PlanError: The block raised it.
+        """
+        try:
+            yield
+        except PlanError as error:
+            text = str(error)
+            for stand_in, url in self._urls.items():
+                text = text.replace(str(stand_in), url)
+            raise PlanError(text) from None
+
+    def path(self, source: Path | Url, *, whole: bool = False) -> Path:
+        """Return the file for an input: itself where this process reaches it.
+
+        Args:
+            source: The input.
+            whole: Whether all of it is read here.
+
+        Raises:
+            PlanError: There is none, or Spark cannot read it.
+        """
+        if isinstance(source, Path):
+            return source
+        files = self._files(source)
+        home = self._folder / f"{len(self._urls)}"
+        home.mkdir(parents=True)
+        stand_in = home / source.name
+        self._urls[stand_in] = source
+        if [url for url, _ in files] == [source]:
+            self._copy_file(source, files[0][1], stand_in, whole=whole)
+        else:
+            self._copy_folder(source, files, stand_in)
+        return stand_in
+
+    def _files(self, url: str) -> list[tuple[str, int]]:
+        """Return the files of a folder, or the one file, each with its size in bytes.
+
+        Raises:
+            PlanError: There is no such place, or Spark does not know how to reach it.
+        """
+        try:
+            rows = self.spark.read.format("binaryFile").load(url).select("path", "length").collect()
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                raise PlanError(f"{url}: No such file or directory") from None
+            raise
+        # Spark adds what a name leaves out: viewfs:///a is viewfs://cluster/a.
+        names = [("/" + row["path"].partition("://")[2].partition("/")[2], row["length"]) for row in rows]
+        base = "/" + url.partition("://")[2].partition("/")[2].rstrip("/")
+        if [name for name, _ in names] == [base]:
+            return [(url, names[0][1])]
+        direct = [(name.rpartition("/"), size) for name, size in names]
+        return sorted((f"{url}/{name}", size) for (folder, _, name), size in direct if folder == base)
+
+    def _is_there(self, url: str) -> bool:
+        try:
+            self.spark.read.format("binaryFile").load(url).select("path").limit(1).collect()
+        except AnalysisException:
+            return False
+        return True
+
+    def _copy_folder(self, url: Url, files: list[tuple[str, int]], stand_in: Path) -> None:
+        stand_in.mkdir()
+        for mark in _MARKS:
+            if self._is_there(f"{url}/{mark}"):
+                (stand_in / mark).mkdir()
+        if (stand_in / "metadata").exists():
+            for name, _ in self._files(f"{url}/metadata"):
+                (stand_in / "metadata" / Url(name).name).touch()
+        for name, size in files:
+            target = stand_in / Url(name).name
+            if target.suffix == ".parquet":
+                self._copy_columns(name, target)
+            elif target.suffix == ".json":
+                self._copy_bytes(name, size, target)
+
+    def _copy_file(self, url: str, size: int, stand_in: Path, *, whole: bool) -> None:
+        if stand_in.suffix != ".parquet":
+            self._copy_head(url, stand_in)
+            form = format_of(stand_in)
+            if whole or form not in (Format.CSV, Format.JSON_LINES, Format.PARQUET):
+                self._copy_bytes(url, size, stand_in)
+            if form is not Format.PARQUET:
+                return
+        if not whole:
+            self._copy_columns(url, stand_in)
+        else:
+            self._copy_bytes(url, size, stand_in)
+
+    def _copy_head(self, url: str, target: Path) -> None:
+        """Write the first lines, none of them longer than a row ever is."""
+        head = F.substring("value", 1, _HEAD_OF_LINE).alias("value")
+        lines = [row["value"] for row in self.spark.read.text(url).select(head).limit(_HEAD_LINES).collect()]
+        target.write_text("\n".join(lines), encoding="utf-8", errors="replace")
+
+    def _copy_bytes(self, url: str, size: int, target: Path) -> None:
+        content = self.spark.read.format("binaryFile").load(url)
+        with target.open("wb") as file:
+            for start in range(0, size, _PIECE):
+                (row,) = content.select(F.substring("content", start + 1, _PIECE).alias("piece")).collect()
+                file.write(row["piece"])
+
+    def _copy_columns(self, url: str, target: Path) -> None:
+        schema = to_arrow_schema(self.spark.read.parquet(url).schema)
+        pq.write_table(schema.empty_table(), target)
