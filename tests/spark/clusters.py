@@ -14,6 +14,7 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -86,8 +87,8 @@ async def standalone_cluster(folder: Path, workers: int = 2) -> AsyncIterator[St
 
 
 @asynccontextmanager
-async def connect_server(folder: Path) -> AsyncIterator[str]:
-    """Run a server of Spark Connect that computes in its own JVM; give its address."""
+async def connect_server(folder: Path, settled: Mapping[str, str] = MappingProxyType({})) -> AsyncIterator[str]:
+    """Run a server of Spark Connect that computes in its own JVM, with more settings; give its address."""
     conf = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": "0",
@@ -95,6 +96,7 @@ async def connect_server(folder: Path) -> AsyncIterator[str]:
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={folder} {_JAVA}",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.ui.enabled": "false",
+        **settled,
     }
     settings = [part for name, value in conf.items() for part in ("--conf", f"{name}={value}")]
     server = "org.apache.spark.sql.connect.service.SparkConnectServer"

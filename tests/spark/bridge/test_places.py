@@ -83,12 +83,12 @@ async def test_a_standalone_cluster_that_loses_a_worker_gives_the_kernels_plan(
         assert cluster.workers[0].process.poll() is not None
 
 
-def from_mount(request: PlanRequest, folder: Path) -> PlanRequest:
-    """Ask for the same, with inputs that only Spark reaches."""
-    mount = {"spark.hadoop.fs.viewfs.mounttable.lab.link./data": f"file://{folder}"}
-    snapshot, *loads = (Url(f"viewfs://lab/data/generated/{name}") for name in ("snapshot", "loads"))
-    sources = Sources(snapshot, tuple(loads), Url("viewfs://lab/data/generated/brokers.csv"))
-    return evolve(request, sources=sources, conf={**request.conf, **mount})
+MOUNTED = Sources(
+    Url("viewfs://lab/data/generated/snapshot"),
+    (Url("viewfs://lab/data/generated/loads"),),
+    Url("viewfs://lab/data/generated/brokers.csv"),
+)
+"""The same inputs in a file system that only Spark reaches."""
 
 
 @pytest.mark.soak
@@ -96,10 +96,11 @@ async def test_spark_connect_gives_the_kernels_plan_and_can_be_cancelled(
     case: Case, ask: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "gate")
-    async with connect_server(tmp_path / "server") as remote:
+    mount = {"spark.hadoop.fs.viewfs.mounttable.lab.link./data": f"file://{tmp_path}"}
+    async with connect_server(tmp_path / "server", mount) as remote:
         request = evolve(case.on_spark("connect"), remote=remote, conf={"spark.sql.shuffle.partitions": "4"})
         case.is_met_by(request, await compute_plan(request))
-        far = from_mount(evolve(request, output=str(tmp_path / "far")), tmp_path)
+        far = evolve(request, sources=MOUNTED, output=str(tmp_path / "far"))
         case.is_met_by(far, await compute_plan(far))
         start_instead("stub_bridge.py", monkeypatch)
         async with open_bridge() as bridge:

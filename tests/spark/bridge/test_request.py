@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
+from attrs import evolve
 
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import Sources, Url, source_of
@@ -106,6 +107,13 @@ def test_spark_plans_where_it_is_asked_for_or_pays(
 ) -> None:
     request = PlanRequest(Sources(Path("s")), Goal(GoalKind.REBALANCE), "out", engine, master=master)
     assert plans_on_spark(request, partitions) is on_spark
+
+
+def test_spark_plans_what_only_it_reads_or_writes() -> None:
+    request = PlanRequest(Sources(Path("s")), Goal(GoalKind.REBALANCE), "out")
+    assert not plans_on_spark(request)
+    assert plans_on_spark(evolve(request, output="s3a://b/p"))
+    assert plans_on_spark(evolve(request, sources=Sources(Path("s"), (Url("s3a://b/l"),))))
 
 
 def test_a_file_of_this_machine_may_be_named_by_its_url() -> None:
