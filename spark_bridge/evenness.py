@@ -73,9 +73,8 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
         tally: `before` and `after`, (B, 5) loads each, and `max_weight`, (3).
     """
     before, after = tally["before"], tally["after"]
-    weights = np.minimum(tally["max_weight"], terms.fixed.above).tolist()
-    high = np.where(terms.sheds[:, None], terms.high, 0.0)
-    scope = Scope.of(terms, goal)
+    scope, weights = Scope.of(terms, goal), _heaviest(terms, tally)
+    high = _kept(terms)
     movable = terms.receives & (goal.kind is not GoalKind.LEADERS)
     rows = []
     for m, name in enumerate(MEASURES):
@@ -92,6 +91,17 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
     return tuple(row for row in even if row is not None)
 
 
+def _heaviest(terms: Terms, tally: Tally) -> list[int]:
+    """Return the heaviest replica that moves, in each measure."""
+    heaviest: list[int] = np.minimum(tally["max_weight"], terms.fixed.above).tolist()
+    return heaviest
+
+
+def _kept(terms: Terms) -> NDArray[np.float64]:
+    """Return (B, 3) the upper bounds of those who have to end below, 0 for others."""
+    return np.where(terms.sheds[:, None], terms.high, 0.0)
+
+
 def walls_of(terms: Terms, goal: Goal, before: NDArray[np.int64], dealt: NDArray[np.int64], tally: Tally) -> Walls:
     """Return the walls for evening out: the distances at the start, or those that forced moves or whole replicas leave.
 
@@ -104,10 +114,11 @@ def walls_of(terms: Terms, goal: Goal, before: NDArray[np.int64], dealt: NDArray
     """
     if goal.kind in FORCED_ONLY:
         return terms.walls
-    scope, weights = Scope.of(terms, goal), tally["max_weight"].tolist()
+    scope, weights = Scope.of(terms, goal), _heaviest(terms, tally)
+    high = _kept(terms)
     parts = np.zeros(terms.share.shape)
     for m, name in enumerate(MEASURES):
-        loads = Loads(before[:, m], dealt[:, m], terms.share[:, m], weights[m])
+        loads = Loads(before[:, m], dealt[:, m], terms.share[:, m], high[:, m], weights[m])
         even = _even(name, scope, loads, terms.receives, goal.tolerance)
         parts[:, m] = np.inf if even is None else max(even.before, even.after, even.reachable)
     counted = terms.receives[:, None] & (terms.share > _NO_SHARE)
