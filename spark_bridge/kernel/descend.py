@@ -143,7 +143,7 @@ class Descent:
         if terms.sheds[broker] and (load > terms.high[broker]).any():
             targets = np.array(self._partners(broker, takers=True), np.intp)
             pairs.append(_pairs(layout, layout.few(broker, _MOVED), targets))
-        if (load < terms.low[broker]).any():
+        if terms.takes[broker] and (load < terms.low[broker]).any():
             sources = [layout.few(partner, _MOVED) for partner in self._partners(broker, takers=False)]
             pairs.append(_pairs(layout, np.concatenate([nobody, *sources]), np.array([broker], np.intp)))
         places, other = (np.concatenate(part) for part in zip(*pairs, strict=True))

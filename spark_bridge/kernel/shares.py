@@ -7,8 +7,14 @@ than one replica of a partition, and a rack no more than its limit of each (see 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+from attrs import frozen
 from numpy.typing import NDArray
+
+_TIGHT = 1e-9
+"""By which part sums of shares may be above what there is room for, as floats are."""
 
 _HALVINGS = 100
 """Of the interval in which the water level lies: far below what a float can tell apart."""
@@ -44,6 +50,66 @@ def shares(
         here = rack == number
         most[here] = _filled(room, capacity[here], np.maximum(most, least)[here], least[here])
     return _filled(total, capacity, np.maximum(most, least), least)
+
+
+@frozen(eq=False)
+class Rooms:
+    """What racks can hold together, of partitions that are in none of them more often than its limit.
+
+    Attributes:
+        free: (F + 1) the weights of one replica of each partition, summed by replication factor.
+        limits: (F + 1) how many replicas of a partition a rack may hold, by factor.
+        sizes: (U) how many brokers each rack has; who has no rack is one of its own.
+        beside: (U) what racks hold beside that.
+    """
+
+    free: NDArray[np.int64]
+    limits: NDArray[np.int32]
+    sizes: NDArray[np.int64]
+    beside: NDArray[np.float64]
+
+    def of(self, racks: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Return what the first of some racks can hold, the first two together, and so on."""
+        held = np.cumsum(np.minimum(self.limits[:, None], self.sizes[racks][None, :]), axis=1)
+        most = np.minimum(held, np.arange(len(self.free))[:, None])
+        return np.asarray(self.free.astype(np.float64) @ most + np.cumsum(self.beside[racks]))
+
+
+def joint_shares(
+    divide: Callable[[float, NDArray[np.float64]], NDArray[np.float64]],
+    total: float,
+    capacity: NDArray[np.float64],
+    unit: NDArray[np.intp],
+    rooms: Rooms,
+) -> NDArray[np.float64]:
+    """Divide a total so that no racks hold more together than they can; those that would have what they can.
+
+    Two large brokers without racks hold at most two replicas of a partition, for example, and nothing of one that the
+    other has, where it has but one.
+
+    Args:
+        divide: Divides a total among brokers with (B) capacities, where each broker and rack is bounded alone.
+        total: What there is of the measure.
+        capacity: (B) capacities; 0 for brokers that get no share.
+        unit: (B) the number of every broker's rack in `rooms`.
+        rooms: What racks can hold.
+    """
+    share, full = np.zeros(len(capacity)), np.zeros(0, np.intp)
+    left, open_ = total, capacity > 0
+    while open_.any():
+        found = divide(left, np.where(open_, capacity, 0.0))
+        of_unit = np.bincount(unit, np.where(open_, found, 0.0), len(rooms.sizes))
+        wanting = np.unique(unit[open_])
+        order = wanting[np.argsort(-of_unit[wanting], kind="stable")]
+        sums = np.cumsum(of_unit[order])
+        room = rooms.of(np.concatenate([full, order]))[len(full) :] - (rooms.of(full)[-1] if len(full) else 0.0)
+        if not (sums > room * (1 + _TIGHT) + _LEAST).any():
+            return np.where(open_, found, share)
+        tightest = int((room / np.maximum(sums, _LEAST)).argmin())
+        here = open_ & np.isin(unit, order[: tightest + 1])
+        share = np.where(here, divide(float(room[tightest]), np.where(here, capacity, 0.0)), share)
+        full, left, open_ = np.concatenate([full, order[: tightest + 1]]), left - float(room[tightest]), open_ & ~here
+    return share
 
 
 def _filled(

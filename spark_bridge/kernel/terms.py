@@ -10,7 +10,7 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.racks import rack_limits
-from spark_bridge.kernel.shares import bounds, shares, whole_bounds
+from spark_bridge.kernel.shares import Rooms, bounds, joint_shares, shares, whole_bounds
 from spark_bridge.kernel.walls import Walls
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
@@ -238,14 +238,19 @@ def _shares(
     """Return (B, 3) shares, of what does not rest on brokers that neither receive nor lose anything."""
     factors = np.arange(MOST_REPLICAS + 1)
     racks = int(rack.max(initial=NOBODY)) + 1
+    # Who has no rack is a rack of its own.
+    unit = np.where(rack < 0, racks + np.cumsum(rack < 0) - 1, rack).astype(np.intp)
+    sizes = np.bincount(unit, capacity > 0).astype(np.int64)
     share = np.zeros(resting.shape)
     for m in range(len(MEASURES)):
         free, there = by_factor[:, m] - fixed.by_factor[:, m], (fixed.load - resting)[:, m]
-        of_racks = float(limits @ free) + np.bincount(rack[rack >= 0], there[rack >= 0], racks)
+        of_racks = np.maximum(float(limits @ free) + np.bincount(rack[rack >= 0], there[rack >= 0], racks), 0)
         total = float(factors @ by_factor[:, m] - resting[:, m].sum())
         least = fixed.load[:, m].astype(np.float64)
         most = (least + float(free.sum())).astype(np.float64)
-        share[:, m] = shares(total, capacity, rack, most, np.maximum(of_racks, 0), least)
+        divide = partial(shares, rack=rack, most_of_broker=most, most_of_rack=of_racks, least=least)
+        rooms = Rooms(free, limits, sizes, np.bincount(unit, least, len(sizes)).astype(np.float64))
+        share[:, m] = joint_shares(divide, total, capacity, unit, rooms)
     return np.maximum(share, 1e-6)
 
 

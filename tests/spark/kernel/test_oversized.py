@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from spark_bridge.checks import violations
 from spark_bridge.engines.in_process import InProcess, plan_blocks
 from spark_bridge.kernel.tally import loads, moved
-from spark_bridge.model.block import BYTES, BYTES_IN, REPLICAS, Block, name_hash
+from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block, name_hash
 from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.model.summary import Summary
 from spark_bridge.planning import plan_cluster, refuse_worse
 from spark_bridge.summing import summarize
 from tests.spark.kernel.small import block_of, in_racks, lists_of
+from tests.spark.shapes.clusters import shaped
 
 pytestmark = pytest.mark.requirement("E3")
 
@@ -147,6 +148,15 @@ def test_planning_again_changes_nothing(goal: Goal, blocks: int) -> None:
     once, _ = planned(cluster, goal)
     again, _ = planned([evolve(block, before=block.after) for block in once], goal)
     assert [lists_of(block.after) for block in again] == [lists_of(block.after) for block in once]
+
+
+def test_nothing_comes_to_who_is_relieved() -> None:
+    # One of the two has a giant. The other, once relieved, is below the share that it is not to be taken below.
+    given = shaped(102, small=True)
+    named = given.brokers.indices(given.goal.brokers)
+    (done,) = plan_blocks([given.block()], given.brokers, given.goal).blocks
+    new = (done.after != NOBODY) & ~(done.after[:, :, None] == done.before[:, None, :]).any(axis=2)
+    assert not np.isin(done.after[new], named).any()
 
 
 def test_the_report_names_who_keeps_what_nobody_has_room_for() -> None:

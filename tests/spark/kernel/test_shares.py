@@ -11,12 +11,20 @@ from spark_bridge.kernel.terms import make_terms
 from spark_bridge.planner import AtFirst
 from tests.spark.kernel.exact import Problem
 from tests.spark.kernel.fair import fair_shares
-from tests.spark.kernel.instances import instance
+from tests.spark.kernel.instances import Instance, instance
+from tests.spark.shapes.clusters import shaped
 
 
-@pytest.mark.parametrize("seed", [*range(40), 75, 87, 108, 148, 214])
-def test_shares_are_as_near_to_capacity_as_racks_and_partitions_permit(seed: int) -> None:
-    given = instance(seed)
+@pytest.mark.parametrize(
+    "given",
+    [
+        *(pytest.param(instance(seed), id=str(seed)) for seed in (*range(40), 75, 87, 108, 148, 214)),
+        # Two racks, or brokers, can hold less together than each alone: some partitions have one replica.
+        pytest.param(instance(320), id="racks"),
+        *(pytest.param(shaped(seed, small=True), id=f"shaped-{seed}") for seed in (85, 553)),
+    ],
+)
+def test_shares_are_as_near_to_capacity_as_racks_and_partitions_permit(given: Instance) -> None:
     first = InProcess([given.block()]).ask(AtFirst(len(given.brokers), given.goal))
     terms = make_terms(given.brokers, given.goal, first["load"], first["by_factor"])
     fair = fair_shares(Problem.of(given.block(), given.brokers, given.goal), given.brokers)
