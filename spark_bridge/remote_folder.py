@@ -6,7 +6,7 @@ It is made, filled and removed through Hadoop's own client, in the JVM of the se
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Final
@@ -56,12 +56,8 @@ class RemoteFolder:
         return there
 
     def remove(self) -> None:
-        """Remove it with all that is in it, if it is there.
-
-        Raises:
-            PlanError: It cannot be removed.
-        """
-        with self._system() as (system, path):
+        """Remove it with all that is in it, if it is there and the file system can still be reached."""
+        with suppress(Exception), self._system() as (system, path):
             system.delete(path, *_YES)
 
     def put(self, file: Path) -> None:

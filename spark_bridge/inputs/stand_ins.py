@@ -12,13 +12,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from py4j.protocol import Py4JJavaError
 from pyarrow import parquet as pq
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_bridge.errors import PlanError
+from spark_bridge.inputs.files import BROKERS_FILE
 from spark_bridge.inputs.formats import Format, format_of
 from spark_bridge.inputs.sources import Url, file_url
 
@@ -29,6 +31,15 @@ _PIECE: Final = 32 << 20
 
 _MARKS: Final = ("_delta_log", ".hoodie", "metadata")
 """Folders that tell of a table whose log says which files count."""
+
+_REFUSALS: Final = (PySparkException, Py4JJavaError)
+"""What Spark raises that does not come to terms with a file; where it has no words of its own for that, Java's."""
+
+
+def _said(error: PySparkException | Py4JJavaError) -> str:
+    """Return the first line of what went wrong."""
+    text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
+    return str(text).partition("\n")[0]
 
 
 class StandIns:
@@ -87,7 +98,7 @@ class StandIns:
         if [url for url, _ in files] == [source]:
             self._copy_file(source, files[0][1], stand_in, whole=whole)
         else:
-            self._copy_folder(source, files, stand_in)
+            self._copy_folder(source, files, stand_in, whole=whole)
         return stand_in
 
     def _files(self, url: str) -> list[tuple[str, int]]:
@@ -98,10 +109,9 @@ class StandIns:
         """
         try:
             rows = self.spark.read.format("binaryFile").load(url).select("path", "length").collect()
-        except AnalysisException as error:
-            if error.getCondition() == "PATH_NOT_FOUND":
-                raise PlanError(f"{url}: No such file or directory") from None
-            raise
+        except _REFUSALS as error:
+            is_missing = isinstance(error, AnalysisException) and error.getCondition() == "PATH_NOT_FOUND"
+            raise PlanError(f"{url}: {'No such file or directory' if is_missing else _said(error)}") from None
         # Spark adds what a name leaves out: viewfs:///a is viewfs://cluster/a.
         names = [("/" + row["path"].partition("://")[2].partition("/")[2], row["length"]) for row in rows]
         base = "/" + url.partition("://")[2].partition("/")[2].rstrip("/")
@@ -117,7 +127,7 @@ class StandIns:
             return False
         return True
 
-    def _copy_folder(self, url: Url, files: list[tuple[str, int]], stand_in: Path) -> None:
+    def _copy_folder(self, url: Url, files: list[tuple[str, int]], stand_in: Path, *, whole: bool) -> None:
         stand_in.mkdir()
         for mark in _MARKS:
             if self._is_there(f"{url}/{mark}"):
@@ -127,10 +137,10 @@ class StandIns:
                 (stand_in / "metadata" / Url(name).name).touch()
         for name, size in files:
             target = stand_in / Url(name).name
-            if target.suffix == ".parquet":
-                self._copy_columns(name, target)
-            elif target.suffix == ".json":
+            if target.name == BROKERS_FILE or (target.suffix == ".parquet" and whole):
                 self._copy_bytes(name, size, target)
+            elif target.suffix == ".parquet":
+                self._copy_columns(name, target)
 
     def _copy_file(self, url: str, size: int, stand_in: Path, *, whole: bool) -> None:
         if stand_in.suffix != ".parquet":
@@ -159,5 +169,13 @@ class StandIns:
                 file.write(row["piece"])
 
     def _copy_columns(self, url: str, target: Path) -> None:
-        schema = to_arrow_schema(self.spark.read.parquet(url).schema)
+        """Write a file without rows that has the columns of another.
+
+        Raises:
+            PlanError: That is no Parquet.
+        """
+        try:
+            schema = to_arrow_schema(self.spark.read.parquet(url).schema)
+        except _REFUSALS as error:
+            raise PlanError(f"{url}: not Parquet that can be read: {_said(error)}") from None
         pq.write_table(schema.empty_table(), target)

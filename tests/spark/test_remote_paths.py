@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from attrs import evolve
+from pyarrow import parquet as pq
 
 from spark_bridge.errors import PlanError
 from spark_bridge.generator.files import write_cluster
@@ -104,6 +105,7 @@ FILES = {
     "l.txt": f"Querying brokers for log directories information\n{json.dumps(LOG_DIRS)}\n",
     "b.json": json.dumps([{"id": 1, "capacity": 2.0}, {"id": 2}]),
     "bad.csv": "\ntopic,partition,bytes\norders,0,5\norders,1,-5\n",
+    "text.parquet": "PAR1 and no more",
     "racks.csv": "id,racks\n1,a\n",
     "delta/_delta_log/0.json": "{}",
     "delta/part-0.parquet": "",
@@ -118,14 +120,25 @@ def files(lab: Path) -> Path:
     return lab
 
 
-@pytest.mark.parametrize(("snapshot", "loads"), [("s.json", "l.csv"), ("s.jsonl", "l.txt")])
-def test_text_is_read_as_that_of_this_machine(
-    snapshot: str, loads: str, files: Path, spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize(
+    ("snapshot", "loads", "table"),
+    [("s.json", "l.csv", "b.json"), ("s.jsonl", "l.txt", "b.parquet"), ("dump", "l.parquet", "tables")],
+)
+def test_files_are_read_as_those_of_this_machine(
+    snapshot: str, loads: str, table: str, files: Path, spark: SparkSession, tmp_path: Path
 ) -> None:
     from spark_bridge.inputs.on_spark import read_cluster_on_spark  # noqa: PLC0415 (there may be no PySpark)
 
-    here = read_cluster(Sources(files / snapshot, (files / loads,), files / "b.json"))
-    sources = Sources(there(snapshot), (there(loads),), there("b.json"))
+    for folder in ("tables", "dump"):
+        (files / folder).mkdir()
+    brokers = pa.Table.from_pylist([{"id": 1, "capacity": 3.0, "state": "excluded"}, {"id": 2}])
+    for name in ("b.parquet", "tables/b.parquet"):
+        pq.write_table(brokers, files / name)
+    pq.write_table(pa.Table.from_pylist(PARTITIONS), files / "dump" / "partitions.parquet")
+    (files / "dump" / "brokers.json").write_text(json.dumps({"brokers": [{"id": 1, "rack": "a"}, {"id": 2}]}))
+    pq.write_table(pa.Table.from_pylist(LOADS), files / "l.parquet")
+    here = read_cluster(Sources(files / snapshot, (files / loads,), files / table))
+    sources = Sources(there(snapshot), (there(loads),), there(table))
     read = read_cluster_on_spark(spark, sources, tmp_path / "scratch", tmp_path / "own")
     tables = [from_bytes(pa.py_buffer(row["rows"])) for row in read.dealt.collect()]
     assert pa.concat_tables(tables).to_pylist() == here.partitions.to_pylist()
@@ -138,6 +151,7 @@ def test_text_is_read_as_that_of_this_machine(
         ("none.json", None, None, "none.json: No such file or directory"),
         ("delta", None, None, "delta: a table of Delta, whose folder also has files that no longer count: give what"),
         ("s.json", "bad.csv", None, "bad.csv: line 4: orders-1: a size or rate must be a number from 0 to 2^53"),
+        ("s.json", "text.parquet", None, "text.parquet: not Parquet that can be read: "),
         ("s.json", None, "racks.csv", "racks.csv: column 'racks' is unknown: did you mean rack?"),
     ],
 )
@@ -165,6 +179,9 @@ def test_a_file_system_that_nobody_knows_is_told(spark: SparkSession, tmp_path: 
     request = PlanRequest(Sources(snapshot), Goal(GoalKind.REBALANCE), "nowhere://lab/plan")
     with pytest.raises(PlanError, match=r'^nowhere://lab/plan: No FileSystem for scheme "nowhere"$'):
         planned(request, spark)
+    far = evolve(request, sources=Sources(Url("nowhere://lab/s.json")), output=str(tmp_path / "plan"))
+    with pytest.raises(PlanError, match=r'^nowhere://lab/s.json: No FileSystem for scheme "nowhere"$'):
+        planned(far, spark)
 
 
 def test_all_jobs_of_a_plan_are_named(lab: Path, spark: SparkSession) -> None:
