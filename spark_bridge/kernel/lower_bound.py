@@ -77,7 +77,8 @@ class Costs:
             "count": table(size.astype(np.float64), np.ones_like(size)),
             "cost": table(size.astype(np.float64), size),
             "in": table(ratio, flow),
-            "in_cost": table(ratio, size),
+            # Who brings nothing is not among the cheapest.
+            "in_cost": table(ratio, np.where(flow > 0, size, 0)),
             "forced": np.array([(places.sum(axis=1) * price).sum(), np.count_nonzero(changed)]),
         }
 

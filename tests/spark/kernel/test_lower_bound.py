@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from spark_bridge.kernel.lower_bound import Costs, _cheapest, classes, lower_bound
 from spark_bridge.kernel.tally import add
@@ -84,6 +85,17 @@ def test_bytes_in_that_have_to_leave_cost_the_fewest_bytes_for_them() -> None:
     found = bound_of(in_racks("__"), Goal(GoalKind.RELIEVE, frozenset({0})), block)
     need = 1200 - int(0.5 * (1200 + 12 * 34) * 1.05)
     assert 0.9 * need / 10 <= found <= 40
+
+
+def test_replicas_that_bring_nothing_of_a_measure_cost_nothing_for_it() -> None:
+    # All bytes in of broker 0 have to leave, and only the first partition has any; bytes themselves may stay.
+    block = block_of([[0], [0], [0], [1], [1]], [10, 10, 900, 900, 900], [70, 0, 0, 0, 0])
+    brokers = in_racks("___")
+    terms = terms_of([block], brokers, Goal(GoalKind.RELIEVE, frozenset({0})))
+    load = load_of([block], brokers)
+    high = np.where([False, False, True], 0, np.maximum(terms.high, load))
+    costs = Costs(evolve(terms, high=high), load)(0, block)
+    assert 9 <= lower_bound(evolve(terms, high=high), load, costs) <= 10
 
 
 @pytest.mark.parametrize(
