@@ -1,0 +1,87 @@
+"""Plans for random clusters of all shapes keep the rules, and none is refused where there is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from spark_bridge.errors import PlanError
+from spark_bridge.model.goal import Goal, GoalKind
+from tests.spark.shapes.campaign import looked_at
+from tests.spark.shapes.clusters import shaped
+from tests.spark.shapes.faults import Fault, Outcome, judged
+from tests.spark.shapes.plans import on_spark
+from tests.spark.shapes.test_rules import cluster
+from tests.spark.shapes.worker import Line, compared
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.requirement("E3")
+
+SEEDS = {"kernel": range(14), "blocks": range(28), "spark": range(0, 28, 9)}
+LONG = range(60, 660)
+LONGEST = 300.0
+"""Seconds of processor time: how long plans take is measured by the campaign, and not asked of tests."""
+
+
+def faults_of(outcome: Outcome) -> list[Fault]:
+    return [fault for fault in outcome.faults if fault.what != "slow"]
+
+
+@pytest.mark.parametrize("engine", ["kernel", "blocks"])
+def test_clusters_of_all_shapes(engine: str) -> None:
+    outcomes = {seed: judged(shaped(seed), engine, longest=LONGEST) for seed in SEEDS[engine]}
+    found = {seed: faults for seed, outcome in outcomes.items() if (faults := faults_of(outcome))}
+    assert found == {}
+    assert sum(outcome.refusal == "rightly" for outcome in outcomes.values()) < len(outcomes) / 2
+
+
+def test_clusters_of_all_shapes_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    for seed in SEEDS["spark"]:
+        given = shaped(seed)
+        outcome = compared(given, judged(given, "spark", on_spark(spark, tmp_path / "blocks"), longest=LONGEST))
+        assert faults_of(outcome) == [], seed
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("engine", ["kernel", "blocks", "spark"])
+def test_many_clusters_of_all_shapes(engine: str) -> None:
+    seeds = LONG[::10] if engine == "spark" else LONG
+    lines = looked_at([(seed, engine, LONGEST) for seed in seeds], 2)
+    assert [line for line in lines if _is_wrong(line)] == []
+
+
+def _is_wrong(line: Line) -> bool:
+    return any(what != "slow" for what, _ in line.faults)
+
+
+def test_what_a_planner_does_wrong_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = shaped(0)
+    assert [fault.what for fault in judged(given, "kernel", longest=0.001).faults] == ["slow: ended"]
+
+    def breaks(*_: object) -> None:
+        raise IndexError
+
+    monkeypatch.setattr("tests.spark.shapes.plans.plan_cluster", breaks)
+    assert [fault.what for fault in judged(given, "kernel", longest=LONGEST).faults] == ["broke down: IndexError"]
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        ("the plan breaks a rule and was thrown away, please report: t-0", "thrown away"),
+        ("the plan would leave the cluster less even than it is", "refused as less even, nothing forced"),
+        ("1 replicas find no broker", "refused where there is a plan"),
+    ],
+)
+def test_a_refusal_is_wrong_where_there_is_a_plan(monkeypatch: pytest.MonkeyPatch, said: str, what: str) -> None:
+    def refuses(*_: object) -> None:
+        raise PlanError(said)
+
+    monkeypatch.setattr("tests.spark.shapes.plans.plan_cluster", refuses)
+    given = cluster(Goal(GoalKind.REBALANCE), [0, 1], [1, 2])
+    outcome = judged(given, "kernel", longest=LONGEST)
+    assert ([fault.what for fault in outcome.faults], outcome.refusal) == ([what], "wrongly")
