@@ -22,6 +22,7 @@ import click
 from attrs import define, field
 
 from tests.spark.shapes.clusters import shaped
+from tests.spark.shapes.goals import KINDS, kind_of
 from tests.spark.shapes.plans import ENGINES
 from tests.spark.shapes.worker import Line
 
@@ -38,10 +39,12 @@ _ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 @click.option("--jobs", default=2, show_default=True, help="How many processes plan.")
 @click.option("--longest", default=30.0, show_default=True, help="Processor seconds after which a plan is ended.")
 @click.option("--every", default=1, show_default=True, help="Of the seeds, only each so manieth.")
-def main(seeds: str, engines: Sequence[str], jobs: int, longest: float, every: int) -> None:
+@click.option("--goal", "goals", multiple=True, type=click.Choice(list(map(str, KINDS))), help="Repeatable; all.")
+def main(seeds: str, engines: Sequence[str], jobs: int, longest: float, every: int, goals: Sequence[str]) -> None:
     """Plan for the clusters of SEEDS (`0..600`, or one alone), and print what is wrong."""
     first, _, end = seeds.partition("..")
-    chosen = range(int(first), int(end or int(first) + 1), every)
+    named = range(int(first), int(end or int(first) + 1), every)
+    chosen = [seed for seed in named if not goals or str(kind_of(seed)) in goals]
     asked = [(seed, engine, longest) for seed in chosen for engine in engines or ENGINES[:2]]
     if len(chosen) == 1:
         click.echo(_instance(chosen[0]))
