@@ -7,11 +7,12 @@ goals that only move what must, the bytes of the fullest broker as multiples of 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import gcd
 from random import Random
 from statistics import fmean
 
 import click
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.model.block import Block
@@ -59,9 +60,17 @@ class _Remembering:
 
 
 def small(seed: int) -> Instance:
-    """Draw a cluster that the solver can take in."""
+    """Draw a cluster that the solver can take in: small, and told in numbers without many digits."""
     rng = Random(seed)
-    return drawn(rng, seed, rng.randint(4, 24), rng.randint(4, 8))
+    given = drawn(rng, seed, rng.randint(4, 24), rng.randint(4, 8))
+    unit, rate = max(1, gcd(*given.size)), max(1, max(given.bytes_in) // 100_000)
+    rows = (evolve(b, disk=None if b.disk is None else b.disk // unit) for b in given.brokers.rows)
+    return evolve(
+        given,
+        size=tuple(size // unit for size in given.size),
+        bytes_in=tuple(n // rate for n in given.bytes_in),
+        brokers=Brokers.of(rows),
+    )
 
 
 def compared(seed: int, nodes: int = _SOME) -> Compared:
