@@ -16,6 +16,9 @@ from spark_bridge.model.summary import Evenness
 _NO_SHARE = 1e-3
 """A share below this counts as zero: `terms` keeps every share above zero, to divide by it."""
 
+_DOUBLE = 1.0
+"""Evening out takes nobody beyond twice its share who began nearer, even if a replica is as heavy."""
+
 _REPLICAS, _LEADERS = 0, 1
 COLUMNS = (0, 2, 3)
 """The columns of the measures that move with a replica, among all loads."""
@@ -120,7 +123,7 @@ def walls_of(terms: Terms, goal: Goal, before: NDArray[np.int64], dealt: NDArray
     for m, name in enumerate(MEASURES):
         loads = Loads(before[:, m], dealt[:, m], terms.share[:, m], high[:, m], weights[m])
         even = _even(name, scope, loads, terms.receives, goal.tolerance)
-        parts[:, m] = np.inf if even is None else max(even.before, even.after, even.reachable)
+        parts[:, m] = np.inf if even is None else max(even.before, even.after, min(even.reachable, _DOUBLE))
     counted = terms.receives[:, None] & (terms.share > _NO_SHARE)
     return Walls.around(terms.share, np.where(counted, parts, np.inf))
 

@@ -255,9 +255,8 @@ class _Rounds:
         for cycle in range(_CYCLES):
             if not self._cycle(cycle):
                 break
-        again = 0
-        while self._cycle(again, anew=True):
-            again += 1
+        while self._cycle(0, anew=True):
+            pass
 
     def _cycle(self, cycle: int, *, anew: bool = False) -> bool:
         """Level and descend once; return whether that changed something."""
@@ -273,9 +272,10 @@ class _Rounds:
             changed |= self._step(level, _LEVELLED, anew=anew)
         for number in range(_DESCENTS):
             if self.work and self.out(self.load):
-                left = None if anew else _CYCLES * _DESCENTS
-                self._tell("again: descending" if anew else "descending", cycle * _DESCENTS + number, left)
-                descend = Descend(self.terms, self.load, Turn(101 + number, self.engine.blocks, 1), self.work)
+                left, nth = None if anew else _CYCLES * _DESCENTS, cycle * _DESCENTS + number
+                self._tell("again: descending" if anew else "descending", nth, left)
+                # In each descent other brokers meet.
+                descend = Descend(self.terms, self.load, Turn(101 + nth, self.engine.blocks, 1), self.work)
                 changed |= self._step(descend, _DESCENDED, anew=anew)
         return changed
 

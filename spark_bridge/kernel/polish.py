@@ -23,7 +23,7 @@ from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import NOBODY, Block
 
 _STEPS_PER_PLACE = 3_333
-_MOST_STEPS = 90_000
+_MOST_STEPS = 80_000
 """How many steps all plans together take, by what each holds and at most."""
 
 _TO_CHEAPEN = 2.5
