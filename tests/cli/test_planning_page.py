@@ -1,4 +1,4 @@
-"""docs/planning.md: its session, typed as it stands, prints what it shows."""
+"""docs/planning.md: its plan step by step, typed as it stands, prints what it shows."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ pytestmark = pytest.mark.requirement("E3")
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "planning.md").read_text(encoding="utf-8")
+STEPS = PAGE.partition("### A plan, step by step\n")[2].partition("\n### ")[0]
 LEFT_OUT = "…\n"
 
 
 def sessions() -> list[tuple[str, str]]:
-    """Return the commands of the page, each with what it is shown to print."""
-    blocks = [dedent(block) for block in re.findall(r"^ *```\n( *\$ .*?)^ *```", PAGE, re.DOTALL | re.MULTILINE)]
+    """Return the commands of the plan step by step, each with what it is shown to print."""
+    blocks = [dedent(block) for block in re.findall(r"^ *```\n( *\$ .*?)^ *```", STEPS, re.DOTALL | re.MULTILINE)]
     return re.findall(r"^\$ (.*?)\n(.*?)(?=^\$ |\Z)", "".join(blocks), re.DOTALL | re.MULTILINE)
 
 
