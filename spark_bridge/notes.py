@@ -26,10 +26,19 @@ def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
         yield from _of_added(bounds, brokers, goal)
 
 
+_HARDLY = 1e-6
+"""A load that is so much of a share outside its bounds is told as within."""
+
+
+def _out(bounds: Bounds) -> NDArray[np.float64]:
+    out = bounds.terms.violations(bounds.after)
+    return np.where(out > _HARDLY, out, 0.0)
+
+
 def _cut(bounds: Bounds, brokers: Brokers) -> str:
     """Say that the bound on work ended the search, and how far from the bounds on loads that was."""
     ended = "the search ended after as much work as a plan may take"
-    out = bounds.terms.violations(bounds.after)
+    out = _out(bounds)
     if not out.any():
         return f"{ended}: all brokers are within their bounds, but less might have to move for that"
     worst, m = np.unravel_index(out.argmax(), out.shape)
@@ -41,7 +50,7 @@ def _cut(bounds: Bounds, brokers: Brokers) -> str:
 
 def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
     """Name the brokers that the plan could not bring within the goal's bounds."""
-    out = bounds.terms.violations(bounds.after)
+    out = _out(bounds)
     for m, measure in enumerate(MEASURES):
         if count := int(np.count_nonzero(out[:, m])):
             worst = int(out[:, m].argmax())

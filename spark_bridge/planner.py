@@ -20,7 +20,7 @@ from spark_bridge.engines.engine import Engine
 from spark_bridge.errors import PlanError
 from spark_bridge.evenness import walls_of
 from spark_bridge.kernel.deal import Deal
-from spark_bridge.kernel.descend import MOST_WORK, Descend
+from spark_bridge.kernel.descend import LITTLE, MOST_WORK, Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.lower_bound import Costs, lower_bound
 from spark_bridge.kernel.oversized import Relocate, oversized, relocate
@@ -39,6 +39,7 @@ MOST_SETTLED = 5_000
 
 _HARDLY = 0.001
 """Violations smaller than this part of a share for each broker, on average, are no work for bulk moves."""
+
 
 _DEALT, _RECEIVERS = 16, 64
 """How many replicas a block is to have for each broker that it deals to, and to how many it deals at least."""
@@ -259,7 +260,17 @@ class _Rounds:
             pass
 
     def _cycle(self, cycle: int, *, anew: bool = False) -> bool:
-        """Level and descend once; return whether that changed something."""
+        """Level and descend once; return whether that changed something.
+
+        Where little is out in one block, descent comes first: its single moves cost less than bulk moves.
+        """
+        if self.engine.blocks == 1 and self.out(self.load) < LITTLE * len(self.load):
+            changed = self._descend(cycle, anew=anew)
+            return self._level(anew=anew) | changed
+        changed = self._level(anew=anew)
+        return self._descend(cycle, anew=anew) | changed
+
+    def _level(self, *, anew: bool) -> bool:
         changed = False
         turns = [(copies, measures) for copies in schedule(self.engine.blocks) for measures in TOGETHER_AND_ALONE]
         for number, (copies, measures) in enumerate(turns):
@@ -270,6 +281,10 @@ class _Rounds:
             turn = Turn(1 + number, self.engine.blocks, copies)
             level = Level(self.terms, self.load, turn, levels(self.terms, self.load, measures), measures)
             changed |= self._step(level, _LEVELLED, anew=anew)
+        return changed
+
+    def _descend(self, cycle: int, *, anew: bool) -> bool:
+        changed = False
         for number in range(_DESCENTS):
             if self.work and self.out(self.load):
                 left, nth = None if anew else _CYCLES * _DESCENTS, cycle * _DESCENTS + number

@@ -24,6 +24,9 @@ from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, Block
 MOST_WORK = 10_000_000
 """How many changes a block may weigh up in all its descents."""
 
+LITTLE = 0.05
+"""Violations that are smaller than this part of a share for each broker, on average, need no bulk moves first."""
+
 _OF_A_LOOK = 1_000
 """As how many changes a look at a broker counts beside those it weighs up."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, evolve, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.kernel.descend import MOST_WORK, Descend
+from spark_bridge.kernel.descend import LITTLE, MOST_WORK, Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.polish import cheapen, polish, steps_for, steps_to_cheapen
 from spark_bridge.kernel.tally import Step, Tally, cost, loads
@@ -117,6 +117,8 @@ class _Evening:
     def _improved(self, block: Block, *, within_walls: bool = False) -> Block:
         if not self._out(self._load(block)):
             return block
+        if self._out(self._load(block)) < LITTLE * len(self.terms.rack):
+            block = self._descended(block)
         for measures in TOGETHER_AND_ALONE:
             load = self._load(block)
             level = Level(self.terms, load, _ALONE, levels(self.terms, load, measures), measures)

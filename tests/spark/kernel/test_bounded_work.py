@@ -10,6 +10,8 @@ from attrs import evolve
 
 from spark_bridge import planner
 from spark_bridge.engines.in_process import InProcess, plan_blocks
+from spark_bridge.generator.cluster import GeneratedCluster
+from spark_bridge.generator.shapes import shape_named
 from spark_bridge.kernel.annealing import Annealing
 from spark_bridge.kernel.descend import Descend
 from spark_bridge.kernel.settle import Settle
@@ -82,6 +84,14 @@ def test_nobody_is_taken_farther_than_a_wall() -> None:
     walls = evolve(terms.walls, most=np.where(np.arange(3) == BYTES_IN, load.max(axis=0), terms.walls.most))
     done, _ = Descend(evolve(terms, walls=walls), load, ALONE)(0, block)
     assert not moved(done).any()
+
+
+def test_where_little_is_out_of_bounds_little_moves() -> None:
+    cluster = GeneratedCluster(shape_named("uniform"))
+    engine = InProcess(list(cluster.blocks()))
+    summary = summarize(plan_cluster(engine, cluster.brokers, REBALANCE, lambda _: None), {}, 0)
+    assert summary.moved_bytes < 1.15 * summary.lower_bound
+    assert all(row.after <= row.reachable + 1e-9 for row in summary.evenness)
 
 
 @pytest.fixture
