@@ -26,8 +26,11 @@ _STEPS_PER_PLACE = 3_333
 _MOST_STEPS = 80_000
 """How many steps all plans together take, by what each holds and at most."""
 
-_TO_CHEAPEN = 2.5
+_TO_CHEAPEN = 3
 """How many times as many steps look for a lower price."""
+
+_CHEAPENED = 2
+"""How many times a lower price is looked for, each with chances of its own."""
 
 _STEPS_BETWEEN = 100
 """How many steps each plan takes before neighbours may change places."""
@@ -77,12 +80,14 @@ def cheapen(block: Block, terms: Terms, bound: int, steps: int) -> Block:
 
     Where not every broker can be within its bounds, this gives up what was not reached: it looks for no more evenness.
     """
-    return polish(block, terms.eased_to(loads(block, len(terms.rack))), bound, steps, seed=2)
+    for time in range(_CHEAPENED):
+        block = polish(block, terms.eased_to(loads(block, len(terms.rack))), bound, steps // _CHEAPENED, seed=2 + time)
+    return block
 
 
 def steps_to_cheapen(block: Block) -> int:
     """Return how many steps it takes to polish a block for a lower price."""
-    return int(_TO_CHEAPEN * steps_for(block))
+    return _TO_CHEAPEN * steps_for(block)
 
 
 def _anneal(plans: list[Annealing], steps: int, bound: int, rng: Random) -> None:

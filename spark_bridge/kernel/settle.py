@@ -23,7 +23,7 @@ _ALONE = Turn(0, 1, 1)
 _WORTH_IT = 0.98
 """A plan that leaves more than this part of the violation is not worth what it moves; so planning again ends soon."""
 
-_MOST_STEPS = 380_000
+_MOST_STEPS = 410_000
 """How many steps annealing takes in one plan, the plans of this plan included."""
 
 

@@ -112,7 +112,7 @@ def test_a_small_cluster_is_settled_in_a_bounded_number_of_steps(steps: list[int
     # Nobody can be even here: each time that it is planned anew, annealing looks for more.
     block, brokers = heavy_tailed(40, 10, factor=3), plain(10)
     once = plan_blocks([block], brokers, REBALANCE)
-    assert 0 < sum(steps) <= 380_000
+    assert 0 < sum(steps) <= 410_000
     (done,) = once.blocks
     (again,) = plan_blocks([evolve(done, before=done.after)], brokers, REBALANCE).blocks
     assert not moved(again).any()
