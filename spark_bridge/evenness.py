@@ -96,7 +96,7 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
 
 def _heaviest(terms: Terms, tally: Tally) -> list[int]:
     """Return the heaviest replica that moves, in each measure."""
-    heaviest: list[int] = np.minimum(tally["max_weight"], terms.fixed.above).tolist()
+    heaviest: list[int] = np.minimum(tally["max_weight"], terms.fixed.heaviest).tolist()
     return heaviest
 
 

@@ -69,7 +69,8 @@ def _oversized(bounds: Bounds, brokers: Brokers) -> Iterator[str]:
             worst = int(kept.argmax())
             who, keeps = f"broker {brokers.ids[worst]}", "keeps" if count == 1 else "and others keep"
             them = "replicas that are larger than any broker's share, with which no other broker would be less full"
-            yield f"{MEASURES[m]}: {who} {keeps} {write(float(kept[worst]))} in {them}"
+            rest = "; the others share the rest" if terms.share[worst, m] >= kept[worst] else ""
+            yield f"{MEASURES[m]}: {who} {keeps} {write(float(kept[worst]))} in {them}{rest}"
 
 
 def _of_added(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:

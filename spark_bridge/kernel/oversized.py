@@ -35,19 +35,21 @@ class Oversized:
 
     Attributes:
         above: (3) a replica that is heavier than this in any measure is oversized.
+        heaviest: (3) the heaviest of all others.
         place: (G, 2) each partition's block and its row there.
         weights: (G, 3) what a replica weighs.
         holders: (G, MOST_REPLICAS) broker indices, NOBODY after the last.
     """
 
     above: NDArray[np.int64]
+    heaviest: NDArray[np.int64]
     place: NDArray[np.int64]
     weights: NDArray[np.int64]
     holders: NDArray[np.int64]
 
     def fixed(self, brokers: int) -> Fixed:
         """Return what they weigh."""
-        fixed, there = evolve(Fixed.nothing(brokers), above=self.above), self.holders != NOBODY
+        fixed, there = evolve(Fixed.nothing(brokers), above=self.above, heaviest=self.heaviest), self.holders != NOBODY
         rows, columns = np.nonzero(there)
         np.add.at(fixed.load, self.holders[rows, columns], self.weights[rows])
         np.add.at(fixed.by_factor, there.sum(axis=1), self.weights)
@@ -55,6 +57,7 @@ class Oversized:
 
 
 NONE = Oversized(
+    np.full(len(MEASURES), UNBOUNDED),
     np.full(len(MEASURES), UNBOUNDED),
     np.zeros((0, 2), np.int64),
     np.zeros((0, len(MEASURES)), np.int64),
@@ -69,12 +72,16 @@ class _Heavier:
     least: NDArray[np.int64]
 
     def __call__(self, number: int, block: Block) -> Tally:
-        """Return, a row each, block and row, the weights, and the holders."""
-        rows = np.flatnonzero((block.weights > self.least).any(axis=1))
+        """Return, a row each, block and row, the weights, and the holders; and the heaviest of all others."""
+        heavier = (block.weights > self.least).any(axis=1)
+        rows = np.flatnonzero(heavier)
         holders = np.full((len(rows), MOST_REPLICAS), NOBODY, np.int64)
         holders[:, : block.after.shape[1]] = block.after[rows]
         place = np.stack([np.full(len(rows), number), rows], axis=1)
-        return {"all_heavier": np.hstack([place, block.weights[rows], holders]).astype(np.int64)}
+        return {
+            "all_heavier": np.hstack([place, block.weights[rows], holders]).astype(np.int64),
+            "max_other": block.weights[~heavier].max(axis=0, initial=0),
+        }
 
 
 def oversized(engine: Engine, terms: Terms, heaviest: NDArray[np.int64]) -> Oversized:
@@ -95,15 +102,15 @@ def oversized(engine: Engine, terms: Terms, heaviest: NDArray[np.int64]) -> Over
             above[m] = _above(terms, found, m)
         if (above >= found.above)[weighed].all():
             break
-    those = (found.weights > above).any(axis=1)
-    return Oversized(above, found.place[those], found.weights[those], found.holders[those])
+    return _heavier(engine, above)
 
 
 def _heavier(engine: Engine, above: NDArray[np.int64]) -> Oversized:
     """Return the replicas that are heavier than so much, in order."""
-    rows = engine.ask(_Heavier(above))["all_heavier"]
+    tally = engine.ask(_Heavier(above))
+    rows = tally["all_heavier"]
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-    return Oversized(above, *np.split(rows, (2, 2 + len(MEASURES)), axis=1))
+    return Oversized(above, tally["max_other"], *np.split(rows, (2, 2 + len(MEASURES)), axis=1))
 
 
 def _leave_enough(terms: Terms, found: Oversized) -> NDArray[np.bool_]:

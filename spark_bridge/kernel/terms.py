@@ -29,11 +29,13 @@ class Fixed:
 
     Attributes:
         above: (3) all that are heavier than this in any measure.
+        heaviest: (3) the heaviest of all others.
         load: (B, 3) what they weigh on the brokers that keep them.
         by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by factor.
     """
 
     above: NDArray[np.int64]
+    heaviest: NDArray[np.int64]
     load: NDArray[np.int64]
     by_factor: NDArray[np.int64]
 
@@ -41,6 +43,7 @@ class Fixed:
     def nothing(cls, brokers: int) -> Fixed:
         """Return what there is where nothing is oversized."""
         return cls(
+            np.full(len(MEASURES), UNBOUNDED),
             np.full(len(MEASURES), UNBOUNDED),
             np.zeros((brokers, len(MEASURES)), np.int64),
             np.zeros((MOST_REPLICAS + 1, len(MEASURES)), np.int64),
