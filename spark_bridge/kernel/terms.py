@@ -23,6 +23,10 @@ _IN_VAIN = 0.1
 """What a broker has beside its oversized replicas is left to it up to this part of what these are above its bounds."""
 
 
+_RELIEVED = 0.5
+"""Who is relieved of one measure keeps at least this part of its lower bounds of the others."""
+
+
 @frozen(eq=False)
 class Fixed:
     """The replicas that move no more for the sake of evenness, as they are oversized (see `oversized`).
@@ -190,7 +194,7 @@ def make_terms(
             low[~(takes & live)] = 0
         case GoalKind.RELIEVE:
             # Who is relieved in one measure is not to run empty in another.
-            low = np.where(gives[:, None], np.minimum(low, load), 0)
+            low = np.where(gives[:, None], np.minimum((low * _RELIEVED).astype(np.int64), load), 0)
         case _:
             low[:] = 0
     return Terms(

@@ -21,6 +21,7 @@ from spark_bridge.model.summary import Summary
 from spark_bridge.planning import plan_cluster, refuse_worse
 from spark_bridge.summing import summarize
 from tests.spark.kernel.small import block_of, in_racks, lists_of
+from tests.spark.shapes.against_optimum import small
 from tests.spark.shapes.clusters import shaped
 
 pytestmark = pytest.mark.requirement("E3")
@@ -150,6 +151,15 @@ def test_planning_again_changes_nothing(goal: Goal, blocks: int) -> None:
     once, _ = planned(cluster, goal)
     again, _ = planned([evolve(block, before=block.after) for block in once], goal)
     assert [lists_of(block.after) for block in again] == [lists_of(block.after) for block in once]
+
+
+@pytest.mark.parametrize("seed", [11, 39])
+def test_few_replicas_are_no_reason_to_keep_too_much(seed: int) -> None:
+    # To have no more bytes than it should, a broker ends with half the replicas that it should have.
+    given = small(seed)
+    bounds = plan_blocks([given.block()], given.brokers, given.goal).bounds
+    assert bounds.terms.violation(bounds.before).any()
+    assert not bounds.terms.violation(bounds.after).any()
 
 
 def test_nothing_comes_to_who_is_relieved() -> None:

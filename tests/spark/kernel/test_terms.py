@@ -107,11 +107,11 @@ def test_nobody_has_to_be_filled_but_for_evenness() -> None:
     assert not terms_of([even_block(4)], in_racks("____"), Goal(GoalKind.REMOVE_BROKERS, frozenset({0}))).low.any()
 
 
-def test_who_is_relieved_keeps_its_share_of_each_measure_or_what_it_has_of_it() -> None:
+def test_who_is_relieved_keeps_half_a_share_of_each_measure_or_what_it_has_of_it() -> None:
     block = block_of([[0]] * 12 + [[1]] * 8 + [[2]] * 2 + [[3]] * 10, [100] * 32)
     low = terms_of([block], in_racks("____"), Goal(GoalKind.RELIEVE, frozenset({0, 2}))).low
-    assert low[:, REPLICAS].tolist() == [8, 0, 2, 0]
-    assert low[:, BYTES].tolist() == [760, 0, 200, 0]
+    assert low[:, REPLICAS].tolist() == [4, 0, 2, 0]
+    assert low[:, BYTES].tolist() == [380, 0, 200, 0]
 
 
 def test_only_added_brokers_have_to_be_filled() -> None:
