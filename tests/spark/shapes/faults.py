@@ -125,6 +125,9 @@ def _of_evenness(given: Instance, plan: Plan) -> Iterator[Fault]:
     for name, weights in (("replicas", [1] * len(given.size)), ("bytes", given.size), ("bytes in", given.bytes_in)):
         before, after = _loads(given.replicas, weights), _loads(plan.lists, weights)
         mean = sum(after.values()) / sum(capacity[b] for b in rules.receivers or range(len(capacity)))
+        # One that is larger than any share sets apart the broker that has it, and others are evened around it.
+        if max(weights) > mean * max(capacity):
+            continue
         fullest = max((before[b] / capacity[b] for b in rules.receivers), default=0.0)
         for b in sorted(rules.receivers):
             heaviest = max((w for w, row in zip(weights, plan.lists, strict=True) if b in row), default=0)
