@@ -16,10 +16,10 @@ import numpy as np
 from attrs import define, evolve, frozen
 from numpy.typing import NDArray
 
+from spark_bridge.dealing import deal, redeal
 from spark_bridge.engines.engine import Engine
 from spark_bridge.errors import PlanError
 from spark_bridge.evenness import walls_of
-from spark_bridge.kernel.deal import Deal
 from spark_bridge.kernel.descend import LITTLE, MOST_WORK, Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.lower_bound import Costs, lower_bound
@@ -30,7 +30,7 @@ from spark_bridge.kernel.terms import Terms, make_terms, matches, wanted_factors
 from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import MEASURES, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
-from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
+from spark_bridge.model.goal import FORCED_ONLY, MOST_REPLICAS, Goal, GoalKind
 from spark_bridge.progress import OnProgress, Progress
 from spark_bridge.topic_names import refuse_unmatched
 
@@ -39,13 +39,6 @@ MOST_SETTLED = 5_000
 
 _HARDLY = 0.001
 """Violations smaller than this part of a share for each broker, on average, are no work for bulk moves."""
-
-
-_DEALT, _RECEIVERS = 16, 64
-"""How many replicas a block is to have for each broker that it deals to, and to how many it deals at least."""
-
-_DEALT_AGAIN = 8
-"""How many times what found no place is dealt to brokers whose loads are known exactly, each time to others."""
 
 _CYCLES = 5
 _DESCENTS = 3
@@ -162,9 +155,10 @@ def plan_moves(
         rounds.settle(lower_bound(asked, before, costs, terms))
     else:
         rounds.run()
-    least = lower_bound(asked, before, costs, terms.eased_to(rounds.load))
+    after = redeal(engine, terms, rounds.load, progress) if changed and goal.kind in FORCED_ONLY else rounds.load
+    least = lower_bound(asked, before, costs, terms.eased_to(after))
     leaders, heaviest = first["leaders"], first["max_weight"]
-    return Bounds(terms, least, before, dealt, rounds.load, leaders, heaviest, rounds.is_cut)
+    return Bounds(terms, least, before, dealt, after, leaders, heaviest, rounds.is_cut)
 
 
 @frozen(eq=False)
@@ -191,31 +185,6 @@ def _moved(engine: Engine, step: Relocate) -> NDArray[np.int64]:
     tally = engine.step(step)
     assert tally is not None
     return tally["load"]
-
-
-def deal(
-    engine: Engine, terms: Terms, load: NDArray[np.int64], changed: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Deal what is forced, given in how many partitions; return the loads then, and what found no place (see `Deal`).
-
-    Where there is little to deal, a broker takes part in few blocks, which then have some replicas for it, heavy and
-    light: of one alone, all blocks would give it their heaviest.
-    """
-    receivers, blocks = max(1, int(terms.receives.sum())), engine.blocks
-    copies = max(changed // (_DEALT * receivers), -(-_RECEIVERS * blocks // receivers), 1)
-    dealt = _dealt(engine, terms, load, Turn(0, blocks, min(copies, blocks)))
-    # What looks too large where a block counts for many is tried again, at last where its broker is in no other block.
-    again = [Turn(0, blocks, blocks), *(Turn(n, blocks, 1) for n in range(1, 1 + _DEALT_AGAIN))]
-    for turn in again if blocks > 1 else ():
-        if dealt["unplaced"].any():
-            dealt = _dealt(engine, terms, dealt["load"], turn)
-    return dealt["load"], dealt["unplaced"]
-
-
-def _dealt(engine: Engine, terms: Terms, load: NDArray[np.int64], turn: Turn) -> Tally:
-    tally = engine.step(Deal(terms, load, turn))
-    assert tally is not None
-    return tally
 
 
 @frozen(eq=False)

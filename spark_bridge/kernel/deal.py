@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spark_bridge.kernel.destinations import Destinations
 from spark_bridge.kernel.racks import surplus
-from spark_bridge.kernel.tally import Tally, loads
+from spark_bridge.kernel.tally import Tally, gained, loads
 from spark_bridge.kernel.terms import ALL_MEASURES, UNBOUNDED, Terms
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
@@ -37,20 +37,24 @@ class Deal:
         """Deal one block's forced replicas.
 
         Returns:
-            The block, and as a tally the loads and, by replication factor, how many replicas found no place, and
-            how many bytes these are (`unplaced`, (MOST_REPLICAS + 1, 2)).
+            The block, and as a tally the loads, the bytes that every broker gets (`gained`) and, by replication factor,
+            how many replicas found no place, and how many bytes these are (`unplaced`, (MOST_REPLICAS + 1, 2)).
         """
         view = View.of(block, number, self.turn, self.terms, self.load)
         open_places, kept = forced(block, self.terms, view)
-        limit = np.full(self.load.shape, UNBOUNDED, np.int64)
-        limit[:, BYTES] = self.terms.disk - self._reserve(block)
+        room = np.full(self.load.shape, UNBOUNDED, np.int64)
+        room[:, BYTES] = self.terms.disk - self._reserve(block)
+        empty = block.weights[:, BYTES] == 0
         after, unplaced = kept.copy(), np.zeros((MOST_REPLICAS + 1, 2), np.int64)
         for rows, measures in in_turn(block):
             emptiest = view.by(self.terms, measures)
-            destinations = Destinations.of(emptiest, self.terms.receives, self.terms.rack, limit, number)
-            unplaced += _fill(block, after, open_places & rows[:, None], self.terms, destinations)
-        done = block.with_after(_without_gaps(after))
-        return done, {"load": loads(done, len(self.load)), "unplaced": unplaced}
+            # What is empty takes no room: it finds some on a full disk as well.
+            for some, limit in ((rows & ~empty, room), (rows & empty, np.full_like(room, UNBOUNDED))):
+                destinations = Destinations.of(emptiest, self.terms.receives, self.terms.rack, limit, number)
+                unplaced += _fill(block, after, open_places & some[:, None], self.terms, destinations)
+        done = block.with_after(without_gaps(after))
+        brokers = len(self.load)
+        return done, {"load": loads(done, brokers), "gained": gained(done, brokers), "unplaced": unplaced}
 
     def _reserve(self, block: Block) -> int:
         """Return how many bytes of each disk stay free because other blocks deal at the same time."""
@@ -151,7 +155,7 @@ def _fill(
     return unplaced
 
 
-def _without_gaps(after: NDArray[np.int32]) -> NDArray[np.int32]:
+def without_gaps(after: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the lists without the gaps that removed replicas leave when a lower factor fills fewer places."""
     order = np.argsort(after == NOBODY, axis=1, kind="stable")
     return np.take_along_axis(after, order, axis=1)

@@ -25,3 +25,15 @@ class Held:
     def by(self, broker: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the rows and columns of a broker's replicas."""
         return np.divmod(self.places[self.starts[broker] : self.starts[broker + 1]], self.width)
+
+
+class Places(dict[int, "NDArray[np.intp]"]):
+    """The places of every broker's replicas, looked up when they are first asked for."""
+
+    def __init__(self, held: Held) -> None:
+        super().__init__()
+        self._held = held
+
+    def __missing__(self, broker: int) -> NDArray[np.intp]:
+        self[broker] = self._held.places[self._held.starts[broker] : self._held.starts[broker + 1]]
+        return self[broker]

@@ -50,6 +50,13 @@ def moved(block: Block) -> NDArray[np.bool_]:
     return new
 
 
+def gained(block: Block, brokers: int) -> NDArray[np.int64]:
+    """Return (B) the bytes of the block that every broker gets anew."""
+    new = moved(block)
+    row = np.broadcast_to(np.arange(len(block))[:, None], new.shape)[new]
+    return sums(block.after[new], block.weights[row, BYTES], brokers)
+
+
 def cost(block: Block, price: int = BYTES) -> int:
     """Return how many bytes the plan moves, or how much of another measure."""
     return int((moved(block).sum(axis=1) * block.weights[:, price]).sum())

@@ -87,3 +87,24 @@ def test_another_replication_factor_takes_from_all_and_gives_to_all(count: int, 
     load = planned(block, Brokers.of(map(Broker, range(6))), goal)
     assert load[:, REPLICAS].sum() == each * count + 3 * 12
     assert np.ptp(load[:, REPLICAS]) <= 0.01 * load[:, REPLICAS].mean() + 1
+
+
+@pytest.mark.parametrize("racks", [0, 3, 4])
+@pytest.mark.parametrize("wanted", [4, 5])
+@pytest.mark.parametrize("known", [("size",), ("bytes_in",), ("size", "bytes_in"), ()], ids="-".join)
+def test_more_replicas_of_empty_partitions_go_to_all_though_some_disks_are_full(
+    known: tuple[str, ...], wanted: int, racks: int
+) -> None:
+    # Six of twelve brokers have all the data, more of it than their disks hold.
+    rows = [(topic, n) for topic, count in (("data", 100), ("empty", 2_000)) for n in range(count)]
+    lists = [[(n + place) % (6 if topic == "data" else 12) for place in range(3)] for topic, n in rows]
+    weight = [(1 + 7 * n % 50) * 10**6 if topic == "data" else 0 for topic, n in rows]
+    none = [0] * len(rows)
+    size, bytes_in = (weight if name in known else none for name in ("size", "bytes_in"))
+    block = Block.of(rows, lists, size, bytes_in, none)
+    disk = int(1.9 * 3 * sum(weight) / 12)
+    brokers = Brokers.of(Broker(n, f"rack-{n % racks}" if racks else None, disk=disk) for n in range(12))
+    goal = Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=wanted, topics=("empty",))
+    load = planned(block, brokers, goal)
+    assert load[:, REPLICAS].sum() == wanted * 2_000 + 300
+    assert np.ptp(load[:, REPLICAS]) <= 0.05 * load[:, REPLICAS].mean()

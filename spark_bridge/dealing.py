@@ -1,0 +1,105 @@
+"""The rounds that deal what is forced to move, make room on disks for it, and even it out."""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import frozen
+from numpy.typing import NDArray
+
+from spark_bridge.engines.engine import Engine
+from spark_bridge.kernel.deal import Deal
+from spark_bridge.kernel.redeal import Owners, Redeal
+from spark_bridge.kernel.room import MakeRoom
+from spark_bridge.kernel.tally import Step, Tally, gained
+from spark_bridge.kernel.terms import Terms
+from spark_bridge.kernel.view import Turn
+from spark_bridge.model.block import BYTES, Block
+from spark_bridge.progress import OnProgress, Progress
+
+_DEALT, _RECEIVERS = 16, 64
+"""How many replicas a block is to have for each broker that it deals to, and to how many it deals at least."""
+
+_DEALT_AGAIN = 8
+"""How many times what found no place is dealt to brokers whose loads are known exactly, each time to others."""
+
+_ROOMS, _ROOM_ROUNDS, _ROOM_WORK = 12, 72, 20_000
+"""How many times room is made: by rounds of all blocks, and by partitions that change, not more than these; once at
+least."""
+
+_REDEALS = 3
+_REDEALT = 0.98
+"""Blocks deal again so many times at most, and while that leaves no more than this part of what is out of bounds."""
+
+
+def deal(
+    engine: Engine, terms: Terms, load: NDArray[np.int64], changed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Deal what is forced, given in how many partitions; return the loads then, and what found no place (see `Deal`).
+
+    Where there is little to deal, a broker takes part in few blocks, which then have some replicas for it, heavy and
+    light: of one alone, all blocks would give it their heaviest.
+    """
+    receivers, blocks = max(1, int(terms.receives.sum())), engine.blocks
+    copies = max(changed // (_DEALT * receivers), -(-_RECEIVERS * blocks // receivers), 1)
+    dealt = _done(engine, Deal(terms, load, Turn(0, blocks, min(copies, blocks))))
+    # What looks too large where a block counts for many is tried again, at last where its broker is in no other block.
+    again = [Turn(0, blocks, blocks), *(Turn(n, blocks, 1) for n in range(1, 1 + _DEALT_AGAIN))]
+    for turn in again if blocks > 1 else ():
+        if dealt["unplaced"].any():
+            dealt = _done(engine, Deal(terms, dealt["load"], turn))
+    dealt = _with_room(engine, terms, dealt, changed)
+    return dealt["load"], dealt["unplaced"]
+
+
+def _with_room(engine: Engine, terms: Terms, dealt: Tally, changed: int) -> Tally:
+    """Make room on disks for what found none, or is too much where many blocks dealt at once (see `MakeRoom`)."""
+    blocks = engine.blocks
+    times = max(1, min(_ROOMS, _ROOM_ROUNDS // blocks, _ROOM_WORK // changed))
+    # All blocks make room for each other, then each takes back what is still too much.
+    for number in range(2 * blocks * times):
+        over = (dealt["gained"] > 0) & (dealt["load"][:, BYTES] > terms.disk)
+        if not dealt["unplaced"].any() and not over.any():
+            break
+        time, ends = divmod(number // blocks, 2)
+        owners = Owners(number, blocks)
+        dealt = _done(engine, MakeRoom(terms, dealt["load"], dealt["gained"], owners, time, ends=ends == 1))
+    return dealt
+
+
+def redeal(engine: Engine, terms: Terms, load: NDArray[np.int64], progress: OnProgress) -> NDArray[np.int64]:
+    """Deal again what forced moves make too full, for goals that move nothing else; return the loads then."""
+    out, blocks = _out(terms, load), engine.blocks
+    if not out:
+        return load
+    tally = {"load": load, **engine.ask(_Gained(len(load)))}
+    for again in range(_REDEALS):
+        for number in range(blocks):
+            progress(Progress("dealing again", again * blocks + number + 1, _REDEALS * blocks))
+            tally = _done(engine, Redeal(terms, tally["load"], tally["gained"], Owners(number, blocks)))
+        before, out = out, _out(terms, tally["load"])
+        if out > _REDEALT * before:
+            break
+    return tally["load"]
+
+
+def _out(terms: Terms, load: NDArray[np.int64]) -> float:
+    """Return how far receivers are above their upper bounds, in parts of their shares, all together."""
+    over = np.maximum(load - terms.high, 0) / terms.share
+    return float(over[terms.receives].sum())
+
+
+@frozen
+class _Gained:
+    """Asks for the bytes that every broker gets."""
+
+    brokers: int
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        del number
+        return {"gained": gained(block, self.brokers)}
+
+
+def _done(engine: Engine, step: Step) -> Tally:
+    tally = engine.step(step)
+    assert tally is not None
+    return tally

@@ -1,0 +1,277 @@
+"""Forced moves dealt again: from brokers that these make too full to others, at the same cost.
+
+Each step takes something from the fullest broker, and leaves every broker that it touches less full than that one was:
+by a single move, or by two, of which the second makes room for the first. Only loose replicas move (see `loose`).
+In a round every broker belongs to one block, which therefore knows its loads exactly; of a few blocks, all to one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import define, frozen
+from numpy.typing import NDArray
+
+from spark_bridge.kernel.aims import Aim, aim_at, aim_at_disks
+from spark_bridge.kernel.held import Held, Places
+from spark_bridge.kernel.loose import Loose
+from spark_bridge.kernel.tally import Tally, gained, loads
+from spark_bridge.kernel.terms import Terms
+from spark_bridge.kernel.view import Turn
+from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
+
+_MOVED, _PAIRED = 128, 32
+"""Of how many replicas of a broker single moves are tried, and moves in pairs."""
+
+_TARGETS, _BESIDE, _BEYOND = 24, 12, 4
+"""How many brokers are tried for a single move, for the first of a pair, and for the second."""
+
+_MOVES, _PAIRS = 4_000, 400
+"""How many steps are taken in a round, single moves and searches of pairs, by all blocks together."""
+
+_LEAST_STEPS = 50
+"""How many of either a block may take at least."""
+
+_PASSES = 3
+_FEW_BLOCKS = 8
+"""Up to how many blocks take turns, all brokers belonging to one."""
+
+Move = tuple[int, int, int]
+"""A replica by row and column, and where it goes."""
+
+
+@frozen
+class Owners:
+    """To which block each broker belongs in a round: in as many rounds as there are blocks, to each once."""
+
+    round: int
+    blocks: int
+
+    def of(self, number: int, brokers: int) -> NDArray[np.bool_]:
+        """Return (B) which brokers belong to a block."""
+        if self.blocks <= _FEW_BLOCKS:
+            return np.full(brokers, number == self.round % self.blocks)
+        return np.asarray(Turn(0, self.blocks, 1).ranks(number + self.round, brokers) == 0)
+
+
+@frozen(eq=False)
+class Redeal:
+    """The step of a round that deals loose replicas again.
+
+    Attributes:
+        load: (B, 3) the cluster's loads.
+        gained: (B) the bytes that every broker gets.
+    """
+
+    terms: Terms
+    load: NDArray[np.int64]
+    gained: NDArray[np.int64]
+    owners: Owners
+
+    def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
+        """Deal again in one block; as a tally, return the loads and what brokers get."""
+        active = self.owners.of(number, len(self.load))
+        work = Redealing.of(block, block.after, self.terms, self.load, self.gained, active, self.owners.blocks)
+        work.even_out()
+        done = block.with_after(work.after)
+        return done, {"load": loads(done, len(self.load)), "gained": gained(done, len(self.load))}
+
+
+@define(eq=False)
+class Redealing:
+    """A block in which loose replicas are dealt again.
+
+    Attributes:
+        after: (P, W) the lists; some may have gaps.
+        moves: How many single moves may follow.
+        pairs: How many pairs may be looked for.
+        aim: What brokers shall not be above.
+    """
+
+    block: Block
+    terms: Terms
+    load: NDArray[np.int64]
+    gained: NDArray[np.int64]
+    active: NDArray[np.bool_]
+    after: NDArray[np.int32]
+    loose: Loose
+    places: Places
+    moves: int
+    pairs: int
+    aim: Aim
+
+    @classmethod
+    def of(
+        cls,
+        block: Block,
+        after: NDArray[np.int32],
+        terms: Terms,
+        load: NDArray[np.int64],
+        gained: NDArray[np.int64],
+        active: NDArray[np.bool_],
+        blocks: int,
+    ) -> Redealing:
+        """Look at a block, one of so many."""
+        places = Places(Held.of(after, len(load)))
+        moves, pairs = (max(_LEAST_STEPS, steps // blocks) for steps in (_MOVES, _PAIRS))
+        loose = Loose.of(block, after.copy(), terms)
+        aim = aim_at_disks(terms)
+        return cls(block, terms, load.copy(), gained.copy(), active, loose.after, loose, places, moves, pairs, aim)
+
+    def even_out(self) -> None:
+        """Deal again what makes brokers fuller than their upper bounds, in one measure after the other."""
+        mean = self.block.weights.mean(axis=0) if len(self.block) else np.zeros(self.load.shape[1])
+        fullest = (self.load / self.terms.share)[self.terms.receives].max(axis=0, initial=0.0)
+        for _ in range(_PASSES):
+            changed = False
+            for measure in (BYTES, BYTES_IN, REPLICAS):
+                self.aim = aim_at(measure, self.terms, fullest, mean)
+                changed |= self._relieve(self.active & self.terms.receives)
+            if not changed:
+                break
+
+    def make_room(self) -> None:
+        """Deal again what is above the disks of brokers that get something."""
+        self.aim = aim_at_disks(self.terms)
+        while self._relieve(self.active & (self.gained > 0)):
+            pass
+
+    def _relieve(self, brokers: NDArray[np.bool_]) -> bool:
+        """Take each broker above its bound as low as it gets, the fullest first; return whether anything moved."""
+        over = np.flatnonzero(brokers & self.aim.is_over(self.load))
+        part = self._part(over)
+        changed = False
+        for broker in over[np.argsort(-part, kind="stable")].tolist():
+            while self._is_over(broker) and (moves := self._best(broker)):
+                for move in moves:
+                    self.move(*move)
+                changed = True
+        return changed
+
+    def _is_over(self, broker: int) -> bool:
+        return bool(self.aim.is_over(self.load)[broker])
+
+    def _best(self, broker: int) -> tuple[Move, ...]:
+        """Return what makes a broker less full, none where nothing does or no step is left."""
+        rows, columns = self._loose_of(broker)
+        if not len(rows) or self.moves <= 0:
+            return ()
+        self.moves -= 1
+        few = self._few(rows, _MOVED)
+        if move := self._best_move(broker, rows[few], columns[few]):
+            return (move,)
+        if self.pairs <= 0:
+            return ()
+        self.pairs -= 1
+        few = self._few(rows, _PAIRED)
+        return self._best_pair(broker, rows[few], columns[few])
+
+    def _loose_of(self, broker: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return the loose replicas of a broker that weigh something; the preferred leader's only if it is too full."""
+        rows, columns = np.divmod(self.places[broker], self.after.shape[1])
+        loose = self.loose.at(rows, columns, first=self._is_over(broker))
+        loose &= self.block.weights[rows, self.aim.measure] > self.aim.light
+        return rows[loose], columns[loose]
+
+    def _few(self, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+        """Return some of the rows, by their places, spread evenly over all weights."""
+        if len(rows) <= most:
+            return np.arange(len(rows))
+        by_weight = np.lexsort((self.block.tie[rows], self.block.weights[rows, self.aim.measure]))
+        return by_weight[((np.arange(most) + 0.5) * len(rows) / most).astype(np.intp)]
+
+    def _best_move(self, broker: int, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Move | None:
+        targets = self._emptiest(broker, _TARGETS, rows, columns)
+        if not len(targets):
+            return None
+        weights = self.block.weights[rows][:, None]
+        worst = np.maximum(self._part(broker, -weights), self._part(targets, weights))
+        able = self.loose.may(rows, columns, targets) & self._keeps(targets, weights, broker)
+        able &= self._fits(targets, weights, self.loose.is_home(rows, targets)) | (weights[..., BYTES] == 0)
+        worst = np.where(able, worst, np.inf)
+        i, t = np.unravel_index(int(worst.argmin()), worst.shape)
+        if worst[i, t] >= self._part(broker) - self.aim.step:
+            return None
+        return int(rows[i]), int(columns[i]), int(targets[t])
+
+    def _best_pair(self, broker: int, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> tuple[Move, ...]:
+        """Return the best move to a broker that in turn gives to another, or back: none without any that helps."""
+        beside = self._emptiest(broker, _BESIDE, rows, columns)
+        able = self.loose.may(rows, columns, beside)
+        best = float(self._part(broker)) - self.aim.step
+        found: tuple[Move, ...] = ()
+        for k, g in enumerate(beside.tolist()):
+            ones, (rows2, columns2) = np.flatnonzero(able[:, k]), self._loose_of(g)
+            few = self._few(rows2, _PAIRED)
+            rows2, columns2 = rows2[few], columns2[few]
+            if not len(ones) or not len(rows2):
+                continue
+            beyond = self._emptiest(g, _BEYOND, rows2, columns2)
+            beyond = np.append(beyond[beyond != broker], broker)
+            worst = self._worst(broker, g, beyond, rows[ones], rows2)
+            worst[:, ~self.loose.may(rows2, columns2, beyond)] = np.inf
+            i, j, h = np.unravel_index(int(worst.argmin()), worst.shape)
+            if worst[i, j, h] < best:
+                best = float(worst[i, j, h])
+                first = (int(rows[ones[i]]), int(columns[ones[i]]), g)
+                found = (first, (int(rows2[j]), int(columns2[j]), int(beyond[h])))
+        return found
+
+    def _worst(
+        self, broker: int, beside: int, beyond: NDArray[np.intp], rows: NDArray[np.intp], rows2: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """Return (rows, rows2, beyond) how full the fullest broker is after two moves, infinite where they may not be.
+
+        One of `beyond` is the broker itself, with which replicas change places.
+        """
+        ones = self.block.weights[rows][:, None, None]
+        others = self.block.weights[rows2][None, :, None]
+        back = (beyond == broker)[None, None, :, None]
+        at_broker, at_beside = np.where(back, others, 0) - ones, ones - others
+        at_beyond = np.where(back, at_broker, others)
+        worst = np.maximum(self._part(broker, at_broker), self._part(beside, at_beside))
+        worst = np.maximum(worst, self._part(beyond, at_beyond))
+        able = self._keeps(beside, at_beside, broker) & self._keeps(beyond, at_beyond, broker)
+        one = np.array([beside], np.intp)
+        able &= self._fits(one, at_beside, self.loose.is_home(rows, one)[:, :, None])
+        able &= self._fits(beyond, at_beyond, self.loose.is_home(rows2, beyond)[None])
+        able &= (rows[:, None] != rows2[None, :])[..., None]
+        return np.where(able, worst, np.inf)
+
+    def _emptiest(self, broker: int, most: int, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Return the emptiest brokers to which any of some replicas may go."""
+        able = self.active & self.loose.targets(rows, columns)
+        able[broker] = False
+        candidates = np.flatnonzero(able)
+        return candidates[np.argsort(self._part(candidates), kind="stable")[:most]]
+
+    def _part(self, brokers: NDArray[np.intp] | int, more: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Return how full brokers are, with (..., 3) more."""
+        load = self.load[brokers, self.aim.measure]
+        return self.aim.part(brokers, load if more is None else load + more[..., self.aim.measure])
+
+    def _keeps(self, brokers: NDArray[np.intp] | int, more: NDArray[np.int64], source: int) -> NDArray[np.bool_]:
+        """Return whether brokers with (..., 3) more are fine in the measures that are not aimed at."""
+        most = self.aim.most(self.load, brokers, source)
+        return np.asarray(((more <= 0) | (self.load[brokers] + more <= most)).all(axis=-1))
+
+    def _fits(self, brokers: NDArray[np.intp], more: NDArray[np.int64], home: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return whether more fits on disks; what comes home fits on a disk that gets nothing new."""
+        if self.aim.is_room:
+            return np.ones(1, np.bool_)
+        fits = self.load[brokers, BYTES] + more[..., BYTES] <= self.terms.disk[brokers]
+        return np.asarray(fits | (home & (self.gained[brokers] == 0)))
+
+    def move(self, row: int, column: int, target: int) -> None:
+        """Move a replica to a broker, or from nowhere, or to nowhere."""
+        source, weight = int(self.after[row, column]), self.block.weights[row]
+        place = row * self.after.shape[1] + column
+        home = self.loose.homes[row]
+        if source != NOBODY:
+            self.load[source] -= weight
+            self.gained[source] -= weight[BYTES] * (source not in home)
+            self.places[source] = self.places[source][self.places[source] != place]
+        self.after[row, column] = target
+        if target != NOBODY:
+            self.load[target] += weight
+            self.gained[target] += weight[BYTES] * (target not in home)
+            self.places[target] = np.append(self.places[target], place)

@@ -1,0 +1,153 @@
+"""Forced moves dealt again: nobody is fuller than need be, and disks are full before anything is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import fmean
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+from spark_bridge.engines.in_process import plan_blocks
+from spark_bridge.errors import PlanError
+from spark_bridge.model.block import BYTES, NOBODY, REPLICAS, Block
+from spark_bridge.model.brokers import Broker, Brokers, BrokerState
+from spark_bridge.model.goal import Goal, GoalKind
+from tests.spark.kernel.exact import Problem, fullest, least_fullest
+from tests.spark.kernel.fair import fair_shares
+from tests.spark.kernel.instances import Instance, instance
+from tests.spark.kernel.small import block_of, load_of
+from tests.spark.kernel.verdict import checked
+
+pytestmark = pytest.mark.requirement("E3")
+
+DRAIN = Goal(GoalKind.REMOVE_BROKERS, frozenset({0}))
+NODES = 1_000
+"""Of the solver."""
+
+
+def factor(wanted: int) -> Goal:
+    return Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=wanted)
+
+
+def in_blocks(lists: Sequence[Sequence[int]], size: Sequence[int], count: int) -> list[Block]:
+    """Return partitions with these lists, every so many of them in one block."""
+    parts = [range(n, len(lists), count) for n in range(count)]
+    return [_block([("t", n) for n in part], [lists[n] for n in part], [size[n] for n in part]) for part in parts]
+
+
+def _block(names: list[tuple[str, int]], lists: list[Sequence[int]], size: list[int]) -> Block:
+    none = [0] * len(names)
+    return Block.of(names, lists, size, none, none)
+
+
+def asked(seed: int, kind: str) -> Instance:
+    """Return a random cluster without an end to its disks, and what is asked of it."""
+    given = instance(4 * seed)
+    brokers = [evolve(b, disk=None, state=BrokerState.LIVE) for b in given.brokers.rows]
+    if kind == "dead":
+        brokers[seed % len(brokers)] = evolve(brokers[seed % len(brokers)], state=BrokerState.DEAD)
+    most = max(map(len, given.replicas))
+    goals = {
+        "remove": evolve(given.goal),
+        "dead": Goal(GoalKind.REPAIR_RACKS),
+        "raise": factor(min(most + 1, len(brokers))),
+        "lower": factor(max(1, most - 1)),
+    }
+    return evolve(given, kind=kind, brokers=Brokers.of(brokers), goal=goals[kind])
+
+
+def parts_of_best(kind: str, count: int) -> list[float]:
+    """Return the fullest brokers of some plans, each as a multiple of what it would be at the least."""
+    parts = []
+    for seed in range(12):
+        given = asked(seed, kind)
+        try:
+            problem = Problem.of(given.block(), given.brokers, given.goal)
+        except ValueError:
+            continue
+        shares = fair_shares(problem, given.brokers)
+        least = least_fullest(problem, shares, nodes=NODES)
+        assert least is not None
+        blocks = [given.block()] if count == 1 else list(_cut(given.block(), count))
+        loads = problem.loads(checked(given, plan_blocks(blocks, given.brokers, given.goal)))
+        parts.append(fullest(problem, shares, loads) / least.bound)
+    return parts
+
+
+def _cut(block: Block, count: int) -> Sequence[Block]:
+    rows = [range(n, len(block), count) for n in range(count)]
+    names = [(block.topics[t], int(p)) for t, p in zip(block.topic, block.partition, strict=True)]
+    return [
+        Block.of(
+            [names[i] for i in some],
+            [[b for b in block.before[i].tolist() if b != NOBODY] for i in some],
+            block.weights[some, 1].tolist(),
+            block.weights[some, 2].tolist(),
+            block.bytes_out[some].tolist(),
+        )
+        for some in map(list, rows)
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("kind", ["remove", "dead", "raise", "lower"])
+def test_the_fullest_broker_is_hardly_fuller_than_it_has_to_be(kind: str, count: int) -> None:
+    parts = parts_of_best(kind, count)
+    assert len(parts) >= 8
+    assert fmean(parts) <= 1.1
+    assert max(parts) <= 1.5
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_lower_factor_takes_preferred_leaders_from_a_broker_that_is_too_full(count: int) -> None:
+    # Broker 0 leads all partitions: with these alone it would have everything.
+    blocks = in_blocks([[0, 1], [0, 2], [0, 3]] * 4, [100] * 12, count)
+    brokers = Brokers.of(map(Broker, range(4)))
+    load = load_of(plan_blocks(blocks, brokers, factor(1)).blocks, brokers)
+    assert load[:, BYTES].max() <= 400
+    assert load[:, BYTES].sum() == 1200
+
+
+def test_a_lower_factor_leaves_preferred_leaders_where_nobody_is_too_full() -> None:
+    lists = [[n % 4, (n + 1) % 4] for n in range(12)]
+    block = block_of(lists, [100] * 12)
+    (done,) = plan_blocks([block], Brokers.of(map(Broker, range(4))), factor(1)).blocks
+    assert done.after[:, 0].tolist() == block.before[:, 0].tolist()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_was_dealt_makes_way_for_what_finds_no_room(count: int) -> None:
+    # The heaviest first, each to the emptiest, come to 80 and 70: nobody has room for the last.
+    size = [50, 40, 30, 30, 30]
+    blocks = in_blocks([[0]] * 5, size, count)
+    brokers = Brokers.of([Broker(0), Broker(1, disk=90), Broker(2, disk=90)])
+    load = load_of(plan_blocks(blocks, brokers, DRAIN).blocks, brokers)
+    assert load[:, BYTES].tolist() == [0, 90, 90]
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_has_no_room_whatever_makes_way_is_refused(count: int) -> None:
+    blocks = in_blocks([[0]] * 5, [50, 50, 50, 15, 15], count)
+    brokers = Brokers.of([Broker(0), Broker(1, disk=90), Broker(2, disk=90)])
+    with pytest.raises(PlanError, match=r"1 replicas of \d+ bytes together find no broker that has room"):
+        plan_blocks(blocks, brokers, DRAIN)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_what_is_empty_finds_room_on_full_disks(count: int) -> None:
+    # Brokers 1 to 3 have more than their disks hold.
+    lists = [[1], [2], [3], *[[0]] * 30]
+    blocks = in_blocks(lists, [100] * 3 + [0] * 30, count)
+    brokers = Brokers.of([Broker(0), *(Broker(n, disk=90) for n in (1, 2, 3))])
+    load = load_of(plan_blocks(blocks, brokers, DRAIN).blocks, brokers)
+    assert load[:, REPLICAS].tolist() == [0, 11, 11, 11]
+
+
+def test_planning_again_what_was_dealt_again_changes_nothing() -> None:
+    for kind in ("remove", "dead", "raise", "lower"):
+        given = asked(5, kind)
+        (once,) = plan_blocks([given.block()], given.brokers, given.goal).blocks
+        (again,) = plan_blocks([evolve(once, before=once.after)], given.brokers, given.goal).blocks
+        assert np.sort(again.after).tolist() == np.sort(once.after).tolist()
