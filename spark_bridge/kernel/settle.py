@@ -59,18 +59,26 @@ class Settle:
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Plan the one block there is; as a tally, return the loads, and whether work ended it (`max_cut`).
 
-        Lists are sorted, so that it does not depend on their order, which the choice of leaders changes yet.
+        Lists are sorted, so that it does not depend on their order, which the choice of leaders changes yet. Where
+        brokers are only filled, few clusters leave anything out of bounds for planning again to look at.
         """
         del number
-        work, block = Work(MOST_WORK, _MOST_STEPS), _in_one_order(block)
+        work, block = Work(MOST_WORK, _MOST_STEPS), self._in_one_order(block)
         planned = self._planned(block, block, work) or block
         while True:
-            planned = _in_one_order(planned)
+            planned = self._in_one_order(planned)
             again = self._planned(block, evolve(planned, before=planned.after), work)
             if again is None:
                 break
             planned = again
         return planned, {"load": loads(planned, len(self.terms.rack)), "max_cut": np.array([int(work.is_over)])}
+
+    def _in_one_order(self, block: Block) -> Block:
+        """Return the block with sorted lists, NOBODY at their ends, if brokers have to end below their bounds."""
+        if not self.terms.sheds.any():
+            return block
+        last = np.where(block.after == NOBODY, np.iinfo(np.int32).max, block.after)
+        return block.with_after(np.take_along_axis(block.after, np.argsort(last, axis=1, kind="stable"), axis=1))
 
     def _planned(self, block: Block, base: Block, work: Work) -> Block | None:
         """Return the block with the plan for a base of the same partitions, None where that is not worth it."""
@@ -82,12 +90,6 @@ class Settle:
     def _evening(self, block: Block, work: Work) -> _Evening:
         terms = self.terms.with_nobody_pushed(loads(block, len(self.terms.rack), before=True))
         return _Evening(terms, self.bound, work)
-
-
-def _in_one_order(block: Block) -> Block:
-    """Return the block with sorted lists, NOBODY at their ends."""
-    last = np.where(block.after == NOBODY, np.iinfo(np.int32).max, block.after)
-    return block.with_after(np.take_along_axis(block.after, np.argsort(last, axis=1, kind="stable"), axis=1))
 
 
 @frozen(eq=False)
