@@ -62,7 +62,7 @@ class Scope:
         share = np.where(counted, loads.share, 1.0)
         parts = [load / share - 1 for load in (loads.before, loads.after)]
         above, below = counted & (self.lose | more), counted & (self.gain | less)
-        first, last = (float(np.where(part > 0, part * above, -part * below).max(initial=0.0)) for part in parts)
+        first, last = (float((np.abs(part) * np.where(part > 0, above, below)).max(initial=0.0)) for part in parts)
         return first, last
 
 

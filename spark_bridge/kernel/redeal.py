@@ -166,9 +166,12 @@ class Redealing:
         return self._best_pair(broker, rows[few], columns[few])
 
     def _loose_of(self, broker: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the loose replicas of a broker that weigh something; the preferred leader's only if it is too full."""
+        """Return the loose replicas of a broker that weigh something.
+
+        A preferred leader's is loose only if the broker is too full, and partitions may get another.
+        """
         rows, columns = np.divmod(self.places[broker], self.after.shape[1])
-        loose = self.loose.at(rows, columns, first=self._is_over(broker))
+        loose = self.loose.at(rows, columns, first=self._is_over(broker) and not self.terms.keeps_leaders)
         loose &= self.block.weights[rows, self.aim.measure] > self.aim.light
         return rows[loose], columns[loose]
 

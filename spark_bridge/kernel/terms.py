@@ -14,7 +14,7 @@ from spark_bridge.kernel.shares import Rooms, bounds, joint_shares, shares, whol
 from spark_bridge.kernel.walls import Walls
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
-from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
+from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind, LeaderScope
 
 ALL_MEASURES = tuple(range(len(MEASURES)))
 UNBOUNDED = np.iinfo(np.int64).max // 4
@@ -75,6 +75,7 @@ class Terms:
         topics: The topics that get it, as patterns; empty for all.
         walls: How far from even nobody is taken.
         price: The measure in which a move is paid: bytes, or replicas where nobody has a byte.
+        keeps_leaders: Whether no partition may get another preferred leader.
         fixed: The oversized replicas.
     """
 
@@ -94,6 +95,7 @@ class Terms:
     topics: tuple[str, ...]
     walls: Walls
     price: int
+    keeps_leaders: bool
     fixed: Fixed
 
     def factors(self, block: Block) -> NDArray[np.int64]:
@@ -217,6 +219,7 @@ def make_terms(
         topics=goal.topics,
         walls=Walls.nowhere(len(brokers)),
         price=BYTES if load[:, BYTES].any() else REPLICAS,
+        keeps_leaders=goal.leader_scope is LeaderScope.NONE,
         fixed=fixed or Fixed.nothing(len(brokers)),
     )
 

@@ -18,7 +18,7 @@ from spark_bridge.generator.shapes import Placement, Shape
 from spark_bridge.kernel.tally import Query, Step, Tally, loads
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
-from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.model.summary import Summary
 from spark_bridge.planning import check, plan_cluster, refuse_worse
 from spark_bridge.summing import summarize
@@ -244,9 +244,9 @@ def test_what_does_not_fit_the_disks_is_refused_with_the_bytes_that_lack() -> No
 
 
 def test_a_plan_that_leaves_a_measure_worse_is_refused_unless_it_is_forced() -> None:
-    # All partitions have their preferred leader on one of two brokers, and at a factor of one nothing else is left.
+    # All partitions have their preferred leader on one of two brokers, and at a factor of one only these are left.
     block = block_on([[n % 2, 2 + n % 2] for n in range(40)])
-    goal = Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=1)
+    goal = Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=1, leaders=LeaderScope.NONE)
     done = plan([block], brokers_of(4), goal)
     even = {e.measure: e for e in done.summary.evenness}
     assert even["replicas"].after == 1.0

@@ -44,7 +44,7 @@ def invoked(tmp_path: Path, command: str, lists: Sequence[Sequence[int]], racks:
     [
         (("remove-brokers", "--brokers", "5"), ring(14, 6), "______", "leaders (43 %, before 29 %)", "leaders"),
         (("relieve", "--brokers", "0"), [[2, 0]] * 5 + [[1, 0]] * 3, "___", "leaders (50 %, before 12 %)", "leaders"),
-        (("repair-racks",), ring(27, 5), "ababa", "leaders (26 %, before 11 %)", "leaders"),
+        (("repair-racks",), ring(17, 6), "aaabbb", "leaders (41 %, before 29 %)", "leaders"),
     ],
 )
 def test_moves_that_are_asked_for_are_planned_and_warned_of(
