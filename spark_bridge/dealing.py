@@ -54,7 +54,7 @@ def deal(
 def _with_room(engine: Engine, terms: Terms, dealt: Tally, changed: int) -> Tally:
     """Make room on disks for what found none, or is too much where many blocks dealt at once (see `MakeRoom`)."""
     blocks = engine.blocks
-    times = max(1, min(_ROOMS, _ROOM_ROUNDS // blocks, _ROOM_WORK // changed))
+    times = max(1 + int(terms.takes.any()), min(_ROOMS, _ROOM_ROUNDS // blocks, _ROOM_WORK // changed))
     # All blocks make room for each other, then each takes back what is still too much.
     for number in range(2 * blocks * times):
         over = (dealt["gained"] > 0) & (dealt["load"][:, BYTES] > terms.disk)

@@ -84,6 +84,7 @@ class Level:
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Level one block; as a tally, return the loads."""
         view = View.of(block, number, self.turn, self.terms, self.load, self.measures)
+        view = view.within(self.terms.disk, self.load, block)
         destinations = Destinations.of(view, self.terms.takes, self.terms.rack, self.levels.limit, number)
         racks, limits = self.terms.rack.tolist(), self.terms.limits.tolist()
         held = Held.of(block.after, len(self.load))

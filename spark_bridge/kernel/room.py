@@ -48,6 +48,9 @@ class MakeRoom:
         view = View.of(block, number, Turn(0, 1, 1), self.terms, self.load)
         places, kept = forced(block, self.terms, view)
         work = Redealing.of(block, kept, self.terms, self.load, self.gained, active, self.owners.blocks)
+        if self.time:
+            # What evening out would move makes way as well, where nothing else does.
+            work.loose = work.loose.with_evening(block, self.terms)
         if self.time and not self.ends:
             _upset(work, places, Random(f"{number} {self.time}"))
         rows, columns = np.nonzero(places)

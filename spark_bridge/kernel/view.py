@@ -12,11 +12,11 @@ from __future__ import annotations
 from zlib import crc32
 
 import numpy as np
-from attrs import define, evolve, frozen
+from attrs import define, evolve, field, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.terms import ALL_MEASURES, Terms
-from spark_bridge.model.block import Block
+from spark_bridge.model.block import BYTES, Block
 
 
 @frozen
@@ -42,6 +42,7 @@ class View:
         active: (B) which brokers take part in this block.
         load: The loads, by broker, in each measure.
         full: The fullness by broker: the greatest part of its share that it has of any of the `measures`.
+        room: The bytes by broker beyond which no replica takes it, whatever other blocks do; empty without a bound.
     """
 
     copies: int
@@ -50,6 +51,7 @@ class View:
     per_share: list[list[float]]
     full: list[float]
     measures: tuple[int, ...]
+    room: list[int] = field(factory=list)
 
     @classmethod
     def of(
@@ -84,6 +86,22 @@ class View:
             measures=measures,
         )
 
+    def within(self, disk: NDArray[np.int64], load: NDArray[np.int64], block: Block) -> View:
+        """Return a view in which no block takes a broker above its disk, all blocks together neither.
+
+        With a reserve for the dither none does so by itself. Who is above its disk gets nothing in rounds with many
+        copies, as other blocks may not know what it gives.
+
+        Args:
+            disk: (B) bytes that fit.
+            load: (B, 3) the true loads of the whole cluster.
+            block: The block.
+        """
+        mean = float(block.weights[:, BYTES].mean()) if len(block) else 0.0
+        reserve = int(np.ceil(self.copies / 2 * mean)) if self.copies > 1 else 0
+        shut = (load[:, BYTES] > disk) & (self.copies > 1)
+        return evolve(self, room=np.where(shut, -1, disk - reserve).tolist())
+
     def by(self, terms: Terms, measures: tuple[int, ...]) -> View:
         """Return a view of the same loads in which other measures decide how full a broker is."""
         return evolve(self, full=terms.fullness(np.array(self.load), measures).tolist(), measures=measures)
@@ -100,8 +118,10 @@ class View:
         """Return whether a replica more keeps a broker within a limit of each measure.
 
         With many copies half of what they add counts: errors up and down even out, and the last replica is not sought
-        for long.
+        for long. On disks all of it counts.
         """
+        if self.room and self.load[broker][BYTES] + self.copies * weight[BYTES] > self.room[broker]:
+            return False
         load, c = self.load[broker], self.copies if self.copies == 1 else self.copies / 2
         return (
             load[0] + c * weight[0] <= limit[0]

@@ -183,3 +183,22 @@ def test_nobody_gives_what_brings_nothing_of_what_is_needed() -> None:
     load = load_of([block], brokers)
     done, _ = Level(terms, load, Turn(0, 1, 1), levels(terms, load))(0, block)
     assert moved(done).sum() == 1
+
+
+@pytest.mark.parametrize("goal", [REBALANCE, Goal(GoalKind.RELIEVE, frozenset({0}))], ids=["rebalance", "relieve"])
+@pytest.mark.parametrize("seed", range(10))
+def test_blocks_that_level_at_once_overfill_no_disk_together(seed: int, goal: Goal) -> None:
+    rng = np.random.default_rng(seed)
+    count, size = 6, np.ceil(100 * rng.pareto(1.2, 120) + 1).astype(np.int64)
+    lists = [[0] if rng.random() < 0.4 else [int(rng.integers(count))] for _ in size]
+    blocks = [block_of(lists[n::4], size[n::4].tolist(), [1] * len(size[n::4])) for n in range(4)]
+    # Nearly what everybody would have is what fits.
+    disk = int(size.sum() / count * 1.02)
+    load = load_of(blocks, in_racks("_" * count))
+    brokers = Brokers.of(Broker(b, disk=max(disk, int(load[b, BYTES])) if b == 0 else disk) for b in range(count))
+    terms = terms_of(blocks, brokers, goal)
+    level = Level(terms, load, Turn(1, 4, 4), levels(terms, load))
+    after = load_of([level(n, block)[0] for n, block in enumerate(blocks)], brokers)
+    # Nobody gets more on a disk that is too full, or too much on another.
+    assert (after[:, BYTES] <= np.maximum(brokers.disk, load[:, BYTES])).all()
+    assert after[0, BYTES] < load[0, BYTES]

@@ -151,3 +151,25 @@ def test_planning_again_what_was_dealt_again_changes_nothing() -> None:
         (once,) = plan_blocks([given.block()], given.brokers, given.goal).blocks
         (again,) = plan_blocks([evolve(once, before=once.after)], given.brokers, given.goal).blocks
         assert np.sort(again.after).tolist() == np.sort(once.after).tolist()
+
+
+ADD = Goal(GoalKind.ADD_BROKERS, frozenset({3}))
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_evening_out_would_move_makes_way_for_what_has_to_move(count: int) -> None:
+    # Both replicas of broker 0 have to leave, and in its rack only broker 1 is left, full of what 3 may have.
+    lists = [[0, 2], [0, 2], *[[1]] * 4]
+    blocks = in_blocks(lists, [40] * 2 + [20] * 4, count)
+    drained = Broker(0, "a", state=BrokerState.DRAINING)
+    brokers = Brokers.of([drained, Broker(1, "a", disk=90), Broker(2, "b"), Broker(3, "b", disk=90)])
+    load = load_of(plan_blocks(blocks, brokers, ADD).blocks, brokers)
+    assert load[:, BYTES].tolist()[:2] == [0, 80]
+    assert load[3, BYTES] == 80
+
+
+def test_what_only_has_to_move_makes_no_other_replica_move() -> None:
+    blocks = in_blocks([[0, 2], [0, 2], *[[1]] * 4], [40] * 2 + [20] * 4, 1)
+    brokers = Brokers.of([Broker(0, "a"), Broker(1, "a", disk=90), Broker(2, "b"), Broker(3, "b", disk=90)])
+    with pytest.raises(PlanError, match=r"2 replicas of 80 bytes together find no broker that has room"):
+        plan_blocks(blocks, brokers, DRAIN)
