@@ -95,10 +95,9 @@ def leading_shares(brokers: Brokers, terms: Terms, total: float) -> NDArray[np.f
     return shares(total, capacity, np.full(len(brokers), NO_RACK, np.int32), total, np.zeros(0))
 
 
-def resting(brokers: Brokers, terms: Terms, goal: Goal) -> NDArray[np.bool_]:
-    """Return (B) who keeps what it leads where the goal is about leaders: what is excluded, and no other is left."""
-    rests = ~(leading(brokers, terms) | retired(brokers, terms))
-    return rests & (goal.kind is GoalKind.LEADERS)
+def resting(brokers: Brokers, terms: Terms) -> NDArray[np.bool_]:
+    """Return (B) who keeps what it leads: who is excluded, where others receive."""
+    return ~(leading(brokers, terms) | retired(brokers, terms))
 
 
 def leader_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64], left: int = 0) -> LeaderView:
@@ -120,7 +119,7 @@ def leader_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int
         hi=np.where(kept, load, high),
         share=np.where(kept, np.maximum(load, 1), np.maximum(share, 1e-6)).astype(np.float64),
         may_lead=~leave,
-        keeps=resting(brokers, terms, goal),
+        keeps=resting(brokers, terms),
     )
 
 

@@ -51,7 +51,7 @@ def out_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64]
     """Return what the rounds start from: who gets nothing new keeps what it has, the others share the rest."""
     shared = leading(brokers, terms)
     low, high = bounds(leading_shares(brokers, terms, float(load[shared].sum())), goal.tolerance)
-    may_lead = ~retired(brokers, terms) & ~resting(brokers, terms, goal)
+    may_lead = ~retired(brokers, terms) & ~resting(brokers, terms)
     return OutView(load, np.where(shared, low, 0), np.where(shared, high, load), may_lead)
 
 
