@@ -118,7 +118,11 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
     )
 
 
-_ALMOST = 1e-9
+_ALMOST = 1e-3
+"""A distance that grows by less, as a part of a share, stays: one byte more is not worth a warning.
+
+The walls of evening out have no such slack: each plan would take what the last one left of it.
+"""
 
 
 def _worse(even: Sequence[Evenness]) -> tuple[str, ...]:
@@ -137,8 +141,9 @@ def needless(planned: Planned, tally: Tally, even: Sequence[Evenness]) -> tuple[
     dealt[:, COLUMNS] = planned.bounds.dealt
     if (planned.bounds.dealt == planned.bounds.before).all():
         dealt = tally["before"]
-    forced = planned.evenness({**tally, "after": dealt})
-    worse = _worse([evolve(e, before=max(e.before, f.after)) for e, f in zip(even, forced, strict=True)])
+    # Where nobody can lead before the moves and somebody can after them, only the latter have leaders to measure.
+    left = {e.measure: e.after for e in planned.evenness({**tally, "after": dealt})}
+    worse = _worse([evolve(e, before=max(e.before, left.get(e.measure, 0.0))) for e in even])
     follows = planned.goal.leader_scope is not LeaderScope.ALL
     return tuple(measure for measure in worse if not (follows and measure == "leaders"))
 

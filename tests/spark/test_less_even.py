@@ -15,7 +15,7 @@ from spark_bridge.engines.in_process import InProcess
 from spark_bridge.errors import PlanError
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
-from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.model.summary import Summary
 from spark_bridge.planner import plan_moves
 from spark_bridge.planning import plan_cluster, refuse_worse
@@ -117,3 +117,25 @@ def test_evening_that_has_to_move_what_drains_is_measured_by_that() -> None:
     summary = summed(block, brokers, Goal(GoalKind.REBALANCE))
     assert summary.needless == ()
     refuse_worse(summary, Goal(GoalKind.REBALANCE))
+
+
+def test_leaders_that_nobody_could_have_before_are_measured_by_where_they_began() -> None:
+    # The only broker with a replica is dead, and what takes its replica is the first that can lead.
+    states = [BrokerState.DEAD, BrokerState.LIVE, BrokerState.LIVE]
+    brokers = Brokers.of(Broker(n, state=state) for n, state in enumerate(states))
+    goal = Goal(GoalKind.RELIEVE, frozenset({0}), leaders=LeaderScope.ALL)
+    summary = summed(block_on([[0]]), brokers, goal)
+    assert summary.moved_replicas == 1
+    assert summary.needless == ()
+
+
+@pytest.mark.parametrize(("more", "told"), [(1, False), (30, True)])
+def test_a_byte_more_is_not_less_even(more: int, *, told: bool) -> None:
+    # Broker 0 is at twice its share of bytes, and alone can receive what broker 3 drains.
+    brokers = Brokers.of(Broker(n, state=BrokerState.DRAINING if n == 3 else BrokerState.LIVE) for n in range(4))
+    lists = [*[[0]] * 40, *[[1], [2]] * 10, [3, 1, 2]]
+    size = [100] * 60 + [more]
+    none = [0] * len(lists)
+    block = Block.of([("t", n) for n in range(len(lists))], lists, size, none, none)
+    summary = summed(block, brokers, Goal(GoalKind.REMOVE_BROKERS, frozenset({3})))
+    assert ("bytes" in summary.worse) is told
