@@ -104,7 +104,9 @@ class Layout:
         lacks = [column.name for column in self.columns if column.is_needed and column.name not in names]
         strange = self.refused(names)
         # A table that has nothing like what it lacks is another one altogether.
-        is_near = strange is not None and (strange in unknown.FOREIGN or unknown.nearest(strange, self.names))
+        is_near = strange is not None and (
+            strange in unknown.FOREIGN or unknown.separator(strange) or unknown.nearest(strange, self.names)
+        )
         if lacks and not is_near:
             raise PlanError(f"{path}: no column {lacks[0]}{missing}")
         if strange is not None:

@@ -36,6 +36,15 @@ _MEANT: Final[Mapping[str, str]] = {
 """What others call a column; no spelling tells that."""
 
 
+_SEPARATORS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs", "|": "bars"}
+"""What others write between columns; no name of a column has any of them."""
+
+
+def separator(name: str) -> str | None:
+    """Return what stands between columns where a table's first line was read as one name; None if it is one."""
+    return next((mark for mark in _SEPARATORS if mark in name), None)
+
+
 def refused(names: Collection[str], known: Sequence[str], beside: Collection[str] = ()) -> str | None:
     """Return which of some names the refusal of a table should be about, None if all are known.
 
@@ -66,6 +75,8 @@ def complaint(name: str, known: Sequence[str], table: str, beside: Collection[st
         table: What should have been given, with its article.
         beside: Names that may stand there, too.
     """
+    if mark := separator(name):
+        return f"its columns are separated by {_SEPARATORS[mark]}: separate them by commas"
     if name in FOREIGN:
         return f"this is {FOREIGN[name]}: {table} has the columns {', '.join(known)}"
     meant = nearest(name, known, beside)

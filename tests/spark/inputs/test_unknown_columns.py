@@ -93,6 +93,9 @@ BAD_LOADS: dict[str, tuple[str, str | list[Row], str]] = {
     "another case": ("l.csv", "Topic,partition\norders,0\n", f"l.csv: {NEAREST_LOAD}".replace("size", "Topic").replace(
         "mean bytes", "mean topic"
     )),
+    "semicolons": ("l.csv", "Topic;Partition;Bytes\norders;0;5\n",
+                   "l.csv: its columns are separated by semicolons: separate them by commas"),
+    "tabs": ("l.csv", "a\tb\norders\t0\n", "l.csv: its columns are separated by tabs: separate them by commas"),
     "a plan": ("l.parquet", [PLANNED], f"l.parquet: {PLAN}".replace(
         PLAN.partition(": ")[2], "a table of loads has the columns topic, partition, bytes, bytes_in, bytes_out"
     )),
