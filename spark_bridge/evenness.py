@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from attrs import frozen
+from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.tally import Tally
@@ -91,7 +91,12 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
     # A broker without replicas cannot lead.
     has = shared & (after[:, _REPLICAS] > 0)
     even = (rows[0], _even("leaders", scope, led, has, goal.tolerance), *rows[1:])
-    return tuple(row for row in even if row is not None)
+    return tuple(_shown(row, goal.tolerance) for row in even if row is not None)
+
+
+def _shown(row: Evenness, tolerance: float) -> Evenness:
+    """Return a measure with what a plan shows to be reachable, where that is nearer than whole replicas let expect."""
+    return evolve(row, reachable=max(tolerance, min(row.reachable, row.after)))
 
 
 def _heaviest(terms: Terms, tally: Tally) -> list[int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +11,12 @@ from numpy.typing import NDArray
 from spark_bridge.model.block import BYTES, BYTES_IN, MEASURES, REPLICAS
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.model.summary import Evenness
 from spark_bridge.planner import Bounds
 from spark_bridge.report import measures
 
 
-def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
+def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal, even: Sequence[Evenness]) -> Iterator[str]:
     """Yield the bounds that could not be reached, and the wishes that may be mistakes."""
     if goal.kind is not GoalKind.LEADERS and not bounds.terms.receives.any():
         yield "no broker may receive replicas: all of them are excluded, draining or dead, so none moves"
@@ -22,8 +24,10 @@ def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
         yield _cut(bounds, brokers)
     yield from _oversized(bounds, brokers)
     yield from _out_of_bounds(bounds, brokers, goal)
-    if goal.kind is GoalKind.ADD_BROKERS:
-        yield from _of_added(bounds, brokers, goal)
+    of_added = [*_of_added(bounds, brokers, goal)] if goal.kind is GoalKind.ADD_BROKERS else []
+    yield from of_added
+    if not of_added:
+        yield from _missed(bounds, goal, even)
 
 
 _HARDLY = 1e-6
@@ -58,6 +62,34 @@ def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str
             near = f"within {100 * goal.tolerance:g} % of their shares"
             ends = f"broker {brokers.ids[worst]} ends at {100 * part:+.1f} %"
             yield f"{measure}: {count} of {len(brokers)} brokers could not be brought {near}; {ends}"
+
+
+_MISSED: Final = {
+    GoalKind.ADD_BROKERS: "none but the added brokers receive",
+    GoalKind.RELIEVE: "none but the relieved brokers give",
+    GoalKind.REMOVE_BROKERS: "nothing moves but what has to",
+    GoalKind.SET_REPLICATION_FACTOR: "nothing moves but what has to",
+    GoalKind.REPAIR_RACKS: "nothing moves but what has to",
+    GoalKind.LEADERS: "a broker leads no partition that it does not have",
+}
+"""Why a goal leaves loads less even than a rebalance would."""
+
+
+def _missed(bounds: Bounds, goal: Goal, even: Sequence[Evenness]) -> Iterator[str]:
+    """Say why measures end farther from their shares than was aimed at, where no other sentence does."""
+    out = _out(bounds)
+    told = {measure for m, measure in enumerate(MEASURES) if out[:, m].any()}
+    far = [row for row in even if row.reachable + _HARDLY < row.after <= row.before]
+    names = [row.measure for row in far if row.measure not in told]
+    if not names or goal.kind not in _MISSED or not bounds.terms.receives.any():
+        return
+    why = (
+        "none but the leaders of --topics change"
+        if goal.kind is GoalKind.LEADERS and goal.topics
+        else _MISSED[goal.kind]
+    )
+    cure = "leaders" if names == ["leaders"] and goal.kind is not GoalKind.LEADERS else "rebalance"
+    yield f"{', '.join(names)}: not as even as aimed at, since {why}; `klamm plan {cure}` evens out more"
 
 
 def _oversized(bounds: Bounds, brokers: Brokers) -> Iterator[str]:

@@ -114,7 +114,7 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
         unknown_loads=unknown_loads,
         worse=worse,
         needless=needless(planned, tally, even) if worse else (),
-        notes=tuple(notes_of(bounds, brokers, goal)),
+        notes=tuple(notes_of(bounds, brokers, goal, even)),
     )
 
 

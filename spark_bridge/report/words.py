@@ -71,8 +71,11 @@ def warnings(summary: Summary) -> Iterator[str]:
         yield f"This plan was forced: it leaves {names} worse than before and out of tolerance."
     if asked := [row for row in summary.evenness if row.measure in {*summary.worse} - {*summary.needless}]:
         told = ", ".join(f"{row.measure} ({percent(row.after)}, before {percent(row.before)})" for row in asked)
-        cure = "leaders" if [row.measure for row in asked] == ["leaders"] else "rebalance"
-        yield f"What was asked for leaves the cluster less even in {told}: `klamm plan {cure}` may mend that."
+        if summary.goal == GoalKind.REBALANCE:
+            yield f"What had to move leaves the cluster less even in {told}: another rebalance after it may mend that."
+        else:
+            cure = "leaders" if [row.measure for row in asked] == ["leaders"] else "rebalance"
+            yield f"What was asked for leaves the cluster less even in {told}: `klamm plan {cure}` may mend that."
     yield from summary.notes
 
 
