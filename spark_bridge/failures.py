@@ -10,6 +10,7 @@ from spark_bridge.errors import PlanError
 
 _SPARKS = ("pyspark", "py4j", "grpc")
 
+_LACKS_A_CLASS = re.compile(r"ClassNotFoundException: Class (\S+) not found")
 _REFUSED_BY_A_WORKER = re.compile(r"^[ \t]*(?:[\w.]+\.)?PlanError: (.+)$", re.MULTILINE)
 _RAISED_BY_A_WORKER = re.compile(r"^[ \t]*([A-Za-z_][\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
 
@@ -38,6 +39,14 @@ def is_of_spark(error: BaseException) -> bool:
 def is_of_lost_spark(error: BaseException) -> bool:
     """Return whether it may be that a JVM does not answer: it also shows as a broken connection."""
     return isinstance(error, ConnectionError | EOFError) or type(error).__module__.startswith("py4j")
+
+
+def of_java(said: str) -> str:
+    """Return the first line of what Java says of a path, with the cure where it lacks the file system's code."""
+    line = said.partition("\n")[0]
+    if lacks := _LACKS_A_CLASS.search(line):
+        return f"Spark has no class {lacks[1]}: name the package that has it, with --conf spark.jars.packages=..."
+    return line
 
 
 def last_line(log: Path) -> str:

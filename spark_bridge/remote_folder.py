@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import field, frozen
 
 from spark_bridge.errors import PlanError
+from spark_bridge.failures import of_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +101,7 @@ class RemoteFolder:
             yield path.getFileSystem(settings), path
         except Py4JJavaError as error:
             said = str(error.java_exception.getMessage() or error.java_exception.toString())
-            raise PlanError(f"{self.url}: {said.splitlines()[0]}") from None
+            raise PlanError(f"{self.url}: {of_java(said)}") from None
 
 
 SharedFolder = Path | RemoteFolder

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpa
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_bridge.errors import PlanError
+from spark_bridge.failures import of_java
 from spark_bridge.inputs.files import BROKERS_FILE
 from spark_bridge.inputs.formats import Format, format_of
 from spark_bridge.inputs.sources import Url, file_url
@@ -39,7 +40,7 @@ _REFUSALS: Final = (PySparkException, Py4JJavaError)
 def _said(error: PySparkException | Py4JJavaError) -> str:
     """Return the first line of what went wrong."""
     text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
-    return str(text).partition("\n")[0]
+    return of_java(str(text))
 
 
 class StandIns:

@@ -184,6 +184,21 @@ def test_a_file_system_that_nobody_knows_is_told(spark: SparkSession, tmp_path: 
         planned(far, spark)
 
 
+def test_a_file_system_whose_code_is_not_there_is_told_with_the_cure(spark: SparkSession, tmp_path: Path) -> None:
+    snapshot = tmp_path / "s.json"
+    snapshot.write_text(FILES["s.json"])
+    request = PlanRequest(Sources(snapshot), Goal(GoalKind.REBALANCE), "s3a://lab/plan")
+    cure = (
+        r"Spark has no class org\.apache\.hadoop\.fs\.s3a\.S3AFileSystem: name the package that has it, with --conf "
+        r"spark\.jars\.packages=\.\.\.$"
+    )
+    with pytest.raises(PlanError, match=f"^s3a://lab/plan: {cure}"):
+        planned(request, spark)
+    far = evolve(request, sources=Sources(Url("s3a://lab/s.json")), output=str(tmp_path / "plan"))
+    with pytest.raises(PlanError, match=f"^s3a://lab/s.json: {cure}"):
+        planned(far, spark)
+
+
 def test_all_jobs_of_a_plan_are_named(lab: Path, spark: SparkSession) -> None:
     context = spark.sparkContext
     before = set(context.statusTracker().getJobIdsForGroup("klamm plan remove-brokers"))
