@@ -104,7 +104,7 @@ class _Program:
         result = linprog(
             [0.0] * len(self.least) + [1.0],
             A_ub=np.vstack([np.hstack([self.loads[bound], rising[bound]]), np.hstack([self.spread[0], none])]),
-            b_ub=[*(0.0 if b in free else shares[b] * (1 + 1e-9) for b in bound), *self.spread[1]],
+            b_ub=[*(0.0 if b in free else shares[b] * (1 + 1e-7) + 1e-6 for b in bound), *self.spread[1]],
             A_eq=np.hstack([self.whole[0], np.zeros((len(self.whole[1]), 1))]),
             b_eq=self.whole[1],
             bounds=[*((least, 1.0) for least in self.least), (0.0, None)],
