@@ -178,7 +178,9 @@ def make_terms(
     limits = rack_limits(rack, live)
     named = np.zeros(len(brokers), np.bool_)
     named[brokers.indices(goal.brokers)] = True
-    capacity, rests = np.where(live, brokers.capacity, 0.0), ~(live | leaves)[:, None]
+    # What a relieved broker has may leave, so it is shared out as it will be once it left.
+    relieved = named & (goal.kind is GoalKind.RELIEVE)
+    capacity, rests = np.where(live, brokers.capacity, 0.0), ~(live | leaves | relieved)[:, None]
     share_out = partial(_shares, capacity, rack, limits)
     share = share_out(by_factor, load * rests, Fixed.nothing(len(brokers)))
     low, high = _bounds(share, goal.tolerance)

@@ -114,6 +114,13 @@ def test_who_is_relieved_keeps_half_a_share_of_each_measure_or_what_it_has_of_it
     assert low[:, BYTES].tolist() == [380, 0, 200, 0]
 
 
+@pytest.mark.parametrize("state", "lxd-")
+def test_what_leaves_a_relieved_broker_changes_nobodys_share(state: str) -> None:
+    brokers, goal = in_states(f"{state}lll"), Goal(GoalKind.RELIEVE, frozenset({0}))
+    before, after = (block_of([[b, 2 + n % 2] for n in range(12)], [100] * 12) for b in (0, 1))
+    assert terms_of([after], brokers, goal).share.tolist() == terms_of([before], brokers, goal).share.tolist()
+
+
 def test_only_added_brokers_have_to_be_filled() -> None:
     low = terms_of([even_block(4)], in_racks("____"), Goal(GoalKind.ADD_BROKERS, frozenset({2}))).low
     assert np.flatnonzero(low.any(axis=1)).tolist() == [2]
