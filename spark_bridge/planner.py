@@ -17,21 +17,22 @@ from attrs import define, evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.dealing import deal, redeal
+from spark_bridge.drawing_up import AtFirst, DrawnUp
 from spark_bridge.engines.engine import Engine
-from spark_bridge.errors import PlanError
 from spark_bridge.evenness import walls_of
 from spark_bridge.kernel.descend import LITTLE, MOST_WORK, Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.lower_bound import Costs, lower_bound
-from spark_bridge.kernel.oversized import Relocate, oversized, relocate
+from spark_bridge.kernel.oversized import Relocate
 from spark_bridge.kernel.settle import Settle
-from spark_bridge.kernel.tally import Step, Tally, loads, sums
-from spark_bridge.kernel.terms import Terms, make_terms, matches, wanted_factors
+from spark_bridge.kernel.tally import Step, Tally
+from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
-from spark_bridge.model.block import MEASURES, Block
-from spark_bridge.model.brokers import Brokers, BrokerState
-from spark_bridge.model.goal import FORCED_ONLY, MOST_REPLICAS, Goal, GoalKind
+from spark_bridge.model.block import REPLICAS, Block
+from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.goal import FORCED_ONLY, Goal, GoalKind
 from spark_bridge.progress import OnProgress, Progress
+from spark_bridge.refusals import refuse_additions, refuse_unplaced
 from spark_bridge.topic_names import refuse_unmatched
 
 MOST_SETTLED = 5_000
@@ -44,27 +45,6 @@ _CYCLES = 5
 _DESCENTS = 3
 _LEVELLED, _DESCENDED = 0.8, 0.98
 """A round of levelling or of descent that leaves more than this part of the violation is not worth what it moves."""
-
-
-@frozen(eq=False)
-class AtFirst:
-    """Asks for the loads before the plan, the weights by wanted replication factor, and the topics' matches."""
-
-    brokers: int
-    goal: Goal
-
-    def __call__(self, number: int, block: Block) -> Tally:
-        """Ask a block."""
-        del number
-        factor = np.minimum(wanted_factors(block, self.goal.replication_factor, self.goal.topics), MOST_REPLICAS)
-        by_factor = [sums(factor, block.weights[:, m], MOST_REPLICAS + 1) for m in range(len(MEASURES))]
-        return {
-            "load": loads(block, self.brokers, before=True),
-            "by_factor": np.stack(by_factor, axis=1),
-            "max_weight": block.weights.max(axis=0, initial=0),
-            "matched": matches(block, self.goal.topics),
-            "leaders": sums(block.before[:, 0], np.ones(len(block), np.int64), self.brokers),
-        }
 
 
 @frozen(eq=False)
@@ -95,8 +75,8 @@ class Bounds:
 class Evening(Enum):
     """What evening out may do.
 
-    To be even in the end, a plan may make a measure less even on its way. Where it then ends so, the ways that are left
-    are to take only steps within the walls, and no step.
+    A free plan may make a measure less even on its way to be even in the end. Where it ends less even, it is made again
+    with only the steps within the walls, and at last with none.
     """
 
     FREE = "free"
@@ -131,54 +111,33 @@ def plan_moves(
     first = engine.ask(AtFirst(len(brokers), goal))
     refuse_unmatched(engine, goal.topics, first["matched"])
     before = first["load"]
+    drawn_up = DrawnUp(engine, brokers, goal, first)
     if goal.kind is GoalKind.LEADERS:
-        terms = make_terms(brokers, goal, before, first["by_factor"])
+        terms = drawn_up.plain(before)
         return Bounds(terms, 0, before, before, before, first["leaders"], first["max_weight"], is_cut=False)
-    drawn_up = _DrawnUp(engine, brokers, goal, first)
     asked, moves = drawn_up.terms(before)
     costs = engine.ask(Costs(asked, before))
     terms, load = asked, before
     if changed := int(costs["forced"][1]):
         progress(Progress("dealing forced moves"))
-        load, unplaced = deal(engine, make_terms(brokers, goal, before, first["by_factor"]), before, changed)
+        load, unplaced = deal(engine, drawn_up.plain(before), before, changed)
         refuse_unplaced(unplaced, brokers, terms)
-        # What excluded brokers keep, and where what is oversized came to, is known only now.
+        # Only now is it known what excluded brokers keep, and which brokers hold the oversized replicas.
         terms, moves = drawn_up.terms(load)
     dealt = load
     if len(moves) and evening is not Evening.NONE:
         load = _moved(engine, Relocate(moves, len(brokers)))
     terms = evolve(terms, walls=walls_of(terms, goal, before, dealt, first))
     rounds = _Rounds(engine, terms, load, progress, evening is Evening.WITHIN_WALLS, MOST_WORK)
-    if evening is Evening.NONE:
-        pass
-    elif engine.blocks == 1 and int(first["by_factor"][:, 0].sum()) <= MOST_SETTLED:
+    is_small = engine.blocks == 1 and int(first["by_factor"][:, REPLICAS].sum()) <= MOST_SETTLED
+    if evening is not Evening.NONE and is_small:
         rounds.settle(lower_bound(asked, before, costs, terms))
-    else:
+    elif evening is not Evening.NONE:
         rounds.run()
     after = redeal(engine, terms, rounds.load, progress) if changed and goal.kind in FORCED_ONLY else rounds.load
     least = lower_bound(asked, before, costs, terms.eased_to(after))
     leaders, heaviest = first["leaders"], first["max_weight"]
     return Bounds(terms, least, before, dealt, after, leaders, heaviest, rounds.is_cut)
-
-
-@frozen(eq=False)
-class _DrawnUp:
-    """Draws up terms that know of oversized replicas."""
-
-    engine: Engine
-    brokers: Brokers
-    goal: Goal
-    first: Tally
-
-    def terms(self, load: NDArray[np.int64]) -> tuple[Terms, NDArray[np.int64]]:
-        """Return the terms for what brokers have now, and what moves before all else (see `relocate`)."""
-        by_factor = self.first["by_factor"]
-        plain = make_terms(self.brokers, self.goal, load, by_factor)
-        found = oversized(self.engine, plain, self.first["max_weight"])
-        if not len(found.place):
-            return plain, np.zeros((0, 4), np.int64)
-        placed, moves = relocate(found, plain, load)
-        return make_terms(self.brokers, self.goal, load, by_factor, placed.fixed(len(load))), moves
 
 
 def _moved(engine: Engine, step: Relocate) -> NDArray[np.int64]:
@@ -294,43 +253,3 @@ def schedule(blocks: int) -> list[int]:
     while copies[-1] > 1:
         copies.append(max(1, copies[-1] // 8))
     return copies
-
-
-def refuse_additions(brokers: Brokers, goal: Goal) -> None:
-    """Refuse brokers to add that cannot take replicas.
-
-    Raises:
-        PlanError: The state of a broker to add is not live.
-    """
-    added = brokers.indices(goal.brokers).tolist() if goal.kind is GoalKind.ADD_BROKERS else []
-    for broker in (brokers.rows[index] for index in added):
-        if broker.state is not BrokerState.LIVE:
-            raise PlanError(
-                f"broker {broker.id} is {broker.state} and cannot be given its share: leave it out, or give it the "
-                "state live in the table of brokers (--brokers-table)"
-            )
-
-
-def refuse_unplaced(unplaced: NDArray[np.int64], brokers: Brokers, terms: Terms) -> None:
-    """Refuse a cluster in which replicas that have to move find no broker.
-
-    Raises:
-        PlanError: Some do not.
-    """
-    factors = np.flatnonzero(unplaced[:, 0])
-    if not len(factors):
-        return
-    factor, receivers = int(factors.max()), int(terms.receives.sum())
-    replicas, size = unplaced.sum(axis=0).tolist()
-    if receivers == 0:
-        raise PlanError("no broker is left to receive replicas: name fewer brokers, or start others first")
-    if factor > receivers:
-        raise PlanError(
-            f"{replicas} replicas find no broker: a replication factor of {factor} needs {factor} brokers, "
-            f"and of {len(brokers)} only {receivers} may receive replicas: start {factor - receivers} more, "
-            f"name fewer, or lower the factor to {receivers}"
-        )
-    raise PlanError(
-        f"{replicas} replicas of {size} bytes together find no broker that has room on its disks for them: add disks "
-        f"for {size} bytes where they may go, or start brokers with as much, or name fewer brokers"
-    )

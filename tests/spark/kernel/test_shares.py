@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from spark_bridge.drawing_up import AtFirst
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.kernel.shares import bounds, shares, whole_bounds
 from spark_bridge.kernel.terms import make_terms
-from spark_bridge.planner import AtFirst
 from tests.spark.kernel.exact import Problem
 from tests.spark.kernel.fair import fair_shares
 from tests.spark.kernel.instances import Instance, instance
