@@ -168,42 +168,23 @@ def make_terms(
         by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by wanted factor.
         fixed: The oversized replicas, where there are any.
     """
-    live = brokers.in_state(BrokerState.LIVE)
     leaves = brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
     if goal.kind is GoalKind.REMOVE_BROKERS:
         leaves[brokers.indices(goal.brokers)] = True
-    live = live & ~leaves
+    live = brokers.in_state(BrokerState.LIVE) & ~leaves
     live[brokers.indices(goal.exclude)] = False
     rack = brokers.rack if goal.racks else np.full(len(brokers), NOBODY, np.int32)
     limits = rack_limits(rack, live)
-    named = np.zeros(len(brokers), np.bool_)
-    named[brokers.indices(goal.brokers)] = True
-    # What a relieved broker has may leave, so it is shared out as it will be once it left.
-    relieved = named & (goal.kind is GoalKind.RELIEVE)
-    capacity, rests = np.where(live, brokers.capacity, 0.0), ~(live | leaves | relieved)[:, None]
-    share_out = partial(_shares, capacity, rack, limits)
-    share = share_out(by_factor, load * rests, Fixed.nothing(len(brokers)))
-    low, high = _bounds(share, goal.tolerance)
-    if fixed is not None:
-        # Who keeps more than its bounds is neither filled up beside that, nor emptied of the little it has beside that.
-        most, beside = high, (np.maximum(fixed.load - high, 0) * _IN_VAIN).astype(np.int64)
-        if goal.kind is not GoalKind.RELIEVE:
-            # With its share of replicas comes no more than a share of all that is not oversized.
-            free = share_out(by_factor - fixed.by_factor, (load - fixed.load) * rests, Fixed.nothing(len(brokers)))
-            expected = fixed.load + (np.minimum(beside, free) / 2).astype(np.int64)
-            share = share_out(by_factor, load * rests, evolve(fixed, load=expected))
-            low, high = _bounds(share, goal.tolerance)
-        high = np.where(beside > 0, fixed.load + beside, np.minimum(high, most))
+    relieves = goal.kind is GoalKind.RELIEVE
+    capacity, rests = np.where(live, brokers.capacity, 0.0), ~(live | leaves)
+    if relieves:
+        # What a relieved broker has may leave, so it is shared out as it will be once it left.
+        rests[brokers.indices(goal.brokers)] = False
+    shared = _Shared(capacity, rack, limits, load, rests, by_factor, goal.tolerance)
+    nothing = Fixed.nothing(len(brokers))
+    share, low, high = shared.bounds_around(fixed, relieves=relieves) if fixed else shared.bounds(nothing)
     high[:, BYTES] = np.minimum(high[:, BYTES], brokers.disk)
-    gives, takes = _scope(goal.kind, live, named)
-    match goal.kind:
-        case GoalKind.REBALANCE | GoalKind.ADD_BROKERS:
-            low[~(takes & live)] = 0
-        case GoalKind.RELIEVE:
-            # Who is relieved in one measure is not to run empty in another.
-            low = np.where(gives[:, None], np.minimum((low * _RELIEVED).astype(np.int64), load), 0)
-        case _:
-            low[:] = 0
+    gives, takes = _scope(goal, live, brokers.indices(goal.brokers))
     return Terms(
         rack=rack,
         limits=limits,
@@ -214,7 +195,7 @@ def make_terms(
         sheds=gives if goal.kind is not GoalKind.ADD_BROKERS else np.zeros_like(gives),
         repairs=goal.racks and goal.mends,
         share=share,
-        low=low,
+        low=_to_reach(goal.kind, low, load, gives, takes),
         high=high,
         disk=brokers.disk,
         factor=goal.replication_factor,
@@ -222,16 +203,17 @@ def make_terms(
         walls=Walls.nowhere(len(brokers)),
         price=BYTES if load[:, BYTES].any() else REPLICAS,
         keeps_leaders=goal.leader_scope is LeaderScope.NONE,
-        fixed=fixed or Fixed.nothing(len(brokers)),
+        fixed=fixed or nothing,
     )
 
 
 def _scope(
-    kind: GoalKind, live: NDArray[np.bool_], named: NDArray[np.bool_]
+    goal: Goal, live: NDArray[np.bool_], indices: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return who gives and who takes for the sake of evenness."""
-    nobody = np.zeros_like(live)
-    match kind:
+    """Return who gives and who takes for the sake of evenness, given the indices of the goal's brokers."""
+    nobody, named = np.zeros_like(live), np.zeros_like(live)
+    named[indices] = True
+    match goal.kind:
         case GoalKind.REBALANCE:
             return live, live
         case GoalKind.ADD_BROKERS:
@@ -242,31 +224,88 @@ def _scope(
             return nobody, nobody
 
 
-def _shares(
-    capacity: NDArray[np.float64],
-    rack: NDArray[np.int32],
-    limits: NDArray[np.int32],
-    by_factor: NDArray[np.int64],
-    resting: NDArray[np.int64],
-    fixed: Fixed,
-) -> NDArray[np.float64]:
-    """Return (B, 3) shares, of what does not rest on brokers that neither receive nor lose anything."""
-    factors = np.arange(MOST_REPLICAS + 1)
-    racks = int(rack.max(initial=NOBODY)) + 1
-    # Who has no rack is a rack of its own.
-    unit = np.where(rack < 0, racks + np.cumsum(rack < 0) - 1, rack).astype(np.intp)
-    sizes = np.bincount(unit, capacity > 0).astype(np.int64)
-    share = np.zeros(resting.shape)
-    for m in range(len(MEASURES)):
-        free, there = by_factor[:, m] - fixed.by_factor[:, m], (fixed.load - resting)[:, m]
-        of_racks = np.maximum(float(limits @ free) + np.bincount(rack[rack >= 0], there[rack >= 0], racks), 0)
-        total = float(factors @ by_factor[:, m] - resting[:, m].sum())
-        least = fixed.load[:, m].astype(np.float64)
-        most = (least + float(free.sum())).astype(np.float64)
-        divide = partial(shares, rack=rack, most_of_broker=most, most_of_rack=of_racks, least=least)
-        rooms = Rooms(free, limits, sizes, np.bincount(unit, least, len(sizes)).astype(np.float64))
-        share[:, m] = joint_shares(divide, total, capacity, unit, rooms)
-    return np.maximum(share, 1e-6)
+def _to_reach(
+    kind: GoalKind,
+    low: NDArray[np.int64],
+    load: NDArray[np.int64],
+    gives: NDArray[np.bool_],
+    takes: NDArray[np.bool_],
+) -> NDArray[np.int64]:
+    """Return (B, 3) the lower bounds that a goal holds brokers to, 0 for others."""
+    match kind:
+        case GoalKind.REBALANCE | GoalKind.ADD_BROKERS:
+            return np.where(takes[:, None], low, 0)
+        case GoalKind.RELIEVE:
+            # Who is relieved in one measure must not run empty in another.
+            return np.where(gives[:, None], np.minimum((low * _RELIEVED).astype(np.int64), load), 0)
+        case _:
+            return np.zeros_like(low)
+
+
+@frozen(eq=False)
+class _Shared:
+    """A cluster's loads, and the brokers that share them.
+
+    Attributes:
+        capacity: (B) capacities, 0 for brokers that receive nothing.
+        rack: (B) rack numbers, as in `Terms`.
+        limits: Rack limits, as in `Terms`.
+        load: (B, 3) what every broker has now.
+        rests: (B) who neither receives nor loses anything.
+        by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by wanted factor.
+        tolerance: How far from its share a broker may end, as a part of it.
+    """
+
+    capacity: NDArray[np.float64]
+    rack: NDArray[np.int32]
+    limits: NDArray[np.int32]
+    load: NDArray[np.int64]
+    rests: NDArray[np.bool_]
+    by_factor: NDArray[np.int64]
+    tolerance: float
+
+    def bounds(self, fixed: Fixed) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return (B, 3) each: shares, at least what is fixed, and the lower and upper bounds around them."""
+        share = self.divided(fixed)
+        return share, *_bounds(share, self.tolerance)
+
+    def bounds_around(
+        self, fixed: Fixed, *, relieves: bool
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+        """Return shares and bounds as `bounds` does, where some brokers keep oversized replicas.
+
+        Who keeps more than its bounds is neither filled up beside that, nor emptied of the little it has beside that.
+        Shares stay as they are where brokers are relieved.
+        """
+        share, low, most = self.bounds(Fixed.nothing(len(self.load)))
+        high, beside = most, (np.maximum(fixed.load - most, 0) * _IN_VAIN).astype(np.int64)
+        if not relieves:
+            # With its share of replicas comes no more than a share of all that is not oversized.
+            others = evolve(self, by_factor=self.by_factor - fixed.by_factor, load=self.load - fixed.load)
+            free = others.divided(Fixed.nothing(len(self.load)))
+            expected = fixed.load + (np.minimum(beside, free) / 2).astype(np.int64)
+            share, low, high = self.bounds(evolve(fixed, load=expected))
+        return share, low, np.where(beside > 0, fixed.load + beside, np.minimum(high, most))
+
+    def divided(self, fixed: Fixed) -> NDArray[np.float64]:
+        """Return (B, 3) shares, of what does not rest on brokers that neither receive nor lose anything."""
+        rack, limits, by_factor = self.rack, self.limits, self.by_factor
+        resting, factors = self.load * self.rests[:, None], np.arange(MOST_REPLICAS + 1)
+        racks = int(rack.max(initial=NOBODY)) + 1
+        # Who has no rack is a rack of its own.
+        unit = np.where(rack < 0, racks + np.cumsum(rack < 0) - 1, rack).astype(np.intp)
+        sizes = np.bincount(unit, self.capacity > 0).astype(np.int64)
+        share = np.zeros(resting.shape)
+        for m in range(len(MEASURES)):
+            free, there = by_factor[:, m] - fixed.by_factor[:, m], (fixed.load - resting)[:, m]
+            of_racks = np.maximum(float(limits @ free) + np.bincount(rack[rack >= 0], there[rack >= 0], racks), 0)
+            total = float(factors @ by_factor[:, m] - resting[:, m].sum())
+            least = fixed.load[:, m].astype(np.float64)
+            most = (least + float(free.sum())).astype(np.float64)
+            divide = partial(shares, rack=rack, most_of_broker=most, most_of_rack=of_racks, least=least)
+            rooms = Rooms(free, limits, sizes, np.bincount(unit, least, len(sizes)).astype(np.float64))
+            share[:, m] = joint_shares(divide, total, self.capacity, unit, rooms)
+        return np.maximum(share, 1e-6)
 
 
 def _bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
