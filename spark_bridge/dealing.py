@@ -17,14 +17,13 @@ from spark_bridge.model.block import BYTES, Block
 from spark_bridge.progress import OnProgress, Progress
 
 _DEALT, _RECEIVERS = 16, 64
-"""How many replicas a block is to have for each broker that it deals to, and to how many it deals at least."""
+"""The replicas that a block has for each broker that it deals to, and the least number of such brokers."""
 
 _DEALT_AGAIN = 8
-"""How many times what found no place is dealt to brokers whose loads are known exactly, each time to others."""
+"""The rounds in which replicas without a place are dealt to brokers with exactly known loads, each time to others."""
 
 _ROOMS, _ROOM_ROUNDS, _ROOM_WORK = 12, 72, 20_000
-"""How many times room is made: by rounds of all blocks, and by partitions that change, not more than these; once at
-least."""
+"""Bounds of how often room is made: by times, by rounds of all blocks, by partitions that change; once in any case."""
 
 _REDEALS = 3
 _REDEALT = 0.98

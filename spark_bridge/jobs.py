@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OF_CONNECT = ","
-"""What no tag of Spark Connect may have."""
+"""Characters that no tag of Spark Connect may have."""
 
 
 class NamedJobs:
@@ -35,7 +35,7 @@ class NamedJobs:
         self._progress(progress)
 
     def on(self, session: SparkSession) -> SparkSession:
-        """Name the jobs of a session from now on, those of this thread; tell where its UI is, once."""
+        """Name the jobs of a session from now on, those of this thread; report its UI's address, once."""
         if self._session is None:
             self._session = session
             self._name()

@@ -36,7 +36,7 @@ from spark_bridge.refusals import refuse_additions, refuse_unplaced
 from spark_bridge.topic_names import refuse_unmatched
 
 MOST_SETTLED = 5_000
-"""How many partitions a cluster may have to be planned in one step (see `settle`)."""
+"""A cluster of up to so many partitions in one block is planned in one step (see `settle`)."""
 
 _HARDLY = 0.001
 """Violations smaller than this part of a share for each broker, on average, are no work for bulk moves."""
@@ -49,7 +49,7 @@ _LEVELLED, _DESCENDED = 0.8, 0.98
 
 @frozen(eq=False)
 class Bounds:
-    """What a plan was held to.
+    """The bounds that a plan was held to, and the loads on its way.
 
     Attributes:
         terms: The terms.
@@ -73,7 +73,7 @@ class Bounds:
 
 
 class Evening(Enum):
-    """What evening out may do.
+    """The steps that evening out may take.
 
     A free plan may make a measure less even on its way to be even in the end. Where it ends less even, it is made again
     with only the steps within the walls, and at last with none.

@@ -79,7 +79,7 @@ class Planned:
     leaders: LeaderView
 
     def evenness(self, tally: Tally) -> tuple[Evenness, ...]:
-        """Return how even loads are that blocks told of."""
+        """Return how even the loads of all blocks are."""
         shared = leading(self.brokers, self.bounds.terms)
         return evenness(self.bounds.terms, self.goal, np.where(shared, self.leaders.share, 0.0), tally)
 

@@ -128,13 +128,13 @@ _OF_PARTITIONS = (
 )
 
 _OF_THE_DUMP = frozenset({"adding_replicas", "isr", "leader_epoch", "controller_epoch", "partition_state"})
-"""What else `klamm state dump` writes of a partition."""
+"""The other columns that `klamm state dump` writes of a partition."""
 
 _OF_KAFKA = frozenset({"log_dirs", "version"})
-"""What else Kafka's reassignment JSON, and the state of a partition in ZooKeeper, say of one."""
+"""The other columns of Kafka's reassignment JSON, and of a partition's state in ZooKeeper."""
 
 PARTITIONS_TABLE: Final = Layout("a snapshot", _OF_PARTITIONS, _OF_THE_DUMP | _OF_KAFKA | frozenset(MEASURES))
-"""What a snapshot says of a partition. One table may hold a snapshot and its loads."""
+"""The columns of a snapshot. One table may hold a snapshot and its loads."""
 
 LOADS_TABLE: Final = Layout(
     "a table of loads",
@@ -158,7 +158,7 @@ BROKERS_TABLE: Final = Layout(
     ),
     frozenset({"host", "port", "epoch"}),
 )
-"""What a snapshot or a table says of a broker. A dump also says where to reach it."""
+"""The columns of brokers, in a snapshot or a table. A dump also has their addresses."""
 
 ROW: Final = "row"
 """Where a row stands in its file: a number from 1."""

@@ -31,7 +31,7 @@ _KEYS: Final = ("partitions", "brokers")
 """The lists of a document that planning reads."""
 
 _OF_THE_DUMP: Final = ("controller", "reassign_partitions", "delete_topics", "undecodable")
-"""What else `klamm state dump` writes into a document: `reassign_partitions` is no misspelt list."""
+"""The other lists that `klamm state dump` writes into a document: `reassign_partitions` is no misspelt one."""
 
 Tables = Callable[[], Iterator[pa.Table]]
 

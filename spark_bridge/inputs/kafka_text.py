@@ -1,4 +1,4 @@
-"""What Kafka's tools print about partitions for people to read: `--generate`'s two documents, `--describe`'s lines."""
+"""Partitions as Kafka's tools print them for people to read: `--generate`'s two documents, `--describe`'s lines."""
 
 from __future__ import annotations
 

@@ -28,13 +28,13 @@ from spark_bridge.inputs.sources import Url, file_url
 _HEAD_LINES: Final = 50
 _HEAD_OF_LINE: Final = 64 << 10
 _PIECE: Final = 32 << 20
-"""How many bytes of a file come here together."""
+"""The bytes of a file that are fetched together."""
 
 _MARKS: Final = ("_delta_log", ".hoodie", "metadata")
-"""Folders that tell of a table whose log says which files count."""
+"""Folders that mark a table whose log says which files count."""
 
 _REFUSALS: Final = (PySparkException, Py4JJavaError)
-"""What Spark raises that does not come to terms with a file; where it has no words of its own for that, Java's."""
+"""Errors of a Spark that cannot read a file: its own, and Java's where it has none for that."""
 
 
 def _said(error: PySparkException | Py4JJavaError) -> str:

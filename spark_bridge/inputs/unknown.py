@@ -33,7 +33,7 @@ _MEANT: Final[Mapping[str, str]] = {
     "az": "rack",
     "status": "state",
 }
-"""What others call a column; no spelling tells that."""
+"""Names of other tools for our columns, which no likeness of spelling finds."""
 
 
 _SEPARATORS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs", "|": "bars"}

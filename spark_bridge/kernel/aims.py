@@ -1,4 +1,4 @@
-"""What brokers shall not be above when forced moves are dealt again: an upper bound of a measure, or their disks."""
+"""The bound that brokers shall not be above when forced moves are dealt again: of a measure, or of their disks."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Aim:
     """A bound of a measure, and what the other measures have to keep to.
 
     Attributes:
-        measure: What is bound.
+        measure: The measure that is bound.
         high: (B) the greatest load.
         base: (B) the load that counts as nothing, of `unit`, which counts as one.
         bounds: (B, 3) what brokers may have in any case; beyond it nobody may be fuller than the fuller of two was.
         share: (B, 3) shares.
-        light: What weighs no more than this makes no broker less full.
+        light: A replica that weighs no more than this makes no broker less full.
         step: How much less full the fullest broker has to become for a change.
     """
 

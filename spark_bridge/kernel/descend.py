@@ -22,28 +22,28 @@ from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, Block
 
 MOST_WORK = 10_000_000
-"""How many changes a block may weigh up in all its descents."""
+"""The changes that a block may weigh up in all its descents."""
 
 LITTLE = 0.05
 """Violations that are smaller than this part of a share for each broker, on average, need no bulk moves first."""
 
 _OF_A_LOOK = 1_000
-"""As how many changes a look at a broker counts beside those it weighs up."""
+"""The work of a look at a broker, in changes, beside those that it weighs up."""
 
 _PARTNERS = 12
-"""How many brokers a violator is tried with."""
+"""The brokers that a violator is tried with."""
 
 _MOVED = 128
-"""Of how many replicas of a broker moves are tried."""
+"""The replicas of a broker for which moves are tried."""
 
 _STEPS = 400
-"""How many steps one violator may take in a round."""
+"""The steps that one violator may take in a round."""
 
 _LEAST, _LEAST_PART = 1e-9, 1 / 400
-"""What counts as an improvement: at least so much, and such a part of what its broker is out of bounds."""
+"""The least improvement: so much, and such a part of the distance that its broker is out of bounds."""
 
 _KEPT, _AS_GOOD = 32, 0.5
-"""How many of the best changes found serve for further steps, and how good each must be, measured by the first."""
+"""The number of the best changes that serve for further steps, and how good each must be, measured by the first."""
 
 
 @frozen(eq=False)

@@ -66,7 +66,7 @@ class Layout:
         active: (B) whose loads are known here.
         after: (P, W) the lists by now.
         held: What brokers held at the start.
-        grain: What a move costs beside its price, so that of two that cost nothing the better is taken.
+        grain: The cost of a move beside its price, so that of two that cost nothing the better is taken.
     """
 
     block: Block

@@ -21,7 +21,7 @@ from spark_bridge.model.goal import MOST_REPLICAS
 
 @frozen(eq=False)
 class Loose:
-    """What may be chosen in a block; P partitions, W places in each list, R replicas before.
+    """The loose replicas of a block; P partitions, W places in each list, R replicas before.
 
     Attributes:
         after: (P, W) the lists, which may change.
@@ -107,7 +107,7 @@ class Loose:
         return np.asarray(new.sum(axis=1))
 
     def _is_new(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return which replicas at some places are, or are to be, on a broker that is no home of theirs."""
+        """Return which replicas at some places are on, or have yet to find, a broker that is no home of theirs."""
         holder = self.after[rows, columns]
         return np.asarray((holder == NOBODY) | (self.homes[rows] != holder[:, None]).all(axis=1))
 

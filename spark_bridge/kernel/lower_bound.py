@@ -107,7 +107,7 @@ def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally, eased: Term
         terms: The terms, as `Costs` had them.
         load: (B, 3) the loads before the plan.
         costs: The sum of what `Costs` asked for.
-        eased: The terms that a plan came to in the end: where they ask for less, no other plan need do more.
+        eased: The terms as the plan met them: where they ask for less, no other plan has to do more.
     """
     low, high = terms.low, terms.high
     if eased is not None:

@@ -1,8 +1,8 @@
-"""Oversized replicas: those heavier than what any broker should have of a measure.
+"""Oversized replicas: those heavier than any broker should be in a measure.
 
-Wherever one is, its broker is above the bounds that its share alone would give, and the others cannot have their part
-of what it holds. So they are placed first, once: each stays where it is unless another broker is less full with it.
-What a broker then keeps of them is the least that its share can be, and the others share the rest.
+Wherever one is, its broker is above the bounds that its share alone would give, and the others cannot reach theirs. So
+these replicas are placed first, once: each stays where it is unless another broker is less full with it. The share of
+a broker is then at least the oversized replicas that it keeps, and the others share the rest.
 
 There are fewer of them than brokers, as each is more than a share. So the driver can know them all.
 """

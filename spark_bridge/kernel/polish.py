@@ -24,13 +24,13 @@ from spark_bridge.model.block import NOBODY, Block
 
 _STEPS_PER_PLACE = 3_333
 _MOST_STEPS = 80_000
-"""How many steps all plans together take, by what each holds and at most."""
+"""The steps of all plans together: for each place, and at most."""
 
 _TO_CHEAPEN = 3
-"""How many times as many steps look for a lower price."""
+"""The search for a lower price takes so many times as many steps."""
 
 _CHEAPENED = 2
-"""How many times a lower price is looked for, each with chances of its own."""
+"""The number of searches for a lower price, each from another seed."""
 
 _STEPS_BETWEEN = 100
 """How many steps each plan takes before neighbours may change places."""

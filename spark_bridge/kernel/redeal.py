@@ -20,20 +20,20 @@ from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
 
 _MOVED, _PAIRED = 128, 32
-"""Of how many replicas of a broker single moves are tried, and moves in pairs."""
+"""The replicas of a broker for which single moves are tried, and moves in pairs."""
 
 _TARGETS, _BESIDE, _BEYOND = 24, 12, 4
-"""How many brokers are tried for a single move, for the first of a pair, and for the second."""
+"""The brokers that are tried for a single move, for the first of a pair, and for the second."""
 
 _MOVES, _PAIRS = 4_000, 400
-"""How many steps are taken in a round, single moves and searches of pairs, by all blocks together."""
+"""The steps of a round, by all blocks together: single moves, and searches of pairs."""
 
 _LEAST_STEPS = 50
-"""How many of either a block may take at least."""
+"""The number of either that a block may take in any case."""
 
 _PASSES = 3
 _FEW_BLOCKS = 8
-"""Up to how many blocks take turns, all brokers belonging to one."""
+"""Up to so many blocks take turns, and all brokers belong to one at a time."""
 
 Move = tuple[int, int, int]
 """A replica by row and column, and where it goes."""
@@ -84,7 +84,7 @@ class Redealing:
         after: (P, W) the lists; some may have gaps.
         moves: How many single moves may follow.
         pairs: How many pairs may be looked for.
-        aim: What brokers shall not be above.
+        aim: The bound that brokers shall not be above.
     """
 
     block: Block

@@ -1,7 +1,7 @@
-"""Room on disks for what found none when forced moves were dealt: others that were dealt make way.
+"""Room on disks for replicas that found none when forced moves were dealt: others that were dealt make way.
 
-What has no place goes for a while where it lacks the least. Then loose replicas move until no disk is above what it
-holds, or nothing helps any more; what is too much then has no place.
+A replica without a place goes for a while to the disk that lacks the least for it. Then loose replicas move until no
+disk is above its size, or nothing helps any more; those that are too much then have no place.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class MakeRoom:
         gained: (B) the bytes that every broker gets.
         owners: To which block each broker belongs.
         time: How often room was made before: then some that have a place are dealt again as well, each time others.
-        ends: Whether what is too much for a disk is taken back; else it waits for what other blocks can move.
+        ends: Whether replicas that are too much for a disk are taken back; else they wait for other blocks to make way.
     """
 
     terms: Terms

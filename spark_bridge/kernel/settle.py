@@ -2,7 +2,7 @@
 
 Here annealing makes up for what greedy steps lose. As it is no descent, a second plan could find still more evenness
 where not all of it was found the first time; so the plan is planned again until it stays as it is, or until the work
-that a plan may be is done.
+that one plan may take is done.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _WORTH_IT = 0.98
 """A plan that leaves more than this part of the violation is not worth what it moves; so planning again ends soon."""
 
 _MOST_STEPS = 410_000
-"""How many steps annealing takes in one plan, the plans of this plan included."""
+"""The steps of annealing in one plan, those of planning it again included."""
 
 
 @define
@@ -59,8 +59,8 @@ class Settle:
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Plan the one block there is; as a tally, return the loads, and whether work ended it (`max_cut`).
 
-        Lists are sorted, so that it does not depend on their order, which the choice of leaders changes yet. Where
-        brokers are only filled, few clusters leave anything out of bounds for planning again to look at.
+        Lists are sorted, so that the plan does not depend on their order, which the choice of leaders changes later. It
+        is not worth it where brokers are only filled: few of these plans leave anything for planning again to look at.
         """
         del number
         work, block = Work(MOST_WORK, _MOST_STEPS), self._in_one_order(block)
@@ -94,7 +94,7 @@ class Settle:
 
 @frozen(eq=False)
 class _Evening:
-    """A plan in the making, under terms that tell of everyone's bounds."""
+    """A plan in the making, under the terms for the loads that it began with."""
 
     terms: Terms
     bound: int

@@ -11,10 +11,10 @@ from spark_bridge.kernel.layout import Changes, Layout
 from spark_bridge.model.block import BYTES, BYTES_IN
 
 _SWAPPED = 64
-"""Of how many replicas of a broker exchanges are tried."""
+"""The replicas of a broker for which exchanges are tried."""
 
 _NEAR = np.arange(-2, 2)
-"""Which replicas of a partner are tried in exchange, from the place where the fitting one would be in their order."""
+"""The replicas of a partner that are tried in exchange, counted from the place of the fitting one in their order."""
 
 
 def swaps(layout: Layout, broker: int, partners: Sequence[int]) -> Changes | None:

@@ -20,11 +20,10 @@ ALL_MEASURES = tuple(range(len(MEASURES)))
 UNBOUNDED = np.iinfo(np.int64).max // 4
 
 _IN_VAIN = 0.1
-"""What a broker has beside its oversized replicas is left to it up to this part of what these are above its bounds."""
-
+"""A broker may keep so much beside its oversized replicas, as a part of their load above its bounds."""
 
 _RELIEVED = 0.5
-"""Who is relieved of one measure keeps at least this part of its lower bounds of the others."""
+"""Brokers that are relieved of one measure keep at least this part of their lower bounds of the others."""
 
 
 @frozen(eq=False)
@@ -34,7 +33,7 @@ class Fixed:
     Attributes:
         above: (3) all that are heavier than this in any measure.
         heaviest: (3) the heaviest of all others.
-        load: (B, 3) what they weigh on the brokers that keep them.
+        load: (B, 3) their weights on the brokers that keep them.
         by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by factor.
     """
 
@@ -45,7 +44,7 @@ class Fixed:
 
     @classmethod
     def nothing(cls, brokers: int) -> Fixed:
-        """Return what there is where nothing is oversized."""
+        """Return the value for clusters in which nothing is oversized."""
         return cls(
             np.full(len(MEASURES), UNBOUNDED),
             np.full(len(MEASURES), UNBOUNDED),

@@ -27,7 +27,7 @@ class GoalKind(StrEnum):
 FORCED_ONLY = frozenset(
     {GoalKind.REMOVE_BROKERS, GoalKind.SET_REPLICATION_FACTOR, GoalKind.REPAIR_RACKS, GoalKind.LEADERS}
 )
-"""The goals that move nothing but what has to move."""
+"""The goals that move only what has to move."""
 
 
 class LeaderScope(StrEnum):
