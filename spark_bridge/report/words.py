@@ -99,8 +99,13 @@ def caveats(summary: Summary) -> Iterator[str]:
     """Yield what the numbers leave out."""
     if any(broker.before.leaders != broker.after.leaders for broker in summary.brokers):
         yield ELECTION if moves_data(summary) else ELECTION_WITH_ORDER
-    if Cost.of(summary).in_replicas:
-        yield "No size is known: each replica counts the same."
+    if Cost.of(summary).in_replicas and moves_data(summary):
+        known = (
+            "No size is known"
+            if summary.unknown_loads == summary.partitions
+            else "No partition is known to hold a byte"
+        )
+        yield f"{known}: each replica counts the same."
     elif summary.unknown_loads:
         of_all = f"{summary.unknown_loads:,} of {things(summary.partitions, 'partition')}"
         yield f"The size of {of_all} is not known: these count as empty."

@@ -125,10 +125,14 @@ def test_a_plan_that_changes_nothing_says_so() -> None:
 
 def test_without_sizes_replicas_are_counted() -> None:
     made = without_sizes(growth(6, 1, 2, 1))
-    text = printed(evolve(made, moved_replicas=30, lower_bound=20))
+    made = evolve(made, unknown_loads=made.partitions, moved_replicas=30, lower_bound=20)
+    text = printed(made)
     assert "To move: 30 replicas.\n" in text
     assert "The least that any plan can move: 20 replicas; the plan moves 1.500 times that.\n" in text
     assert "No size is known: each replica counts the same.\n" in text
+    empty = printed(evolve(made, unknown_loads=made.partitions - 1))
+    assert "No partition is known to hold a byte: each replica counts the same.\n" in empty
+    assert "each replica counts" not in printed(evolve(made, goal="leaders"))
 
 
 def test_a_goal_that_forces_nothing_says_so() -> None:
