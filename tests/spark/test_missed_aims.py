@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
 import pytest
@@ -36,6 +37,7 @@ def test_what_a_plan_reaches_was_aimed_at() -> None:
     summary = planned([[n % 2] for n in range(28)], Goal(GoalKind.REBALANCE), sizes)
     ends = {row.measure: (row.after, row.reachable) for row in summary.evenness}
     assert ends == {"replicas": (0.0, 0.05), "leaders": (0.0, 0.05), "bytes": (0.0, 0.05)}
+    assert "-0.0" not in json.dumps(summary.to_document())
 
 
 @pytest.mark.parametrize(
