@@ -164,18 +164,15 @@ class _Work:
         """Give until one of the measures is at its level; return whether one came to be, and mark what went."""
         watched = (BYTES,) if BYTES in needed else needed
         weights = self.block.weights[rows].tolist()
-        brings = (self.block.weights[rows] > LIGHT * self.block.weights.mean(axis=0))[:, needed].any(axis=1).tolist()
+        brings = (self.block.weights[rows] > LIGHT * self.block.weights.mean(axis=0)).tolist()
         for i, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
             need = self._need(broker, keep)
             if any(need[m] <= 0 for m in watched):
                 return True
             fits = all(self.view.copies * weights[i][m] <= self.slack * need[m] for m in watched)
-            if (
-                fits
-                and brings[i]
-                and self._may_lose(broker, weights[i])
-                and self._move(row, column, broker, weights[i])
-            ):
+            # What was needed of a measure may have left with other replicas.
+            helps = any(brings[i][m] and need[m] > 0 for m in needed)
+            if fits and helps and self._may_lose(broker, weights[i]) and self._move(row, column, broker, weights[i]):
                 stays[i] = False
         return any(n <= 0 for n in (self._need(broker, keep)[m] for m in watched))
 

@@ -185,6 +185,18 @@ def test_nobody_gives_what_brings_nothing_of_what_is_needed() -> None:
     assert moved(done).sum() == 1
 
 
+def test_nobody_gives_empty_replicas_once_enough_replicas_have_left() -> None:
+    # Five replicas are too many, and bytes are still too many when these have left; what is left is large or empty.
+    block = block_of([[0]] * 40 + [[1]] * 10, size=[20, 20, 20, 20, *[0] * 36, 60, *[0] * 9])
+    brokers = in_racks("__")
+    high = np.array([[35, 35, UNBOUNDED], [60, 200, UNBOUNDED]])
+    terms = evolve(terms_of([block], brokers), low=np.zeros_like(high), high=high)
+    load = load_of([block], brokers)
+    done, tally = Level(terms, load, Turn(0, 1, 1), levels(terms, load))(0, block)
+    assert tally["load"][0, REPLICAS] == 35
+    assert moved(done).sum() == 5
+
+
 @pytest.mark.parametrize("goal", [REBALANCE, Goal(GoalKind.RELIEVE, frozenset({0}))], ids=["rebalance", "relieve"])
 @pytest.mark.parametrize("seed", range(10))
 def test_blocks_that_level_at_once_overfill_no_disk_together(seed: int, goal: Goal) -> None:
