@@ -6,7 +6,7 @@ import numpy as np
 from attrs import define, field, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.kernel.held import Held
+from spark_bridge.kernel.held import Held, Places
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
@@ -65,7 +65,7 @@ class Layout:
         load: (B, 3) the loads by now.
         active: (B) whose loads are known here.
         after: (P, W) the lists by now.
-        held: What brokers held at the start.
+        places: Where brokers hold replicas by now.
         grain: The cost of a move beside its price, so that of two that cost nothing the better is taken.
     """
 
@@ -74,16 +74,16 @@ class Layout:
     load: NDArray[np.int64]
     active: NDArray[np.bool_]
     after: NDArray[np.int32]
-    held: Held
+    places: Places
     grain: float
-    _places: dict[int, NDArray[np.intp]] = field(factory=dict, init=False)
     _sorted: dict[tuple[int, int], NDArray[np.intp]] = field(factory=dict, init=False)
 
     @classmethod
     def of(cls, block: Block, terms: Terms, load: NDArray[np.int64], active: NDArray[np.bool_]) -> Layout:
         """Begin with the plan of a block."""
         grain = float(block.weights[:, terms.price].mean()) * 0.01 + 1e-6 if len(block) else 1.0
-        return cls(block, terms, load.copy(), active, block.after.copy(), Held.of(block.after, len(load)), grain)
+        places = Places(Held.of(block.after, len(load)))
+        return cls(block, terms, load.copy(), active, block.after.copy(), places, grain)
 
     def violation_of(self, broker: NDArray[np.intp] | int, load: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return how far brokers would be out of bounds with a load (..., 3), takers beyond their upper bounds too."""
@@ -138,7 +138,7 @@ class Layout:
         """Return the places of a broker's replicas, the lightest in a measure first."""
         key = (broker, measure)
         if key not in self._sorted:
-            places = self._places_of(broker)
+            places = self.places[broker]
             rows = places // self.after.shape[1]
             weights = self.block.weights[rows]
             other = BYTES_IN if measure == BYTES else BYTES
@@ -157,11 +157,6 @@ class Layout:
         rows, columns = np.divmod(places, self.after.shape[1])
         return rows, columns
 
-    def _places_of(self, broker: int) -> NDArray[np.intp]:
-        if broker not in self._places:
-            self._places[broker] = self.held.places[self.held.starts[broker] : self.held.starts[broker + 1]]
-        return self._places[broker]
-
     def apply(self, changes: Changes, n: int) -> None:
         """Make one of some changes."""
         one, other = int(changes.one[n]), int(changes.other[n])
@@ -175,7 +170,7 @@ class Layout:
         self.load[target] += weight
         self.after[row, column] = target
         place = row * self.after.shape[1] + column
-        here = self._places_of(source)
-        self._places[source], self._places[target] = here[here != place], np.append(self._places_of(target), place)
+        here, there = self.places[source], self.places[target]
+        self.places[source], self.places[target] = here[here != place], np.append(there, place)
         for key in ((broker, measure) for broker in (source, target) for measure in (BYTES, BYTES_IN)):
             self._sorted.pop(key, None)
