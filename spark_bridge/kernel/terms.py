@@ -174,16 +174,15 @@ def make_terms(
     live[brokers.indices(goal.exclude)] = False
     rack = brokers.rack if goal.racks else np.full(len(brokers), NOBODY, np.int32)
     limits = rack_limits(rack, live)
-    relieves = goal.kind is GoalKind.RELIEVE
+    named, relieves = brokers.indices(goal.brokers), goal.kind is GoalKind.RELIEVE
     capacity, rests = np.where(live, brokers.capacity, 0.0), ~(live | leaves)
-    if relieves:
-        # What a relieved broker has may leave, so it is shared out as it will be once it left.
-        rests[brokers.indices(goal.brokers)] = False
+    # What a relieved broker has may leave, so it is shared out.
+    rests[named] &= not relieves
     shared = _Shared(capacity, rack, limits, load, rests, by_factor, goal.tolerance)
     nothing = Fixed.nothing(len(brokers))
     share, low, high = shared.bounds_around(fixed, relieves=relieves) if fixed else shared.bounds(nothing)
     high[:, BYTES] = np.minimum(high[:, BYTES], brokers.disk)
-    gives, takes = _scope(goal, live, brokers.indices(goal.brokers))
+    gives, takes = _scope(goal, live, named)
     return Terms(
         rack=rack,
         limits=limits,
