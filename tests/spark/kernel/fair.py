@@ -109,7 +109,9 @@ class _Program:
             b_eq=self.whole[1],
             bounds=[*((least, 1.0) for least in self.least), (0.0, None)],
         )
-        assert result.x is not None, result.message
+        # What does not receive keeps all it has here, which a lower factor or a rack may forbid.
+        if result.x is None:
+            raise ValueError(f"no shares keep what rests: {result.message}")
         tight = [b for b, price in zip(free, result.ineqlin.marginals, strict=False) if price < -1e-9]
         return float(result.x[-1]), tight or free
 
