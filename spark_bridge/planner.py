@@ -224,7 +224,8 @@ class _Rounds:
 
     def _tell(self, phase: str, number: int, rounds: int | None) -> None:
         out = int(np.count_nonzero(self.terms.violation(self.load)))
-        self.progress(Progress(phase, number + 1, rounds, f"{out} brokers out of bounds"))
+        brokers = "broker" if out == 1 else "brokers"
+        self.progress(Progress(phase, number + 1, rounds, f"{out} {brokers} out of bounds"))
 
     def _step(self, step: Step, part: float, *, anew: bool = False) -> bool:
         """Take a step if it leaves less than a part of the violation."""

@@ -167,25 +167,23 @@ def make_terms(
         by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by wanted factor.
         fixed: The oversized replicas, where there are any.
     """
+    named, nothing = brokers.indices(goal.brokers), Fixed.nothing(len(brokers))
     leaves = brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
-    if goal.kind is GoalKind.REMOVE_BROKERS:
-        leaves[brokers.indices(goal.brokers)] = True
+    leaves[named] |= goal.kind is GoalKind.REMOVE_BROKERS
     live = brokers.in_state(BrokerState.LIVE) & ~leaves
     live[brokers.indices(goal.exclude)] = False
     rack = brokers.rack if goal.racks else np.full(len(brokers), NOBODY, np.int32)
-    limits = rack_limits(rack, live)
-    named, relieves = brokers.indices(goal.brokers), goal.kind is GoalKind.RELIEVE
+    relieves = goal.kind is GoalKind.RELIEVE
     capacity, rests = np.where(live, brokers.capacity, 0.0), ~(live | leaves)
     # What a relieved broker has may leave, so it is shared out.
     rests[named] &= not relieves
-    shared = _Shared(capacity, rack, limits, load, rests, by_factor, goal.tolerance)
-    nothing = Fixed.nothing(len(brokers))
+    shared = _Shared(capacity, rack, rack_limits(rack, live), load, rests, by_factor, goal.tolerance)
     share, low, high = shared.bounds_around(fixed, relieves=relieves) if fixed else shared.bounds(nothing)
     high[:, BYTES] = np.minimum(high[:, BYTES], brokers.disk)
     gives, takes = _scope(goal, live, named)
     return Terms(
         rack=rack,
-        limits=limits,
+        limits=shared.limits,
         receives=live,
         leaves=leaves & goal.mends,
         gives=gives,
