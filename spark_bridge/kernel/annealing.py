@@ -291,7 +291,8 @@ class Annealing:
         if source in home and not self.gives[source]:
             return False
         if target in home:
-            if self.leaves[target]:
+            # Who only keeps what it has gets nothing back: what it keeps decides what the others share.
+            if self.leaves[target] or not (self.receives[target] or self.gives[target]):
                 return False
         elif not (self.takes[target] or (self.receives[target] and self._is_forced(row, column))):
             return False

@@ -48,7 +48,7 @@ def levels(terms: Terms, load: NDArray[np.int64], measures: tuple[int, ...] = AL
         share = terms.share[:, m]
         needed = int(np.maximum(terms.low[:, m] - load[:, m], 0).sum())
         over = int(np.maximum(load[:, m] - keep[:, m], 0).sum())
-        if needed > over:
+        if needed > over and terms.gives.any():
             part = _level(load[terms.gives, m], share[terms.gives], needed, above=True)
             lowered = np.ceil(share * part).astype(np.int64)
             keep[:, m] = np.where(terms.gives, np.minimum(keep[:, m], np.maximum(lowered, terms.low[:, m])), UNBOUNDED)

@@ -14,6 +14,7 @@ from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.planning import plan_cluster
+from tests.spark.shapes.clusters import shaped
 
 pytestmark = pytest.mark.requirement("E3")
 
@@ -52,3 +53,15 @@ def test_excluded_brokers_keep_what_they_lead_and_again_nothing_changes(seed: in
     again = planned([evolve(block, before=block.after) for block in done], goal)
     for block, repeated in zip(done, again, strict=True):
         assert np.array_equal(block.after, repeated.after)
+
+
+@pytest.mark.parametrize("seed", [60396, 60655])
+def test_what_racks_took_from_an_excluded_broker_does_not_come_back(seed: int) -> None:
+    # What it keeps decides what the others share, so a replica that came back would have them planned differently.
+    given = shaped(seed)
+    done, again = InProcess([given.block()]), InProcess([])
+    plan_cluster(done, given.brokers, given.goal, lambda _: None)
+    again.held = [evolve(block, before=block.after) for block in done.held]
+    plan_cluster(again, given.brokers, given.goal, lambda _: None)
+    for block, repeated in zip(done.held, again.held, strict=True):
+        assert np.array_equal(np.sort(block.after, axis=1), np.sort(repeated.after, axis=1))
