@@ -134,7 +134,11 @@ def plan_moves(
         rounds.settle(lower_bound(asked, before, costs, terms))
     elif evening is not Evening.NONE:
         rounds.run()
-    after = redeal(engine, terms, rounds.load, progress) if changed and goal.kind in FORCED_ONLY else rounds.load
+    after = rounds.load
+    if changed and goal.kind in FORCED_ONLY:
+        after = redeal(engine, terms, rounds.load, progress)
+        # Excluded brokers may have kept more than they did at first.
+        terms = drawn_up.plain(after)
     least = lower_bound(asked, before, costs, terms.eased_to(after))
     leaders, heaviest = first["leaders"], first["max_weight"]
     return Bounds(terms, least, before, dealt, after, leaders, heaviest, rounds.is_cut)

@@ -65,6 +65,7 @@ def aim_at(measure: int, terms: Terms, fullest: NDArray[np.float64], mean: NDArr
     """Return the aim at the upper bounds of a measure.
 
     Measures whose turn is later may become as uneven as they were, and by a replica more: the fullest counts there.
+    Brokers that only keep what they have are never full.
 
     Args:
         measure: The measure.
@@ -76,8 +77,10 @@ def aim_at(measure: int, terms: Terms, fullest: NDArray[np.float64], mean: NDArr
     for m in _IN_ORDER[_IN_ORDER.index(measure) + 1 :]:
         bounds[:, m] = np.maximum(bounds[:, m], np.floor(terms.share[:, m] * fullest[m] + mean[m]))
     bounds[:, measure] = UNBOUNDED
+    bounds[~terms.receives] = UNBOUNDED
+    unit = np.where(terms.receives, terms.share[:, measure], np.inf)
     base, light = np.zeros(len(bounds), np.int64), _LIGHT * float(mean[measure])
-    return Aim(measure, terms.high[:, measure], base, terms.share[:, measure], bounds, terms.share, light, _STEP)
+    return Aim(measure, terms.high[:, measure], base, unit, bounds, terms.share, light, _STEP)
 
 
 def aim_at_disks(terms: Terms) -> Aim:

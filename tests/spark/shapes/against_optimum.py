@@ -17,7 +17,7 @@ from attrs import define, evolve, field, frozen
 from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Brokers, BrokerState
-from spark_bridge.model.goal import FORCED_ONLY, Goal, GoalKind
+from spark_bridge.model.goal import FORCED_ONLY, Goal, GoalKind, LeaderScope
 from tests.spark.kernel.exact import Problem, fullest, least_fullest
 from tests.spark.kernel.fair import fair_shares
 from tests.spark.kernel.instances import Instance
@@ -84,7 +84,9 @@ def compared(seed: int, nodes: int = _SOME) -> Compared:
         verdict = judge(given, planner, nodes=nodes)
     except ValueError:
         return Compared(seed, None)
-    if planner.plan is None or given.goal.kind not in FORCED_ONLY:
+    # Where leaders stay, lists keep what the solver may drop.
+    is_freer = given.goal.leader_scope is LeaderScope.NONE
+    if planner.plan is None or given.goal.kind not in FORCED_ONLY or is_freer:
         return Compared(seed, verdict)
     problem = Problem.of(given.block(), given.brokers, given.goal)
     shares = fair_shares(problem, given.brokers)
