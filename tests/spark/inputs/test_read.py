@@ -160,7 +160,7 @@ def test_of_a_partition_that_is_there_often_the_first_row_is_kept(tmp_path: Path
 @pytest.mark.parametrize(
     ("loads", "line"),
     [
-        ("a;b\n1;2\n", "loads-0: no column topic in its first line: name the columns there"),
+        ("a;b\n1;2\n", "loads-0: its columns are separated by semicolons: separate them by commas"),
         ("topic,partition,bytes\n\norders,x,1\n", "loads-0: line 3: partition must be a whole number, not 'x'"),
         ("topic,partition,bytes\norders,3\n", "loads-0: line 2: 3 columns expected: 'orders,3'"),
         ('topic,partition\n"orders,3\norders,3\n', "loads-0: line 2: 2 columns expected: '\"orders,3'"),

@@ -39,6 +39,7 @@ def test_clusters_of_all_shapes(engine: str) -> None:
     assert sum(outcome.refusal == "rightly" for outcome in outcomes.values()) < len(outcomes) / 2
 
 
+@pytest.mark.soak
 def test_clusters_of_all_shapes_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     for seed in SEEDS["spark"]:
         given = shaped(seed)
