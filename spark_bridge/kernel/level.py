@@ -17,7 +17,7 @@ from spark_bridge.kernel.held import Held
 from spark_bridge.kernel.tally import Tally, loads
 from spark_bridge.kernel.terms import ALL_MEASURES, UNBOUNDED, Terms
 from spark_bridge.kernel.view import Turn, View
-from spark_bridge.model.block import BYTES, NOBODY, REPLICAS, Block
+from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
 from spark_bridge.model.goal import MOST_REPLICAS
 
 TOGETHER_AND_ALONE = (ALL_MEASURES, *((m,) for m in ALL_MEASURES))
@@ -99,6 +99,7 @@ class Level:
             racks,
             limits,
             self.terms.low.tolist(),
+            LIGHT * block.weights.mean(axis=0) if len(block) else np.zeros(len(MEASURES)),
         )
         seen = np.array(view.load)
         over = np.where(view.active & self.terms.gives, ((seen - self.levels.keep) / self.terms.share).max(axis=1), 0.0)
@@ -110,7 +111,7 @@ class Level:
 
 @define(eq=False)
 class _Work:
-    """A block in levelling."""
+    """A block in levelling; `light` (3) is the weight up to which a replica brings nothing of a measure."""
 
     block: Block
     terms: Terms
@@ -122,6 +123,7 @@ class _Work:
     racks: list[int]
     limits: list[int]
     low: list[list[int]]
+    light: NDArray[np.float64]
 
     @property
     def slack(self) -> float:
@@ -164,7 +166,7 @@ class _Work:
         """Give until one of the measures is at its level; return whether one came to be, and mark what went."""
         watched = (BYTES,) if BYTES in needed else needed
         weights = self.block.weights[rows].tolist()
-        brings = (self.block.weights[rows] > LIGHT * self.block.weights.mean(axis=0)).tolist()
+        brings = (self.block.weights[rows] > self.light).tolist()
         for i, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
             need = self._need(broker, keep)
             if any(need[m] <= 0 for m in watched):
