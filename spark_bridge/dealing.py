@@ -6,11 +6,11 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from spark_bridge.engines.engine import Engine
+from spark_bridge.engines.engine import Engine, taken
 from spark_bridge.kernel.deal import Deal
 from spark_bridge.kernel.redeal import Owners, Redeal
 from spark_bridge.kernel.room import MakeRoom
-from spark_bridge.kernel.tally import Step, Tally, gained
+from spark_bridge.kernel.tally import Tally, gained
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import BYTES, Block
@@ -40,12 +40,12 @@ def deal(
     """
     receivers, blocks = max(1, int(terms.receives.sum())), engine.blocks
     copies = max(changed // (_DEALT * receivers), -(-_RECEIVERS * blocks // receivers), 1)
-    dealt = _done(engine, Deal(terms, load, Turn(0, blocks, min(copies, blocks))))
+    dealt = taken(engine, Deal(terms, load, Turn(0, blocks, min(copies, blocks))))
     # What looks too large where a block counts for many is tried again, at last where its broker is in no other block.
     again = [Turn(0, blocks, blocks), *(Turn(n, blocks, 1) for n in range(1, 1 + _DEALT_AGAIN))]
     for turn in again if blocks > 1 else ():
         if dealt["unplaced"].any():
-            dealt = _done(engine, Deal(terms, dealt["load"], turn))
+            dealt = taken(engine, Deal(terms, dealt["load"], turn))
     dealt = _with_room(engine, terms, dealt, changed)
     return dealt["load"], dealt["unplaced"]
 
@@ -61,7 +61,7 @@ def _with_room(engine: Engine, terms: Terms, dealt: Tally, changed: int) -> Tall
             break
         time, ends = divmod(number // blocks, 2)
         owners = Owners(number, blocks)
-        dealt = _done(engine, MakeRoom(terms, dealt["load"], dealt["gained"], owners, time, ends=ends == 1))
+        dealt = taken(engine, MakeRoom(terms, dealt["load"], dealt["gained"], owners, time, ends=ends == 1))
     return dealt
 
 
@@ -74,7 +74,7 @@ def redeal(engine: Engine, terms: Terms, load: NDArray[np.int64], progress: OnPr
     for again in range(_REDEALS):
         for number in range(blocks):
             progress(Progress("dealing again", again * blocks + number + 1, _REDEALS * blocks))
-            tally = _done(engine, Redeal(terms, tally["load"], tally["gained"], Owners(number, blocks)))
+            tally = taken(engine, Redeal(terms, tally["load"], tally["gained"], Owners(number, blocks)))
         before, out = out, _out(terms, tally["load"])
         if out > _REDEALT * before:
             break
@@ -96,9 +96,3 @@ class _Gained:
     def __call__(self, number: int, block: Block) -> Tally:
         del number
         return {"gained": gained(block, self.brokers)}
-
-
-def _done(engine: Engine, step: Step) -> Tally:
-    tally = engine.step(step)
-    assert tally is not None
-    return tally

@@ -6,7 +6,7 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.engines.engine import Engine
+from spark_bridge.engines.engine import Engine, taken
 from spark_bridge.kernel.leader_rounds import MOST_ROUNDS, LeaderRounds
 from spark_bridge.kernel.leader_view import LeaderView
 from spark_bridge.kernel.leaders import choose_leaders, in_order
@@ -125,8 +125,7 @@ def leader_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int
 
 def plan_leaders(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, progress: OnProgress) -> LeaderView:
     """Choose leaders in an engine's blocks; return the view with the bounds and the final leaders."""
-    first = engine.step(_InOrder(goal, retired(brokers, terms), leading(brokers, terms)))
-    assert first is not None
+    first = taken(engine, _InOrder(goal, retired(brokers, terms), leading(brokers, terms)))
     load = first["leaders"]
     start = leader_view(brokers, terms, goal, load, int(first["left"][0]))
     if goal.leader_scope is LeaderScope.NONE:
@@ -137,7 +136,6 @@ def plan_leaders(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, pro
     while number < most and (view := rounds.view(load)) is not None:
         number += 1
         progress(Progress("choosing leaders", number))
-        tally = engine.step(ChooseLeaders(view, goal))
-        assert tally is not None
+        tally = taken(engine, ChooseLeaders(view, goal))
         load = tally["leaders"]
     return evolve(start, load=load)

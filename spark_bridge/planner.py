@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spark_bridge.dealing import deal, redeal
 from spark_bridge.drawing_up import AtFirst, DrawnUp
-from spark_bridge.engines.engine import Engine
+from spark_bridge.engines.engine import Engine, taken
 from spark_bridge.evenness import walls_of
 from spark_bridge.kernel.descend import LITTLE, MOST_WORK, Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
@@ -126,7 +126,7 @@ def plan_moves(
         terms, moves = drawn_up.terms(load)
     dealt = load
     if len(moves) and evening is not Evening.NONE:
-        load = _moved(engine, Relocate(moves, len(brokers)))
+        load = taken(engine, Relocate(moves, len(brokers)))["load"]
     terms = evolve(terms, walls=walls_of(terms, goal, before, dealt, first))
     rounds = _Rounds(engine, terms, load, progress, evening is Evening.WITHIN_WALLS, MOST_WORK)
     is_small = engine.blocks == 1 and int(first["by_factor"][:, REPLICAS].sum()) <= MOST_SETTLED
@@ -142,12 +142,6 @@ def plan_moves(
     least = lower_bound(asked, before, costs, terms.eased_to(after))
     leaders, heaviest = first["leaders"], first["max_weight"]
     return Bounds(terms, least, before, dealt, after, leaders, heaviest, rounds.is_cut)
-
-
-def _moved(engine: Engine, step: Relocate) -> NDArray[np.int64]:
-    tally = engine.step(step)
-    assert tally is not None
-    return tally["load"]
 
 
 @frozen(eq=False)
@@ -179,8 +173,7 @@ class _Rounds:
 
     def settle(self, bound: int) -> None:
         """Plan a small cluster in one step."""
-        settled = self.engine.step(Settle(self.terms, bound))
-        assert settled is not None
+        settled = taken(self.engine, Settle(self.terms, bound))
         self.load, self.is_cut = settled["load"], bool(settled["max_cut"][0])
 
     def run(self) -> None:

@@ -41,3 +41,10 @@ class Engine(Protocol):
 
     def ask(self, query: Query) -> Tally:
         """Return the sum of a query's tallies over all blocks."""
+
+
+def taken(engine: Engine, step: Step) -> Tally:
+    """Take an engine through a step whatever comes of it; return the sum of the tallies."""
+    tally = engine.step(step)
+    assert tally is not None
+    return tally

@@ -167,7 +167,7 @@ WRONG: Final = "wrong"
 """What kept a row's values out of their columns, in words; null for nearly all rows."""
 
 UNKNOWN: Final = "unknown"
-"""What is wrong with a column that may not be there, in words; null for nearly all rows."""
+"""The fault of a row, in words, in a column that may not be there; null for nearly all rows."""
 
 
 def raw_schema(layout: Layout) -> pa.Schema:

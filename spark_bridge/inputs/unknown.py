@@ -37,7 +37,7 @@ _MEANT: Final[Mapping[str, str]] = {
 
 
 _SEPARATORS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs", "|": "bars"}
-"""What others write between columns; no name of a column has any of them."""
+"""Separators that other programs write; no name of a column has any of them."""
 
 
 def separator(name: str) -> str | None:

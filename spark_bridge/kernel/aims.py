@@ -6,14 +6,12 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
+from spark_bridge.kernel.deal import LIGHT
 from spark_bridge.kernel.terms import UNBOUNDED, Terms
 from spark_bridge.model.block import BYTES, BYTES_IN, REPLICAS
 
 _IN_ORDER = (BYTES, BYTES_IN, REPLICAS)
 """The measures as they matter: evening out one leaves those before it as they are."""
-
-_LIGHT = 0.01
-"""A replica is light up to this part of the mean: together such replicas are next to nothing."""
 
 _STEP = 1e-4
 """The part of a share that counts as less."""
@@ -79,7 +77,7 @@ def aim_at(measure: int, terms: Terms, fullest: NDArray[np.float64], mean: NDArr
     bounds[:, measure] = UNBOUNDED
     bounds[~terms.receives] = UNBOUNDED
     unit = np.where(terms.receives, terms.share[:, measure], np.inf)
-    base, light = np.zeros(len(bounds), np.int64), _LIGHT * float(mean[measure])
+    base, light = np.zeros(len(bounds), np.int64), LIGHT * float(mean[measure])
     return Aim(measure, terms.high[:, measure], base, unit, bounds, terms.share, light, _STEP)
 
 

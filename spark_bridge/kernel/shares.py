@@ -54,7 +54,7 @@ def shares(
 
 @frozen(eq=False)
 class Rooms:
-    """What racks can hold together, of partitions that are in none of them more often than its limit.
+    """The room of racks together, for partitions that are in none of them more often than its limit.
 
     Attributes:
         free: (F + 1) the weights of one replica of each partition, summed by replication factor.

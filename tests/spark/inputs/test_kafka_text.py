@@ -1,4 +1,4 @@
-"""What kafka-reassign-partitions --generate and kafka-topics --describe print, as snapshots, here and on Spark."""
+"""The output of kafka-reassign-partitions --generate and kafka-topics --describe, as snapshots, here and on Spark."""
 
 from __future__ import annotations
 
