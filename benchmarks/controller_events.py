@@ -26,7 +26,7 @@ from benchmarks.kit.floor import CHUNKS, read_floor, write_floor
 from benchmarks.kit.sink import Sinks
 from benchmarks.kit.times import Times
 from controller.events import ReplicasDeleted
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from transport.messages import (
     ControlledShutdownRequest,
     CreateTopicsRequest,

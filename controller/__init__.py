@@ -2,7 +2,7 @@
 
 `run` it in a trio nursery or `run_asyncio` it in an asyncio program. What it knows and how it decides is pure
 (`controller.model`), its events are handled by generators of rounds (`controller.handlers`), and
-`controller.round_runner` alone commits, applies and publishes. Brokers are told through `controller.channels`,
+`controller.node.round_runner` alone commits, applies and publishes. Brokers are told through `controller.channels`,
 administrators ask through `controller.admin`, and `controller.monitoring` shows what goes on.
 """
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from controller.asyncio_host import run_asyncio
     from controller.config import ControllerConfig
     from controller.embedding import ControllerIdInUse, run
-    from controller.monitoring.observer import CommittedRound, DecidedRound, Observer, PublishedRound
+    from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 
 __all__ = [
     "CommittedRound",
@@ -29,12 +29,12 @@ __all__ = [
 ]
 
 _HOMES = {
-    "CommittedRound": "controller.monitoring.observer",
+    "CommittedRound": "controller.observation.observer",
     "ControllerConfig": "controller.config",
     "ControllerIdInUse": "controller.embedding",
-    "DecidedRound": "controller.monitoring.observer",
-    "Observer": "controller.monitoring.observer",
-    "PublishedRound": "controller.monitoring.observer",
+    "DecidedRound": "controller.observation.observer",
+    "Observer": "controller.observation.observer",
+    "PublishedRound": "controller.observation.observer",
     "run": "controller.embedding",
     "run_asyncio": "controller.asyncio_host",
 }

@@ -17,7 +17,7 @@ from attrs import define, field
 
 from controller.config import ControllerConfig
 from controller.embedding import run
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 
 
 async def run_asyncio(

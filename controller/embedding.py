@@ -10,16 +10,16 @@ from typing import Final
 
 import trio
 
-from controller.admission import Authorizer, allow_all
 from controller.config import ControllerConfig
-from controller.controller_election import refuse_foreign
-from controller.monitoring.commit_trace import CommitTrace
 from controller.monitoring.http_pages import monitored
-from controller.monitoring.instruments import Instrument, Instruments
 from controller.monitoring.measurements import Measurements, measured
-from controller.monitoring.observer import Observer, Observers
 from controller.monitoring.state_change_log import open_state_change_log
-from controller.service import ControllerService
+from controller.node.admission import Authorizer, allow_all
+from controller.node.controller_election import refuse_foreign
+from controller.node.service import ControllerService
+from controller.observation.commit_trace import CommitTrace
+from controller.observation.instruments import Instrument, Instruments
+from controller.observation.observer import Observer, Observers
 from transport.host import Host
 from transport.network import Network, TcpNetwork
 from transport.store import paths

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 
 import controller
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from transport.host import Host
 from transport.store.memory import MemoryZooKeeper
 

@@ -17,9 +17,9 @@ from controller.channels.broker_channels import BrokerChannels
 from controller.config import ControllerConfig
 from controller.events import ControllerEvent
 from controller.model.context import ControllerContext
-from controller.monitoring.commit_trace import CommitTrace
-from controller.monitoring.instruments import Instrument
-from controller.service import ControllerService
+from controller.node.service import ControllerService
+from controller.observation.commit_trace import CommitTrace
+from controller.observation.instruments import Instrument
 from transport.host import Host
 from transport.network import Network, StreamHandler
 from transport.store.protocol import MetadataStore

@@ -11,12 +11,12 @@ import trio
 from attrs import define, evolve, field
 
 from actors import Backoff, Channel, supervise
+from actors.histogram import Histogram
 from controller.channels.backlog import BrokerBacklog, Newest
 from controller.channels.sendable import without_faults
 from controller.config import ControllerConfig
 from controller.model.facts import BrokerGone, BrokerRegistered
 from controller.model.rounds import Publication, TellMetadata
-from controller.monitoring.histogram import Histogram
 from transport.errors import ApiError
 from transport.host import Host
 from transport.messages import BrokerEndpoint, PartitionState, Request

@@ -15,8 +15,8 @@ from structlog.typing import EventDict
 
 from controller.admin.client import Address, ClusterUnreachable
 from controller.cli.streams import is_dumb_terminal, line_of
-from controller.controller_election import ForeignCluster
 from controller.interrupts import INTERRUPTED
+from controller.node.controller_election import ForeignCluster
 from transport.errors import ApiError
 from transport.settings import INT_MAX
 from transport.store.formats import UndecodableZnode

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from controller.model.context import ControllerContext
+from controller.model.notable import Notable, judge
 from controller.model.partition_states import PartitionPhase
-from controller.monitoring.partition_counts import Notable, judge
 from transport.messages import BrokerEndpoint, DescribeClusterResponse, DescribedBroker
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from controller.monitoring.measurements import Measurements
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from transport.http import Page, Pages, not_found, serve_http
 from transport.network import Network
 

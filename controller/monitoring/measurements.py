@@ -6,14 +6,14 @@ from collections import Counter
 
 from attrs import define, field
 
+from actors.histogram import Histogram
 from controller.channels.broker_channels import BrokerChannels
 from controller.events import ControllerEvent
 from controller.model import facts
 from controller.model.context import ControllerContext
 from controller.monitoring.controller_states import ControllerState, state_of
-from controller.monitoring.histogram import Histogram
-from controller.monitoring.instruments import Application, Instrument
 from controller.monitoring.partition_counts import PartitionCounts
+from controller.observation.instruments import Application, Instrument
 from transport.metadata import NO_LEADER
 from transport.store.protocol import MetadataStore, SessionChanged, SessionState, StoreEvent
 from transport.store.timed import TimedStore

@@ -18,10 +18,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from actors import EventStatistics
+from actors.histogram import Histogram
 from controller.model.context import ControllerContext
-from controller.monitoring.histogram import Histogram
+from controller.model.notable import Notable
 from controller.monitoring.measurements import Measurements
-from controller.monitoring.partition_counts import Notable, PartitionCounts
+from controller.monitoring.partition_counts import PartitionCounts
 from controller.progress.report import Totals
 from transport.store.protocol import SessionState
 

@@ -6,7 +6,6 @@ The counts follow from facts: only partitions that a fact named are looked at ag
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from enum import Flag, auto
 from typing import Final
 
 from attrs import define, field
@@ -14,28 +13,9 @@ from attrs import define, field
 from controller.model import facts
 from controller.model.context import UNASSIGNED, ControllerContext
 from controller.model.facts import Fact
-from controller.model.partition_states import PartitionPhase
-from transport.metadata import NO_LEADER, TopicPartition
+from controller.model.notable import KINDS, Notable, judge
+from transport.metadata import TopicPartition
 
-
-class Notable(Flag):
-    """What is to be told of a partition; nothing if all is well."""
-
-    NOTHING = 0
-    OFFLINE = auto()
-    """In the state Offline: nobody leads it."""
-
-    UNDER_REPLICATED = auto()
-    """The ISR has fewer members than the partition has replicas, but for those that a reassignment adds."""
-
-    UNDER_MIN_ISR = auto()
-    """It is led, and refuses acks=all."""
-
-    IMBALANCED = auto()
-    """It is led by another than its preferred leader."""
-
-
-KINDS: Final = (Notable.OFFLINE, Notable.UNDER_REPLICATED, Notable.UNDER_MIN_ISR, Notable.IMBALANCED)
 _ABOUT_ONE: Final = (facts.LeadershipWritten, facts.PartitionMoved, facts.PartitionFound)
 
 
@@ -88,23 +68,3 @@ class PartitionCounts:
                     yield from (TopicPartition(name, number) for number in known.znode.partitions)
             case _:
                 return
-
-
-def judge(context: ControllerContext, tp: TopicPartition) -> Notable:
-    """Return what is notable of a partition; of one that is being deleted, nothing."""
-    if tp.topic in context.deletions:
-        return Notable.NOTHING
-    found = Notable.NOTHING
-    if context.partition_phases.get(tp) is PartitionPhase.OFFLINE:
-        found |= Notable.OFFLINE
-    state = context.leadership.get(tp)
-    assignment = context.assignment(tp)
-    if state is None or not assignment.replicas:
-        return found
-    if len(state.isr) < len(assignment.replicas) - len(assignment.adding_replicas):
-        found |= Notable.UNDER_REPLICATED
-    if state.leader != NO_LEADER and len(state.isr) < context.min_isr(tp.topic):
-        found |= Notable.UNDER_MIN_ISR
-    if state.leader != assignment.replicas[0]:
-        found |= Notable.IMBALANCED
-    return found

@@ -26,7 +26,7 @@ from controller.model.partition_states import TRANSITIONS as PARTITION_TRANSITIO
 from controller.model.partition_states import PartitionPhase
 from controller.model.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
 from controller.model.replica_states import ReplicaPhase
-from controller.monitoring.instruments import Application, Instrument
+from controller.observation.instruments import Application, Instrument
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 MAX_BYTES: Final = 100 * 1024 * 1024

@@ -23,14 +23,22 @@ from controller.simulation.invariants import Safety
 from controller.simulation.load import Load
 from controller.simulation.network import Link, SimulatedNetwork
 from controller.simulation.process import BrokerProcess, ControllerProcess, Process, ProcessState
-from controller.simulation.refusals import require_done
 from controller.simulation.scheduling import generator, wall_clock_ms
 from controller.simulation.settings import PORT, Settings, host_of
 from controller.simulation.steps import Moment, Step, Steps
 from controller.simulation.trace import Trace
 from controller.simulation.world import World
 from transport.errors import ApiError, ErrorCode
-from transport.messages import ElectionType, NewPartitions, NewTopic, PartitionState, ReassignablePartition, Request
+from transport.messages import (
+    ElectionType,
+    NewPartitions,
+    NewTopic,
+    PartitionError,
+    PartitionState,
+    ReassignablePartition,
+    Request,
+    TopicError,
+)
 from transport.metadata import TopicPartition
 from transport.store import paths
 from transport.store.protocol import Delete
@@ -46,6 +54,13 @@ START_SECONDS: Final = 60.0
 
 class NotInTime(Exception):
     """What was waited for did not come about within its virtual time."""
+
+
+def require_done(results: Iterable[TopicError | PartitionError]) -> None:
+    """Raise ApiError for the first refusal of an answer that lists outcomes."""
+    for result in results:
+        if result.error is not ErrorCode.NONE:
+            raise ApiError(result.error, result.message)
 
 
 def partition_named(name: str) -> TopicPartition:

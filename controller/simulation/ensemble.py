@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from controller.simulation.agenda import Agenda
-from controller.simulation.connection import Host, Interruption, Moment
+from controller.simulation.host import Host, Interruption, Moment
 from controller.simulation.quorum import NOBODY, EnsembleHooks, Quorum
 from controller.simulation.session import SimulatedStore
 from transport.store.protocol import Committed, Op, StoreUnavailable

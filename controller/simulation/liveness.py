@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from attrs import evolve
 
 from controller.simulation.durable import Durable
-from controller.simulation.process import BrokerProcess, ProcessState
+from controller.simulation.process import BrokerProcess, ControllerProcess, Process, ProcessState
+from controller.simulation.world import World
 from transport.messages import MetadataRequest, PartitionState
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
-
-if TYPE_CHECKING:
-    from controller.simulation.cluster import SimulatedCluster
 
 _Leaderships = dict[TopicPartition, LeaderAndIsr | None]
 _Assignments = dict[TopicPartition, ReplicaAssignment]
@@ -24,7 +22,23 @@ _IMBALANCE: Final = 0.1
 """What share of the partitions that a broker should lead others may lead: the controllers' default, and Kafka's."""
 
 
-def faults(cluster: SimulatedCluster) -> list[str]:
+class Cluster(Protocol):
+    """The parts of a simulated cluster that must be well."""
+
+    world: World
+    controllers: dict[int, ControllerProcess]
+    brokers: dict[int, BrokerProcess]
+    durable: Durable
+
+    @property
+    def active_controller(self) -> int | None:
+        """The holder of `/controller`, be it alive or not."""
+
+    def processes(self) -> tuple[Process, ...]:
+        """Return all processes, controllers first."""
+
+
+def faults(cluster: Cluster) -> list[str]:
     """Return what is not as it must be once nothing disturbs the cluster any more: nothing, if all is well.
 
     A partition whose ISR is empty, because all its members lost their disks, has to wait for an unclean election unless
@@ -45,7 +59,7 @@ def faults(cluster: SimulatedCluster) -> list[str]:
     return found or cluster.world.safety.lost()
 
 
-def _processes(cluster: SimulatedCluster) -> Iterator[str]:
+def _processes(cluster: Cluster) -> Iterator[str]:
     for process in cluster.processes():
         if process.state is not ProcessState.RUNNING:
             yield f"{process.host} is {process.state.value}"
@@ -59,7 +73,7 @@ def _processes(cluster: SimulatedCluster) -> Iterator[str]:
         yield f"controllers {active} are active while {cluster.active_controller} holds /controller"
 
 
-def _partitions(cluster: SimulatedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+def _partitions(cluster: Cluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
     live = _live(cluster)
     for tp, assignment in assignments.items():
         is_unclean_allowed = cluster.world.safety.is_unclean_allowed(tp.topic)
@@ -83,7 +97,7 @@ def _partitions(cluster: SimulatedCluster, assignments: _Assignments, leadership
             yield f"{tp}: live replicas {missing} are not in the ISR {leadership.isr}"
 
 
-def _preferred(cluster: SimulatedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+def _preferred(cluster: Cluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
     if cluster.world.settings.leader_rebalance_interval is None:
         return
     led: defaultdict[int, list[tuple[TopicPartition, LeaderAndIsr]]] = defaultdict(list)
@@ -122,7 +136,7 @@ def _identities(durable: Durable, assignments: _Assignments) -> Iterator[str]:
             yield f"{path} has {found}, though of its partitions {expected} are being moved"
 
 
-def _deletions(cluster: SimulatedCluster) -> Iterator[str]:
+def _deletions(cluster: Cluster) -> Iterator[str]:
     durable = cluster.durable
     for name in durable.tree.children(paths.DELETE_TOPICS) or ():
         yield f"topic {name} is marked for deletion, and still there"
@@ -134,7 +148,7 @@ def _deletions(cluster: SimulatedCluster) -> Iterator[str]:
             yield f"{paths.topic_config(name)} is still there, though the topic is not"
 
 
-def _strays(cluster: SimulatedCluster, assignments: _Assignments) -> Iterator[str]:
+def _strays(cluster: Cluster, assignments: _Assignments) -> Iterator[str]:
     for name in cluster.durable.tree.children(paths.STRAYS) or ():
         yield f"{paths.STRAYS}/{name} is still there"
     topics = {name: cluster.durable.topic(name) for name in cluster.durable.topics()}
@@ -146,7 +160,7 @@ def _strays(cluster: SimulatedCluster, assignments: _Assignments) -> Iterator[st
                 yield f"broker {broker.id} has data of {tp} (topic id {log.topic_id}), which it is not to have"
 
 
-def _metadata(cluster: SimulatedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+def _metadata(cluster: Cluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
     ids = {name: topic.topic_id or "" for name in cluster.durable.topics() if (topic := cluster.durable.topic(name))}
     durable = {
         tp: PartitionState.of(tp, ids[tp.topic], assignments[tp], leadership)
@@ -159,7 +173,7 @@ def _metadata(cluster: SimulatedCluster, assignments: _Assignments, leaderships:
 
 
 def _metadata_of(
-    cluster: SimulatedCluster,
+    cluster: Cluster,
     broker: BrokerProcess,
     live: tuple[int, ...],
     durable: dict[TopicPartition, PartitionState],
@@ -190,5 +204,5 @@ def _text(state: PartitionState | None) -> str:
     return f"RS {state.replicas}{moving}, leader {state.leader}, ISR {state.isr}, {where}"
 
 
-def _live(cluster: SimulatedCluster) -> set[int]:
+def _live(cluster: Cluster) -> set[int]:
     return {id_ for id_ in cluster.durable.brokers() if cluster.brokers[id_].state is ProcessState.RUNNING}

@@ -21,7 +21,7 @@ from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
 from controller.config import ControllerConfig
 from controller.embedding import run as run_controller
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from controller.simulation.disk import Disk
 from controller.simulation.scheduling import generator, wall_clock_ms
 from controller.simulation.settings import PORT, host_of

@@ -10,8 +10,8 @@ from typing import Final, Protocol
 import trio
 
 from controller.simulation.agenda import Agenda
-from controller.simulation.connection import Connection, Host
-from controller.simulation.server import Answer, Entry, Look, Server, Session
+from controller.simulation.host import Host
+from controller.simulation.server import Answer, Connection, Entry, Look, Server, Session
 from transport.store.protocol import Committed, Delete, Op, StoreError
 from transport.store.tree import Tree
 

@@ -1,19 +1,20 @@
-"""A server of the simulated ZooKeeper ensemble: its tree, how far it has got, and the sessions that it serves."""
+"""A server of the simulated ZooKeeper ensemble: its tree, how far it has got, its connections and sessions."""
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import trio
 from attrs import Factory, define, field, frozen
 
-from controller.simulation.agenda import Agenda
-from controller.simulation.connection import Connection
+from controller.simulation.agenda import Agenda, Call
+from controller.simulation.host import Host
 from transport.store.memory import Watches
-from transport.store.protocol import Op
+from transport.store.protocol import Op, WatchFired
 from transport.store.tree import Commit, Tree
 
 Look = Callable[[Tree, Watches], Any]
@@ -21,6 +22,70 @@ Look = Callable[[Tree, Watches], Any]
 
 Answer = Callable[[Any, int], object]
 """Takes what came out of a request, and the zxid that the server had got to."""
+
+
+class Client(Protocol):
+    """Whose end of a connection is on a host."""
+
+    def lost(self, connection: Connection) -> None:
+        """Learn that the connection is gone."""
+
+    def fired(self, event: WatchFired, zxid: int) -> None:
+        """Learn what a watch saw, of a server that had got as far as `zxid`."""
+
+
+class Connection:
+    """A connection of a host with a server: what is sent arrives in order each way, after the host's latency."""
+
+    def __init__(self, agenda: Agenda, rng: random.Random, host: Host, client: Client, server: Server) -> None:
+        self.host = host
+        self.client = client
+        self.server = server
+        self.is_open = True
+        self._agenda = agenda
+        self._rng = rng
+        self._under_way = 0
+        self._survivors = 0
+        self._last_at_server = 0.0
+        self._last_at_host = 0.0
+
+    def to_server(self, call: Call) -> None:
+        """Send what `call` does at the server."""
+        self.host.leave(partial(self._leave, call))
+
+    def to_host(self, call: Call) -> None:
+        """Send what `call` does in the host's process."""
+        if self.is_open:
+            self._last_at_host = max(self._last_at_host, self._due())
+            self._agenda.at(self._last_at_host, partial(self._reach_host, call))
+
+    def drop(self, *, spill: bool) -> None:
+        """Break. With `spill`, some of what is under way to the server still arrives; nothing reaches the host."""
+        if self.is_open:
+            self.is_open = False
+            self._survivors = self._rng.randint(0, self._under_way) if spill and self._under_way else 0
+
+    def _leave(self, call: Call) -> None:
+        if self.is_open:
+            self._under_way += 1
+            self._last_at_server = max(self._last_at_server, self._due())
+            self._agenda.at(self._last_at_server, partial(self._reach_server, call))
+
+    def _due(self) -> float:
+        latency = self.host.latency
+        return trio.current_time() + (self._rng.uniform(0.5, 1.5) * latency if latency else 0.0)
+
+    def _reach_server(self, call: Call) -> None:
+        self._under_way -= 1
+        if not self.is_open:
+            if not self._survivors:
+                return
+            self._survivors -= 1
+        call()
+
+    def _reach_host(self, call: Call) -> None:
+        if self.is_open:
+            self.host.take(call)
 
 
 @define(eq=False)

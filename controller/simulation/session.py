@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 import trio
 
 from controller.simulation.agenda import Agenda
-from controller.simulation.connection import Connection, Host
+from controller.simulation.host import Host
 from controller.simulation.quorum import Quorum
-from controller.simulation.server import Answer, Server, Session
+from controller.simulation.server import Answer, Connection, Server, Session
 from transport.store.kazoo_session import CLOSE_SECONDS, RECONNECT_SECONDS
 from transport.store.listeners import Listeners
 from transport.store.memory import Watches

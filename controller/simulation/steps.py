@@ -8,7 +8,7 @@ from enum import Enum
 import trio
 from attrs import define, field, frozen
 
-from controller.monitoring.observer import CommittedRound, DecidedRound, Observer, PublishedRound
+from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from controller.simulation.trace import Trace
 from transport.messages import PartitionState
 from transport.metadata import TopicPartition

@@ -22,7 +22,7 @@ def silent() -> Iterator[str]:
 @pytest.mark.parametrize(
     "loaded",
     ["click.types", "click", "controller.cli", "attr", "structlog", "trio._core", "trio", "kazoo.client",
-     "controller.cli.running", "controller.service", "controller.cli.settings"],
+     "controller.cli.running", "controller.node.service", "controller.cli.settings"],
 )  # fmt: skip
 def test_while_a_service_is_loaded(loaded: str, silent: str) -> None:
     # The interpreter reports a module after loading it; a module that is still being loaded appears later.

@@ -10,10 +10,10 @@ import trio
 from attrs import define, field
 
 import controller
-from controller.admission import CLUSTER, Operation, Resource, topic
 from controller.cli.demo.clusters import CONTROLLERS
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.service import ControllerService
+from controller.node.admission import CLUSTER, Operation, Resource, topic
+from controller.node.service import ControllerService
 from tests.cluster.waiting import until
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (

@@ -16,7 +16,7 @@ import controller
 from controller.admin.client import AdminClient, OutcomeUnknown
 from controller.cli.demo.clusters import CONTROLLERS
 from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from tests.cluster.waiting import has_stepped_down, until, until_controller
 from transport.child_process import spawn
 from transport.errors import ErrorCode

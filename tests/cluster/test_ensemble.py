@@ -13,7 +13,7 @@ import trio
 from attrs import define
 
 import controller
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from tests.cluster.waiting import until
 from tests.kit.tcp_relay import TcpRelay, tcp_relay
 from tests.kit.zookeeper_ensemble import Ensemble, Server, zookeeper_ensemble

@@ -10,7 +10,7 @@ from attrs import define
 from structlog.testing import capture_logs
 
 import controller
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from tests.channels.scripted_broker import Act, ScriptedBroker, listen
 from tests.cluster.waiting import until
 from transport.host import Host

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 import controller
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from tests.cluster.waiting import until
 from tests.kit.tcp_relay import tcp_relay
 from transport.errors import ApiError, ErrorCode

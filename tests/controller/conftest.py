@@ -14,14 +14,14 @@ import pytest
 from attrs import define, evolve, field
 from structlog.testing import capture_logs
 
-from controller import dispatch
 from controller.events import BrokerChange, ControllerEvent, RequestEvent
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered
 from controller.model.rounds import Publication, Rounds, TellLeaderAndIsr, TellMetadata, TellStopReplica
-from controller.monitoring.observer import CommittedRound, Observer, PublishedRound
-from controller.round_runner import RoundRunner
+from controller.node import dispatch
+from controller.node.round_runner import RoundRunner
+from controller.observation.observer import CommittedRound, Observer, PublishedRound
 from tests.controller.meddler import delete_topic
 from transport.errors import ErrorCode
 from transport.host import Host

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from controller import dispatch
 from controller.channels.broker_responses import BrokerResponses
 from controller.events import BrokerChange, ControllerEvent, MetadataFailed, TopicChange
 from controller.model.partition_states import PartitionPhase
 from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import TellLeaderAndIsr, TellMetadata
+from controller.node import dispatch
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import UpdateMetadataRequest

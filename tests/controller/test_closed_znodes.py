@@ -6,11 +6,11 @@ import pytest
 from attrs import evolve
 from structlog.testing import capture_logs
 
-from controller import dispatch
 from controller.events import IsrChangeNotification, ReplicasDeleted, TopicChange, TopicDeletion
 from controller.handlers import deletion
 from controller.handlers.topics import topic_change
 from controller.model.rounds import TellStopReplica
+from controller.node import dispatch
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.messages import (

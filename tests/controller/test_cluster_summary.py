@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.model.facts import BrokerShuttingDown, DeletionStarted
-from controller.quarantine import FAULTS, Quarantine
+from controller.node.quarantine import FAULTS, Quarantine
 from tests.controller.conftest import TP, Bench
 from transport.messages import (
     CreateTopicsRequest,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from controller.monitoring.commit_trace import MAX_PARTITIONS, CommitTrace
-from controller.monitoring.observer import CommittedRound
-from transport.messages import CommitTraceRequest, PartitionState
+from controller.observation.commit_trace import MAX_PARTITIONS, CommitTrace
+from controller.observation.observer import CommittedRound
+from transport.messages import PartitionState
 
 STATE = PartitionState("orders", "id", 0, 1, 1, 0, (1,), 0, (1,))
 
@@ -17,11 +17,11 @@ async def test_large_commits_push_older_ones_out() -> None:
     trace = CommitTrace(1001)
     for zxid in range(5):
         trace.committed(commit(zxid, MAX_PARTITIONS // 2))
-    kept = (await trace.read(CommitTraceRequest(0, 0))).commits
+    kept = (await trace.read(0, 0)).commits
     assert [one.zxid for one in kept] == [3, 4]
 
 
 async def test_the_last_commit_is_kept_however_large_it_is() -> None:
     trace = CommitTrace(1001)
     trace.committed(commit(1, MAX_PARTITIONS + 1))
-    assert [one.zxid for one in (await trace.read(CommitTraceRequest(0, 0))).commits] == [1]
+    assert [one.zxid for one in (await trace.read(0, 0)).commits] == [1]

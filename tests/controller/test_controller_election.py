@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from controller.controller_election import Standby, Won, elect, register_endpoint, resign
+from controller.node.controller_election import Standby, Won, elect, register_endpoint, resign
 from tests.controller.meddler import Meddler
 from transport.messages import BrokerEndpoint
 from transport.store import formats, paths

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from controller import dispatch
 from controller.events import (
     LeaderAndIsrResponseReceived,
     ReplicasDeleted,
@@ -15,6 +14,7 @@ from controller.events import (
 from controller.handlers.deletion import RETRY_SECONDS
 from controller.model.facts import LogDirOffline
 from controller.model.partition_states import PartitionPhase
+from controller.node import dispatch
 from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import (
     INELIGIBLE,

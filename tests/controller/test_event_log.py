@@ -16,18 +16,18 @@ from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
 import controller
-from controller import dispatch
 from controller.events import BrokerChange, TopicChange
 from controller.model.facts import LeadershipWritten, PartitionMoved
 from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import Step, change
-from controller.monitoring.event_log import EventLog
-from controller.monitoring.instruments import Instruments
 from controller.monitoring.state_change_log import StateChangeLog
-from controller.service import ControllerService
+from controller.node import dispatch
+from controller.node.service import ControllerService
+from controller.observation.event_log import EventLog
+from controller.observation.instruments import Instruments
 from tests.controller.conftest import HOST, TP, Bench
 from transport.host import Host
-from transport.messages import CommitTraceRequest, TracedCommit
+from transport.messages import TracedCommit
 from transport.metadata import BrokerRegistration, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.memory import MemoryZooKeeper
@@ -197,7 +197,7 @@ async def test_one_id_leads_from_the_trace_over_the_state_changes_to_the_log(tmp
     config = controller.ControllerConfig(1001, state_change_log=str(file))
 
     async def last_commit(service: ControllerService) -> TracedCommit:
-        return (await service.trace.read(CommitTraceRequest(0, 0))).commits[-1]
+        return (await service.trace.read(0, 0)).commits[-1]
 
     with capture_logs(processors=[merge_contextvars]) as logs:
         async with zookeeper.session() as store, trio.open_nursery() as nursery:

@@ -10,8 +10,8 @@ from controller.handlers import deletion, reassignments
 from controller.handlers.failover import failover
 from controller.model.context import ControllerContext
 from controller.model.rounds import Publication
-from controller.monitoring.observer import Observer
-from controller.round_runner import RoundRunner
+from controller.node.round_runner import RoundRunner
+from controller.observation.observer import Observer
 from tests.controller.conftest import ENDPOINT, Bench, Recorder
 from tests.controller.deletions import deleted, leaves_no_trace, mark, replica
 from transport.metadata import EPOCH_DURING_DELETE, BrokerRegistration, ReplicaAssignment, Stray, TopicPartition

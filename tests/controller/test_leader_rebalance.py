@@ -6,9 +6,9 @@ import pytest
 import structlog
 from attrs import evolve
 
-from controller import dispatch
 from controller.config import ControllerConfig
 from controller.events import AutoPreferredReplicaLeaderElection, ControllerEvent
+from controller.node import dispatch
 from tests.controller.conftest import TP, Bench
 from transport.metadata import TopicPartition
 

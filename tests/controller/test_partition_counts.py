@@ -21,8 +21,9 @@ from controller.model.facts import (
     TopicGone,
     TopicWritten,
 )
+from controller.model.notable import KINDS, Notable, judge
 from controller.model.partition_states import PartitionPhase
-from controller.monitoring.partition_counts import KINDS, Notable, PartitionCounts, judge
+from controller.monitoring.partition_counts import PartitionCounts
 from tests.controller.conftest import ENDPOINT
 from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store.formats import TopicZnode

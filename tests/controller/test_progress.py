@@ -9,8 +9,8 @@ from attrs import define, evolve, field
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controller import dispatch
 from controller.events import BrokerChange, ReassignmentProgress
+from controller.node import dispatch
 from controller.progress.rate_window import WINDOW_SECONDS, RateWindow
 from controller.progress.report import Totals, totals, waits_for, with_progress
 from controller.progress.tracker import STALLED_SECONDS, TURN_SECONDS, Moves, MovingPartition, Progress, moves_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.quarantine import CAPACITY, Quarantine
+from controller.node.quarantine import CAPACITY, Quarantine
 
 
 def test_the_third_fault_within_a_minute_sets_aside() -> None:

@@ -21,8 +21,8 @@ from controller.model.rounds import (
     immediately,
     read,
 )
-from controller.monitoring.observer import CommittedRound, Observer, Observers, PublishedRound
-from controller.round_runner import RoundRunner
+from controller.node.round_runner import RoundRunner
+from controller.observation.observer import CommittedRound, Observer, Observers, PublishedRound
 from tests.controller.conftest import ENDPOINT, TP, Bench
 from transport.metadata import BrokerRegistration, LeaderAndIsr, TopicPartition
 from transport.store import formats, paths

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from controller import dispatch
 from controller.events import ReplicasDeleted, ReplicasNotDeleted, StrayDeletion
 from controller.handlers import reassignments, strays
 from controller.handlers.brokers import broker_change
 from controller.handlers.deletion import RETRY_SECONDS
 from controller.handlers.failover import failover
 from controller.model.rounds import TellStopReplica
+from controller.node import dispatch
 from tests.controller.conftest import Bench
 from transport.errors import ErrorCode
 from transport.host import Host

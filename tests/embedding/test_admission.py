@@ -13,9 +13,9 @@ import trio
 
 import controller
 from controller.admin.client import AdminClient
-from controller.admission import CLUSTER, NEEDED, Authorizer, Operation, Resource, ResourceType, allow_all
 from controller.events import PartitionModifications
-from controller.service import ControllerService
+from controller.node.admission import CLUSTER, NEEDED, Authorizer, Operation, Resource, ResourceType, allow_all
+from controller.node.service import ControllerService
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import (

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import controller
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from transport.host import Host
 from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import StoreUnavailable

@@ -14,9 +14,9 @@ from attrs import define
 from structlog.testing import capture_logs
 
 import controller
-from controller import dispatch
 from controller.events import PartitionModifications
-from controller.service import ControllerService
+from controller.node import dispatch
+from controller.node.service import ControllerService
 from transport.errors import ApiError
 from transport.host import Host
 from transport.messages import CreateTopicsRequest, NewTopic

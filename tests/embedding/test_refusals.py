@@ -7,11 +7,11 @@ import trio
 from structlog.testing import capture_logs
 
 import controller
-from controller import dispatch
-from controller.controller_election import ForeignCluster, refuse_foreign
 from controller.events import ControllerEvent, RequestEvent
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds
+from controller.node import dispatch
+from controller.node.controller_election import ForeignCluster, refuse_foreign
 from tests.embedding.test_service import start, until
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host

@@ -12,7 +12,7 @@ import trio
 import controller
 from controller.admin.client import open_admin
 from controller.events import BrokerChange, PartitionModifications
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import ListPartitionReassignmentsRequest, MetadataRequest

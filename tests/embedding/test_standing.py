@@ -12,12 +12,12 @@ from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 import controller
-from controller import dispatch, service
 from controller.events import ControllerEvent, PartitionModifications
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds
-from controller.quarantine import QUARANTINE_SECONDS
-from controller.service import ControllerService
+from controller.node import dispatch, service
+from controller.node.quarantine import QUARANTINE_SECONDS
+from controller.node.service import ControllerService
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import MetadataRequest

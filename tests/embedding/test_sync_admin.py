@@ -12,7 +12,7 @@ import trio
 import controller
 from controller.admin.client import AdminClient, ClusterUnreachable
 from controller.admin.sync_client import SyncAdminClient, open_sync_admin
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from transport.errors import ErrorCode
 from transport.host import Host
 from transport.messages import NewTopic

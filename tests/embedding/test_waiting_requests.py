@@ -12,10 +12,10 @@ import trio
 from structlog.testing import capture_logs
 
 import controller
-from controller import waiting_requests
 from controller.events import BrokerChange, PartitionModifications
-from controller.monitoring.observer import Observer
-from controller.service import ControllerService
+from controller.node import waiting_requests
+from controller.node.service import ControllerService
+from controller.observation.observer import Observer
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import (

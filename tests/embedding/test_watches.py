@@ -8,7 +8,7 @@ import pytest
 import trio
 
 import controller
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from transport.host import Host
 from transport.metadata import BrokerRegistration, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths

@@ -7,7 +7,6 @@ import trio
 from attrs import evolve
 
 from actors import EventStatistics
-from controller import dispatch
 from controller import events as events_module
 from controller.channels.broker_channels import BrokerChannels
 from controller.config import ControllerConfig
@@ -15,6 +14,7 @@ from controller.events import BrokerChange, ConfigChange, ControllerEvent, Reque
 from controller.monitoring.controller_states import STATE_OF, ControllerState
 from controller.monitoring.measurements import Measurements, measured
 from controller.monitoring.metrics import CONTROLLER, MAX_PARTITION_SERIES, STATS, ControllerMetrics
+from controller.node import dispatch
 from controller.progress.report import Totals
 from tests.controller.conftest import ENDPOINT, HOST, TP, Bench, bench, clock
 from tests.kit.scrape import Samples, samples

@@ -11,7 +11,7 @@ import trio
 
 import controller
 from controller.monitoring.http_pages import CannotServeMetrics
-from controller.service import ControllerService
+from controller.node.service import ControllerService
 from tests.kit.scrape import get, scrape
 from transport.host import Host
 from transport.store.memory import MemoryZooKeeper

@@ -10,13 +10,13 @@ import pytest
 import trio
 from attrs import evolve
 
-from controller import round_runner, service
 from controller.events import Reload
 from controller.handlers import controlled_shutdown, deletion, leader_elections, leadership, reassignments
 from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
 from controller.model.rounds import Change, Outcome, Rounds, Step, TellLeaderAndIsr, change
+from controller.node import round_runner, service
 from transport.errors import ErrorCode
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import paths

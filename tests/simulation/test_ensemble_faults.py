@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from controller.simulation.connection import Moment
 from controller.simulation.ensemble import SimulatedEnsemble
+from controller.simulation.host import Moment
 from tests.simulation.ensembles import (
     LATENCY,
     LATEST,

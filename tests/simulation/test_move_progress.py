@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 import trio
 
+from controller.node.service import ControllerService
 from controller.progress.report import Totals
-from controller.service import ControllerService
 from controller.simulation import scheduling
 from controller.simulation.cluster import SimulatedCluster, simulated_cluster
 from controller.simulation.scheduling import wall_clock_ms

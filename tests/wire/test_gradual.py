@@ -8,7 +8,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller import dispatch
+from controller.node import dispatch
 from tests.wire.test_codec import values_of
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from controller.simulation.connection import Moment as Instant
+from controller.simulation.host import Moment as Instant
 from controller.simulation.steps import Moment
 from transport.messages import ElectionType
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from attrs import define
 
-from controller.simulation.connection import Moment as Instant
+from controller.simulation.host import Moment as Instant
 from controller.simulation.random_run.actions import (
     Active,
     Alter,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from attrs import define, frozen
 
 from controller.channels.broker_channels import BrokerChannels
-from controller.controller_election import Won
 from controller.model.context import ControllerContext
+from controller.node.controller_election import Won
+from controller.node.round_runner import RoundRunner
 from controller.progress.poller import ProgressPoller
-from controller.round_runner import RoundRunner
 from transport.store.protocol import SessionState
 
 

@@ -17,34 +17,35 @@ import trio
 from attrs import define, evolve, field
 
 from actors import Backoff, EventQueue, EventStatistics
-from controller import admission, controller_election, dispatch
-from controller.admission import Authorizer
 from controller.channels.broker_channels import BrokerChannels
 from controller.channels.broker_responses import BrokerResponses
 from controller.config import ControllerConfig
-from controller.controller_election import ForeignCluster, Standby, Won
 from controller.events import ControllerEvent, Elect, Reload, RequestEvent, SessionEnded, cut_off
 from controller.handlers.failover import failover, look_again
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
-from controller.monitoring.commit_trace import CommitTrace
-from controller.monitoring.event_log import EventLog
-from controller.monitoring.instruments import Instrument, Instruments
-from controller.monitoring.observer import Observer
-from controller.office import Office, Readiness, judge_readiness
+from controller.node import admission, controller_election, dispatch
+from controller.node.admission import Authorizer
+from controller.node.controller_election import ForeignCluster, Standby, Won
+from controller.node.office import Office, Readiness, judge_readiness
+from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
+from controller.node.round_runner import RoundRunner
+from controller.node.standing import Standing
+from controller.node.waiting_requests import WaitingRequests
+from controller.node.watches import LOOKS, event_for
+from controller.observation.commit_trace import CommitTrace
+from controller.observation.event_log import EventLog
+from controller.observation.instruments import Instrument, Instruments
+from controller.observation.observer import Observer
 from controller.progress.poller import ProgressPoller
 from controller.progress.report import Totals
 from controller.progress.tracker import Moves
-from controller.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
-from controller.round_runner import RoundRunner
-from controller.standing import Standing
-from controller.waiting_requests import WaitingRequests
-from controller.watches import LOOKS, event_for
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import (
     BrokerEndpoint,
     CommitTraceRequest,
+    CommitTraceResponse,
     DescribeClusterRequest,
     DescribeClusterResponse,
     DescribeReassignmentsRequest,
@@ -183,10 +184,14 @@ class ControllerService:
     def _handlers(self) -> Handlers:
         return {
             **dict.fromkeys(dispatch.REQUESTS, self.answer),
-            CommitTraceRequest: self.trace.read,
+            CommitTraceRequest: self._read_trace,
             DescribeClusterRequest: self._describe_cluster,
             DescribeReassignmentsRequest: self._describe_reassignments,
         }
+
+    async def _read_trace(self, request: CommitTraceRequest) -> CommitTraceResponse:
+        max_wait = admission.seconds_of("max_wait_ms", request.max_wait_ms)
+        return await self.trace.read(request.sequence, max_wait)
 
     async def _describe_cluster(self, request: DescribeClusterRequest) -> DescribeClusterResponse:
         """Add what this process has set aside to what the context knows."""

@@ -19,7 +19,7 @@ from controller.model import facts
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact, words
 from controller.model.partition_states import PartitionPhase
-from controller.monitoring.instruments import Application, Instrument
+from controller.observation.instruments import Application, Instrument
 from transport.metadata import LeaderAndIsr
 
 log = structlog.get_logger(__name__)

@@ -13,12 +13,12 @@ import structlog
 import trio
 from attrs import define, field
 
-from controller.collector import paused_collector
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered
 from controller.model.rounds import Change, Children, Effect, Loaded, Outcome, Publication, Read, Rounds, Step
-from controller.monitoring.instruments import Application, Instrument
-from controller.monitoring.observer import CommittedRound, DecidedRound, Observer, PublishedRound
+from controller.node.collector import paused_collector
+from controller.observation.instruments import Application, Instrument
+from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from transport.metadata import TopicPartition
 from transport.store import paths
 from transport.store.chunks import plan_chunks

@@ -8,9 +8,8 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from controller.admission import seconds_of
-from controller.monitoring.observer import CommittedRound, Observer
-from transport.messages import CommitTraceRequest, CommitTraceResponse, TracedCommit
+from controller.observation.observer import CommittedRound, Observer
+from transport.messages import CommitTraceResponse, TracedCommit
 
 CAPACITY: Final = 10_000
 MAX_PARTITIONS: Final = 20_000
@@ -49,11 +48,10 @@ class CommitTrace(Observer):
         self._grown.set()
         self._grown = trio.Event()
 
-    async def read(self, request: CommitTraceRequest) -> CommitTraceResponse:
-        """Return the commits from the one asked for on, waiting for one if there is none yet. Raises ApiError."""
-        seconds = seconds_of("max_wait_ms", request.max_wait_ms)
-        if request.sequence >= self._next:
-            with trio.move_on_after(seconds):
+    async def read(self, sequence: int, max_wait: float) -> CommitTraceResponse:
+        """Return the commits from number `sequence` on; where there is none yet, wait `max_wait` seconds for one."""
+        if sequence >= self._next:
+            with trio.move_on_after(max_wait):
                 await self._grown.wait()
-        commits = tuple(commit for commit in self._commits if commit.sequence >= request.sequence)
+        commits = tuple(commit for commit in self._commits if commit.sequence >= sequence)
         return CommitTraceResponse(self._next, commits)

@@ -11,8 +11,8 @@ import trio
 from attrs import define, field
 
 from actors import EventQueue
-from controller import admission
 from controller.events import ControllerEvent, RequestEvent, not_controller
+from controller.node import admission
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Request
 
