@@ -14,7 +14,7 @@ ARGS ?=
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-PACKAGES := actors transport controller broker spark_bridge
+PACKAGES := actors transport spark_bridge broker controller simulator klamm
 JAVA_IS_MISSING := Java 17 or later is not installed: apt-get install openjdk-17-jre-headless (macOS: brew install openjdk@17)
 
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python

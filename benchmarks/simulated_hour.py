@@ -14,9 +14,9 @@ from typing import Final
 import structlog
 import trio
 
-from controller.simulation.cluster import simulated_cluster
-from controller.simulation.scheduling import run
-from controller.simulation.settings import Settings
+from simulator.cluster import simulated_cluster
+from simulator.scheduling import run
+from simulator.settings import Settings
 from transport.metadata import TopicPartition
 
 BROKERS: Final = 12

@@ -1,14 +1,14 @@
 """The counters of counter_service.py in a simulated cluster: how to test a service of one's own.
 
-Run it with `python -m pytest -p controller.testing.plugin examples/test_with_cluster.py`.
+Run it with `python -m pytest -p klamm.testing.plugin examples/test_with_cluster.py`.
 """
 
 from __future__ import annotations
 
 import trio
 
-from controller.testing import ClusterFactory, SimulatedCluster
 from examples.counter_service import APIS, Add, CounterService
+from klamm.testing import ClusterFactory, SimulatedCluster
 from transport.errors import ApiError
 from transport.wire import WireError
 

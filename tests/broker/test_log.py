@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from broker.reference.log import CorruptLog, Log, read_records
 from broker.reference.logs import RECORD_OVERHEAD_BYTES, ReplicaLog
-from controller.simulation.disk import Disk
+from simulator.disk import Disk
 from tests.simulation.disks import Unobserved
 from transport.messages import Record
 from transport.metadata import TopicPartition

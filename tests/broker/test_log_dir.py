@@ -13,7 +13,7 @@ from broker.meta_properties import WrongLogDir, load_storage_id
 from broker.reference.log_dir import LogDir, deleted_name, records_on_disk
 from broker.reference.log_dirs import LogDirs
 from broker.reference.logs import Logs
-from controller.simulation.disk import Disk
+from simulator.disk import Disk
 from tests.simulation.disks import Unobserved
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Record

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli.demo.task_cluster import task_cluster
+from klamm.cli.demo.task_cluster import task_cluster
 from tests.cli.shell import Shell, bootstrap_of
 
 

@@ -16,7 +16,7 @@ from transport.store.protocol import Create, MetadataStore
 
 
 async def run_klamm(*arguments: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "controller.cli", *arguments]
+    command = [sys.executable, "-m", "klamm", *arguments]
     return await trio.run_process(command, stdin=stdin, capture_stdout=True, capture_stderr=True, check=False)
 
 

@@ -63,7 +63,7 @@ def on_terminal(*arguments: str, python: Sequence[str] = ()) -> Iterator[Termina
         sys.executable,
         *python,
         "-m",
-        "controller.cli",
+        "klamm",
         *arguments,
     ]
     process = subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs)

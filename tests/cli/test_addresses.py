@@ -6,7 +6,7 @@ import pytest
 import trio
 from click.testing import CliRunner
 
-from controller.cli import main
+from klamm.cli import main
 from tests.cli.shell import run_klamm
 from transport.messages import MetadataRequest, MetadataResponse
 from transport.network import TcpNetwork

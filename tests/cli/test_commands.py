@@ -234,7 +234,7 @@ async def test_the_state_dump_reads_zookeeper(zookeeper: str) -> None:
 
 
 async def test_the_help_loads_neither_spark_nor_trio() -> None:
-    script = "import sys\nfrom controller.cli import main\nmain(['--help'], standalone_mode=False)\n"
+    script = "import sys\nfrom klamm.cli import main\nmain(['--help'], standalone_mode=False)\n"
     script += "sys.exit(any(name in sys.modules for name in ('pyspark', 'trio', 'kazoo')))"
     done = await trio.run_process([sys.executable, "-c", script], capture_stdout=True, check=False)
     assert done.returncode == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from controller.cli.configs import config, parse_settings
+from klamm.cli.configs import config, parse_settings
 
 
 @pytest.mark.parametrize(

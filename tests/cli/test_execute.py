@@ -117,7 +117,7 @@ async def execute(
     """Execute a file; press Ctrl-C when the controller gets such a request. Return exit code and lines."""
     file = directory / "move.json"
     await trio.Path(file).write_text(move)
-    command = [sys.executable, "-m", "controller.cli", "reassignment", "execute", "--reassignment-json-file", str(file)]
+    command = [sys.executable, "-m", "klamm", "reassignment", "execute", "--reassignment-json-file", str(file)]
     command += ["--rollback-json-file", str(directory / "back.json"), *options]
     command += ["--bootstrap-server", f"127.0.0.1:{controller.port}"]
     process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

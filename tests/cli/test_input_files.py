@@ -14,10 +14,10 @@ import trio
 from click.testing import CliRunner
 
 from broker.meta_properties import WrongLogDir, load_storage_id
-from controller.cli import election_file, main
-from controller.cli.reassignment.files import read_targets
-from controller.cli.settings import read_file
-from controller.simulation.scenario.loader import load
+from klamm.cli import election_file, main
+from klamm.cli.reassignment.files import read_targets
+from klamm.cli.settings import read_file
+from simulator.scenario.loader import load
 from tests.cli.devices import device
 from tests.cli.shell import Shell, run_klamm
 from transport import input_files
@@ -26,7 +26,7 @@ from transport.security_settings import SecuritySettings
 from transport.store.protocol import StoreUnavailable
 from transport.store.security import security_of
 
-KLAMM = (sys.executable, "-m", "controller.cli")
+KLAMM = (sys.executable, "-m", "klamm")
 MOVES = b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1]}]}'
 SNAPSHOT = b"""{"brokers": [{"id": 1, "host": "a", "port": 1, "rack": null},
 {"id": 2, "host": "a", "port": 1, "rack": null}],

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.interrupts import INTERRUPTED
+from klamm.interrupts import INTERRUPTED
 from tests.cli.terminal import CTRL_C, on_terminal
 
 
@@ -21,8 +21,8 @@ def silent() -> Iterator[str]:
 
 @pytest.mark.parametrize(
     "loaded",
-    ["click.types", "click", "controller.cli", "attr", "structlog", "trio._core", "trio", "kazoo.client",
-     "controller.cli.running", "controller.node.service", "controller.cli.settings"],
+    ["click.types", "click", "klamm.cli", "attr", "structlog", "trio._core", "trio", "kazoo.client",
+     "klamm.cli.running", "controller.node.service", "klamm.cli.settings"],
 )  # fmt: skip
 def test_while_a_service_is_loaded(loaded: str, silent: str) -> None:
     # The interpreter reports a module after loading it; a module that is still being loaded appears later.
@@ -38,7 +38,7 @@ def test_while_a_service_is_loaded(loaded: str, silent: str) -> None:
 @pytest.mark.parametrize("command", ["topic list --zookeeper", "cluster describe --bootstrap-server"])
 def test_while_a_command_waits(command: str, silent: str) -> None:
     with on_terminal(*command.split(), silent, python=["-X", "importtime"]) as screen:
-        screen.read_until(b" controller.cli.cluster\r\n")
+        screen.read_until(b" klamm.cli.connect\r\n")
         screen.press(CTRL_C)
         code = screen.end()
     said = [line for line in screen.screen.decode().splitlines() if not line.startswith("import time:")]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from controller.cli import election_file
-from controller.cli.election_file import Wanted
-from controller.cli.leaders import leader
+from klamm.cli import election_file
+from klamm.cli.election_file import Wanted
+from klamm.cli.leaders import leader
 from transport.metadata import TopicPartition
 
 PREFERRED = ("elect", "--election-type", "preferred")

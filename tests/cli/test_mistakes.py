@@ -15,11 +15,11 @@ import pytest
 import trio
 from click.testing import CliRunner
 
-from controller.cli import main
+from klamm.cli import main
 from transport.network import TcpNetwork
 from transport.wire import serve
 
-KLAMM = (sys.executable, "-m", "controller.cli")
+KLAMM = (sys.executable, "-m", "klamm")
 INTERRUPTED = 130
 
 HIDE = """

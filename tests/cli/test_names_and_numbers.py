@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from controller.cli import main
-from controller.cli.names import TOPIC
+from klamm.cli import main
+from klamm.cli.names import TOPIC
 from tests.cli.shell import Shell
 
 LATIN = os.fsdecode(b"a\xff")
@@ -70,7 +70,7 @@ def test_other_names_are_for_the_controller_to_judge(name: str) -> None:
 
 
 def test_a_name_that_is_no_text_is_shown_by_a_real_terminal() -> None:
-    command = [os.fsencode(sys.executable), b"-m", b"controller.cli", b"topic", b"create", b"a\xff"]
+    command = [os.fsencode(sys.executable), b"-m", b"klamm", b"topic", b"create", b"a\xff"]
     done = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert (done.returncode, b"Traceback" in done.stderr) == (2, False), done.stderr
     assert done.stderr.splitlines()[-1].endswith(rb"'a\udcff' is not the name of a topic: it is not UTF-8")
@@ -108,7 +108,7 @@ async def test_settings_are_shown_as_they_are_meant(klamm: Shell) -> None:
 def on_terminal(kind: str, *arguments: str) -> str:
     """Return what a command prints on stderr, a terminal of a kind."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "controller.cli", *arguments]
+    command = [sys.executable, "-m", "klamm", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=theirs, env={**os.environ, "TERM": kind})
     os.close(theirs)
     said = b""

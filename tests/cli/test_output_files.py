@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli.output_files import open_output, write_output
+from klamm.cli.output_files import open_output, write_output
 from tests.cli.devices import device, is_device
 from tests.cli.shell import Shell, run_klamm
 from transport.store import paths
 from transport.store.protocol import ensure_paths
 from transport.store.zookeeper import open_zookeeper
 
-KLAMM = (sys.executable, "-m", "controller.cli")
+KLAMM = (sys.executable, "-m", "klamm")
 SNAPSHOT = """{"brokers": [{"id": 1, "host": "a", "port": 1, "rack": null},
 {"id": 2, "host": "a", "port": 1, "rack": null}],
 "partitions": [{"topic": "t", "partition": 0, "replicas": [1], "leader": 1, "isr": [1],

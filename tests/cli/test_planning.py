@@ -13,7 +13,7 @@ import trio
 from attrs import define, evolve, field
 from click.testing import CliRunner, Result
 
-from controller.cli.planning.commands import plan
+from klamm.cli.planning.commands import plan
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
@@ -85,7 +85,7 @@ class Planner:
 def planner(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Planner:
     """Put a planner behind the command, which works in an empty folder."""
     made = Planner()
-    monkeypatch.setattr("controller.cli.planning.making.compute_plan", made.compute_plan)
+    monkeypatch.setattr("klamm.cli.planning.making.compute_plan", made.compute_plan)
     monkeypatch.chdir(tmp_path)
     return made
 
@@ -309,7 +309,7 @@ def test_ctrl_c_leaves_nothing(planner: Planner, tmp_path: Path, monkeypatch: py
         await trio.sleep_forever()
         raise AssertionError
 
-    monkeypatch.setattr("controller.cli.planning.making.compute_plan", interrupted)
+    monkeypatch.setattr("klamm.cli.planning.making.compute_plan", interrupted)
     result = planned("rebalance", "-o", "plan")
     assert (result.exit_code, result.stdout, result.stderr) == (130, "", "")
     assert planner.requests
@@ -322,6 +322,6 @@ def test_a_terminal_is_told_how_far_planning_is() -> None:
 
 
 def test_help_and_mistakes_need_none_of_the_extras() -> None:
-    code = "import sys, controller.cli.planning.commands; print({m.partition('.')[0] for m in sys.modules})"
+    code = "import sys, klamm.cli.planning.commands; print({m.partition('.')[0] for m in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "pyarrow", "pyspark", "py4j", "pandas"} & set(eval(done.stdout))  # noqa: S307 (a set's repr)

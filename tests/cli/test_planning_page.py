@@ -26,7 +26,7 @@ def sessions() -> list[tuple[str, str]]:
 
 
 def typed(command: str, folder: Path) -> str:
-    klamm = f'klamm() {{ "{sys.executable}" -m controller.cli "$@"; }}; '
+    klamm = f'klamm() {{ "{sys.executable}" -m klamm "$@"; }}; '
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     done = subprocess.run(
         ["bash", "-c", klamm + command],

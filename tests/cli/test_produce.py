@@ -15,15 +15,15 @@ import pytest
 import trio
 
 from broker.client import Consumer
-from controller.cli.running import parse_addresses
-from controller.cli.standard_input import BATCH, Lines
-from controller.interrupts import INTERRUPTED
+from klamm.cli.running import parse_addresses
+from klamm.cli.standard_input import BATCH, Lines
+from klamm.interrupts import INTERRUPTED
 from tests.cli.shell import Shell
 from tests.cli.terminal import CTRL_C, CTRL_D, on_terminal
 from transport.host import Host
 from transport.network import TcpNetwork
 
-PRODUCE = (sys.executable, "-m", "controller.cli", "produce", "lines", "--bootstrap-server")
+PRODUCE = (sys.executable, "-m", "klamm", "produce", "lines", "--bootstrap-server")
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from attrs import frozen
 from click.testing import CliRunner
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.task_cluster import task_cluster
-from controller.cli.reassignment import reassignment
+from klamm.cli.demo.task_cluster import task_cluster
+from klamm.cli.reassignment import reassignment
 from tests.cli.shell import Shell, bootstrap_of, register_deaf_broker
 from transport.network import TcpNetwork
 
@@ -53,7 +53,7 @@ class Desk:
 
     async def interrupted(self, *arguments: str, stuck: Sequence[int]) -> tuple[int, str]:
         """Run a command, press Ctrl-C when only what is stuck moves; return its exit code and all that it printed."""
-        command = [sys.executable, "-m", "controller.cli", *arguments, "--bootstrap-server", self.klamm.bootstrap]
+        command = [sys.executable, "-m", "klamm", *arguments, "--bootstrap-server", self.klamm.bootstrap]
         process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert process.stdout is not None
         printed = b""

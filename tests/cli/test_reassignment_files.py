@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.cli.reassignment import files
-from controller.cli.reassignment.files import FileFault, decode_document, encode_targets, read_targets
+from klamm.cli.reassignment import files
+from klamm.cli.reassignment.files import FileFault, decode_document, encode_targets, read_targets
 from transport.metadata import TopicPartition
 
 T0 = '{"topic":"t","partition":0,"replicas":[1]}'

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from controller.admin.moves import MoveStatus
-from controller.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
-from controller.cli.reassignment.preview import Change, faults, moving_elsewhere, print_changes, way_back
-from controller.cli.units import duration, moment, rate, size
+from klamm.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
+from klamm.cli.reassignment.preview import Change, faults, moving_elsewhere, print_changes, way_back
+from klamm.cli.units import duration, moment, rate, size
 from transport.messages import (
     UNKNOWN,
     UNTHROTTLED,

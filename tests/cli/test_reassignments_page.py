@@ -15,7 +15,7 @@ import trio
 from attrs import frozen
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.task_cluster import task_cluster
+from klamm.cli.demo.task_cluster import task_cluster
 from tests.cli.shell import bootstrap_of, register_deaf_broker
 from transport.messages import NewTopic
 from transport.network import TcpNetwork
@@ -49,7 +49,7 @@ class Terminal:
         name, *arguments = command.split()
         assert name == "klamm"
         process = await trio.lowlevel.open_process(
-            [sys.executable, "-m", "controller.cli", *arguments, "--bootstrap-server", self.bootstrap],
+            [sys.executable, "-m", "klamm", *arguments, "--bootstrap-server", self.bootstrap],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=self.directory,
@@ -73,7 +73,7 @@ async def terminal(tmp_path: Path) -> AsyncIterator[Terminal]:
         terminal = Terminal(tmp_path, await bootstrap_of(cluster.store))
         await admin.create_topics([NewTopic("orders", 3, 3, ((1, 2, 3), (2, 3, 1), (3, 1, 2)))])
         for partition in range(3):
-            command = [sys.executable, "-m", "controller.cli", "produce", "orders", "--partition", str(partition)]
+            command = [sys.executable, "-m", "klamm", "produce", "orders", "--partition", str(partition)]
             command += ["--bootstrap-server", terminal.bootstrap]
             await trio.run_process(command, stdin=b"a record of an order\n" * 1000, capture_stderr=True)
         await register_deaf_broker(cluster.store, 9)

@@ -9,8 +9,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from controller.cli.running import run, until_stopped
-from controller.interrupts import INTERRUPTED
+from klamm.cli.running import run, until_stopped
+from klamm.interrupts import INTERRUPTED
 
 
 async def ended_by(*signals: signal.Signals, leaving: trio.Event) -> list[str]:

@@ -10,9 +10,9 @@ import pytest
 from attrs import AttrsInstance
 from click.testing import CliRunner
 
-from controller.cli import settings_page
-from controller.cli.services import broker, controller
-from controller.cli.settings import SECTIONS, given, read_file
+from klamm.cli import settings_page
+from klamm.cli.services import broker, controller
+from klamm.cli.settings import SECTIONS, given, read_file
 from transport.settings import settings_of
 
 FILE = """

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli.demo.task_cluster import task_cluster
-from controller.cli.reassignment.starts import faults_of
+from klamm.cli.demo.task_cluster import task_cluster
+from klamm.cli.reassignment.starts import faults_of
 from tests.cli.shell import Shell, bootstrap_of, run_klamm
 from transport.messages import PartitionState
 from transport.metadata import TopicPartition

@@ -14,7 +14,7 @@ import pytest
 import trio
 from attrs import define, field
 
-from controller.interrupts import INTERRUPTED
+from klamm.interrupts import INTERRUPTED
 from tests.cli.shell import run_klamm
 from transport.store import formats, open_zookeeper, paths
 from transport.zookeeper_server import development_zookeeper, free_port
@@ -50,7 +50,7 @@ class Service:
 
 @asynccontextmanager
 async def running(*arguments: str) -> AsyncIterator[Service]:
-    command = [sys.executable, "-u", "-m", "controller.cli", *arguments]
+    command = [sys.executable, "-u", "-m", "klamm", *arguments]
     process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
         yield Service(process)

@@ -11,8 +11,8 @@ import pytest
 import trio
 from click.testing import CliRunner
 
-from controller.cli import main
-from controller.cli.state_files import open_writer
+from klamm.cli import main
+from klamm.cli.state_files import open_writer
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.brokers import Broker, BrokerState
@@ -74,7 +74,7 @@ def test_parquet_has_a_new_folder(options: tuple[str, ...], line: str) -> None:
 
 
 async def test_parquet_without_pyarrow(tmp_path: Path) -> None:
-    script = "import sys\nsys.modules['pyarrow'] = None\nfrom controller.cli import main\nmain(sys.argv[1:])\n"
+    script = "import sys\nsys.modules['pyarrow'] = None\nfrom klamm.cli import main\nmain(sys.argv[1:])\n"
     arguments = ("state", "dump", "--zookeeper", "localhost:1", "--format", "parquet", "-o", str(tmp_path / "dump"))
     done = await trio.run_process(
         [sys.executable, "-c", script, *arguments], capture_stderr=True, check=False, env=dict(os.environ)

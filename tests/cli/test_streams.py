@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from controller.interrupts import INTERRUPTED
+from klamm.interrupts import INTERRUPTED
 from tests.cli.shell import Shell
 
-KLAMM = (sys.executable, "-m", "controller.cli")
+KLAMM = (sys.executable, "-m", "klamm")
 
 SNAPSHOT = """{"brokers": [{"id": 1, "host": "a", "port": 1, "rack": null},
 {"id": 2, "host": "a", "port": 1, "rack": null}],

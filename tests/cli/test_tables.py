@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from controller.cli.output import print_table
+from klamm.cli.output import print_table
 
 NAME = "payments.settlement-batches.by-region.eu-central-1.v2-17"
 REASON = "waits for broker 5, which does not fetch from leader 1: 1.2 GB behind, nothing came for 12 s"

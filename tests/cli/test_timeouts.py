@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from controller.cli import main
+from klamm.cli import main
 
 ABSURD = ("inf", "-inf", "nan", "-1", "0", "1e400", "1e300", "2147484", "soon", "")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from controller.cli.output import partition_json
-from controller.cli.topic_deletion import waits_for
-from controller.cli.topics import list_topics, print_topics
+from klamm.cli.output import partition_json
+from klamm.cli.topic_deletion import waits_for
+from klamm.cli.topics import list_topics, print_topics
 from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE
 

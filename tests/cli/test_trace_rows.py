@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.admin.move_rows import Stage, stage_of
-from controller.cli.demo.trace_rows import Seen, rows
+from klamm.cli.demo.trace_rows import Seen, rows
 from transport.messages import PartitionState, TracedCommit
 
 TARGET = frozenset({4, 5, 6})

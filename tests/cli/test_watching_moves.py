@@ -13,7 +13,7 @@ from rich.console import Console
 from controller.admin.client import AdminClient, ClusterUnreachable
 from controller.admin.moves import MoveStatus, MoveWatch
 from controller.admin.reassignments import Reassignment, ReassignmentDescriptions
-from controller.cli.reassignment.watching import FEW, NAMED, News, figures, panel, stalled_lines
+from klamm.cli.reassignment.watching import FEW, NAMED, News, figures, panel, stalled_lines
 from transport.messages import (
     UNKNOWN,
     UNTHROTTLED,

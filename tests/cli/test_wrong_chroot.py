@@ -11,7 +11,7 @@ import pytest
 import trio
 from click.testing import CliRunner
 
-from controller.cli import main
+from klamm.cli import main
 from tests.cli.shell import run_klamm
 from transport.store import paths
 from transport.store.existing import NoCluster, open_existing

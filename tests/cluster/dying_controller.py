@@ -10,8 +10,8 @@ import trio
 from attrs import frozen
 
 import controller
-from controller.cli.demo import scenario
-from controller.cli.running import configure_logs
+from klamm.cli.demo import scenario
+from klamm.cli.running import configure_logs
 
 TOPIC = scenario.ORDERS.topic
 TARGET = frozenset(scenario.TARGET)

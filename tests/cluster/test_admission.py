@@ -10,10 +10,10 @@ import trio
 from attrs import define, field
 
 import controller
-from controller.cli.demo.clusters import CONTROLLERS
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.node.admission import CLUSTER, Operation, Resource, topic
 from controller.node.service import ControllerService
+from klamm.cli.demo.clusters import CONTROLLERS
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import until
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (

@@ -9,10 +9,10 @@ import pytest
 from attrs import evolve
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS, log_dir
-from controller.cli.demo.load import Load
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.cli.demo.scenario import ORDERS
+from klamm.cli.demo.clusters import CONTROLLERS, log_dir
+from klamm.cli.demo.load import Load
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller
 from tests.kit.tcp_relay import tcp_relay
 from transport.errors import ErrorCode
@@ -29,7 +29,7 @@ RECORDS = 50
 
 def start_broker(cluster: ProcessCluster, broker_id: int) -> None:
     where = ("--log-dir", str(log_dir(cluster.data_dir, broker_id)), "--rack", RACKS[broker_id])
-    cluster.start(broker_id, "controller.cli", "broker", "run", *where)
+    cluster.start(broker_id, "klamm", "broker", "run", *where)
 
 
 async def announce_port(store: MetadataStore, broker_id: int, port: int) -> None:
@@ -64,7 +64,7 @@ async def add_partition(store: MetadataStore, replicas: tuple[int, ...]) -> None
 async def test_the_controller_follows_what_others_write(zookeeper: str, tmp_path: Path) -> None:
     address = f"{zookeeper}/others"
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(CONTROLLERS[0], "controller.cli", "controller", "run")
+        cluster.start(CONTROLLERS[0], "klamm", "controller", "run")
         for broker_id in RACKS:
             start_broker(cluster, broker_id)
         await until_controller(store, CONTROLLERS[0])

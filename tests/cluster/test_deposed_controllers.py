@@ -14,9 +14,9 @@ import trio
 
 import controller
 from controller.admin.client import AdminClient, OutcomeUnknown
-from controller.cli.demo.clusters import CONTROLLERS
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.node.service import ControllerService
+from klamm.cli.demo.clusters import CONTROLLERS
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import has_stepped_down, until, until_controller
 from transport.child_process import spawn
 from transport.errors import ErrorCode
@@ -60,7 +60,7 @@ async def test_a_deposed_controller_whose_session_goes_on_gets_no_write_in(zooke
         await until_controller(store, FIRST)
         endpoint = await find_controller(store)
         assert endpoint is not None
-        cluster.start(SECOND, "controller.cli", "controller", "run")
+        cluster.start(SECOND, "klamm", "controller", "run")
         topic = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment((1,))}, "id"))
         await store.multi([Create(paths.topic(TOPIC), topic)])
         async with trio.open_nursery() as nursery:

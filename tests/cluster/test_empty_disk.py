@@ -10,10 +10,10 @@ import pytest
 
 from broker.reference.log_dir import records_on_disk
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS, log_dir
-from controller.cli.demo.load import Load
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.cli.demo.scenario import ORDERS
+from klamm.cli.demo.clusters import CONTROLLERS, log_dir
+from klamm.cli.demo.load import Load
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller
 from transport.messages import NewTopic
 from transport.metadata import NO_LEADER
@@ -29,7 +29,7 @@ PAIR = (1, 2)
 async def test_the_last_in_sync_replica_lost_its_disk(zookeeper: str, tmp_path: Path) -> None:
     address = f"{zookeeper}/empty-disk"
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(CONTROLLERS[0], "controller.cli", "controller", "run")
+        cluster.start(CONTROLLERS[0], "klamm", "controller", "run")
         cluster.start_brokers(PAIR)
         await until_controller(store, CONTROLLERS[0])
         admin = AdminClient(TcpNetwork(), [], store, 60)

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from controller.admin.move_rows import Stage
-from controller.cli.demo import scenario
-from controller.cli.demo.clusters import CONTROLLERS
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo import scenario
+from klamm.cli.demo.clusters import CONTROLLERS
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import until_controller
 from transport.store import paths
 from transport.store.zookeeper import open_zookeeper
@@ -38,7 +38,7 @@ async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Pat
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
         cluster.start(FIRST, "tests.cluster.dying_controller", "--after", round_, moment)
         await until_controller(store, FIRST)
-        cluster.start(SECOND, "controller.cli", "controller", "run")
+        cluster.start(SECOND, "klamm", "controller", "run")
         cluster.start_brokers()
         async with trio.open_nursery() as nursery:
             scene = await scenario.set_up(cluster, nursery)
@@ -59,9 +59,9 @@ async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Pat
 async def test_a_controller_that_gets_sigterm_resigns(zookeeper: str, tmp_path: Path) -> None:
     address = f"{zookeeper}/sigterm"
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(FIRST, "controller.cli", "controller", "run")
+        cluster.start(FIRST, "klamm", "controller", "run")
         await until_controller(store, FIRST)
-        cluster.start(SECOND, "controller.cli", "controller", "run")
+        cluster.start(SECOND, "klamm", "controller", "run")
         process = cluster.processes[FIRST]
         process.send_signal(signal.SIGTERM)
         await until_controller(store, SECOND)

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from controller.cli.demo import scenario
-from controller.cli.demo.clusters import CONTROLLERS, log_dir
-from controller.cli.demo.process_cluster import SESSION_TIMEOUT_MS, ProcessCluster, stopping
-from controller.cli.demo.scenario import ORDERS, ORIGIN, TARGET, Scene
+from klamm.cli.demo import scenario
+from klamm.cli.demo.clusters import CONTROLLERS, log_dir
+from klamm.cli.demo.process_cluster import SESSION_TIMEOUT_MS, ProcessCluster, stopping
+from klamm.cli.demo.scenario import ORDERS, ORIGIN, TARGET, Scene
 from tests.cluster.waiting import has_stepped_down, orders, until, until_controller
 from transport.store import paths
 from transport.store.zookeeper import open_zookeeper
@@ -27,9 +27,9 @@ FIRST, SECOND = CONTROLLERS
 async def playing(address: str, data_dir: Path, *first: str) -> AsyncIterator[tuple[ProcessCluster, Scene]]:
     """Run a cluster whose first controller leads, and is run by `first` if that is given."""
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, data_dir, address)) as cluster:
-        cluster.start(FIRST, *(first or ("controller.cli", "controller", "run")))
+        cluster.start(FIRST, *(first or ("klamm", "controller", "run")))
         await until_controller(store, FIRST)
-        cluster.start(SECOND, "controller.cli", "controller", "run")
+        cluster.start(SECOND, "klamm", "controller", "run")
         cluster.start_brokers()
         async with trio.open_nursery() as nursery:
             yield cluster, await scenario.set_up(cluster, nursery)

@@ -8,9 +8,9 @@ import orjson
 import pytest
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS, log_dir
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
 from controller.monitoring import state_dump
+from klamm.cli.demo.clusters import CONTROLLERS, log_dir
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import until, until_controller, until_live
 from tests.kit.acls import give_away, give_back
 from transport.errors import ErrorCode
@@ -27,10 +27,10 @@ HUGE = 10**30
 
 
 def start(cluster: ProcessCluster) -> None:
-    cluster.start(FIRST, "controller.cli", "controller", "run")
+    cluster.start(FIRST, "klamm", "controller", "run")
     for broker_id in BROKERS:
         where = ("--log-dir", str(log_dir(cluster.data_dir, broker_id)))
-        cluster.start(broker_id, "controller.cli", "broker", "run", *where)
+        cluster.start(broker_id, "klamm", "broker", "run", *where)
 
 
 async def epoch_of(store: MetadataStore) -> int:
@@ -41,7 +41,7 @@ async def epoch_of(store: MetadataStore) -> int:
 
 async def fail_over(cluster: ProcessCluster, store: MetadataStore) -> None:
     """Replace the first controller by the second, whatever stands in its way."""
-    cluster.start(SECOND, "controller.cli", "controller", "run")
+    cluster.start(SECOND, "klamm", "controller", "run")
     await cluster.kill(FIRST)
     await until_controller(store, SECOND)
 

@@ -21,8 +21,8 @@ from broker.client import Producer
 from broker.reference.log_dir import records_on_disk
 from controller.admin.client import AdminClient
 from controller.admin.moves import MoveStatus, MoveWatch, Targets
-from controller.cli.demo.clusters import log_dir
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.clusters import log_dir
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import until, until_controller, until_live
 from transport.errors import ErrorCode
 from transport.host import Host
@@ -207,9 +207,9 @@ class Outcome:
 async def move(zookeeper: str, data_dir: Path) -> Outcome:
     """Move all partitions, with a throttle so that it takes its time, and compare the logs when it is over."""
     async with open_zookeeper(zookeeper) as store, stopping(ProcessCluster(store, data_dir, zookeeper)) as cluster:
-        cluster.start(FIRST, "controller.cli", "controller", "run")
+        cluster.start(FIRST, "klamm", "controller", "run")
         await until_controller(store, FIRST)
-        cluster.start(SECOND, "controller.cli", "controller", "run")
+        cluster.start(SECOND, "klamm", "controller", "run")
         cluster.start_brokers(BROKERS)
         admin = AdminClient(TcpNetwork(), (), store, 60)
         await until_live(admin, BROKERS)

@@ -38,7 +38,7 @@ class KafkaEstate:
         self.spawned: list[subprocess.Popen[bytes]] = []
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, "-m", "controller.cli", "reassignment", *arguments, "--zookeeper", self.address]
+        return [sys.executable, "-m", "klamm", "reassignment", *arguments, "--zookeeper", self.address]
 
     async def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         run = partial(subprocess.run, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "80"})

@@ -9,8 +9,8 @@ import pytest
 from attrs import evolve
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.clusters import CONTROLLERS
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import until, until_controller
 from transport.errors import ErrorCode
 from transport.messages import ReassignablePartition
@@ -59,7 +59,7 @@ async def test_ten_thousand_partitions_move_in_few_writes(zookeeper: str, tmp_pa
     address = f"{zookeeper}/large-batches"
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
         await make_cluster(store)
-        cluster.start(CONTROLLERS[0], "controller.cli", "controller", "run", "--log-level", "error")
+        cluster.start(CONTROLLERS[0], "klamm", "controller", "run", "--log-level", "error")
         await until_controller(store, CONTROLLERS[0])
         admin = AdminClient(TcpNetwork(), [], store, 60)
 

@@ -13,9 +13,9 @@ import pytest
 import trio
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS, log_dir
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.cli.demo.scenario import ORDERS
+from klamm.cli.demo.clusters import CONTROLLERS, log_dir
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller, until_live
 from transport.errors import ErrorCode
 from transport.messages import (
@@ -157,7 +157,7 @@ async def running(address: str, data_dir: Path, *settings: str) -> AsyncIterator
     """Run a cluster whose leaders stay where they are, unless the controller's settings say otherwise."""
     settings = settings or ("--no-auto-leader-rebalance-enable",)
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, data_dir, address)) as processes:
-        processes.start(CONTROLLERS[0], "controller.cli", "controller", "run", *settings)
+        processes.start(CONTROLLERS[0], "klamm", "controller", "run", *settings)
         await until_controller(store, CONTROLLERS[0])
         cluster = Cluster(processes)
         cluster.start(BROKERS)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import log_dir
-from controller.cli.demo.scenario import ORDERS, reassign
-from controller.cli.demo.task_cluster import task_cluster
+from klamm.cli.demo.clusters import log_dir
+from klamm.cli.demo.scenario import ORDERS, reassign
+from klamm.cli.demo.task_cluster import task_cluster
 from tests.cluster.waiting import until
 from transport.messages import NewTopic, PartitionState
 from transport.network import TcpNetwork

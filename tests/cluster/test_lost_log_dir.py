@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS, log_dir
-from controller.cli.demo.load import Load
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.clusters import CONTROLLERS, log_dir
+from klamm.cli.demo.load import Load
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import until, until_controller
 from transport.messages import NewTopic, PartitionState
 from transport.network import TcpNetwork
@@ -23,14 +23,14 @@ RECORDS = 50
 
 def start_broker(cluster: ProcessCluster, broker_id: int) -> None:
     directories = ",".join(str(log_dir(cluster.data_dir, broker_id) / name) for name in "ab")
-    cluster.start(broker_id, "controller.cli", "broker", "run", "--log-dirs", directories)
+    cluster.start(broker_id, "klamm", "broker", "run", "--log-dirs", directories)
 
 
 @pytest.mark.requirement("D9")
 async def test_a_lost_directory_costs_its_own_replicas_only_until_it_is_back(zookeeper: str, tmp_path: Path) -> None:
     address = f"{zookeeper}/lost-log-dir"
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(CONTROLLERS[0], "controller.cli", "controller", "run")
+        cluster.start(CONTROLLERS[0], "klamm", "controller", "run")
         for broker_id in BROKERS:
             start_broker(cluster, broker_id)
         await until_controller(store, CONTROLLERS[0])

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.cli.demo.scenario import ORDERS
+from klamm.cli.demo.clusters import CONTROLLERS
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller
 from tests.kit.scrape import get, scrape
 from transport.errors import ErrorCode
@@ -34,7 +34,7 @@ def state_log(data_dir: Path, controller_id: int) -> Path:
 
 def start_controller(cluster: ProcessCluster, id_: int) -> None:
     pages = ("--metrics-port", "0", "--state-change-log", str(state_log(cluster.data_dir, id_)))
-    cluster.start(id_, "controller.cli", "controller", "run", *pages)
+    cluster.start(id_, "klamm", "controller", "run", *pages)
 
 
 async def metrics_port(data_dir: Path, controller_id: int) -> int:

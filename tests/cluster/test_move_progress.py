@@ -11,8 +11,8 @@ from attrs import frozen
 
 from broker.client import Producer
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS, log_dir
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.clusters import CONTROLLERS, log_dir
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller
 from transport.errors import ErrorCode
 from transport.host import Host
@@ -74,12 +74,12 @@ class Office:
 async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
     address = f"{zookeeper}/move-progress"
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(FIRST, "controller.cli", "controller", "run")
+        cluster.start(FIRST, "klamm", "controller", "run")
         await until_controller(store, FIRST)
-        cluster.start(SECOND, "controller.cli", "controller", "run")
+        cluster.start(SECOND, "klamm", "controller", "run")
         for id_ in BROKERS:
             settings = ("--log-dir", str(log_dir(tmp_path, id_)), "--replica-fetch-max-bytes", "1")
-            cluster.start(id_, "controller.cli", "broker", "run", *settings, "--controlled-shutdown-max-retries", "1")
+            cluster.start(id_, "klamm", "broker", "run", *settings, "--controlled-shutdown-max-retries", "1")
         office = Office(cluster, store, AdminClient(TcpNetwork(), (), store, PATIENCE_SECONDS))
 
         async def all_are_live() -> bool:

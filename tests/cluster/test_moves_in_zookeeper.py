@@ -13,9 +13,9 @@ from attrs import frozen
 from broker.client import Producer
 from broker.reference.log_dir import records_on_disk
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import BROKERS, CONTROLLERS, log_dir
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.cli.demo.scenario import ORDERS
+from klamm.cli.demo.clusters import BROKERS, CONTROLLERS, log_dir
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller, until_live
 from transport.errors import ErrorCode
 from transport.host import Host
@@ -106,7 +106,7 @@ class Cluster:
 @asynccontextmanager
 async def running(address: str, data_dir: Path) -> AsyncIterator[Cluster]:
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, data_dir, address)) as processes:
-        processes.start(CONTROLLERS[0], "controller.cli", "controller", "run")
+        processes.start(CONTROLLERS[0], "klamm", "controller", "run")
         await until_controller(store, CONTROLLERS[0])
         processes.start_brokers()
         cluster = Cluster(processes, AdminClient(TcpNetwork(), [], store, 60), store)

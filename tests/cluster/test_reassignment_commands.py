@@ -14,8 +14,8 @@ import trio
 from attrs import frozen
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS, log_dir
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.clusters import CONTROLLERS, log_dir
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller
 from transport.child_process import spawn
 from transport.errors import ErrorCode
@@ -50,7 +50,7 @@ class Office:
 
     async def klamm(self, verb: str, *arguments: str, interrupt_at: str | None = None) -> Said:
         """Run a verb of `klamm reassignment`; return its exit code and lines. Ctrl-C comes once it printed that."""
-        command = [sys.executable, "-m", "controller.cli", "reassignment", verb, *arguments]
+        command = [sys.executable, "-m", "klamm", "reassignment", verb, *arguments]
         command += ["--zookeeper", self.cluster.zookeeper]
         process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert process.stdout is not None
@@ -97,7 +97,7 @@ class Office:
 def start_slow_broker(cluster: ProcessCluster) -> None:
     """Start the broker that is going to stand still, with a session that outlasts the start of a command."""
     where = ("--log-dir", str(log_dir(cluster.data_dir, SLOW)), "--zookeeper", cluster.zookeeper)
-    command = [sys.executable, "-m", "controller.cli", "broker", "run", "--id", str(SLOW), "--port", "0", *where]
+    command = [sys.executable, "-m", "klamm", "broker", "run", "--id", str(SLOW), "--port", "0", *where]
     session = ("--session-timeout", str(SLOW_SESSION_MS), "--controlled-shutdown-max-retries", "1")
     cluster.processes[SLOW] = spawn([*command, *session], cluster.data_dir / f"{SLOW}.log")
 
@@ -106,7 +106,7 @@ def start_slow_broker(cluster: ProcessCluster) -> None:
 async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
     address = f"{zookeeper}/reassignment-commands"
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(CONTROLLERS[0], "controller.cli", "controller", "run")
+        cluster.start(CONTROLLERS[0], "klamm", "controller", "run")
         await until_controller(store, CONTROLLERS[0])
         cluster.start_brokers(id_ for id_ in BROKERS if id_ != SLOW)
         start_slow_broker(cluster)

@@ -10,8 +10,8 @@ import pytest
 
 from controller.admin.client import AdminClient
 from controller.admin.reassignments import Reassignment
-from controller.cli.demo.clusters import CONTROLLERS
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.clusters import CONTROLLERS
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller, until_live
 from transport.errors import ApiError, ErrorCode
 from transport.messages import UNTHROTTLED, ListReassignmentsRequest, NewTopic, ReassignablePartition
@@ -66,9 +66,9 @@ async def cluster(zookeeper: str, tmp_path: Path) -> AsyncIterator[ProcessCluste
     """Run two controllers, the first of which is active, and brokers with a topic of two partitions."""
     address = f"{zookeeper}/reassignment-identity"
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(FIRST, "controller.cli", "controller", "run")
+        cluster.start(FIRST, "klamm", "controller", "run")
         await until_controller(store, FIRST)
-        cluster.start(SECOND, "controller.cli", "controller", "run")
+        cluster.start(SECOND, "klamm", "controller", "run")
         cluster.start_brokers(BROKERS)
         admin = AdminClient(TcpNetwork(), (), store, PATIENCE_SECONDS)
         await until_live(admin, BROKERS)

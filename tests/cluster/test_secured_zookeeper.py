@@ -10,10 +10,10 @@ import pytest
 import trio
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS
-from controller.cli.demo.load import Load
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.cli.demo.scenario import ORDERS
+from klamm.cli.demo.clusters import CONTROLLERS
+from klamm.cli.demo.load import Load
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller
 from tests.kit.certificates import authority
 from transport.messages import NewTopic
@@ -58,10 +58,10 @@ async def test_a_cluster_on_a_secured_zookeeper(
             stopping(ProcessCluster(store, tmp_path, address)) as cluster,
         ):
             flags = flags_of_environment(tmp_path)
-            cluster.start(CONTROLLERS[0], "controller.cli", "controller", "run", *flags)
+            cluster.start(CONTROLLERS[0], "klamm", "controller", "run", *flags)
             for broker_id in PAIR:
                 where = ("--log-dir", str(tmp_path / f"broker-{broker_id}"))
-                cluster.start(broker_id, "controller.cli", "broker", "run", *where, *flags)
+                cluster.start(broker_id, "klamm", "broker", "run", *where, *flags)
             await until_controller(store, CONTROLLERS[0])
             admin = AdminClient(TcpNetwork(), [], store, 60)
 
@@ -85,7 +85,7 @@ async def test_a_cluster_on_a_secured_zookeeper(
                     await stranger.multi([Set(path, b"", -1)])
             with pytest.raises(StoreError, match="may not be touched"):
                 await stranger.multi([Delete(paths.CONTROLLER)])
-            dump = [sys.executable, "-m", "controller.cli", "state", "dump", "--zookeeper", address]
+            dump = [sys.executable, "-m", "klamm", "state", "dump", "--zookeeper", address]
             shown = json.loads((await trio.run_process(dump, capture_stdout=True)).stdout)
             assert [(p["topic"], p["leader"]) for p in shown["partitions"]] == [(ORDERS.topic, 1)]
         logs = read_logs(tmp_path)

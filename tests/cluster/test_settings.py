@@ -10,9 +10,9 @@ import pytest
 import trio
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.cli.demo.scenario import ORDERS
+from klamm.cli.demo.clusters import CONTROLLERS
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller
 from transport.errors import ApiError, ErrorCode
 from transport.messages import ProduceRequest
@@ -38,15 +38,15 @@ async def test_min_insync_replicas_changes_while_the_cluster_runs(zookeeper: str
     file = tmp_path / "klamm.toml"
     file.write_text(FILE.format(address), encoding="utf-8")
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(CONTROLLERS[0], "controller.cli", "controller", "run", "--config", str(file))
+        cluster.start(CONTROLLERS[0], "klamm", "controller", "run", "--config", str(file))
         for broker_id in BROKERS:
             data = ("--log-dir", str(tmp_path / f"broker-{broker_id}"), "--controlled-shutdown-max-retries", "1")
-            cluster.start(broker_id, "controller.cli", "broker", "run", "--config", str(file), *data)
+            cluster.start(broker_id, "klamm", "broker", "run", "--config", str(file), *data)
         await until_controller(store, CONTROLLERS[0])
         admin = AdminClient(TcpNetwork(), [], store, 60)
 
         async def klamm(*arguments: str) -> str:
-            command = [sys.executable, "-m", "controller.cli", *arguments, "--zookeeper", address]
+            command = [sys.executable, "-m", "klamm", *arguments, "--zookeeper", address]
             done = await trio.run_process(command, capture_stdout=True, stderr=subprocess.STDOUT, check=False)
             return done.stdout.decode()
 

@@ -13,9 +13,9 @@ import pytest
 import trio
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS
-from controller.cli.demo.load import Load
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.clusters import CONTROLLERS
+from klamm.cli.demo.load import Load
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller
 from transport.errors import ErrorCode
 from transport.messages import UNTHROTTLED, NewTopic
@@ -58,7 +58,7 @@ class Office:
         """Run a verb about the move of a topic; return its exit code and what it said."""
         file = self.place / f"{topic}.json"
         file.write_text(json.dumps({"partitions": [{"topic": topic, "partition": 0, "replicas": replicas}]}))
-        command = [sys.executable, "-m", "controller.cli", "reassignment", verb, "--reassignment-json-file", str(file)]
+        command = [sys.executable, "-m", "klamm", "reassignment", verb, "--reassignment-json-file", str(file)]
         command += [*arguments, "--zookeeper", self.address]
         run = partial(subprocess.run, command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
         done = await trio.to_thread.run_sync(run)
@@ -79,7 +79,7 @@ class Office:
 async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
     address = f"{zookeeper}/throttled-moves"
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(CONTROLLERS[0], "controller.cli", "controller", "run")
+        cluster.start(CONTROLLERS[0], "klamm", "controller", "run")
         await until_controller(store, CONTROLLERS[0])
         cluster.start_brokers(BROKERS)
         office = Office(address, store, tmp_path)

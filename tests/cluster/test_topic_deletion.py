@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import CONTROLLERS, log_dir
-from controller.cli.demo.load import Load
-from controller.cli.demo.process_cluster import ProcessCluster, stopping
-from controller.cli.demo.scenario import ORDERS
 from controller.monitoring.state_dump import dump
+from klamm.cli.demo.clusters import CONTROLLERS, log_dir
+from klamm.cli.demo.load import Load
+from klamm.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller, until_live
 from tests.controller.meddler import set_assignments
 from transport.child_process import spawn
@@ -35,7 +35,7 @@ async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookee
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
         cluster.start(FIRST, "tests.cluster.dying_controller", "--after", "stop", "publish")
         await until_controller(store, FIRST)
-        cluster.start(SECOND, "controller.cli", "controller", "run")
+        cluster.start(SECOND, "klamm", "controller", "run")
         cluster.start_brokers(REPLICAS)
         admin = AdminClient(TcpNetwork(), [], store, 60)
         logs = {broker_id: log_dir(tmp_path, broker_id) / str(ORDERS) for broker_id in REPLICAS}
@@ -69,7 +69,7 @@ async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookee
         await write(100)
         await cluster.kill(3)
         await until(partial(are_live, 1, 2))
-        command = [sys.executable, "-m", "controller.cli", "topic", "delete", "orders", "--zookeeper", address]
+        command = [sys.executable, "-m", "klamm", "topic", "delete", "orders", "--zookeeper", address]
         deleting = spawn(command, tmp_path / "delete.log")
         await until(only_the_dead_have_it)
         assert cluster.processes[FIRST].poll() == -signal.SIGKILL
@@ -98,7 +98,7 @@ async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookee
 async def test_a_topic_of_the_longest_name_lives_a_whole_life(zookeeper: str, tmp_path: Path) -> None:
     address, name = f"{zookeeper}/longest-name", "x" * 249
     async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(FIRST, "controller.cli", "controller", "run")
+        cluster.start(FIRST, "klamm", "controller", "run")
         cluster.start_brokers(REPLICAS)
         admin = AdminClient(TcpNetwork(), [], store, 60)
 

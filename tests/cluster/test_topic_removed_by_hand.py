@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import log_dir
-from controller.cli.demo.load import Load
-from controller.cli.demo.scenario import ORDERS
-from controller.cli.demo.task_cluster import task_cluster
+from klamm.cli.demo.clusters import log_dir
+from klamm.cli.demo.load import Load
+from klamm.cli.demo.scenario import ORDERS
+from klamm.cli.demo.task_cluster import task_cluster
 from tests.cluster.waiting import until
 from tests.controller.meddler import delete_topic
 from transport.messages import NewTopic

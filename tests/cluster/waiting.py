@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import trio
 
 from controller.admin.client import AdminClient
-from controller.cli.demo.scenario import ORDERS, Scene
+from klamm.cli.demo.scenario import ORDERS, Scene
 from transport.errors import ApiError, ErrorCode
 from transport.messages import BrokerEndpoint, MetadataRequest, PartitionState
 from transport.network import TcpNetwork

@@ -11,7 +11,7 @@ import pytest
 from tests.house.requirements import DOCUMENT
 
 ROOT: Final = DOCUMENT.parents[1]
-PACKAGES: Final = ("actors", "broker", "controller", "spark_bridge", "transport")
+PACKAGES: Final = ("actors", "broker", "controller", "klamm", "simulator", "spark_bridge", "transport")
 
 
 @pytest.mark.requirement("E5")

@@ -18,7 +18,7 @@ VERDICT = re.compile(r"^(\d+) records acknowledged, (\d+) read back, 0 lost", re
 
 
 def run_demo(*options: str) -> str:
-    command = [sys.executable, "-m", "controller.cli", "demo", *options]
+    command = [sys.executable, "-m", "klamm", "demo", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

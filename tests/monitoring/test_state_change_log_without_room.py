@@ -9,7 +9,7 @@ from pathlib import Path
 PROGRAM = """
 import resource, sys
 from pathlib import Path
-from controller.cli.running import configure_logs
+from klamm.cli.running import configure_logs
 from controller.monitoring.state_change_log import open_state_change_log
 
 def room(size):

@@ -11,9 +11,9 @@ import pytest
 import trio
 from attrs import define, field
 
-from controller.simulation.ensemble import SimulatedEnsemble
-from controller.simulation.scheduling import generator, run, wall_clock_ms
-from controller.simulation.session import SimulatedStore
+from simulator.scheduling import generator, run, wall_clock_ms
+from simulator.store.ensemble import SimulatedEnsemble
+from simulator.store.session import SimulatedStore
 from transport.store import Committed, MetadataStore, Op, StoreError
 
 TIMEOUT = 6.0

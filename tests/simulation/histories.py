@@ -7,10 +7,10 @@ from typing import Any
 
 from attrs import evolve
 
-from controller.simulation.disk import Disk
-from controller.simulation.durable import Durable
-from controller.simulation.invariants import Safety
-from controller.simulation.trace import Trace
+from simulator.disk import Disk
+from simulator.safety.invariants import Safety
+from simulator.store.durable import Durable
+from simulator.trace import Trace
 from transport.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,

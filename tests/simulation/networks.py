@@ -11,8 +11,8 @@ from attrs import define, field
 from trio.abc import Clock
 from trio.testing import MockClock
 
-from controller.simulation.alarms import VirtualClock
-from controller.simulation.network import SimulatedNetwork
+from simulator.alarms import VirtualClock
+from simulator.network.network import SimulatedNetwork
 
 PORT = 9092
 SOON = 1e-9

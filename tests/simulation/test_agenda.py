@@ -7,7 +7,7 @@ from functools import partial
 import trio
 from trio.testing import MockClock
 
-from controller.simulation.agenda import Agenda
+from simulator.store.agenda import Agenda
 
 
 async def test_calls_come_in_the_order_of_their_times(nursery: trio.Nursery, autojump_clock: MockClock) -> None:  # noqa: ARG001

@@ -8,7 +8,7 @@ import trio.testing
 from trio.abc import Clock
 from trio.testing import MockClock
 
-from controller.simulation.alarms import Alarms, VirtualClock, alarms_of_this_run
+from simulator.alarms import Alarms, VirtualClock, alarms_of_this_run
 
 Rung = list[tuple[float, str]]
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from trio.testing import MockClock
 
-from controller.testing import open_cluster
+from klamm.testing import open_cluster
 
 
 @pytest.mark.requirement("D6")

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from controller.simulation.safety.registrations import STALE_SECONDS
+from simulator.safety.registrations import STALE_SECONDS
 from tests.simulation.histories import FIRST, MOVING, History, topic_of_the_same_name, whole_move
 from transport.metadata import EPOCH_DURING_DELETE, ReplicaAssignment
 from transport.store import paths

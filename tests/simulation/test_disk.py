@@ -11,10 +11,10 @@ import trio
 from broker.config import BrokerConfig
 from broker.kit import BrokerHandle
 from broker.reference.run import run_reference_broker
-from controller.simulation import scheduling
-from controller.simulation.cluster import SimulatedCluster, simulated_cluster
-from controller.simulation.disk import DIRECTORIES, Disk
-from controller.simulation.settings import Settings
+from simulator import scheduling
+from simulator.cluster import SimulatedCluster, simulated_cluster
+from simulator.disk import DIRECTORIES, Disk
+from simulator.settings import Settings
 from tests.broker.cluster import new_host
 from tests.simulation.disks import Notes
 from transport.messages import Record

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 import trio
 
-from controller.simulation.ensemble import SimulatedEnsemble
-from controller.simulation.host import Moment
+from simulator.store.ensemble import SimulatedEnsemble
+from simulator.store.host import Moment
 from tests.simulation.ensembles import (
     LATENCY,
     LATEST,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import trio
 
-from controller.simulation import scheduling
-from controller.simulation.cluster import simulated_cluster
-from controller.simulation.settings import Settings
+from simulator import scheduling
+from simulator.cluster import simulated_cluster
+from simulator.settings import Settings
 
 NAME = "orders-0"
 

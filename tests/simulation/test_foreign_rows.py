@@ -16,8 +16,8 @@ from structlog.testing import capture_logs
 from trio.testing import MockClock
 
 from controller.monitoring import state_dump
-from controller.simulation.cluster import SimulatedCluster
-from controller.testing import open_cluster
+from klamm.testing import open_cluster
+from simulator.cluster import SimulatedCluster
 from tests.simulation.foreign_rows import (
     ABSURD_NAMES,
     ABSURD_VALUES,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from controller.simulation.safety.answers import Answers
+from simulator.safety.answers import Answers
 from tests.simulation.histories import (
     FIRST,
     MOVING,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from controller.simulation.random_run.actions import CancelAfterFailover
-from controller.simulation.random_run.late_cancels import COUNT, unfinished
-from controller.simulation.random_run.plan import draw
-from controller.simulation.random_run.run import run
+from simulator.random_run.actions import CancelAfterFailover
+from simulator.random_run.late_cancels import COUNT, unfinished
+from simulator.random_run.plan import draw
+from simulator.random_run.run import run
 from tests.simulation.histories import MOVING, TARGET, TP, History
 
 

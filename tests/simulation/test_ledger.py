@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from controller.simulation.safety.registrations import STALE_SECONDS
+from simulator.safety.registrations import STALE_SECONDS
 from tests.simulation.histories import MOVING, TP, History
 from transport.messages import Record
 

@@ -11,9 +11,9 @@ import pytest
 import trio
 from attrs import evolve
 
-from controller.simulation import liveness, scheduling
-from controller.simulation.cluster import SimulatedCluster, simulated_cluster
-from controller.simulation.settings import Settings
+from simulator import liveness, scheduling
+from simulator.cluster import SimulatedCluster, simulated_cluster
+from simulator.settings import Settings
 from transport.messages import Record, UpdateMetadataRequest
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths

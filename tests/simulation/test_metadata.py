@@ -8,10 +8,10 @@ import pytest
 
 from broker.kit import BrokerHandle
 from broker.metadata_cache import MetadataCache
-from controller.simulation import scheduling
-from controller.simulation.cluster import SimulatedCluster, simulated_cluster
-from controller.simulation.settings import Settings
 from examples.counter_service import APIS, CounterService
+from simulator import scheduling
+from simulator.cluster import SimulatedCluster, simulated_cluster
+from simulator.settings import Settings
 from transport.metadata import TopicPartition
 
 FORGETFUL = 2

@@ -10,11 +10,11 @@ import trio
 
 from controller.node.service import ControllerService
 from controller.progress.report import Totals
-from controller.simulation import scheduling
-from controller.simulation.cluster import SimulatedCluster, simulated_cluster
-from controller.simulation.scheduling import wall_clock_ms
-from controller.simulation.settings import Settings
 from examples.counter_service import APIS, CounterService
+from simulator import scheduling
+from simulator.cluster import SimulatedCluster, simulated_cluster
+from simulator.scheduling import wall_clock_ms
+from simulator.settings import Settings
 from transport.messages import UNKNOWN, ReassignmentDescription
 
 RECORDS = 400

@@ -7,7 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from controller.admin.move_throttles import lift, throttle
-from controller.testing import SimulatedCluster, open_cluster
+from klamm.testing import SimulatedCluster, open_cluster
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterableConfig,

@@ -15,9 +15,9 @@ import trio
 import trio.testing
 from trio.abc import Clock
 
-from controller.simulation.network import Link, SimulatedNetwork
-from controller.simulation.pipe import MAX_CHUNKS
-from controller.simulation.scheduling import run
+from simulator.network.network import Link, SimulatedNetwork
+from simulator.network.pipe import MAX_CHUNKS
+from simulator.scheduling import run
 from tests.simulation.networks import (
     DELIVERIES,
     PORT,

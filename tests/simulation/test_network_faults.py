@@ -12,8 +12,8 @@ import trio
 import trio.testing
 from trio.abc import Clock
 
-from controller.simulation.network import Link
-from controller.simulation.pipe import MAX_CHUNKS
+from simulator.network.network import Link
+from simulator.network.pipe import MAX_CHUNKS
 from tests.simulation.networks import (
     PORT,
     SOON,

@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from controller.simulation.random_run.plan import draw
-from controller.simulation.random_run.run import run
+from simulator.random_run.plan import draw
+from simulator.random_run.run import run
 from tests.simulation.planted import BUGS, planted
 
 CAUGHT_BY: Final = {

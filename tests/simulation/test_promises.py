@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from controller.simulation.safety.registrations import STALE_SECONDS
+from simulator.safety.registrations import STALE_SECONDS
 from tests.simulation.histories import FIRST, SECOND, TP, History, topic_of_the_same_name
 from transport.messages import ElectionType
 from transport.metadata import EPOCH_DURING_DELETE, ReplicaAssignment

@@ -11,18 +11,18 @@ from contextlib import closing
 import pytest
 import trio
 
-from controller.simulation.random_run import report
-from controller.simulation.random_run.campaign import Tally, outcomes
-from controller.simulation.random_run.coverage import CRASH_POINTS, NEEDED
-from controller.simulation.random_run.plan import draw
-from controller.simulation.random_run.run import Outcome, run
-from controller.simulation.random_run.workers import Worker
+from simulator.random_run import report
+from simulator.random_run.campaign import Tally, outcomes
+from simulator.random_run.coverage import CRASH_POINTS, NEEDED
+from simulator.random_run.plan import draw
+from simulator.random_run.run import Outcome, run
+from simulator.random_run.workers import Worker
 from tests.simulation.planted import planted
 
 _PRINT_DIGESTS = """
 import sys
-from controller.simulation.random_run.plan import draw
-from controller.simulation.random_run.run import run
+from simulator.random_run.plan import draw
+from simulator.random_run.run import run
 print(*(run(draw(int(seed))).digest for seed in sys.argv[1:]))
 """
 
@@ -91,7 +91,7 @@ def test_what_nobody_foresaw_fails_a_run(monkeypatch: pytest.MonkeyPatch) -> Non
         await trio.lowlevel.checkpoint()
         raise ZeroDivisionError("nobody foresaw this")
 
-    monkeypatch.setattr("controller.simulation.random_run.run._disturb", broken)
+    monkeypatch.setattr("simulator.random_run.run._disturb", broken)
     violation = run(draw(1)).violation
     assert violation is not None
     assert violation.invariant == "a run ends without an exception"

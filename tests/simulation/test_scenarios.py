@@ -10,15 +10,15 @@ import pytest
 import yaml
 from attrs import fields_dict
 
-from controller.simulation.scenario import schema
-from controller.simulation.scenario.actions import VERBS
-from controller.simulation.scenario.faults import ScenarioFault
-from controller.simulation.scenario.language import ARGUMENTS, SETTINGS
-from controller.simulation.scenario.loader import load, parse
-from controller.simulation.scenario.model import Scenario
-from controller.simulation.scenario.runner import run
-from controller.simulation.scenario.table import WIDTH, lines
-from controller.simulation.settings import Settings
+from simulator.scenario import schema
+from simulator.scenario.actions import VERBS
+from simulator.scenario.faults import ScenarioFault
+from simulator.scenario.language import ARGUMENTS, SETTINGS
+from simulator.scenario.loader import load, parse
+from simulator.scenario.model import Scenario
+from simulator.scenario.runner import run
+from simulator.scenario.table import WIDTH, lines
+from simulator.settings import Settings
 
 LIBRARY = sorted((Path(__file__).parents[2] / "examples" / "scenarios").glob("*.yaml"))
 VARIANTS = [
@@ -49,7 +49,7 @@ def test_the_library_fits_the_schema(path: Path) -> None:
 
 
 def test_the_schema_says_what_the_language_says() -> None:
-    assert schema.PATH.read_bytes() == schema.text(), "run python -m controller.simulation.scenario.schema"
+    assert schema.PATH.read_bytes() == schema.text(), "run python -m simulator.scenario.schema"
 
 
 def test_every_verb_has_a_shape_and_every_setting_of_a_cluster_can_be_given() -> None:

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 from trio._core import _run as scheduler
 
-from controller.simulation.scheduling import deterministic_scheduling, run
+from simulator.scheduling import deterministic_scheduling, run
 
 PROGRAM = """
 from tests.simulation.test_scheduling import order_of_tasks

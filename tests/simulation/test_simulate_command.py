@@ -19,7 +19,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8")
 SESSIONS = re.findall(r"```\n\$ klamm simulate (.*?)\n(.*?)```", DOCS, re.DOTALL)
-KLAMM_SIMULATE = (sys.executable, "-m", "controller.cli", "simulate")
+KLAMM_SIMULATE = (sys.executable, "-m", "klamm", "simulate")
 INTERRUPTED = 130
 WITHIN = 60
 SCENARIO = """

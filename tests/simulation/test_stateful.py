@@ -11,8 +11,8 @@ import trio
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from controller.simulation.cluster import SimulatedCluster
-from controller.testing import SteppedCluster
+from klamm.testing import SteppedCluster
+from simulator.cluster import SimulatedCluster
 
 BROKERS = 4
 NODES = (*range(1, BROKERS + 1), 101, 102)

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from controller.testing import SimulatedCluster, open_cluster
+from klamm.testing import SimulatedCluster, open_cluster
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterableConfig,

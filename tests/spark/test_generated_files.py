@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from controller.cli.planning.generating import generate_cluster
+from klamm.cli.planning.generating import generate_cluster
 from spark_bridge.generator.cluster import GeneratedCluster
 from spark_bridge.generator.rows import rows_of
 from spark_bridge.generator.shapes import Shape

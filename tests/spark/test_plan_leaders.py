@@ -12,8 +12,8 @@ import pytest
 from attrs import evolve
 from click.testing import CliRunner, Result
 
-from controller.cli import election_file
-from controller.cli.planning.commands import plan
+from klamm.cli import election_file
+from klamm.cli.planning.commands import plan
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.errors import PlanError
 from spark_bridge.model.block import NOBODY, Block

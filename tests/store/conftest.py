@@ -10,7 +10,7 @@ from itertools import count
 
 import pytest
 
-from controller.simulation.ensemble import SimulatedEnsemble
+from simulator.store.ensemble import SimulatedEnsemble
 from tests.kit.acls import give_away
 from transport.store import Committed, MemoryZooKeeper, MetadataStore, Op, open_zookeeper
 from transport.store.security import ZooKeeperSecurity

@@ -10,7 +10,7 @@ import sys
 import pytest
 import trio
 
-from controller.testing import AsyncioCluster, NotInTime, Violation, open_asyncio_cluster
+from klamm.testing import AsyncioCluster, NotInTime, Violation, open_asyncio_cluster
 from transport.errors import ApiError
 
 PROGRAM = """

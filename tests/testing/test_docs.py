@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from controller.testing import SimulatedCluster
+from klamm.testing import SimulatedCluster
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
@@ -39,7 +39,7 @@ def test_the_example_passes_and_is_what_the_docs_print() -> None:
     printed = [block for block in BLOCKS if not block.startswith("# ")]
     assert printed
     assert all(block in example.read_text(encoding="utf-8") for block in printed)
-    done = run_pytest(ROOT, "-p", "controller.testing.plugin", str(example))
+    done = run_pytest(ROOT, "-p", "klamm.testing.plugin", str(example))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

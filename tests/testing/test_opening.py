@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from controller.testing import Violation, open_cluster
+from klamm.testing import Violation, open_cluster
 from transport.errors import ApiError, ErrorCode
 
 

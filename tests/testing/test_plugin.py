@@ -39,7 +39,7 @@ class TestOther:
 
 def run_pytest(directory: Path, test: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     (directory / "test_it.py").write_text(test, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "controller.testing.plugin", *arguments, "test_it.py"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "klamm.testing.plugin", *arguments, "test_it.py"]
     return subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=60, check=False)
 
 

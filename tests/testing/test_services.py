@@ -9,7 +9,7 @@ from trio.testing import MockClock
 from broker.kit import BrokerHandle
 from broker.metadata_cache import MetadataCache
 from broker.service import Service
-from controller.testing import open_cluster
+from klamm.testing import open_cluster
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Api, PartitionState, Request, StopReplicaPartition
 from transport.wire import ConnectionBroken, Handlers

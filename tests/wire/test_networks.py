@@ -11,7 +11,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from controller.simulation.network import SimulatedNetwork
+from simulator.network.network import SimulatedNetwork
 from transport.errors import ApiError, ErrorCode
 from transport.messages import LeaderAndIsrRequest, MetadataRequest, MetadataResponse, ProduceRequest, ProduceResponse
 from transport.network import Network, TcpNetwork

@@ -117,23 +117,23 @@ _FLAGS: Final = (os.O_RDONLY, *[os.O_WRONLY | os.O_CREAT | os.O_TRUNC] * 2)
 def _import_all() -> None:
     import click  # noqa: PLC0415
 
-    from controller.cli import main  # noqa: PLC0415
+    from klamm.cli import main  # noqa: PLC0415
 
     context = click.Context(main)
     for name in main.list_commands(context):
         main.get_command(context, name)
-    for module in ("controller.simulation.scenario.runner", "controller.cli.plan_report", "yaml"):
+    for module in ("simulator.scenario.runner", "klamm.cli.plan_report", "yaml"):
         import_module(module)
 
 
 def _become_klamm() -> NoReturn:
-    """Run the command as `python -m controller.cli` does.
+    """Run the command as `python -m klamm` does.
 
     At its end the interpreter does not take all of its modules apart, which would take longer than most commands.
     """
     code: object = 0
     try:
-        runpy.run_module("controller.cli", run_name="__main__", alter_sys=True)
+        runpy.run_module("klamm", run_name="__main__", alter_sys=True)
     except SystemExit as end:
         code = end.code
     except BaseException:  # noqa: BLE001  what Python prints of it is what is tested

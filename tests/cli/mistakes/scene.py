@@ -14,8 +14,8 @@ from attrs import frozen
 
 from broker.client import Producer
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import BROKERS
-from controller.cli.demo.task_cluster import TaskCluster, task_cluster
+from klamm.cli.demo.clusters import BROKERS
+from klamm.cli.demo.task_cluster import TaskCluster, task_cluster
 from tests.cli.shell import bootstrap_of, register_deaf_broker
 from transport.errors import ErrorCode
 from transport.host import Host

@@ -13,7 +13,7 @@ from typing import Final
 import click
 import pytest
 
-from controller.cli import main
+from klamm.cli import main
 from tests.cli.mistakes import playbook
 from tests.cli.mistakes.conftest import ENVIRONMENT
 from tests.cli.mistakes.folder import FORBIDDEN, contents
@@ -24,8 +24,8 @@ from tests.cli.mistakes.scene import Scene
 ROWS: Final = [row for page in sorted(playbook.FOLDER.glob("*.txt")) for row in playbook.rows(page)]
 WRONG_USAGE: Final = 2
 
-_USAGE: Final = re.compile(r"\AUsage: (?:klamm|python -m controller.cli) .*\n(?:  +.*\n)*(?:Try '.*' for help\.\n)?\n")
-_KLAMM: Final = f'klamm() {{ "{sys.executable}" -m controller.cli "$@"; }}; set -o pipefail; '
+_USAGE: Final = re.compile(r"\AUsage: (?:klamm|python -m klamm.cli) .*\n(?:  +.*\n)*(?:Try '.*' for help\.\n)?\n")
+_KLAMM: Final = f'klamm() {{ "{sys.executable}" -m klamm "$@"; }}; set -o pipefail; '
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from attrs import define, field
 from broker.client import GaveUp
 from broker.reference.log_dir import records_on_disk
 from controller.admin.client import AdminClient
-from controller.cli.demo.clusters import log_dir
+from klamm.cli.demo.clusters import log_dir
 from tests.cluster.kills_and_pauses import checks
 from tests.cluster.kills_and_pauses.chores import Chores
 from tests.cluster.kills_and_pauses.load import Load

@@ -15,7 +15,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from controller.cli.demo.clusters import log_dir
+from klamm.cli.demo.clusters import log_dir
 from tests.kit.ports import free_ports
 from transport.child_process import spawn
 from transport.zookeeper_server import HOST, spawn_server, write_config
@@ -165,7 +165,7 @@ class Nodes:
         return spawn_server(SERVER, config, self.folder / f"{ZOOKEEPER}.log")
 
     def _spawn(self, id_: int, name: str, *words: str) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "controller.cli", *words, "--id", str(id_)]
+        command = [sys.executable, "-m", "klamm", *words, "--id", str(id_)]
         command += [
             "--port",
             str(self.ports[name]),

@@ -11,8 +11,8 @@ import trio
 from attrs import frozen
 
 from broker.reference.log_dir import TOPIC_ID_FILE
-from controller.cli.demo.clusters import log_dir
 from controller.monitoring.state_dump import dump
+from klamm.cli.demo.clusters import log_dir
 from tests.cluster.kills_and_pauses.nodes import BROKERS
 from transport.errors import ApiError
 from transport.messages import BrokerEndpoint, MetadataRequest, MetadataResponse, PartitionState

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from controller.cli.reassignment.files import read_targets
+from klamm.cli.reassignment.files import read_targets
 from spark_bridge.errors import PlanError
 from spark_bridge.model.block import Block, padded
 from spark_bridge.outputs.files import claim_folder, write_plan

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.cli.reassignment.files import decode_document
+from klamm.cli.reassignment.files import decode_document
 from spark_bridge.errors import PlanError
 from spark_bridge.outputs.reassignment import LIMIT, steps
 from spark_bridge.outputs.rows import SCHEMA

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 from rich.console import Console
 
-from controller.cli.plan_report import WIDTH, print_report
+from klamm.cli.plan_report import WIDTH, print_report
 from spark_bridge.model.summary import Summary
 from tests.spark.report.clusters import drain, growth, still, without_sizes
 

@@ -1,0 +1,87 @@
+"""The face of Klamm: the names that programs import.
+
+`run` runs a controller in a trio nursery, `run_asyncio` in an asyncio program. `AdminClient` asks a cluster what an
+administrator asks, `SyncAdminClient` does so without async. `run_broker` runs a service as a broker of the cluster.
+`klamm.testing` puts a whole cluster into a test.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+TYPE_CHECKING = False  # importing `typing` takes time in which Ctrl-C is not handled yet
+if TYPE_CHECKING:
+    from broker.config import BrokerConfig
+    from broker.kit import run_broker
+    from broker.service import Service
+    from controller.admin.client import AdminClient, ClusterUnreachable, OutcomeUnknown, open_admin
+    from controller.admin.sync_client import SyncAdminClient, open_sync_admin
+    from controller.asyncio_host import run_asyncio
+    from controller.config import ControllerConfig
+    from controller.embedding import ControllerIdInUse, run
+    from controller.node.admission import Authorizer, Operation, Resource, ResourceType
+    from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
+    from transport.errors import ApiError, ErrorCode
+
+_HOMES = {
+    "AdminClient": "controller.admin.client",
+    "ApiError": "transport.errors",
+    "Authorizer": "controller.node.admission",
+    "BrokerConfig": "broker.config",
+    "ClusterUnreachable": "controller.admin.client",
+    "CommittedRound": "controller.observation.observer",
+    "ControllerConfig": "controller.config",
+    "ControllerIdInUse": "controller.embedding",
+    "DecidedRound": "controller.observation.observer",
+    "ErrorCode": "transport.errors",
+    "Observer": "controller.observation.observer",
+    "Operation": "controller.node.admission",
+    "OutcomeUnknown": "controller.admin.client",
+    "PublishedRound": "controller.observation.observer",
+    "Resource": "controller.node.admission",
+    "ResourceType": "controller.node.admission",
+    "Service": "broker.service",
+    "SyncAdminClient": "controller.admin.sync_client",
+    "open_admin": "controller.admin.client",
+    "open_sync_admin": "controller.admin.sync_client",
+    "run": "controller.embedding",
+    "run_asyncio": "controller.asyncio_host",
+    "run_broker": "broker.kit",
+}
+
+__all__ = [
+    "AdminClient",
+    "ApiError",
+    "Authorizer",
+    "BrokerConfig",
+    "ClusterUnreachable",
+    "CommittedRound",
+    "ControllerConfig",
+    "ControllerIdInUse",
+    "DecidedRound",
+    "ErrorCode",
+    "Observer",
+    "Operation",
+    "OutcomeUnknown",
+    "PublishedRound",
+    "Resource",
+    "ResourceType",
+    "Service",
+    "SyncAdminClient",
+    "open_admin",
+    "open_sync_admin",
+    "run",
+    "run_asyncio",
+    "run_broker",
+]
+
+
+def __getattr__(name: str) -> object:
+    # Lazily, so that the command's help does not wait for trio and kazoo.
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,158 @@
+"""`klamm config`: describe, alter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import click
+
+from controller.admin.client import AdminClient
+from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.names import check_text
+from klamm.cli.output import print_document, print_table
+from klamm.cli.running import run
+from transport.dynamic_configs import BROKER_SETTINGS, MOVE_SETTINGS
+from transport.errors import ErrorCode
+from transport.messages import (
+    AlterableConfig,
+    AlterConfigsResource,
+    ConfigEntry,
+    ConfigOperation,
+    ConfigResource,
+    ConfigResourceType,
+    ResourceConfigs,
+)
+from transport.settings import LONG_MAX
+
+_NO_LIMIT: Final = "no limit"
+_TYPES: Final = {"topics": ConfigResourceType.TOPIC, "brokers": ConfigResourceType.BROKER}
+_ITEM: Final = re.compile(r"([^=,]+)=(\[[^\]]*\]|[^,]*)(?:,|$)")
+
+
+@click.group()
+def config() -> None:
+    """Look at and change settings of topics and brokers."""
+
+
+def entity_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say whose settings are meant."""
+    options = (
+        click.option("--entity-type", type=click.Choice(list(_TYPES)), required=True, help="What has the settings."),
+        click.option("--entity-name", metavar="NAME", help="The topic, or the id of the broker."),
+        click.option("--entity-default", is_flag=True, help="The default of all brokers, instead of one."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _resource(entity_type: str, name: str | None, *, default: bool) -> ConfigResource:
+    """Return whose settings are meant. Raises click.UsageError."""
+    if entity_type == "topics" and (default or not name):
+        raise click.UsageError("name the topic with --entity-name: topics have no default of their own")
+    check_text(name or "", "--entity-name")
+    if bool(name) is default:
+        raise click.UsageError("name the broker with --entity-name, or all of them with --entity-default")
+    return ConfigResource(_TYPES[entity_type], name or "")
+
+
+@config.command()
+@entity_options
+@output_option
+@cluster_options
+def describe(cluster: Cluster, entity_type: str, entity_name: str | None, *, entity_default: bool, output: str) -> None:
+    """Show the settings that are in force, and where their values are from."""
+    resource = _resource(entity_type, entity_name, default=entity_default)
+
+    async def work() -> ResourceConfigs:
+        async with cluster.open_admin() as admin:
+            [answer] = await admin.describe_configs([resource])
+            return answer
+
+    answer = run(work)
+    _require_success(answer.error, answer.message)
+    shown = [entry for entry in answer.entries if entry.name not in MOVE_SETTINGS]
+    rows = [{"name": entry.name, "value": _limit(entry), "source": entry.source} for entry in shown]
+    if output != "table":
+        print_document(rows, output)
+    else:
+        cells = [(row["name"], _NO_LIMIT if row["value"] is None else row["value"], row["source"]) for row in rows]
+        print_table(["name", "value", "source"], cells)
+
+
+def _limit(entry: ConfigEntry) -> str | None:
+    """Return the value of a setting, or None for a number that means "no limit"."""
+    setting = BROKER_SETTINGS.get(entry.name)
+    is_none = setting is not None and setting.default == LONG_MAX and entry.value == str(LONG_MAX)
+    return None if is_none else entry.value
+
+
+@config.command()
+@entity_options
+@click.option("--add-config", metavar="NAME=VALUE,...", help="Set; a value with commas stands in [brackets].")
+@click.option("--delete-config", metavar="NAME,...", help="Inherit again.")
+@cluster_options
+def alter(
+    cluster: Cluster,
+    entity_type: str,
+    entity_name: str | None,
+    *,
+    entity_default: bool,
+    add_config: str | None,
+    delete_config: str | None,
+) -> None:
+    """Change settings at run time: all that are named, or none."""
+    resource = _resource(entity_type, entity_name, default=entity_default)
+    changes = [AlterableConfig(name, ConfigOperation.SET, value) for name, value in parse_settings(add_config)]
+    for text, option in ((add_config, "--add-config"), (delete_config, "--delete-config")):
+        check_text(text or "", option)
+    names = [name.strip() for name in (delete_config or "").split(",")]
+    changes += [AlterableConfig(name, ConfigOperation.DELETE) for name in names if name]
+    if not changes:
+        raise click.UsageError("say what to change with --add-config or --delete-config")
+
+    async def work() -> None:
+        async with cluster.open_admin() as admin:
+            [outcome] = await admin.incremental_alter_configs([AlterConfigsResource(resource, tuple(changes))])
+            _require_success(outcome.error, outcome.message)
+            click.echo(f"altered the settings of {_entity(resource)}")
+            await _warn_of_absence(admin, resource)
+
+    run(work)
+
+
+async def _warn_of_absence(admin: AdminClient, resource: ConfigResource) -> None:
+    """Say that a broker is not there, which may be down or not be meant: its settings are kept for it, as in Kafka."""
+    if resource.type is not ConfigResourceType.BROKER or not resource.name:
+        return
+    brokers = (await admin.describe_cluster([])).brokers
+    if int(resource.name) not in [broker.id for broker in brokers]:
+        text = f"no broker {resource.name} is registered now: if that is no mistake, the settings wait for it"
+        click.echo(text, err=True)
+
+
+def _entity(resource: ConfigResource) -> str:
+    if resource.type is ConfigResourceType.TOPIC:
+        return f"topic {resource.name}"
+    return f"broker {resource.name}" if resource.name else "all brokers"
+
+
+def _require_success(error: ErrorCode, message: str) -> None:
+    if error is not ErrorCode.NONE:
+        raise click.ClickException(message or error.name)
+
+
+def parse_settings(text: str | None) -> Sequence[tuple[str, str]]:
+    """Parse "name=value,name=[value,value]", as Kafka's tools do. Raises click.BadParameter."""
+    settings = []
+    rest = text or ""
+    while rest:
+        item = _ITEM.match(rest)
+        if item is None:
+            raise click.BadParameter(f"{rest!r} is not NAME=VALUE,NAME=[VALUE,VALUE]", param_hint="--add-config")
+        name, value = item.groups()
+        settings.append((name.strip(), value[1:-1] if value.startswith("[") else value))
+        rest = rest[item.end() :]
+    return settings

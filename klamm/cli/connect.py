@@ -1,0 +1,104 @@
+"""The options that say which cluster, and how commands reach it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import Final
+
+import click
+from attrs import frozen
+
+from controller.admin.client import AdminClient, open_admin
+from controller.admin.move_admin import MoveAdmin
+from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
+from klamm.cli.reaching import require_served
+from klamm.cli.running import parse_addresses, patience_option
+from transport.store.security import OPEN, security_of_environment
+
+DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+
+
+@frozen
+class Cluster:
+    """Which cluster a command is about."""
+
+    bootstrap_server: str
+    zookeeper: str | None
+    timeout: float
+
+    @asynccontextmanager
+    async def open_admin(self) -> AsyncIterator[AdminClient]:
+        """Open an admin client of the cluster. Raises ClusterUnreachable at once if no address can lead to it."""
+        bootstrap = parse_addresses(self.bootstrap_server)
+        if self.zookeeper is None:
+            await require_served(bootstrap)
+        async with open_admin(
+            bootstrap=bootstrap,
+            zookeeper_connect=self.zookeeper,
+            zookeeper_security=OPEN if self.zookeeper is None else security_of_environment(),
+            timeout=self.timeout,
+        ) as admin:
+            yield admin
+
+    @asynccontextmanager
+    async def open_moves(self) -> AsyncIterator[MoveAdmin]:
+        """Open who moves replicas: the cluster's controller, or ZooKeeper where Apache Kafka's own is active."""
+        async with self.open_admin() as admin:
+            if admin.store is None or not await is_led_by_kafka(admin.store):
+                yield admin
+                return
+            async with open_znode_moves(admin.store, self.timeout) as moves:
+                yield moves
+
+
+_OPTIONS: Final = (
+    click.option(
+        "--bootstrap-server",
+        show_default=DEFAULT_BOOTSTRAP,
+        metavar="HOST:PORT,...",
+        help="Brokers or controllers to ask first.",
+    ),
+    click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="Find the controller through ZooKeeper instead."),
+    patience_option(30.0, "How long to try."),
+)
+
+
+def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of `Cluster`, passed to it as `cluster`."""
+
+    @wraps(command)
+    def with_cluster(*, bootstrap_server: str | None, zookeeper: str | None, timeout: float, **options: object) -> None:
+        if bootstrap_server is not None and zookeeper is not None:
+            raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: give one of them")
+        bootstrap = DEFAULT_BOOTSTRAP if bootstrap_server is None else bootstrap_server
+        parse_addresses(bootstrap)
+        command(cluster=Cluster(bootstrap, zookeeper, timeout), **options)
+
+    for option in reversed(_OPTIONS):
+        with_cluster = option(with_cluster)
+    return with_cluster
+
+
+def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the address of ZooKeeper."""
+    return click.option(
+        "--zookeeper",
+        default="127.0.0.1:2181",
+        show_default=True,
+        metavar="HOST:PORT/CHROOT",
+        help="The metadata store.",
+    )(command)
+
+
+def output_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command `-o table|json|yaml`."""
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(["table", "json", "yaml"]),
+        default="table",
+        show_default=True,
+        help="How to print.",
+    )(command)

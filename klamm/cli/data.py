@@ -1,0 +1,98 @@
+"""`klamm produce` and `klamm consume`: lines in, lines out, through the reference brokers."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import click
+
+from broker.client import Consumer, GaveUp, Producer
+from klamm.cli.connect import DEFAULT_BOOTSTRAP
+from klamm.cli.names import OFFSET, PARTITION, TOPIC
+from klamm.cli.reaching import require_served
+from klamm.cli.running import parse_addresses, patience_option, run
+from klamm.cli.standard_input import Lines
+from transport.host import Host
+from transport.network import TcpNetwork
+
+T = TypeVar("T")
+
+
+def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the brokers to ask first."""
+    return click.option(
+        "--bootstrap-server",
+        default=DEFAULT_BOOTSTRAP,
+        show_default=True,
+        metavar="HOST:PORT,...",
+        help="Brokers to ask first.",
+    )(command)
+
+
+timeout_option = patience_option(10.0, "How long to try while there is no leader.")
+
+
+@click.command()
+@click.argument("topic", type=TOPIC)
+@click.option("--partition", type=PARTITION, default=0, show_default=True)
+@click.option(
+    "--acks",
+    type=click.Choice(["all", "1"]),
+    default="all",
+    show_default=True,
+    help="Wait for the whole ISR or for the leader alone.",
+)
+@bootstrap_option
+@timeout_option
+def produce(topic: str, partition: int, acks: str, bootstrap_server: str, timeout: float) -> None:
+    """Write each line of standard input to TOPIC as a record, as soon as it is there."""
+    if sys.stdin is None:
+        raise click.ClickException("standard input is closed: there is nothing to write")
+
+    async def work() -> int:
+        bootstrap = parse_addresses(bootstrap_server)
+        await require_served(bootstrap)
+        async with Producer(TcpNetwork(), bootstrap, host=Host()) as producer:
+            sent, standard_input = 0, Lines()
+            while lines := await standard_input.take():
+                await producer.send(topic, partition, lines, acks=-1 if acks == "all" else 1, give_up_after=timeout)
+                sent += len(lines)
+            return sent
+
+    click.echo(f"{_run(work)} records acknowledged", err=True)
+
+
+def _run(work: Callable[[], Awaitable[T]]) -> T:
+    async def with_cure() -> T:
+        try:
+            return await work()
+        except GaveUp as error:
+            raise click.ClickException(f"{error}: see `klamm topic list` and `klamm broker list`") from None
+
+    return run(with_cure)
+
+
+@click.command()
+@click.argument("topic", type=TOPIC)
+@click.option("--partition", type=PARTITION, default=0, show_default=True)
+@click.option("--from-offset", type=OFFSET, default=0, show_default=True)
+@click.option("--follow", is_flag=True, help="Wait for more at the end.")
+@bootstrap_option
+@timeout_option
+def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstrap_server: str, timeout: float) -> None:
+    """Print the records of TOPIC as lines."""
+
+    async def work() -> None:
+        bootstrap = parse_addresses(bootstrap_server)
+        await require_served(bootstrap)
+        async with Consumer(TcpNetwork(), bootstrap, host=Host()) as consumer:
+            if follow:
+                async for _, value in consumer.records(topic, partition, from_offset, give_up_after=timeout):
+                    click.echo(value)
+            else:
+                for value in await consumer.read_all(topic, partition, from_offset, give_up_after=timeout):
+                    click.echo(value)
+
+    _run(work)

@@ -1,0 +1,96 @@
+"""Making one plan: what can be told wrong at once, then planning with progress, then all files or none."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress as Bar
+from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from controller.admin.planning import compute_plan
+from klamm.cli.output import print_json
+from klamm.cli.output_files import check_file, is_stream, write_output
+from klamm.cli.planning.options import Options, request_of
+from klamm.cli.planning.piped import without_pipes
+from klamm.cli.planning.places import check_output, plan_folder, publish, workplace
+from klamm.cli.progress import Lines, is_animated, is_lines_only
+from klamm.cli.running import run
+from spark_bridge.errors import PlanError
+from spark_bridge.inputs.sources import Source
+from spark_bridge.model.goal import GoalKind
+from spark_bridge.model.summary import Summary
+from spark_bridge.progress import Progress, in_words
+from spark_bridge.request import PlanRequest
+
+
+def make_plan(kind: GoalKind, options: Options) -> None:
+    """Plan, put the files where they belong, and tell what changes.
+
+    Raises:
+        click.ClickException: There is no plan; nothing was written.
+    """
+    _check_places(options)
+    with workplace(options["output"]) as place:
+        folder = plan_folder(options["output"], place)
+        with without_pipes(options, place) as files:
+            summary = _computed(request_of(kind, files, folder))
+        _write(summary, folder, options)
+    _tell(summary, as_json=options["as_json"])
+
+
+def _check_places(options: Options) -> None:
+    output, report, master = options["output"], options["report"], options["master"]
+    if options["as_json"] and output is None:
+        raise click.ClickException("--json prints to stdout, where the plan goes without -o: say where that is to go")
+    is_on_cluster = options["remote"] or (master or "local").partition("[")[0] != "local"
+    if is_on_cluster and (output is None or is_stream(Path(output))):
+        raise click.ClickException("on a cluster workers write the plan: give -o, a place that all of them share")
+    if output is not None:
+        check_output(output)
+    if report is not None:
+        check_file(Path(report))
+
+
+def _computed(request: PlanRequest) -> Summary:
+    """Plan in a process of its own; on a terminal, with a line that tells how far that is."""
+    console = Console(stderr=True, highlight=False)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    lines = Lines() if is_lines_only(console) else None
+    with Bar(*columns, console=console, transient=True, disable=not is_animated(console)) as bar:
+        task = bar.add_task("starting")
+
+        def show(progress: Progress) -> None:
+            if progress.ui is not None:
+                console.print(f"Spark's UI: {progress.ui}", soft_wrap=True)
+            bar.update(task, description=in_words(progress))
+            if lines is not None:
+                lines.tell(in_words(progress))
+
+        return run(partial(compute_plan, request, show), PlanError)
+
+
+def _write(summary: Summary, folder: Source, options: Options) -> None:
+    """Put the page and the plan's files where they belong.
+
+    Raises:
+        OSError: They cannot be put there.
+    """
+    from spark_bridge.report.page import html
+
+    if options["report"] is not None:
+        write_output(Path(options["report"]), [html(summary)])
+    if isinstance(folder, Path):
+        publish(folder, options["output"])
+
+
+def _tell(summary: Summary, *, as_json: bool) -> None:
+    from klamm.cli.plan_report import WIDTH, print_report
+    from spark_bridge.report.document import document
+
+    if as_json:
+        print_json(document(summary))
+    else:
+        print_report(summary, Console(stderr=True, width=WIDTH, highlight=False))

@@ -1,0 +1,208 @@
+"""The options that the commands of `klamm plan` share, and the request that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Final, TypedDict
+
+import click
+
+from klamm.cli.running import patience_option
+from spark_bridge.errors import PlanError
+from spark_bridge.inputs.sources import OnBadRows, Source, Sources, source_of
+from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
+from spark_bridge.request import Engine, PlanRequest
+from transport.settings import INT_MAX
+
+
+class Options(TypedDict, total=False):
+    """What click hands to a command; which are there depends on the command."""
+
+    snapshot: str
+    loads: tuple[str, ...]
+    brokers_table: str | None
+    set_aside_bad_rows: bool
+    brokers: frozenset[int]
+    exclude: frozenset[int]
+    replication_factor: int
+    topics: tuple[str, ...]
+    tolerance: float
+    leaders: str | None
+    ignore_racks: bool
+    force: bool
+    engine: str
+    master: str | None
+    remote: str | None
+    conf: dict[str, str]
+    timeout: float | None
+    output: str | None
+    report: str | None
+    as_json: bool
+
+
+def request_of(kind: GoalKind, options: Options, output: Source) -> PlanRequest:
+    """Put the options together.
+
+    Raises:
+        click.ClickException: They do not belong together or are out of range.
+    """
+    leaders, table = options.get("leaders"), options["brokers_table"]
+    try:
+        return PlanRequest(
+            sources=Sources(
+                snapshot=source_of(options["snapshot"]),
+                loads=tuple(map(source_of, options["loads"])),
+                brokers=None if table is None else source_of(table),
+                on_bad_rows=OnBadRows.SET_ASIDE if options["set_aside_bad_rows"] else OnBadRows.REFUSE,
+            ),
+            goal=Goal(
+                kind=kind,
+                brokers=options.get("brokers", frozenset()),
+                replication_factor=options.get("replication_factor"),
+                topics=options.get("topics", ()),
+                tolerance=options["tolerance"],
+                racks=not options.get("ignore_racks", False),
+                leaders=None if leaders is None else LeaderScope(leaders),
+                force=options.get("force", False),
+                exclude=options["exclude"],
+            ),
+            output=str(output),
+            engine=Engine(options["engine"]),
+            master=options["master"],
+            remote=options["remote"],
+            timeout=options["timeout"],
+            conf=options["conf"],
+        )
+    except PlanError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _ids(_context: click.Context, option: click.Parameter, text: str | None) -> frozenset[int]:
+    if text is None:
+        return frozenset()
+    names = [name.strip() for name in text.split(",")]
+    if not all(name.isdecimal() and int(name) <= INT_MAX for name in names):
+        raise click.ClickException(f"{option.opts[0]} takes broker ids such as 3,7, not {text!r}")
+    return frozenset(map(int, names))
+
+
+def _names(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
+    for text in texts:
+        # None would be taken for all of them.
+        if not text.strip(", "):
+            raise click.ClickException(f"{option.opts[0]} takes names such as orders,click*, not {text!r}")
+    return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
+
+
+def _place(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
+    return None if text is None else str(source_of(text))
+
+
+def _settings(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    for text in texts:
+        if "=" not in text:
+            raise click.ClickException(f"{option.opts[0]} takes NAME=VALUE such as spark.cores.max=8, not {text!r}")
+    pairs = (text.partition("=") for text in texts)
+    return {name.strip(): value for name, _, value in pairs}
+
+
+def brokers_option(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
+    """Give a command the brokers that it is about."""
+    return click.option("--brokers", required=True, metavar="IDS", callback=_ids, help=text)
+
+
+def topics_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the topics that it is about."""
+    text = "Only these topics, by names or patterns such as orders,click*; repeatable."
+    return click.option("--topics", multiple=True, metavar="NAMES", callback=_names, help=text)(command)
+
+
+def racks_option(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the choice to plan as if no broker had a rack."""
+    return click.option("--ignore-racks", is_flag=True, help="Plan as if brokers had no racks.")(command)
+
+
+_INPUTS: Final = (
+    click.option("--snapshot", required=True, metavar="FILE", help="The cluster, as `klamm state dump` prints it."),
+    click.option(
+        "--loads",
+        multiple=True,
+        metavar="FILE",
+        help="Bytes and rates of partitions: CSV, JSON, Parquet, or what kafka-log-dirs prints; repeatable.",
+    ),
+    click.option(
+        "--brokers-table", metavar="FILE", help="Racks, capacities, disks and states of brokers: CSV, JSON or Parquet."
+    ),
+    click.option("--set-aside-bad-rows", is_flag=True, help="Leave out rows that are wrong, and count them."),
+)
+_CHOICES: Final = (
+    click.option(
+        "--exclude", metavar="IDS", callback=_ids, help="Brokers that get nothing new and keep what they have."
+    ),
+    click.option(
+        "--tolerance",
+        type=float,
+        default=0.05,
+        show_default=True,
+        metavar="PART",
+        help="How far from its share a broker may end: a low one is even, a high one moves less.",
+    ),
+)
+_CHOICES_OF_MOVES: Final = (
+    click.option(
+        "--leaders",
+        type=click.Choice([scope.value for scope in LeaderScope]),
+        help="Which partitions may get another preferred leader without a move; by default what suits the plan.",
+    ),
+    click.option(
+        "--force",
+        is_flag=True,
+        help="Accept a plan that leaves some measure less even without need.",
+    ),
+)
+_PLACES: Final = (
+    click.option(
+        "--engine",
+        type=click.Choice([engine.value for engine in Engine]),
+        default=Engine.AUTO.value,
+        show_default=True,
+        help="What computes the plan, which is the same.",
+    ),
+    click.option("--master", metavar="URL", help="Where Spark runs, as for spark-submit; by default on this machine."),
+    click.option("--remote", metavar="URL", help="A Spark Connect server to use, such as sc://host:15002."),
+    click.option(
+        "--conf", multiple=True, metavar="NAME=VALUE", callback=_settings, help="A setting for Spark; repeatable."
+    ),
+    patience_option(None, "Give up after so long."),
+)
+_RESULTS: Final = (
+    click.option(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        callback=_place,
+        help="A new folder for the plan: JSON in files of limited size, rollbacks, Parquet. NAME.json puts the JSON "
+        "alone into one file. Without it, that goes to stdout.",
+    ),
+    click.option("--report", metavar="FILE", help="Also write a report there, as one HTML page."),
+    click.option(
+        "--json", "as_json", is_flag=True, help="Print the report as JSON to stdout, not as tables to stderr."
+    ),
+)
+
+
+def planning_options(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the options that all plans have, in the order of the help."""
+    return _with(command, (*_INPUTS, *_CHOICES, *_CHOICES_OF_MOVES, *_PLACES, *_RESULTS))
+
+
+def leader_options(command: click.decorators.FC) -> click.decorators.FC:
+    """Give a command the options of a plan that moves no replica."""
+    return _with(command, (*_INPUTS, *_CHOICES, *_PLACES, *_RESULTS))
+
+
+def _with(
+    command: click.decorators.FC, options: Sequence[Callable[[click.decorators.FC], click.decorators.FC]]
+) -> click.decorators.FC:
+    return reduce(lambda made, option: option(made), reversed(options), command)

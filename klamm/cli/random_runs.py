@@ -1,0 +1,80 @@
+"""What `klamm simulate --seed` and `--seeds` do without a scenario."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from itertools import islice
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from klamm.interrupts import INTERRUPTED
+from simulator.random_run import report
+from simulator.random_run.campaign import Tally, cores, outcomes
+from simulator.random_run.plan import draw
+from simulator.random_run.run import run
+from simulator.trace import Trace
+
+PrintValue = Callable[[object], None]
+"""Prints what JSON can say."""
+
+
+def run_seeds(seeds: range, print_value: PrintValue | None) -> int:
+    """Execute the random runs of some seeds and print what came of them; return an exit code.
+
+    A single one is shown with its plan, and as a value, for JSON and the like, with its whole trace.
+    """
+    return _run_one(seeds[0], print_value) if len(seeds) == 1 else _run_many(seeds, print_value)
+
+
+def _run_one(seed: int, print_value: PrintValue | None) -> int:
+    plan, trace = draw(seed), Trace(keep_all=print_value is not None)
+    outcome = run(plan, trace=trace)
+    if print_value is not None:
+        print_value(report.run_json(plan, outcome, trace))
+    else:
+        _print(report.run_lines(plan, outcome))
+    return int(outcome.violation is not None)
+
+
+def _run_many(seeds: range, print_value: PrintValue | None) -> int:
+    tally = Tally()
+    processes = min(cores(), len(seeds))
+    has_ended = _add_up(seeds, processes, tally)
+    if print_value is not None:
+        print_value(report.tally_json(tally))
+    else:
+        _print(line for outcome in tally.failures for line in (*report.failure_lines(outcome), ""))
+        _print(report.tally_lines(tally))
+    if not has_ended:
+        # They are begun in order. A run that never ends would be among these.
+        begun = [str(seed) for seed in islice(seeds, tally.runs + processes) if seed not in tally.seeds]
+        click.echo(f"interrupted after {tally.runs:,} of {len(seeds):,} runs, during {', '.join(begun)}", err=True)
+        return INTERRUPTED
+    return int(tally.failed > 0)
+
+
+def _add_up(seeds: range, processes: int, tally: Tally) -> bool:
+    """Execute the runs, with a bar on a terminal, and add them up; return whether they ended before Ctrl-C."""
+    columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    console = Console(file=sys.stderr)
+    with Progress(
+        *columns, TimeRemainingColumn(), console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task("none failed", total=len(seeds))
+        try:
+            with closing(outcomes(seeds, processes=processes)) as found:
+                for outcome in found:
+                    tally.add(outcome)
+                    progress.update(task, advance=1, description=f"{tally.failed or 'none'} failed")
+        except KeyboardInterrupt:
+            return False
+    return True
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)

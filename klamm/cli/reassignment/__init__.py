@@ -1,0 +1,19 @@
+"""`klamm reassignment`: move replicas, watch, check, and take back."""
+
+from __future__ import annotations
+
+import click
+
+from klamm.cli.reassignment.cancel import cancel
+from klamm.cli.reassignment.execute import execute
+from klamm.cli.reassignment.looking import describe, list_
+from klamm.cli.reassignment.verify import verify
+
+
+@click.group()
+def reassignment() -> None:
+    """Move replicas between brokers."""
+
+
+for command in (execute, list_, describe, verify, cancel):
+    reassignment.add_command(command)

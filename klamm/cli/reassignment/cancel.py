@@ -1,0 +1,73 @@
+"""`klamm reassignment cancel`: some or all moves, back to the replicas that there were."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+from attrs import frozen
+
+from controller.admin.move_admin import MoveAdmin
+from controller.admin.moves import partition_of
+from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.reassignment import throttling
+from klamm.cli.reassignment.cancelling import Cancelling
+from klamm.cli.reassignment.files import json_file, read_targets
+from klamm.cli.reassignment.looking import Naming, naming_options
+from klamm.cli.reassignment.outcomes import Outcome, report
+from klamm.cli.running import run, stoppable
+from klamm.interrupts import INTERRUPTED
+from transport.metadata import TopicPartition
+
+
+@frozen
+class Wishes:
+    """What is to be cancelled, and how."""
+
+    partitions: tuple[TopicPartition, ...]
+    naming: Naming
+    waits: bool
+    output: str
+
+
+@click.command()
+@json_file(required=False)
+@naming_options
+@click.option("--all", "every", is_flag=True, help="Cancel all moves that are under way.")
+@click.option("--no-wait", is_flag=True, help="Return as soon as the moves back are sure to come about.")
+@output_option
+@cluster_options
+def cancel(cluster: Cluster, file: Path | None, naming: Naming, output: str, *, every: bool, no_wait: bool) -> None:
+    """Cancel moves, and wait until the partitions have the replicas again that they had before."""
+    if [file is not None, naming.topic is not None, every].count(True) != 1:
+        raise click.UsageError("name either --reassignment-json-file, --topic and --partition, or --all")
+    partitions = () if file is None else tuple(read_targets(file))
+    sys.exit(run(partial(_cancel, cluster, Wishes(partitions, naming, not no_wait, output))))
+
+
+async def _cancel(cluster: Cluster, wishes: Wishes) -> int:
+    async with cluster.open_moves() as admin:
+        partitions = wishes.partitions or await _under_way(admin, wishes.naming)
+        if not partitions:
+            click.echo(f"no reassignment{wishes.naming.of_what} is under way: there is nothing to cancel", err=True)
+            report((), wishes.output)
+            return int(wishes.naming.topic is not None)
+        cancelling = Cancelling(admin, partitions)
+        await cancelling.begin()
+        interrupted = wishes.waits and await stoppable(cancelling.wait)
+        outcomes = await cancelling.outcomes()
+        good = (Outcome.CANCELLED,) if wishes.waits else (Outcome.CANCELLED, Outcome.IN_PROGRESS)
+        await throttling.end(admin, partitions)
+        report(outcomes, wishes.output, *good)
+        if all(item.outcome in good for item in outcomes):
+            return 0
+        return INTERRUPTED if interrupted else 1
+
+
+async def _under_way(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition, ...]:
+    if naming.one is not None:
+        return (naming.one,)
+    under_way = (await admin.describe_reassignments()).values()
+    return tuple(partition_of(move) for move in under_way if naming.has(move))

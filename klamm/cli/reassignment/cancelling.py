@@ -1,0 +1,81 @@
+"""Cancelling moves: asking for it, waiting until the partitions are back, and telling what became of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+from attrs import define, field
+
+from controller.admin.client import OutcomeUnknown
+from controller.admin.move_admin import MoveAdmin
+from controller.admin.moves import MoveStatus, MoveWatch, partition_of, waits_for
+from klamm.cli.reassignment.outcomes import Outcome, PartitionOutcome
+from klamm.cli.reassignment.watching import show_until_over
+from transport.errors import ErrorCode
+from transport.messages import PartitionError, ReassignablePartition, ReassignmentDescription
+from transport.metadata import TopicPartition
+
+
+@define
+class Cancelling:
+    """Partitions that are to go back to the replicas that they had."""
+
+    admin: MoveAdmin
+    partitions: Sequence[TopicPartition]
+    _refused: list[PartitionOutcome] = field(factory=list)
+    _watch: MoveWatch | None = None
+
+    async def begin(self) -> None:
+        """Ask for all of it in one request."""
+        under_way = {partition_of(move): move for move in (await self.admin.describe_reassignments()).values()}
+        wanted = [ReassignablePartition(tp.topic, tp.partition, None) for tp in self.partitions]
+        try:
+            answered = (await self.admin.alter_partition_reassignments(wanted)).partitions
+        except OutcomeUnknown as error:
+            click.echo(f"{error}: looking", err=True)
+            answered = tuple(PartitionError(*tp) for tp in self.partitions)
+        begun = {}
+        for item in answered:
+            tp = TopicPartition(item.topic, item.partition)
+            if item.error is ErrorCode.NONE:
+                begun[tp] = _origin(under_way.get(tp))
+                continue
+            now = under_way[tp].new_replicas if tp in under_way else ()
+            text = f"refused: {item.message or item.error.name}"
+            self._refused.append(PartitionOutcome(tp, Outcome.REFUSED, now, text))
+        self._watch = MoveWatch(self.admin, begun)
+
+    async def wait(self) -> None:
+        """Show how far it is until all of them are back."""
+        if self._watch is not None and self._watch.targets:
+            await show_until_over(self._watch)
+
+    async def outcomes(self) -> list[PartitionOutcome]:
+        """Say what became of each; nothing of those for which it was not asked."""
+        if self._watch is None:
+            return []
+        status = await self._watch.look()
+        found = {item.tp: item for item in self._refused}
+        found |= {tp: _outcome(tp, origin, status) for tp, origin in self._watch.targets.items()}
+        return [found[tp] for tp in self.partitions if tp in found]
+
+
+def _origin(move: ReassignmentDescription | None) -> tuple[int, ...]:
+    return () if move is None else tuple(r for r in move.replicas if r not in move.adding_replicas)
+
+
+def _outcome(tp: TopicPartition, origin: tuple[int, ...], status: MoveStatus) -> PartitionOutcome:
+    """Judge by who has replicas: in which order they were is known to the controller alone."""
+    if tp not in status.ended:
+        move = next((move for move in status.ongoing if partition_of(move) == tp), None)
+        if move is not None and set(move.new_replicas) != set(origin):
+            text = f"not cancelled, is being moved to {list(move.new_replicas)}: ask again"
+            return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, move.new_replicas, text)
+        waits = "" if move is None else f", waits for {waits_for(move)}"
+        return PartitionOutcome(tp, Outcome.IN_PROGRESS, origin, f"goes back by itself{waits}")
+    replicas = status.ended[tp]
+    if replicas and set(replicas) == set(origin):
+        return PartitionOutcome(tp, Outcome.CANCELLED, replicas, f"cancelled, has replicas {list(replicas)} again")
+    text = f"ended with replicas {list(replicas)}" if replicas else "there is no such partition any more"
+    return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, replicas, text)

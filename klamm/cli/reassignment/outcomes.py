@@ -1,0 +1,83 @@
+"""What became of each partition, said in the same words by every command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any
+
+import click
+from attrs import frozen
+
+from controller.admin.moves import MoveStatus, partition_of, waits_for
+from klamm.cli.output import print_document
+from transport.messages import ReassignmentDescription
+from transport.metadata import TopicPartition
+
+
+class Outcome(Enum):
+    """What became of a partition that was to move, or to stop moving."""
+
+    BEGUN = "begun"
+    COMPLETE = "complete"
+    IN_PROGRESS = "in_progress"
+    CANCELLED = "cancelled"
+    NOT_AS_ASKED = "not_as_asked"
+    NOT_BEGUN = "not_begun"
+    REFUSED = "refused"
+
+
+@frozen
+class PartitionOutcome:
+    """The outcome for a partition, the replicas that it has or will have, and in words what else there is to say."""
+
+    tp: TopicPartition
+    outcome: Outcome
+    replicas: tuple[int, ...]
+    text: str
+
+    @property
+    def line(self) -> str:
+        """What a person is told."""
+        return f"{self.tp}: {self.text}"
+
+
+def judge(status: MoveStatus) -> list[PartitionOutcome]:
+    """Say of each target whether it was reached."""
+    ongoing = {partition_of(move): move for move in status.ongoing}
+    return [_judge(tp, target, ongoing.get(tp), status) for tp, target in status.targets.items()]
+
+
+def _judge(
+    tp: TopicPartition, target: tuple[int, ...], move: ReassignmentDescription | None, status: MoveStatus
+) -> PartitionOutcome:
+    if move is not None and move.new_replicas != target:
+        text = f"is being moved to {list(move.new_replicas)}, not to {list(target)}"
+        return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, move.new_replicas, text)
+    if move is not None or tp not in status.ended:
+        wait = "" if move is None else f", waits for {waits_for(move)}"
+        return PartitionOutcome(tp, Outcome.IN_PROGRESS, target, f"in progress{wait}")
+    replicas = status.ended[tp]
+    if replicas == target:
+        return PartitionOutcome(tp, Outcome.COMPLETE, replicas, "complete")
+    text = f"has replicas {list(replicas)}, not {list(target)}" if replicas else "there is no such partition"
+    return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, replicas, text)
+
+
+def report(outcomes: Iterable[PartitionOutcome], output: str, *good: Outcome) -> None:
+    """Print outcomes: a document, or lines, those that are not as they should be on stderr."""
+    if output != "table":
+        print_document([_json(item) for item in outcomes], output)
+        return
+    for item in outcomes:
+        click.echo(item.line, err=item.outcome not in good)
+
+
+def _json(item: PartitionOutcome) -> dict[str, Any]:
+    return {
+        "topic": item.tp.topic,
+        "partition": item.tp.partition,
+        "outcome": item.outcome.value,
+        "replicas": item.replicas,
+        "message": item.text,
+    }

@@ -1,0 +1,187 @@
+"""What a file would change: what of it is refused, every partition's difference, the bytes to move, the way back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import click
+from attrs import frozen
+
+from controller.admin.move_admin import MoveAdmin
+from controller.model.reassignment import target_fault
+from klamm.cli.output import print_document, print_table, show
+from klamm.cli.reassignment.files import Targets
+from klamm.cli.units import size
+from transport.messages import UNKNOWN, MetadataResponse, PartitionState
+from transport.metadata import LEADER_DURING_DELETE, NO_LEADER, ReplicaAssignment, TopicPartition
+
+COLUMNS: Final = ("partition", "replicas", "target", "change", "leader", "bytes")
+
+
+@frozen
+class Change:
+    """What becomes of one partition. `size` is that of its log on the leader, in bytes, UNKNOWN if nobody said."""
+
+    tp: TopicPartition
+    state: PartitionState
+    target: tuple[int, ...]
+    size: int = UNKNOWN
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas that it had before it began to move, or has."""
+        return origin_of(self.state)
+
+    @property
+    def adding(self) -> tuple[int, ...]:
+        """The brokers that get a replica."""
+        return tuple(r for r in self.target if r not in self.origin)
+
+    @property
+    def removing(self) -> tuple[int, ...]:
+        """The brokers that lose their replica."""
+        return tuple(r for r in self.origin if r not in self.target)
+
+    @property
+    def new_leader(self) -> int:
+        """Who leads in the end: the leader stays if it may."""
+        return self.state.leader if self.state.leader in self.target else self.target[0]
+
+    @property
+    def kind(self) -> str:
+        """Whether replicas move (move), only their order changes (order), or nothing does (none)."""
+        if self.adding or self.removing:
+            return "move"
+        return "none" if self.target == self.state.replicas else "order"
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes are to be copied, UNKNOWN if nobody said."""
+        if not self.adding:
+            return 0
+        return UNKNOWN if self.size == UNKNOWN else self.size * len(self.adding)
+
+
+def origin_of(state: PartitionState) -> tuple[int, ...]:
+    """Return the replicas that a partition goes back to if its reassignment is cancelled."""
+    return tuple(r for r in state.replicas if r not in state.adding_replicas)
+
+
+def states_of(metadata: MetadataResponse) -> dict[TopicPartition, PartitionState]:
+    """Return the partitions by name."""
+    return {TopicPartition(state.topic, state.partition): state for state in metadata.partitions}
+
+
+def faults(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, str]:
+    """Return why the controller would refuse some of the targets."""
+    states, live = states_of(metadata), {broker.id for broker in metadata.brokers}
+    found = {tp: _fault(states.get(tp), tp, target, live) for tp, target in targets.items()}
+    return {tp: text for tp, text in found.items() if text is not None}
+
+
+def _fault(state: PartitionState | None, tp: TopicPartition, target: Sequence[int], live: set[int]) -> str | None:
+    if state is None:
+        return f"there is no partition {tp}"
+    if state.leader == LEADER_DURING_DELETE:
+        return f"topic {tp.topic} is being deleted"
+    assignment = ReplicaAssignment(state.replicas, state.adding_replicas, state.removing_replicas)
+    return target_fault(assignment, target, live)
+
+
+async def changes(admin: MoveAdmin, metadata: MetadataResponse, targets: Targets) -> list[Change]:
+    """Return what becomes of each partition, all of which there must be."""
+    states = states_of(metadata)
+    planned = [Change(tp, states[tp], target) for tp, target in targets.items()]
+    sizes = await _sizes(admin, [change.state for change in planned if change.adding])
+    return [Change(change.tp, change.state, change.target, sizes.get(change.tp, UNKNOWN)) for change in planned]
+
+
+async def _sizes(admin: MoveAdmin, states: Iterable[PartitionState]) -> dict[TopicPartition, int]:
+    """Ask the leaders how large partitions are; those of who says nothing are left out."""
+    led: defaultdict[int, set[TopicPartition]] = defaultdict(set)
+    for state in states:
+        if state.leader != NO_LEADER:
+            led[state.leader].add(TopicPartition(state.topic, state.partition))
+    if not led:
+        return {}
+    said = await admin.describe_log_dirs(sorted(led), sorted(tp for tps in led.values() for tp in tps))
+    replicas = [
+        (broker_id, TopicPartition(replica.topic, replica.partition), replica.size)
+        for broker_id, answer in said.items()
+        for log_dir in answer.log_dirs
+        for replica in log_dir.replicas
+    ]
+    return {tp: bytes_ for broker_id, tp, bytes_ in replicas if tp in led[broker_id]}
+
+
+def moving_elsewhere(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, PartitionState]:
+    """Return the partitions that are being moved to other replicas than these."""
+    states = states_of(metadata)
+    moving = {tp: states[tp] for tp in targets if states[tp].adding_replicas or states[tp].removing_replicas}
+    return {
+        tp: state
+        for tp, state in moving.items()
+        if tuple(r for r in state.replicas if r not in state.removing_replicas) != targets[tp]
+    }
+
+
+def way_back(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, tuple[int, ...]]:
+    """Return the replicas that the partitions have, or had before they began to move."""
+    states = states_of(metadata)
+    return {tp: origin_of(states[tp]) for tp in targets}
+
+
+def print_changes(planned: Sequence[Change], output: str) -> None:
+    """Print the difference that a file would make."""
+    if output != "table":
+        print_document([_json(change) for change in planned], output)
+        return
+    print_table(COLUMNS, map(_row, planned))
+    kinds = [change.kind for change in planned]
+    copied = [change.bytes for change in planned]
+    known = sum(bytes_ for bytes_ in copied if bytes_ != UNKNOWN)
+    unknown = sum(bytes_ == UNKNOWN for bytes_ in copied)
+    click.echo(
+        f"{len(planned):,} partitions: {kinds.count('move'):,} to move, {kinds.count('order'):,} to reorder, "
+        f"{kinds.count('none'):,} with nothing to do"
+    )
+    click.echo(f"To copy: {_amount(known, unknown)}")
+    click.echo("Nothing was changed: this was a dry run.")
+
+
+def _amount(known: int, unknown: int) -> str:
+    """Return a size in words, of which `unknown` partitions are left out."""
+    if not unknown:
+        return size(known)
+    return f"{size(known)}, not counting {unknown:,} partitions of unknown size" if known else "unknown"
+
+
+def _row(change: Change) -> tuple[object, ...]:
+    replicas, leader = show(change.state.replicas), show_leader(change.state.leader)
+    moves_already = " (moves)" if change.state.adding_replicas or change.state.removing_replicas else ""
+    steps = [f"+{r}" for r in change.adding] + [f"-{r}" for r in change.removing]
+    text = {"order": "order only", "none": "nothing to do"}.get(change.kind, " ".join(steps))
+    leaders = leader if change.new_leader == change.state.leader else f"{leader} -> {change.new_leader}"
+    return (str(change.tp), replicas + moves_already, change.target, text, leaders, size(change.bytes))
+
+
+def show_leader(leader: int) -> str:
+    """Return a leader's id, a dash if there is none."""
+    return "-" if leader == NO_LEADER else str(leader)
+
+
+def _json(change: Change) -> Mapping[str, Any]:
+    return {
+        "topic": change.tp.topic,
+        "partition": change.tp.partition,
+        "change": change.kind,
+        "replicas": change.state.replicas,
+        "target": change.target,
+        "adding": change.adding,
+        "removing": change.removing,
+        "leader": change.state.leader,
+        "new_leader": change.new_leader,
+        "bytes": None if change.bytes == UNKNOWN else change.bytes,
+    }

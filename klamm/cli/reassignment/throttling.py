@@ -1,0 +1,36 @@
+"""`--throttle`: how commands slow moves down, and lift that when they are over."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import click
+
+from controller.admin import move_throttles
+from controller.admin.client import AdminClient
+from controller.admin.move_admin import MoveAdmin
+from klamm.cli.names import RATE
+from klamm.cli.reassignment.files import Targets
+from transport.messages import PartitionState
+from transport.metadata import TopicPartition
+
+throttle_option = click.option(
+    "--throttle",
+    type=RATE,
+    metavar="BYTES_PER_SECOND",
+    help="How much each broker may send and fetch for the moves; lifted when they are over.",
+)
+preserve_option = click.option("--preserve-throttles", is_flag=True, help="Leave the throttles of moves that are over.")
+
+
+async def begin(admin: MoveAdmin, states: Iterable[PartitionState], targets: Targets, rate: int) -> None:
+    """Slow the moves to `targets` down, which are to begin. Raises click.ClickException where Kafka's controller is."""
+    if not isinstance(admin, AdminClient):
+        raise click.ClickException("Kafka's own controller is active: throttle its brokers with kafka-configs")
+    await move_throttles.throttle(admin, states, targets, rate)
+
+
+async def end(admin: MoveAdmin, partitions: Collection[TopicPartition]) -> None:
+    """Lift what throttles those of the partitions whose moves are over."""
+    if isinstance(admin, AdminClient) and await move_throttles.lift(admin, partitions):
+        click.echo("the throttle of what is over was lifted", err=True)

@@ -1,0 +1,40 @@
+"""`klamm reassignment verify`: whether the cluster is as a file says."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from pathlib import Path
+
+import click
+
+from controller.admin.moves import MoveWatch
+from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.reassignment import throttling
+from klamm.cli.reassignment.files import Targets, json_file, read_targets
+from klamm.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
+from klamm.cli.reassignment.throttling import preserve_option
+from klamm.cli.running import run
+
+
+@click.command()
+@json_file(required=True)
+@preserve_option
+@output_option
+@cluster_options
+def verify(cluster: Cluster, file: Path, output: str, *, preserve_throttles: bool) -> None:
+    """Say for each partition in a file whether its move is complete. The exit code is 0 only if all are.
+
+    The throttle that `klamm reassignment execute` has set for moves that are over is lifted.
+    """
+    outcomes = run(partial(_verify, cluster, read_targets(file), lifts=not preserve_throttles))
+    report(outcomes, output, *Outcome)
+    sys.exit(any(item.outcome is not Outcome.COMPLETE for item in outcomes))
+
+
+async def _verify(cluster: Cluster, targets: Targets, *, lifts: bool) -> list[PartitionOutcome]:
+    async with cluster.open_moves() as admin:
+        outcomes = judge(await MoveWatch(admin, targets).look())
+        if lifts:
+            await throttling.end(admin, list(targets))
+        return outcomes

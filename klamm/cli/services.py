@@ -1,0 +1,253 @@
+"""`klamm controller run`, `klamm broker run / list`, `klamm zookeeper run`: the services, each its own process."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import trio
+
+import controller as klamm
+from broker.config import BrokerConfig
+from broker.kit import BrokerHandle
+from broker.meta_properties import WrongLogDir
+from broker.reference.log_dirs import AllLogDirsFailed
+from broker.reference.run import run_reference_broker
+from broker.registration import BrokerIdInUse
+from controller.config import ControllerConfig
+from controller.monitoring.http_pages import CannotServeMetrics
+from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.output import print_document, print_table
+from klamm.cli.running import MAX_PORT, configure_logs, log_level_option, run, until_stopped
+from klamm.cli.settings import given, setting_options
+from klamm.cli.streams import print_if_possible
+from transport.host import Host
+from transport.messages import MetadataResponse
+from transport.network import TcpNetwork
+from transport.settings import InvalidSetting
+from transport.store.security import security_of
+from transport.store.zookeeper import open_zookeeper
+from transport.zookeeper_server import development_zookeeper
+
+FIRST_BROKER_PORT = 9091
+PORT = click.IntRange(0, 65_535)
+
+
+# --- klamm controller -------------------------------------------------------------------------------------------
+
+
+@click.group()
+def controller() -> None:
+    """Run a controller."""
+
+
+@controller.command(name="run")
+@setting_options("controller", port="any free one")
+@log_level_option
+def run_controller(config: Path | None, log_level: int, **flags: object) -> None:
+    """Run a controller: the active one, or standing by to become it."""
+    settings = ControllerConfig(**given("controller", config, flags))
+    _require_advertised(settings)
+    configure_logs(log_level)
+    print_if_possible()
+
+    async def work() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(until_stopped, nursery.cancel_scope)
+            service = await nursery.start(klamm.run, settings)
+            _tell_where(f"controller {settings.controller_id}", settings, service.port)
+            if service.metrics_port is not None:
+                click.echo(f"its metrics are at http://{settings.metrics_host}:{service.metrics_port}/metrics")
+
+    _serve(work, settings.host, settings.port, klamm.ControllerIdInUse, CannotServeMetrics)
+
+
+def _require_advertised(settings: ControllerConfig | BrokerConfig) -> None:
+    """Refuse, in one line, an advertised address that other hosts could not use."""
+    try:
+        settings.advertised(settings.host, settings.port)
+    except InvalidSetting as invalid:
+        raise click.ClickException(str(invalid)) from None
+
+
+def _tell_where(name: str, settings: ControllerConfig | BrokerConfig, port: int) -> None:
+    click.echo(f"{name} listens on {settings.host}:{port}")
+    told = settings.advertised(settings.host, port)
+    if told != (settings.host, port):
+        click.echo(f"others are told {told[0]}:{told[1]}")
+
+
+def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected: type[Exception]) -> None:
+    """Run a service; say in one line that its address is in use, or cannot be used."""
+
+    async def listening() -> None:
+        try:
+            await work()
+        except* OSError as group:
+            in_use = [error for error in _leaves(group) if error.errno == errno.EADDRINUSE]
+            if in_use:
+                raise click.ClickException(f"port {port} of {host} is in use: name another with --port") from None
+            if any(isinstance(e, socket.gaierror) or e.errno == errno.EADDRNOTAVAIL for e in _leaves(group)):
+                raise click.ClickException(f"{host} is no address of this machine: name one with --host") from None
+            raise
+
+    run(listening, *expected)
+
+
+def _require_directory(path: Path, option: str) -> None:
+    """Make a directory for data, or say in one line why it cannot be used."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        raise click.ClickException(f"cannot write in {path} ({error.strerror}): name another with {option}") from None
+
+
+def _require_directories(paths: Sequence[Path], option: str) -> None:
+    """Make directories for data; one that can be used is enough."""
+    if not paths:
+        raise click.ClickException(f"{option} names no directory: separate several with commas")
+    faults = []
+    for path in paths:
+        try:
+            _require_directory(path, option)
+        except click.ClickException as fault:
+            faults.append(fault)
+    if len(faults) == len(paths):
+        raise faults[0]
+
+
+def _leaves(group: BaseExceptionGroup[OSError]) -> Iterator[OSError]:
+    for error in group.exceptions:
+        if isinstance(error, BaseExceptionGroup):
+            yield from _leaves(error)
+        else:
+            yield error
+
+
+# --- klamm broker -----------------------------------------------------------------------------------------------
+
+
+@click.group()
+def broker() -> None:
+    """Run a broker, list brokers."""
+
+
+@broker.command(name="run")
+@setting_options("broker", port="9091 + id", log_dir="klamm-data/broker-ID")
+def run_broker(config: Path | None, **flags: object) -> None:
+    """Run a reference broker.
+
+    SIGTERM and Ctrl-C let it stop in good order, with its leadership moved away; a second one stops it at once.
+    """
+    values = given("broker", config, flags)
+    broker_id = values["broker_id"]
+    log_dir = Path(values.pop("log_dir", f"klamm-data/broker-{broker_id}"))
+    settings = BrokerConfig(log_dir=log_dir, **{"port": _default_port(broker_id, values), **values})
+    _require_advertised(settings)
+    configure_logs()
+    print_if_possible()
+
+    async def work() -> None:
+        _require_directories(settings.directories, "--log-dir" if settings.log_dirs is None else "--log-dirs")
+        async with trio.open_nursery() as nursery:
+            started: list[BrokerHandle] = []
+            nursery.start_soon(until_stopped, nursery.cancel_scope, partial(_leave, started))
+            started.append(await nursery.start(_run_on_zookeeper, settings))
+            _tell_where(f"broker {broker_id}", settings, started[0].port)
+
+    _serve(work, settings.host, settings.port, BrokerIdInUse, WrongLogDir, AllLogDirsFailed)
+
+
+def _default_port(broker_id: int, values: Mapping[str, Any]) -> int:
+    """Return the port of a broker that was given none: it follows from the id, unless the id is too large."""
+    port = FIRST_BROKER_PORT + broker_id
+    if port > MAX_PORT and "port" not in values:
+        raise click.ClickException(
+            f"broker {broker_id} needs --port: only ids up to {MAX_PORT - FIRST_BROKER_PORT} have one, 9091 + id"
+        )
+    return port
+
+
+async def _run_on_zookeeper(settings: BrokerConfig, *, task_status: trio.TaskStatus[BrokerHandle]) -> None:
+    opening = open_zookeeper(
+        settings.zookeeper_connect,
+        session_timeout_ms=settings.zookeeper_session_timeout_ms,
+        connect_timeout=settings.zookeeper_patience,
+        waits=True,
+        security=security_of(settings),
+    )
+    async with opening as store:
+        await run_reference_broker(settings, store=store, network=TcpNetwork(), host=Host(), task_status=task_status)
+
+
+async def _leave(started: Sequence[BrokerHandle]) -> None:
+    """Shut a broker down in good order if it has started, and say what loses its leader all the same."""
+    for handle in started:
+        outcome = await handle.shut_down()
+        name = f"broker {handle.broker_id} stops"
+        if outcome.failure:
+            click.echo(f"{name} though leadership was not moved away: {outcome.failure}", err=True)
+        elif outcome.remaining:
+            led = ", ".join(map(str, outcome.remaining))
+            click.echo(f"{name} though no other member of the ISR is there to lead {led}", err=True)
+
+
+@broker.command(name="list")
+@output_option
+@cluster_options
+def list_brokers(cluster: Cluster, output: str) -> None:
+    """List the live brokers, and what they lead and hold."""
+
+    async def work() -> MetadataResponse:
+        async with cluster.open_admin() as admin:
+            return await admin.describe_cluster()
+
+    metadata = run(work)
+    rows = [
+        {
+            "id": b.id,
+            "address": f"{b.host}:{b.port}",
+            "rack": b.rack,
+            "leaders": sum(state.leader == b.id for state in metadata.partitions),
+            "replicas": sum(b.id in state.replicas for state in metadata.partitions),
+        }
+        for b in metadata.brokers
+    ]
+    if output != "table":
+        print_document(rows, output)
+    else:
+        print_table(["id", "address", "rack", "leaders", "replicas"], [tuple(row.values()) for row in rows])
+
+
+# --- klamm zookeeper --------------------------------------------------------------------------------------------
+
+
+@click.group()
+def zookeeper() -> None:
+    """Run a development ZooKeeper."""
+
+
+@zookeeper.command(name="run")
+@click.option("--port", type=PORT, default=2181, show_default=True)
+@click.option("--data-dir", type=click.Path(path_type=Path), default=Path("klamm-data/zookeeper"), show_default=True)
+def run_zookeeper(port: int, data_dir: Path) -> None:
+    """Run the ZooKeeper that comes with PySpark, for development: it does not force its log to disk."""
+    configure_logs()
+    print_if_possible()
+
+    async def work() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(until_stopped, nursery.cancel_scope)
+            async with development_zookeeper(data_dir, port) as server:
+                click.echo(f"ZooKeeper listens on {server.host}:{server.port}")
+                await trio.sleep_forever()
+
+    run(work)

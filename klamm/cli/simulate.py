@@ -1,0 +1,182 @@
+"""`klamm simulate`: a cluster in one process on virtual time, and what comes of a scenario."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from klamm.cli.output import partition_json, print_json, print_yaml
+from klamm.interrupts import INTERRUPTED
+
+if TYPE_CHECKING:
+    from simulator.scenario.model import Scenario
+    from simulator.scenario.outcome import Outcome
+
+Show = Callable[["Outcome"], None]
+
+SEED = click.IntRange(min=0)
+
+
+class SeedRange(click.ParamType[tuple[int, int]]):
+    """A..B, both included."""
+
+    name = "A..B"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        """Return both ends."""
+        first, _, last = value.partition("..")
+        if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
+            self.fail(f"{value!r} is no range of seeds: write 0..99 for a hundred of them", param, ctx)
+        return int(first), int(last)
+
+
+@click.command()
+@click.argument("scenario", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--seed", type=SEED, help="Of all that is left to chance; 0 for a scenario if not given.")
+@click.option("--seeds", type=SeedRange(), help="Random runs, or the scenario, for each of these seeds.")
+@click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
+def simulate(scenario: Path | None, seed: int | None, seeds: tuple[int, int] | None, output: str) -> None:
+    """Run SCENARIO.yaml on a simulated cluster, or random runs without one.
+
+    The same seed gives the same run. The exit code is 0 only if everything came about that the scenario expects, and
+    nothing happened that must never happen.
+    """
+    if seed is not None and seeds is not None:
+        raise click.UsageError("--seed is one and --seeds are many: give one of them")
+    if scenario is None and seed is None and seeds is None:
+        raise click.UsageError("name a scenario's file, or give --seeds 0..99 for random runs")
+    first, last = seeds or (seed or 0, seed or 0)
+    sys.exit(_run(scenario, range(first, last + 1), output))
+
+
+def _run(scenario: Path | None, seeds: range, output: str) -> int:
+    """Run what was asked for; return an exit code, that of Ctrl-C too, around which trio may have put its groups."""
+    code = INTERRUPTED
+    try:
+        if scenario is not None:
+            code = _run_scenario(scenario, seeds, output)
+        else:
+            from klamm.cli.random_runs import run_seeds
+
+            code = run_seeds(seeds, {"json": print_json, "yaml": print_yaml}.get(output))
+    except* KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+    return code
+
+
+def _run_scenario(path: Path, seeds: range, output: str) -> int:
+    from simulator.scenario.runner import run
+
+    scenarios = _load(path)
+    runs, failed = len(scenarios) * len(seeds), 0
+    with _PRINTING[output](len(seeds) > 1) as show:
+        for scenario in scenarios:
+            for seed in seeds:
+                outcome = run(scenario, seed=seed, keep_trace=output != "table")
+                show(outcome)
+                _print_misses(outcome)
+                failed += not outcome.has_succeeded
+    if output == "table" and runs > 1:
+        click.echo(f"{runs:,} runs, {failed:,} failed")
+    return int(failed > 0)
+
+
+def _load(path: Path) -> list[Scenario]:
+    from simulator.scenario.faults import ScenarioFault
+    from simulator.scenario.loader import load
+    from transport.input_files import UnreadableFile
+
+    try:
+        return load(path)
+    except ScenarioFault as fault:
+        click.echo(str(fault), err=True)
+        sys.exit(1)
+    except UnreadableFile as fault:
+        raise click.ClickException(str(fault)) from None
+
+
+# --- printing: runs are printed as they end and not kept, because one with its whole trace takes megabytes -------
+
+
+@contextmanager
+def _tables(in_brief: bool) -> Iterator[Show]:
+    """Print a table for each run; in brief a line for each that succeeded."""
+    from simulator.scenario.table import lines
+
+    def show(outcome: Outcome) -> None:
+        if in_brief and outcome.has_succeeded:
+            click.echo(f"{_title(outcome)}: passed, trace {outcome.trace.digest}")
+            return
+        if in_brief or outcome.variant:
+            click.echo(f"--- {_title(outcome)}")
+        for line in lines(outcome):
+            click.echo(line)
+        if outcome.violation is not None:
+            click.echo(f"all that happened is in the trace: --seed {outcome.seed} -o json")
+
+    yield show
+
+
+@contextmanager
+def _json_runs(_: bool) -> Iterator[Show]:
+    separator = ""
+
+    def show(outcome: Outcome) -> None:
+        nonlocal separator
+        click.echo(separator, nl=False)
+        print_json(_json(outcome))
+        separator = ","
+
+    click.echo('{"runs": [')
+    try:
+        yield show
+    finally:
+        click.echo("]}")
+
+
+@contextmanager
+def _yaml_runs(_: bool) -> Iterator[Show]:
+    click.echo("runs:")
+    yield lambda outcome: print_yaml([_json(outcome)])
+
+
+_PRINTING: Final = {"table": _tables, "json": _json_runs, "yaml": _yaml_runs}
+
+
+def _title(outcome: Outcome) -> str:
+    return ", ".join([f"seed {outcome.seed}", *(f"{name}: {value}" for name, value in outcome.variant.items())])
+
+
+def _print_misses(outcome: Outcome) -> None:
+    for miss in outcome.chronicle.misses:
+        click.echo(f"{outcome.path}:{miss.line}: with {_title(outcome)}: {miss.text}", err=True)
+    if outcome.violation is not None:
+        click.echo(f"{outcome.path}: with {_title(outcome)}: {outcome.violation}", err=True)
+
+
+def _json(outcome: Outcome) -> dict[str, Any]:
+    chronicle = outcome.chronicle
+    return {
+        "scenario": outcome.path,
+        "variant": outcome.variant,
+        "seed": outcome.seed,
+        "succeeded": outcome.has_succeeded,
+        "violation": outcome.violation,
+        "missed": [{"line": miss.line, "text": miss.text} for miss in chronicle.misses],
+        "expectations": chronicle.expectations,
+        "seconds": round(outcome.seconds, 6),
+        "acknowledged": outcome.acknowledged,
+        "controller": outcome.controller,
+        "partitions": [partition_json(state) for state in outcome.partitions],
+        "rows": [
+            {"time": round(row.time, 6), "controller": row.controller_id, "step": row.round} | partition_json(row.state)
+            for row in chronicle.rows()
+        ],
+        "trace_digest": outcome.trace.digest,
+        "trace": [entry.to_json() for entry in outcome.trace.entries],
+    }

@@ -1,0 +1,231 @@
+"""`klamm topic`: create, list, describe, add partitions, delete."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import click
+import trio
+from click.core import ParameterSource
+
+from controller.admin.client import RETRY_SECONDS, AdminClient, ClusterUnreachable
+from klamm.cli.connect import Cluster, cluster_options, output_option
+from klamm.cli.names import COUNT, TOPIC, broker_id, check_text
+from klamm.cli.output import partition_json, print_document, print_table
+from klamm.cli.running import run
+from klamm.cli.topic_deletion import delete
+from transport.dynamic_configs import MIN_INSYNC_REPLICAS
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    ConfigResource,
+    ConfigResourceType,
+    MetadataResponse,
+    NewPartitions,
+    NewTopic,
+    PartitionState,
+    TopicError,
+)
+from transport.metadata import LEADER_DURING_DELETE
+from transport.wire import WireError
+
+_SETTINGS_SECONDS: Final = 5.0
+"""The longest time spent on asking for the settings of a new topic."""
+
+
+@click.group()
+def topic() -> None:
+    """Create, list, describe, enlarge and delete topics."""
+
+
+topic.add_command(delete)
+
+
+@topic.command()
+@click.argument("name", type=TOPIC)
+@click.option("--partitions", type=COUNT, default=1, show_default=True, help="How many partitions.")
+@click.option("--replication-factor", type=COUNT, default=1, show_default=True, help="How many replicas each has.")
+@click.option(
+    "--replica-assignment",
+    metavar="1:2:3,4:5:6",
+    help="The brokers of each partition, preferred leader first, instead of counts.",
+)
+@click.option("--config", "configs", multiple=True, metavar="NAME=VALUE", help="A setting of the topic; repeatable.")
+@cluster_options
+def create(
+    cluster: Cluster,
+    name: str,
+    partitions: int,
+    replication_factor: int,
+    replica_assignment: str | None,
+    configs: tuple[str, ...],
+) -> None:
+    """Create the topic NAME."""
+    _require_one_way_to_place(replica_assignment)
+    assignment = _parse_assignment(replica_assignment)
+    new = NewTopic(name, partitions, replication_factor, assignment, _parse_configs(configs))
+
+    async def work() -> None:
+        async with cluster.open_admin() as admin:
+            _require_done((await admin.create_topics([new])).topics)
+            click.echo(f"created topic {name}")
+            await _warn_of_too_few(admin, name, min(map(len, assignment), default=replication_factor))
+
+    run(work)
+
+
+async def _warn_of_too_few(admin: AdminClient, name: str, replicas: int) -> None:
+    """Warn if a topic has fewer replicas than min.insync.replicas asks for; Kafka creates such a topic, too."""
+    resource, settings = ConfigResource(ConfigResourceType.TOPIC, name), {}
+    # The topic has been created, so a failure to read its settings is not reported.
+    with trio.move_on_after(_SETTINGS_SECONDS), suppress(ApiError, ClusterUnreachable, WireError):
+        [answer] = await admin.describe_configs([resource])
+        while answer.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            await trio.sleep(RETRY_SECONDS)
+            [answer] = await admin.describe_configs([resource])
+        settings = {entry.name: entry.value for entry in answer.entries}
+    least = int(settings.get(MIN_INSYNC_REPLICAS, "1"))
+    if replicas < least:
+        click.echo(
+            f"no producer with acks=all can write to {name}: {MIN_INSYNC_REPLICAS} is {least}, and a partition has "
+            f"{replicas} replica{'' if replicas == 1 else 's'}: lower it with `klamm config alter --entity-type topics "
+            f"--entity-name {name} --add-config {MIN_INSYNC_REPLICAS}=...`, or give partitions more replicas",
+            err=True,
+        )
+
+
+def _require_one_way_to_place(replica_assignment: str | None) -> None:
+    """Raise click.UsageError if there are counts beside an assignment: they would go unheard."""
+    given = click.get_current_context().get_parameter_source
+    counts = [name for name in ("partitions", "replication_factor") if given(name) is ParameterSource.COMMANDLINE]
+    if replica_assignment is not None and counts:
+        raise click.UsageError("name either --replica-assignment, or --partitions and --replication-factor")
+
+
+def _parse_configs(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    parsed = tuple(map(_parse_config, values))
+    names = [name for name, _ in parsed]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise click.BadParameter(f"{twice[0]} is given twice", param_hint="--config")
+    return parsed
+
+
+def _parse_config(value: str) -> tuple[str, str]:
+    check_text(value, "--config")
+    name, equals, setting = value.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{value!r} is not NAME=VALUE", param_hint="--config")
+    return name.strip(), setting
+
+
+@topic.command(name="add-partitions")
+@click.argument("name", type=TOPIC)
+@click.option("--partitions", required=True, type=COUNT, help="How many partitions the topic is to have in all.")
+@click.option(
+    "--replica-assignment",
+    metavar="1:2:3,4:5:6",
+    help="The brokers of each new partition, preferred leader first.",
+)
+@cluster_options
+def add_partitions(cluster: Cluster, name: str, partitions: int, replica_assignment: str | None) -> None:
+    """Add partitions to the topic NAME. Which partition a key goes to may change: records stay where they are."""
+    more = NewPartitions(name, partitions, _parse_assignment(replica_assignment))
+
+    async def work() -> None:
+        async with cluster.open_admin() as admin:
+            _require_done((await admin.create_partitions([more])).topics)
+
+    run(work)
+    click.echo(f"topic {name} has {partitions} partitions")
+
+
+def _require_done(results: Sequence[TopicError]) -> None:
+    for result in results:
+        if result.error is not ErrorCode.NONE:
+            raise click.ClickException(result.message or result.error.name)
+
+
+def _parse_assignment(value: str | None) -> tuple[tuple[int, ...], ...]:
+    if value is None:
+        return ()
+    try:
+        return tuple(tuple(broker_id(broker) for broker in partition.split(":")) for partition in value.split(","))
+    except ValueError:
+        raise click.BadParameter(
+            f"{value!r} is not broker ids like 1:2:3 for each partition, separated by commas",
+            param_hint="--replica-assignment",
+        ) from None
+
+
+@topic.command(name="list")
+@output_option
+@cluster_options
+def list_(cluster: Cluster, output: str) -> None:
+    """List the topics."""
+    rows = list_topics(_metadata(cluster, None).partitions)
+    if output == "table":
+        print_topics(rows)
+    else:
+        print_document(rows, output)
+
+
+def print_topics(rows: Iterable[dict[str, Any]]) -> None:
+    """Print what `list_topics` returns as a table, with Kafka's words for what is being deleted."""
+    marks = {True: " - marked for deletion", False: ""}
+    cells = [(row["topic"] + marks[row["marked_for_deletion"]], row["partitions"], row["replicas"]) for row in rows]
+    print_table(["topic", "partitions", "replicas"], cells)
+
+
+def list_topics(states: Iterable[PartitionState]) -> list[dict[str, Any]]:
+    """Return a row for each topic: how many partitions and replicas it has, and whether it is being deleted."""
+    topics: defaultdict[str, list[PartitionState]] = defaultdict(list)
+    for state in states:
+        topics[state.topic].append(state)
+    return [
+        {
+            "topic": name,
+            "partitions": len(of_topic),
+            "replicas": len(of_topic[0].replicas),
+            "marked_for_deletion": of_topic[0].leader == LEADER_DURING_DELETE,
+        }
+        for name, of_topic in sorted(topics.items())
+    ]
+
+
+@topic.command()
+@click.argument("names", nargs=-1, type=TOPIC)
+@output_option
+@cluster_options
+def describe(cluster: Cluster, names: tuple[str, ...], output: str) -> None:
+    """Show the partitions of the topics NAMES, or of all."""
+    states = _metadata(cluster, names or None).partitions
+    unknown = sorted(set(names) - {state.topic for state in states})
+    if unknown:
+        raise click.ClickException(f"there is no topic {', '.join(unknown)}: see `klamm topic list`")
+    if output != "table":
+        print_document([partition_json(state) for state in states], output)
+        return
+    _print_partitions(sorted(states, key=lambda s: (s.topic, s.partition)))
+
+
+def _print_partitions(states: Sequence[PartitionState]) -> None:
+    """Print a line for each partition; what is added and removed only if there is something."""
+    columns = ["topic", "partition", "leader", "epoch", "replicas", "isr", "offline"]
+    moving = any(s.adding_replicas or s.removing_replicas for s in states)
+    rows = []
+    for s in states:
+        leader = "deleting" if s.leader == LEADER_DURING_DELETE else s.leader if s.leader >= 0 else None
+        row = (s.topic, s.partition, leader, s.leader_epoch, s.replicas, s.isr, s.offline_replicas)
+        rows.append((*row, s.adding_replicas, s.removing_replicas) if moving else row)
+    print_table([*columns, "adding", "removing"] if moving else columns, rows)
+
+
+def _metadata(cluster: Cluster, names: tuple[str, ...] | None) -> MetadataResponse:
+    async def work() -> MetadataResponse:
+        async with cluster.open_admin() as admin:
+            return await admin.describe_cluster(names)
+
+    return run(work)

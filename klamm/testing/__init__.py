@@ -1,0 +1,25 @@
+"""A whole cluster inside your own tests: in one thread, on virtual time, replayable from a seed.
+
+In a trio test it is the fixture `cluster` of `klamm.testing.plugin`, or `open_cluster` in any trio run on virtual
+time; in an asyncio program `open_asyncio_cluster`; in code without async, a state machine of hypothesis for instance,
+`SteppedCluster`.
+"""
+
+from __future__ import annotations
+
+from klamm.testing.asyncio_cluster import AsyncioCluster, open_asyncio_cluster
+from klamm.testing.opening import ClusterFactory, open_cluster
+from klamm.testing.stepped_cluster import SteppedCluster
+from simulator.cluster import NotInTime, SimulatedCluster
+from simulator.safety.invariants import Violation
+
+__all__ = [
+    "AsyncioCluster",
+    "ClusterFactory",
+    "NotInTime",
+    "SimulatedCluster",
+    "SteppedCluster",
+    "Violation",
+    "open_asyncio_cluster",
+    "open_cluster",
+]

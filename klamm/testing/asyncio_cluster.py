@@ -1,0 +1,112 @@
+"""A simulated cluster for asyncio programs.
+
+The cluster runs in trio, and goes on only while somebody awaits one of its methods: between them virtual time stands
+still, however long the program takes. `asyncio.sleep` is real time, `sleep` here is virtual.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import update_wrapper
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import trio
+from attrs import define, frozen
+
+from klamm.testing.stepped_cluster import SteppedCluster
+from simulator.cluster import SimulatedCluster
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _awaited(
+    method: Callable[Concatenate[SimulatedCluster, P], Awaitable[T]],
+) -> Callable[Concatenate[AsyncioCluster, P], Coroutine[Any, Any, T]]:
+    async def call(asyncio_cluster: AsyncioCluster, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio_cluster.call(method, asyncio_cluster.cluster, *args, **kwargs)
+
+    update_wrapper(call, method)
+    return call
+
+
+def _at_once(
+    method: Callable[Concatenate[SimulatedCluster, P], T],
+) -> Callable[Concatenate[AsyncioCluster, P], T]:
+    def call(asyncio_cluster: AsyncioCluster, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return method(asyncio_cluster.cluster, *args, **kwargs)
+
+    update_wrapper(call, method)
+    return call
+
+
+@define(eq=False)
+class AsyncioCluster:
+    """The methods of `SimulatedCluster`, with asyncio's `await`. Open one with `open_asyncio_cluster`."""
+
+    _stepped: SteppedCluster
+
+    @property
+    def cluster(self) -> SimulatedCluster:
+        """The cluster itself, for what is sync."""
+        return self._stepped.cluster
+
+    async def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call any function that is async in trio, such as a method of `cluster.admin`, and return its result.
+
+        Raises what it raises, and Violation as soon as something that must always hold does not.
+        """
+        job = self._stepped.begin(function, *args, **kwargs)
+        try:
+            while not self._stepped.advance(job):  # noqa: ASYNC110  it is this loop that makes the world go on
+                await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self._stepped.abandon(job)
+            raise
+        return job.result()
+
+    async def sleep(self, seconds: float) -> None:
+        """Let virtual time pass."""
+        await self.call(trio.sleep, seconds)
+
+    create_topic = _awaited(SimulatedCluster.create_topic)
+    reassign = _awaited(SimulatedCluster.reassign)
+    cancel = _awaited(SimulatedCluster.cancel)
+    produce = _awaited(SimulatedCluster.produce)
+    ask = _awaited(SimulatedCluster.ask)
+    stop = _awaited(SimulatedCluster.stop)
+    until = _awaited(SimulatedCluster.until)
+    until_moved = _awaited(SimulatedCluster.until_moved)
+    settle = _awaited(SimulatedCluster.settle)
+
+    partition = _at_once(SimulatedCluster.partition)
+    crash = _at_once(SimulatedCluster.crash)
+    restart = _at_once(SimulatedCluster.restart)
+    pause = _at_once(SimulatedCluster.pause)
+    wake = _at_once(SimulatedCluster.wake)
+    expire = _at_once(SimulatedCluster.expire)
+    disconnect = _at_once(SimulatedCluster.disconnect)
+    reconnect = _at_once(SimulatedCluster.reconnect)
+    isolate = _at_once(SimulatedCluster.isolate)
+    heal = _at_once(SimulatedCluster.heal)
+    crash_at = _at_once(SimulatedCluster.crash_at)
+
+
+@asynccontextmanager
+async def open_asyncio_cluster(*, seed: int = 0, **settings: Any) -> AsyncIterator[AsyncioCluster]:
+    """Run a cluster while the block lasts; it is in service when the block begins. See `open_cluster`."""
+    with SteppedCluster.open(seed=seed, **settings) as stepped:
+        yield AsyncioCluster(stepped)
+
+
+@frozen
+class AsyncioClusterFactory:
+    """What the fixture `asyncio_cluster` is: call it with settings, and enter what it returns."""
+
+    seed: int
+
+    def __call__(self, **settings: Any) -> AbstractAsyncContextManager[AsyncioCluster]:
+        """Return a cluster to run; see `open_asyncio_cluster`."""
+        return open_asyncio_cluster(seed=self.seed, **settings)

@@ -1,0 +1,62 @@
+"""The pytest plugin: `pytest_plugins = ["klamm.testing.plugin"]` in a conftest.py at the root of the tests.
+
+It needs pytest-trio. A test that takes the fixture `cluster` runs on virtual time, and is a trio test without a marker.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from klamm.testing.asyncio_cluster import AsyncioClusterFactory
+from klamm.testing.opening import ClusterFactory
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take a seed from the command line."""
+    parser.getgroup("klamm").addoption(
+        "--klamm-seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="seed of simulated clusters; a failure tells which it had",
+    )
+
+
+@pytest.fixture
+def klamm_seed(request: pytest.FixtureRequest) -> int:
+    """Return the seed of the test's clusters, from `--klamm-seed`; parametrize a test with `klamm_seed` for others."""
+    seed: int = request.config.getoption("--klamm-seed")
+    return seed
+
+
+@pytest.fixture
+def cluster(klamm_seed: int) -> ClusterFactory:
+    """Open clusters that have the seed; see `open_cluster`."""
+    return ClusterFactory(klamm_seed)
+
+
+@pytest.fixture
+def asyncio_cluster(klamm_seed: int) -> AsyncioClusterFactory:
+    """Open clusters that have the seed, in an asyncio program; see `open_asyncio_cluster`."""
+    return AsyncioClusterFactory(klamm_seed)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Run the test on virtual time if it has our `cluster`: before pytest-trio looks at how it is to be run."""
+    if isinstance(getattr(item, "funcargs", {}).get("cluster"), ClusterFactory):
+        item.add_marker(pytest.mark.trio(run=_run_on_virtual_time), append=False)
+    yield
+
+
+def _run_on_virtual_time(
+    main: Callable[[], Any], *, clock: trio.abc.Clock | None, instruments: Sequence[trio.abc.Instrument]
+) -> object:
+    clock = clock or MockClock(autojump_threshold=0)
+    return trio.run(partial(main), clock=clock, instruments=instruments)

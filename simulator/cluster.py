@@ -1,0 +1,413 @@
+"""A whole cluster in one trio run: what scenarios, random runs and tests drive.
+
+Nodes are named by their ids (brokers 1, 2, ...; controllers 101, 102, ...), partitions as `topic-number`. What is sync
+happens at once; what is async asks the cluster through its own admin api, or waits in virtual time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, TypeVar
+
+import trio
+from attrs import define, field
+
+from controller.admin.client import AdminClient
+from simulator import liveness
+from simulator.disk import Disk
+from simulator.hooks import Hooks
+from simulator.load import Load
+from simulator.network.network import Link, SimulatedNetwork
+from simulator.process import BrokerProcess, ControllerProcess, Process, ProcessState
+from simulator.safety.invariants import Safety
+from simulator.scheduling import generator, wall_clock_ms
+from simulator.settings import PORT, Settings, host_of
+from simulator.steps import Moment, Step, Steps
+from simulator.store.durable import Durable
+from simulator.store.ensemble import SimulatedEnsemble
+from simulator.trace import Trace
+from simulator.world import World
+from transport.errors import ApiError, ErrorCode
+from transport.messages import (
+    ElectionType,
+    NewPartitions,
+    NewTopic,
+    PartitionError,
+    PartitionState,
+    ReassignablePartition,
+    Request,
+    TopicError,
+)
+from transport.metadata import TopicPartition
+from transport.store import paths
+from transport.store.protocol import Delete
+from transport.wire import open_connection
+
+R = TypeVar("R")
+
+ADMIN: Final = "admin"
+CLIENT: Final = "client"
+POLL_SECONDS: Final = 0.05
+START_SECONDS: Final = 60.0
+
+
+class NotInTime(Exception):
+    """What was waited for did not come about within its virtual time."""
+
+
+def require_done(results: Iterable[TopicError | PartitionError]) -> None:
+    """Raise ApiError for the first refusal of an answer that lists outcomes."""
+    for result in results:
+        if result.error is not ErrorCode.NONE:
+            raise ApiError(result.error, result.message)
+
+
+def partition_named(name: str) -> TopicPartition:
+    """Return the partition `topic-number`. Raises ValueError if the name is none."""
+    topic, _, number = name.rpartition("-")
+    if not topic or not number.isdecimal():
+        raise ValueError(f"{name!r} is no partition: write TOPIC-NUMBER, orders-0 for instance")
+    return TopicPartition(topic, int(number))
+
+
+@define(eq=False)
+class SimulatedCluster:
+    """The cluster, and every way to disturb it. Open one with `simulated_cluster`."""
+
+    world: World
+    controllers: dict[int, ControllerProcess]
+    brokers: dict[int, BrokerProcess]
+    admin: AdminClient
+    load: Load
+    durable: Durable
+    _blocked: dict[tuple[str, str], None] = field(factory=dict, init=False)
+
+    # --- looking ------------------------------------------------------------------------------------------------
+
+    @property
+    def trace(self) -> Trace:
+        """What happened so far."""
+        return self.world.trace
+
+    @property
+    def steps(self) -> Steps:
+        """The controllers' steps, for who watches for one."""
+        return self.world.steps
+
+    @property
+    def active_controller(self) -> int | None:
+        """Who holds `/controller`, be it alive or not."""
+        return self.durable.controller()
+
+    def process(self, node_id: int) -> Process:
+        """Return a node's process. Raises KeyError."""
+        return self.controllers[node_id] if node_id in self.controllers else self.brokers[node_id]
+
+    def processes(self) -> tuple[Process, ...]:
+        """Return all processes, controllers first."""
+        return (*self.controllers.values(), *self.brokers.values())
+
+    def partition(self, name: str) -> PartitionState | None:
+        """Return a partition as it is durable; None before it has a leader for the first time."""
+        return self.durable.state(partition_named(name))
+
+    # --- what an administrator does -----------------------------------------------------------------------------
+
+    async def create_topic(
+        self, name: str, assignment: Sequence[Sequence[int]] = (), *, partitions: int = 1, replication_factor: int = 1
+    ) -> None:
+        """Create a topic with the replicas of `assignment`, one row per partition, or placed by the controller.
+
+        Raises ApiError; ClusterUnreachable if there is no controller for too long.
+        """
+        rows = tuple(tuple(row) for row in assignment)
+        topic = NewTopic(name, len(rows) or partitions, len(rows[0]) if rows else replication_factor, rows)
+        self.trace.add("admin", ADMIN, f"create {topic}")
+        require_done((await self.admin.create_topics([topic])).topics)
+
+    async def add_partitions(self, name: str, count: int) -> None:
+        """Let a topic have `count` partitions in all. Returns when they have leaders. Raises ApiError."""
+        self.trace.add("admin", ADMIN, f"give {name} {count} partitions")
+        require_done((await self.admin.create_partitions([NewPartitions(name, count)])).topics)
+
+    async def delete_topic(self, *names: str) -> None:
+        """Delete topics. Returns when that is sure to come about. Raises ApiError for the first refusal."""
+        self.trace.add("admin", ADMIN, f"delete {', '.join(names)}")
+        before = self.world.safety.before()
+        require_done((await self.admin.delete_topics(names)).topics)
+        for name in names:
+            self.world.safety.deletion_answered(before, name)
+
+    async def reassign(self, targets: Mapping[str, Sequence[int] | None]) -> None:
+        """Begin or override reassignments, or cancel those whose target is None. Raises ApiError for the first refusal.
+
+        Returns when they have begun, or were refused: `until` waits for their end.
+        """
+        self.trace.add("admin", ADMIN, f"reassign {dict(targets)}")
+        wanted = [
+            ReassignablePartition(*partition_named(name), None if target is None else tuple(target))
+            for name, target in targets.items()
+        ]
+        require_done((await self.admin.alter_partition_reassignments(wanted)).partitions)
+
+    async def cancel(self, name: str) -> None:
+        """Cancel a partition's reassignment. Raises ApiError."""
+        await self.reassign({name: None})
+
+    async def elect_leaders(
+        self,
+        kind: ElectionType,
+        names: Sequence[str] | None = None,
+        orders: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        """Elect leaders of the partitions named, or of all that need it. Raises ApiError for the first failure.
+
+        With `orders` the replicas of these partitions take a new order, and its first leads.
+        """
+        self.trace.add("admin", ADMIN, f"elect {kind.name} {names or ('' if orders else 'all')} {orders or ''}".strip())
+        wanted = None if names is None else [partition_named(name) for name in names]
+        ordered = {partition_named(name): tuple(order) for name, order in (orders or {}).items()}
+        safety = self.world.safety
+        before = safety.before()
+        results = await self.admin.elect_leaders(kind, wanted, orders=ordered)
+        for item in results:
+            if item.error is ErrorCode.NONE:
+                tp = TopicPartition(item.topic, item.partition)
+                safety.election_answered(before, kind, tp, ordered.get(tp))
+        for item in results:
+            if item.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
+                raise ApiError(item.error, item.message)
+
+    async def produce(self, name: str, values: Sequence[bytes]) -> int:
+        """Append records with acks=all and return the offset of the first. Raises ApiError or GaveUp."""
+        async with self.load.producer("producer") as producer:
+            return await self.load.send(producer, partition_named(name), values)
+
+    async def ask(self, broker_id: int, request: Request[R], *, within: float = 10.0) -> R:
+        """Ask a broker as a client does that knows the settings' own apis too.
+
+        Raises ApiError if it answers with an error, WireError if it cannot be asked or is silent for `within`.
+        """
+        network, own_apis = self.world.network.at(CLIENT), self.world.settings.own_apis
+        async with open_connection(
+            network,
+            host_of(broker_id),
+            self.brokers[broker_id].port,
+            client_id=CLIENT,
+            connect_timeout=within,
+            own_apis=own_apis,
+        ) as connection:
+            return await connection.call(request, timeout=within)
+
+    # --- what happens to processes ------------------------------------------------------------------------------
+
+    def crash(self, node_id: int) -> None:
+        """Let a node die at once."""
+        self.process(node_id).crash()
+
+    def restart(self, node_id: int, *, wipe: bool = False) -> None:
+        """Start a node, which dies before if it is alive; a broker with `wipe` has lost its disk."""
+        process = self.process(node_id)
+        process.crash()
+        if wipe and isinstance(process, BrokerProcess):
+            process.lose_disk()
+        process.start()
+
+    async def stop(self, node_id: int) -> None:
+        """End a node in good order."""
+        await self.process(node_id).stop()
+
+    def pause(self, node_id: int) -> None:
+        """Let a node stand still."""
+        self.process(node_id).pause()
+
+    def wake(self, node_id: int) -> None:
+        """Let a node go on."""
+        self.process(node_id).wake()
+
+    def skew(self, node_id: int, milliseconds: int) -> None:
+        """Set how much a node's wall clock differs from the others'."""
+        self.trace.add("fault", host_of(node_id), f"clock is off by {milliseconds} ms")
+        self.process(node_id).skew_ms = milliseconds
+
+    # --- what happens to the store ------------------------------------------------------------------------------
+
+    def expire(self, node_id: int) -> None:
+        """End a node's session with the store at once."""
+        self.trace.add("fault", host_of(node_id), "session expires")
+        self.world.ensemble.expire(host_of(node_id))
+
+    def disconnect(self, node_id: int) -> None:
+        """Cut a node off from the store, which ends its session if it takes too long."""
+        self.trace.add("fault", host_of(node_id), "loses the store")
+        self.world.ensemble.disconnect(host_of(node_id))
+
+    def reconnect(self, node_id: int) -> None:
+        """Let a node reach the store again."""
+        self.trace.add("fault", host_of(node_id), "reaches the store again")
+        self.world.ensemble.reconnect(host_of(node_id))
+
+    def depose(self) -> None:
+        """Delete `/controller` by hand, as operators do to have a new controller elected."""
+        if self.durable.controller() is not None:
+            self.trace.add("fault", ADMIN, "deletes /controller")
+            self.world.ensemble.commit_by_hand([Delete(paths.CONTROLLER)])
+
+    # --- what happens to the network ----------------------------------------------------------------------------
+
+    def isolate(self, some: Iterable[int], others: Iterable[int], *, one_way: bool = False) -> None:
+        """Let nothing that `some` nodes send reach `others`; nor the other way round, unless `one_way`."""
+        pairs = [(host_of(a), host_of(b)) for a in some for b in others if a != b]
+        for source, destination in [*pairs, *([] if one_way else [(b, a) for a, b in pairs])]:
+            self.trace.add("fault", f"{source}>{destination}", "blocked")
+            self._blocked[source, destination] = None
+            self.world.network.block(source, destination)
+
+    def heal(self) -> None:
+        """Undo every `isolate`."""
+        for source, destination in self._blocked:
+            self.trace.add("fault", f"{source}>{destination}", "unblocked")
+            self.world.network.unblock(source, destination)
+        self._blocked.clear()
+
+    def break_connections(self, a: int, b: int) -> None:
+        """Break the connections between two nodes; they may connect again at once."""
+        self.trace.add("fault", f"{host_of(a)}>{host_of(b)}", "connections break")
+        self.world.network.break_connections(host_of(a), host_of(b))
+
+    def silence_connections(self, a: int, b: int) -> None:
+        """Let the connections between two nodes die silently; the nodes may connect again at once."""
+        self.trace.add("fault", f"{host_of(a)}>{host_of(b)}", "connections fall silent")
+        self.world.network.silence_connections(host_of(a), host_of(b))
+
+    # --- waiting ------------------------------------------------------------------------------------------------
+
+    def at(self, matches: Callable[[Step], bool], strike: Callable[[Step], None]) -> None:
+        """Call `strike` at the next step that matches, within that step: nothing else happens in between."""
+
+        def watcher(step: Step) -> bool:
+            if not matches(step):
+                return False
+            strike(step)
+            return True
+
+        self.steps.watch(watcher)
+
+    def crash_at(self, round_name: str, moment: Moment = Moment.COMMITTED, *, of: str | None = None) -> None:
+        """Let the controller die that next is at this moment of a round (of a partition)."""
+        tp = None if of is None else partition_named(of)
+
+        def matches(step: Step) -> bool:
+            return (step.round, step.moment) == (round_name, moment) and (tp is None or tp in step.subjects)
+
+        self.at(matches, lambda step: self.crash(step.controller_id))
+
+    async def until(self, holds: Callable[[], bool], *, within: float = 60.0, what: str = "the condition") -> None:
+        """Wait until something holds. Raises NotInTime after `within` virtual seconds."""
+        with trio.move_on_after(within):
+            while not holds():  # noqa: ASYNC110  anything may change what holds
+                await trio.sleep(POLL_SECONDS)
+            return
+        raise NotInTime(f"{what} did not come about within {within:g} s")
+
+    async def until_moved(self, name: str, *, within: float = 60.0) -> None:
+        """Wait until a partition is not being reassigned. Raises NotInTime."""
+        tp = partition_named(name)
+
+        def is_done() -> bool:
+            assignment = self.durable.assignment(tp)
+            return assignment is not None and not assignment.is_being_reassigned
+
+        await self.until(is_done, within=within, what=f"the end of {name}'s reassignment")
+
+    def mend(self) -> None:
+        """End all faults: wake and start what is not running, and make network, store and disks whole.
+
+        A broker whose disk failed is started anew: only then does it use again what failed it.
+        """
+        self.heal()
+        self.world.network.mend()
+        self.world.ensemble.mend()
+        for broker in self.brokers.values():
+            if broker.disk.has_failed:
+                broker.mend_disk()
+                broker.crash()
+        for process in self.processes():
+            process.wake()
+            if process.state is ProcessState.DEAD:
+                process.start()
+
+    async def settle(self, *, within: float = 120.0) -> None:
+        """End all faults and wait until everything is as it must be then. Raises Violation if that takes too long."""
+        self.mend()
+        with trio.move_on_after(within):
+            while liveness.faults(self):
+                self._start_what_died()
+                await trio.sleep(POLL_SECONDS * 10)
+            return
+        self.world.safety.report("once faults stop, everything is mended", "; ".join(liveness.faults(self)[:5]))
+        await trio.sleep_forever()
+
+    def _start_what_died(self) -> None:
+        for process in self.processes():
+            if process.state is ProcessState.DEAD:
+                process.start()
+
+    async def start(self) -> None:
+        """Start every process and wait until the cluster is in service."""
+        for process in self.processes():
+            process.start()
+        await self.until(self._is_in_service, within=START_SECONDS, what="the start of the cluster")
+
+    def _is_in_service(self) -> bool:
+        everyone = tuple(self.brokers)
+        known = [process.handle.metadata.live_brokers for process in self.brokers.values() if process.handle]
+        return self.active_controller is not None and known == [everyone] * len(everyone)
+
+
+@asynccontextmanager
+async def simulated_cluster(
+    settings: Settings, *, seed: int = 0, trace: Trace | None = None
+) -> AsyncIterator[SimulatedCluster]:
+    """Run a cluster, which is in service when the block begins, in a trio run whose time is virtual.
+
+    Raises Violation, then and there, if something that must always hold does not. Exceptions of the block pass
+    through as they are.
+    """
+    trace = trace or Trace()
+    failure: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        safety = Safety(trace, nursery.cancel_scope.cancel, settings.unclean_leader_election)
+        hooks = Hooks(trace, safety)
+        network = SimulatedNetwork(generator(seed, "network"), hooks.delivered)
+        network.default_link = Link(settings.latency, settings.latency / 2, settings.bytes_per_second)
+        ensemble = SimulatedEnsemble(generator(seed, "ensemble"), wall_clock_ms, servers=settings.servers, hooks=hooks)
+        ensemble.default_latency = settings.store_latency
+        safety.durable = Durable(ensemble.tree)
+        world = World(seed, settings, trace, Steps(trace), safety, network, ensemble, nursery)
+        nursery.start_soon(ensemble.run)
+        cluster = _assemble(world)
+        try:
+            await cluster.start()
+            yield cluster
+        except BaseException as error:  # noqa: BLE001  it is raised below, as it is and not in a group
+            failure = error
+        trace.end()
+        for process in cluster.processes():
+            process.crash()
+        nursery.cancel_scope.cancel()
+    if safety.violation is not None:
+        raise safety.violation from failure
+    if failure is not None:
+        raise failure
+
+
+def _assemble(world: World) -> SimulatedCluster:
+    settings = world.settings
+    controllers = {id_: ControllerProcess(world, id_) for id_ in settings.controller_ids}
+    brokers = {id_: BrokerProcess(world, id_, Disk(world.safety, id_)) for id_ in settings.broker_ids}
+    world.safety.disks.update((id_, process.disk) for id_, process in brokers.items())
+    bootstrap = [(process.host, PORT) for process in controllers.values()]
+    admin = AdminClient(world.network.at(ADMIN), bootstrap, None, 30.0)
+    return SimulatedCluster(world, controllers, brokers, admin, Load(world), world.safety.durable)

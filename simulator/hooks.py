@@ -1,0 +1,38 @@
+"""Where the store's commits and the network's frames are traced, and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import define
+
+from simulator.frames import control_request, leadership_request
+from simulator.safety.invariants import Safety
+from simulator.trace import Trace
+from transport.store.protocol import Committed, Op
+
+
+@define
+class Hooks:
+    """Sees the store's commits and the network's frames."""
+
+    trace: Trace
+    safety: Safety
+
+    def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
+        """See a commit of the store."""
+        self.trace.add("commit", host or "zookeeper", f"{committed.zxid} {session_id} {list(ops)}")
+        self.safety.committed(host, ops, committed)
+
+    def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
+        """See a frame that is taken from the network."""
+        self.trace.add("frame", f"{source}>{destination}", chunk)
+        self.safety.delivered(source, destination, connection_id, chunk)
+        if source.startswith("controller-") and destination.startswith("broker-"):
+            request = control_request(chunk)
+            if request is not None:
+                self.safety.ordered(source, int(destination.removeprefix("broker-")), request)
+        elif destination.startswith("controller-"):
+            asked = leadership_request(chunk)
+            if asked is not None:
+                self.safety.asked(asked)

@@ -1,0 +1,208 @@
+"""What must hold within a stated time once faults have stopped."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final, Protocol
+
+from attrs import evolve
+
+from simulator.process import BrokerProcess, ControllerProcess, Process, ProcessState
+from simulator.store.durable import Durable
+from simulator.world import World
+from transport.messages import MetadataRequest, PartitionState
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+
+_Leaderships = dict[TopicPartition, LeaderAndIsr | None]
+_Assignments = dict[TopicPartition, ReplicaAssignment]
+
+_IMBALANCE: Final = 0.1
+"""What share of the partitions that a broker should lead others may lead: the controllers' default, and Kafka's."""
+
+
+class Cluster(Protocol):
+    """The parts of a simulated cluster that must be well."""
+
+    world: World
+    controllers: dict[int, ControllerProcess]
+    brokers: dict[int, BrokerProcess]
+    durable: Durable
+
+    @property
+    def active_controller(self) -> int | None:
+        """The holder of `/controller`, be it alive or not."""
+
+    def processes(self) -> tuple[Process, ...]:
+        """Return all processes, controllers first."""
+
+
+def faults(cluster: Cluster) -> list[str]:
+    """Return what is not as it must be once nothing disturbs the cluster any more: nothing, if all is well.
+
+    A partition whose ISR is empty, because all its members lost their disks, has to wait for an unclean election unless
+    the settings allow that: nobody leads or follows it, and no reassignment of it gets on.
+    """
+    assignments = dict(cluster.durable.partitions())
+    leaderships = {tp: cluster.durable.leadership(tp) for tp in assignments}
+    found = [
+        *_processes(cluster),
+        *_partitions(cluster, assignments, leaderships),
+        *_preferred(cluster, assignments, leaderships),
+        *_requests(cluster.durable, leaderships),
+        *_identities(cluster.durable, assignments),
+        *_deletions(cluster),
+        *_strays(cluster, assignments),
+        *_metadata(cluster, assignments, leaderships),
+    ]
+    return found or cluster.world.safety.lost()
+
+
+def _processes(cluster: Cluster) -> Iterator[str]:
+    for process in cluster.processes():
+        if process.state is not ProcessState.RUNNING:
+            yield f"{process.host} is {process.state.value}"
+        elif not process.started.is_set():
+            yield f"{process.host} is not in service yet"
+    registered = list(cluster.durable.brokers())
+    if registered != list(cluster.brokers):
+        yield f"brokers {registered} are registered, not {list(cluster.brokers)}"
+    active = [id_ for id_, process in cluster.controllers.items() if process.service and process.service.is_active]
+    if active != [cluster.active_controller]:
+        yield f"controllers {active} are active while {cluster.active_controller} holds /controller"
+
+
+def _partitions(cluster: Cluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+    live = _live(cluster)
+    for tp, assignment in assignments.items():
+        is_unclean_allowed = cluster.world.safety.is_unclean_allowed(tp.topic)
+        leadership = leaderships[tp]
+        if leadership is None:
+            if not live.isdisjoint(assignment.replicas):
+                yield f"{tp} has no state, though it has live replicas in {assignment.replicas}"
+            continue
+        if not leadership.isr and not is_unclean_allowed:
+            continue
+        if assignment.is_being_reassigned and live.issuperset(assignment.target_replicas):
+            adding, removing = assignment.adding_replicas, assignment.removing_replicas
+            yield f"{tp} is still being reassigned: adding {adding}, removing {removing}, ISR {leadership.isr}"
+        if leadership.leader not in live:
+            able = assignment.replicas if is_unclean_allowed else leadership.isr
+            if not live.isdisjoint(able):
+                yield f"{tp} is led by {leadership.leader}, though some of {able} could lead"
+            continue
+        missing = tuple(r for r in assignment.replicas if r in live and r not in leadership.isr)
+        if missing:
+            yield f"{tp}: live replicas {missing} are not in the ISR {leadership.isr}"
+
+
+def _preferred(cluster: Cluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+    if cluster.world.settings.leader_rebalance_interval is None:
+        return
+    led: defaultdict[int, list[tuple[TopicPartition, LeaderAndIsr]]] = defaultdict(list)
+    for tp, leadership in leaderships.items():
+        if leadership is not None and leadership.isr:
+            led[assignments[tp].replicas[0]].append((tp, leadership))
+    for preferred, partitions in led.items():
+        elsewhere = [(tp, leadership.leader) for tp, leadership in partitions if leadership.leader != preferred]
+        if len(elsewhere) > _IMBALANCE * len(partitions):
+            tp, leader = elsewhere[0]
+            yield f"{tp} is led by {leader}, not by its preferred {preferred} (nor are {len(elsewhere) - 1} more)"
+
+
+def _requests(durable: Durable, leaderships: _Leaderships) -> Iterator[str]:
+    znode = durable.tree.read(paths.REASSIGN_PARTITIONS)
+    for tp in formats.decode_reassign_partitions(znode.data) if znode is not None else ():
+        leadership = leaderships.get(tp)
+        if leadership is None or leadership.isr:
+            yield f"{tp} is still in {paths.REASSIGN_PARTITIONS}"
+    if durable.tree.read(paths.PREFERRED_REPLICA_ELECTION) is not None:
+        yield f"{paths.PREFERRED_REPLICA_ELECTION} is still there"
+    for path in (paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION):
+        for name in durable.tree.children(path) or ():
+            yield f"{path}/{name} is still there"
+
+
+def _identities(durable: Durable, assignments: _Assignments) -> Iterator[str]:
+    moving: defaultdict[str, list[str]] = defaultdict(list)
+    for tp, assignment in assignments.items():
+        if assignment.is_being_reassigned:
+            moving[tp.topic].append(str(tp.partition))
+    for name in sorted({*moving, *(durable.tree.children(paths.REASSIGNMENTS) or ())}):
+        path, expected = paths.topic_reassignments(name), sorted(moving.get(name, ())) or None
+        found = durable.tree.children(path)
+        if found != expected:
+            yield f"{path} has {found}, though of its partitions {expected} are being moved"
+
+
+def _deletions(cluster: Cluster) -> Iterator[str]:
+    durable = cluster.durable
+    for name in durable.tree.children(paths.DELETE_TOPICS) or ():
+        yield f"topic {name} is marked for deletion, and still there"
+    for name in cluster.world.safety.undead():
+        yield f"topic {name} was marked for deletion, and is still there"
+    topics = set(durable.topics())
+    for name in durable.tree.children(paths.TOPIC_CONFIGS) or ():
+        if name not in topics:
+            yield f"{paths.topic_config(name)} is still there, though the topic is not"
+
+
+def _strays(cluster: Cluster, assignments: _Assignments) -> Iterator[str]:
+    for name in cluster.durable.tree.children(paths.STRAYS) or ():
+        yield f"{paths.STRAYS}/{name} is still there"
+    topics = {name: cluster.durable.topic(name) for name in cluster.durable.topics()}
+    for broker in cluster.brokers.values():
+        for tp, log in broker.disk.logs.items():
+            topic = topics.get(tp.topic)
+            is_wanted = tp in assignments and broker.id in assignments[tp].replicas
+            if topic is None or not is_wanted or topic.topic_id != log.topic_id:
+                yield f"broker {broker.id} has data of {tp} (topic id {log.topic_id}), which it is not to have"
+
+
+def _metadata(cluster: Cluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+    ids = {name: topic.topic_id or "" for name in cluster.durable.topics() if (topic := cluster.durable.topic(name))}
+    durable = {
+        tp: PartitionState.of(tp, ids[tp.topic], assignments[tp], leadership)
+        for tp, leadership in leaderships.items()
+        if leadership is not None
+    }
+    live = tuple(cluster.durable.brokers())
+    for broker in cluster.brokers.values():
+        yield from _metadata_of(cluster, broker, live, durable)
+
+
+def _metadata_of(
+    cluster: Cluster,
+    broker: BrokerProcess,
+    live: tuple[int, ...],
+    durable: dict[TopicPartition, PartitionState],
+) -> Iterator[str]:
+    if broker.handle is None or broker.state is not ProcessState.RUNNING:
+        return
+    metadata = broker.handle.metadata
+    if metadata.live_brokers != live:
+        yield f"broker {broker.id} takes brokers {metadata.live_brokers} to be alive, not {live}"
+    controller = metadata.controller and metadata.controller.id
+    epoch = cluster.durable.controller_epoch()
+    if (controller, metadata.controller_epoch) != (cluster.active_controller, epoch):
+        believed = f"{controller} at epoch {metadata.controller_epoch}"
+        yield f"broker {broker.id} obeys controller {believed}, not {cluster.active_controller} at epoch {epoch}"
+    states = metadata.describe(MetadataRequest(None)).partitions
+    known = {TopicPartition(state.topic, state.partition): evolve(state, offline_replicas=()) for state in states}
+    differing = [tp for tp in sorted({*known, *durable}) if known.get(tp) != durable.get(tp)]
+    for tp in differing[:1]:
+        others = f" (and {len(differing) - 1} more)" if differing[1:] else ""
+        yield f"broker {broker.id} believes {_text(known.get(tp))} of {tp}, not {_text(durable.get(tp))}{others}"
+
+
+def _text(state: PartitionState | None) -> str:
+    if state is None:
+        return "nothing"
+    where = f"leader epoch {state.leader_epoch}, partition epoch {state.partition_epoch}"
+    moving = f" +{state.adding_replicas} -{state.removing_replicas}"
+    return f"RS {state.replicas}{moving}, leader {state.leader}, ISR {state.isr}, {where}"
+
+
+def _live(cluster: Cluster) -> set[int]:
+    return {id_ for id_ in cluster.durable.brokers() if cluster.brokers[id_].state is ProcessState.RUNNING}

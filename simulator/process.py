@@ -1,0 +1,258 @@
+"""The processes of a simulated cluster: controllers and brokers that run, stand still, die and come back.
+
+A process that dies is cut off first, from network and store, so that nothing that it does while it is being cancelled
+reaches the world; one that is paused is frozen at its edges: its timers go on, but nothing comes in or gets out.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterator
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from broker.config import BrokerConfig
+from broker.kit import BrokerHandle, run_broker
+from broker.reference.run import run_reference_broker
+from broker.registration import BrokerIdInUse
+from controller.config import ControllerConfig
+from controller.embedding import run as run_controller
+from controller.node.service import ControllerService
+from simulator.disk import Disk
+from simulator.scheduling import generator, wall_clock_ms
+from simulator.settings import PORT, host_of
+from simulator.steps import StepObserver
+from simulator.world import World
+from transport.host import Host
+from transport.store.protocol import StoreError
+
+_NOT_A_FAULT: Final = (StoreError, BrokerIdInUse, OSError)
+"""What may end a process in a world that breaks; whoever looks after it starts it again."""
+
+
+class ProcessState(Enum):
+    """Whether a process does anything."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    DEAD = "dead"
+
+
+class Process(ABC):
+    """One node of the cluster. A process may be started again after it died."""
+
+    def __init__(self, world: World, node_id: int) -> None:
+        self.id = node_id
+        self.host = host_of(node_id)
+        self.state = ProcessState.DEAD
+        self.skew_ms = 0
+        self.started = trio.Event()
+        self._world = world
+        self._incarnation = 0
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._ended.set()
+        self._is_killed = False
+
+    def start(self) -> None:
+        """Start the process; `started` is set once it is in service. Raises RuntimeError if it runs."""
+        if self.state is not ProcessState.DEAD:
+            raise RuntimeError(f"{self.host} runs already")
+        self.state = ProcessState.RUNNING
+        self._incarnation += 1
+        self._is_killed = False
+        self.started = trio.Event()
+        self._scope = trio.CancelScope()
+        before, self._ended = self._ended, trio.Event()
+        self._world.trace.add("fault", self.host, "starts")
+        self._world.nursery.start_soon(self._run, self._incarnation, self._scope, before, self._ended, name=self.host)
+
+    def crash(self) -> None:
+        """Die at once: nobody hears of it but by its silence. A process that is dead stays so."""
+        if self.state is ProcessState.DEAD:
+            return
+        self._world.trace.add("fault", self.host, "crashes")
+        self._is_killed = True
+        self._world.network.cut(self.host)
+        self._world.ensemble.cut(self.host)
+        self.state = ProcessState.DEAD
+        self._scope.cancel()
+
+    async def stop(self) -> None:
+        """End in good order, as on SIGTERM."""
+        self._world.trace.add("fault", self.host, "is stopped")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._until_ended, nursery.cancel_scope)
+            await self._leave()
+            self._scope.cancel()
+
+    def pause(self) -> None:
+        """Stand still, as on SIGSTOP. Only a running process does."""
+        if self.state is ProcessState.RUNNING:
+            self._world.trace.add("fault", self.host, "pauses")
+            self.state = ProcessState.PAUSED
+            self._world.network.freeze(self.host)
+            self._world.ensemble.freeze(self.host)
+
+    def wake(self) -> None:
+        """Go on after a pause."""
+        if self.state is ProcessState.PAUSED:
+            self._world.trace.add("fault", self.host, "wakes")
+            self.state = ProcessState.RUNNING
+            self._world.network.thaw(self.host)
+            self._world.ensemble.thaw(self.host)
+
+    async def _until_ended(self, scope: trio.CancelScope) -> None:
+        """Cancel what waits for the process, which has ended."""
+        await self._ended.wait()
+        scope.cancel()
+
+    async def _leave(self) -> None:
+        """Do what is to be done before the process ends in good order: nothing, but of brokers."""
+        await trio.lowlevel.checkpoint()
+
+    @abstractmethod
+    async def _serve(self, host: Host) -> None:
+        """Be the process, until cancelled."""
+
+    async def _run(
+        self, incarnation: int, scope: trio.CancelScope, predecessor_ended: trio.Event, ended: trio.Event
+    ) -> None:
+        await predecessor_ended.wait()
+        self._world.network.restore(self.host)
+        host = Host(lambda: wall_clock_ms(self.skew_ms), generator(self._world.seed, f"{self.host}/{incarnation}"))
+        try:
+            with scope:
+                await self._serve(host)
+        except Exception as error:  # noqa: BLE001  a process that dies leaves the others alone
+            if incarnation == self._incarnation and not self._is_killed:
+                self._report(error)
+        finally:
+            if incarnation == self._incarnation:
+                self.state = ProcessState.DEAD
+                self._world.network.cut(self.host)
+            ended.set()
+
+    def _report(self, error: Exception) -> None:
+        for leaf in _leaves(error):
+            text = f"{type(leaf).__name__}: {leaf}"
+            self._world.trace.add("fault", self.host, f"dies of {text}")
+            if not isinstance(leaf, _NOT_A_FAULT):
+                self._world.safety.report("no process dies of an exception that nobody foresaw", f"{self.host}: {text}")
+
+
+class ControllerProcess(Process):
+    """A controller."""
+
+    service: ControllerService | None = None
+
+    async def _serve(self, host: Host) -> None:
+        world, settings = self._world, self._world.settings
+        config = ControllerConfig(
+            self.id,
+            host=self.host,
+            port=PORT,
+            zookeeper_session_timeout_ms=round(settings.session_timeout * 1000),
+            request_timeout_ms=round(settings.request_timeout * 1000),
+            controller_socket_timeout_ms=round(settings.request_timeout * 1000),
+            auto_leader_rebalance_enable=settings.leader_rebalance_interval is not None,
+            leader_imbalance_check_interval_seconds=settings.leader_rebalance_interval or 1,
+            unclean_leader_election_enable=settings.unclean_leader_election,
+        )
+        async with trio.open_nursery() as nursery:
+            self.service = await nursery.start(
+                partial(
+                    run_controller,
+                    config,
+                    observer=StepObserver(self.id, world.steps),
+                    open_store=partial(world.ensemble.session, self.host, settings.session_timeout),
+                    network=world.network.at(self.host),
+                    host=host,
+                )
+            )
+            self.started.set()
+
+
+class BrokerProcess(Process):
+    """A broker on a disk that outlives it: the reference broker, unless the settings have another service."""
+
+    def __init__(self, world: World, node_id: int, disk: Disk) -> None:
+        super().__init__(world, node_id)
+        self.disk = disk
+        self.port = PORT
+        self.handle: BrokerHandle | None = None
+
+    def crash(self) -> None:
+        """Die at once; the logs stay as they are."""
+        super().crash()
+        self.disk.cut()
+
+    async def _leave(self) -> None:
+        """Have leadership moved away first."""
+        if self.handle is not None and self.started.is_set() and self.state is ProcessState.RUNNING:
+            safety = self._world.safety
+            before = safety.before()
+            outcome = await self.handle.shut_down()
+            if outcome.is_relieved:
+                safety.relieved(before, self.id)
+
+    def move(self) -> None:
+        """Listen elsewhere from the next start on."""
+        self.port += 1
+        self._world.trace.add("fault", self.host, f"is to listen on port {self.port}")
+
+    def fail_log_dir(self, directory: int | None) -> None:
+        """Be unable to use a log directory, or any."""
+        self._world.trace.add("fault", self.host, f"log directory {'any' if directory is None else directory} fails")
+        self.disk.fail(directory)
+
+    def lose_disk(self) -> None:
+        """Have an empty disk from now on. Only what is dead may lose its disk."""
+        self._world.trace.add("fault", self.host, "loses its disk")
+        self.disk.lost_at = trio.current_time()
+        self.disk.wipe(f"disk-of-{self.id}-since-{self._world.trace.length}")
+
+    def mend_disk(self) -> None:
+        """Have a disk that works, with what was on it."""
+        self._world.trace.add("fault", self.host, "disk works again")
+        self.disk.mend()
+
+    async def _serve(self, host: Host) -> None:
+        world, settings = self._world, self._world.settings
+        config = BrokerConfig(
+            self.id,
+            Path("/nowhere"),  # the disk is in memory
+            host=self.host,
+            port=self.port,
+            rack=settings.rack(self.id),
+            zookeeper_session_timeout_ms=round(settings.session_timeout * 1000),
+            min_insync_replicas=settings.min_insync_replicas,
+            replica_lag_time_max_ms=round(settings.replica_lag_time * 1000),
+            replica_fetch_wait_max_ms=round(settings.fetch_wait * 1000),
+            replica_socket_timeout_ms=round(settings.fetch_timeout * 1000),
+            replica_fetch_max_bytes=settings.fetch_bytes,
+        )
+        run: Callable[..., Awaitable[None]] = partial(run_reference_broker, config, logs=self.disk)
+        if settings.service is not None:
+            run = partial(run_broker, config, settings.service, own_apis=settings.own_apis)
+        async with (
+            world.ensemble.session(self.host, settings.session_timeout) as store,
+            trio.open_nursery() as nursery,
+        ):
+            network = world.network.at(self.host)
+            self.handle = await nursery.start(
+                partial(run, store=store, network=network, host=host, storage_id=self.disk.storage_id)
+            )
+            self.started.set()
+
+
+def _leaves(error: Exception) -> Iterator[Exception]:
+    if isinstance(error, ExceptionGroup):
+        for part in error.exceptions:
+            yield from _leaves(part)
+    else:
+        yield error

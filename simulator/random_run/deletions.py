@@ -1,0 +1,38 @@
+"""Draws topics that are deleted in a random run, in the middle of whatever goes on, and perhaps created again."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Final
+
+from simulator.random_run import topology
+from simulator.random_run.actions import Active, AtStep, Crash, CreateTopic, DeleteTopic, Happening, Node
+from simulator.random_run.coverage import CRASH_POINTS
+from simulator.settings import Settings
+from simulator.steps import Moment
+
+_CHANCE: Final = 0.4
+_CHANCE_AT_STEP: Final = 0.4
+_CHANCE_OF_CRASH: Final = 0.5
+_CHANCE_OF_NAMESAKE: Final = 0.6
+
+_ROUNDS: Final = ("delete", "stop", "deleted", "remove")
+
+
+def draw(rng: random.Random, settings: Settings, topics: Sequence[CreateTopic], seconds: float) -> list[Happening]:
+    """Draw the deletion of a topic, or of none: at any time or at a step of a move, and who dies in it."""
+    if rng.random() > _CHANCE:
+        return []
+    topic = rng.choice(topics)
+    at = rng.uniform(0.5, seconds - 5)
+    step = AtStep(rng.choice(CRASH_POINTS), Moment.DECIDED) if rng.random() < _CHANCE_AT_STEP else None
+    happenings = [Happening(at, step, DeleteTopic(topic.name))]
+    if rng.random() < _CHANCE_OF_CRASH:
+        who = Active() if rng.random() < 0.5 else Node(rng.choice(settings.broker_ids))  # noqa: PLR2004  as often
+        crash = Crash(who, rng.uniform(0.5, 10.0), noticed=rng.random() < 0.5)  # noqa: PLR2004  as often
+        happenings.append(Happening(at, AtStep(rng.choice(_ROUNDS), Moment.DECIDED, rng.choice((0.0, 0.01))), crash))
+    while rng.random() < _CHANCE_OF_NAMESAKE:
+        at += rng.uniform(0.0, 3.0)
+        happenings.append(Happening(at, None, topology.draw_topic(rng, settings, topic.name)))
+    return happenings

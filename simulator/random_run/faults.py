@@ -1,0 +1,224 @@
+"""Draws what goes wrong in a random run."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from attrs import define
+
+from simulator.random_run.actions import (
+    Active,
+    Alter,
+    AtStep,
+    BreakConnections,
+    Crash,
+    Depose,
+    Disconnect,
+    Elect,
+    Expire,
+    ExpireInCommit,
+    FailLogDir,
+    Fault,
+    Happening,
+    Isolate,
+    Lag,
+    LeaderOf,
+    Node,
+    Pause,
+    Reassign,
+    Request,
+    Skew,
+    SlowLink,
+    SlowStore,
+    Stop,
+    Who,
+)
+from simulator.random_run.topology import Replicas
+from simulator.settings import Settings
+from simulator.steps import Moment
+from simulator.store.host import Moment as Instant
+from transport.dynamic_configs import UNCLEAN_LEADER_ELECTION_ENABLE
+from transport.messages import ElectionType
+
+_ENDS: Final = {
+    "U1": Moment.COMMITTED,
+    "A1": Moment.COMMITTED,
+    "A2": Moment.PUBLISHED,
+    "ISR": Moment.COMMITTED,
+    "B1": Moment.DECIDED,
+    "B3": Moment.COMMITTED,
+    "B4": Moment.COMMITTED,
+    "B5": Moment.PUBLISHED,
+    "B6": Moment.COMMITTED,
+}
+"""The rounds of a reassignment, and what is last seen of each: some commit nothing, some publish nothing."""
+
+_OTHER_ENDS: Final = {
+    "elect": Moment.COMMITTED,
+    "shrink": Moment.COMMITTED,
+    "create": Moment.COMMITTED,
+    "adopt": Moment.PUBLISHED,
+    "resend": Moment.PUBLISHED,
+    "metadata": Moment.PUBLISHED,
+    "strays": Moment.PUBLISHED,
+    "deleted": Moment.COMMITTED,
+    "configs": Moment.COMMITTED,
+    "shutting down": Moment.DECIDED,
+    "B8": Moment.PUBLISHED,
+}
+
+_ENDS_OF_DELETION: Final = {
+    "mark": Moment.COMMITTED,
+    "delete": Moment.PUBLISHED,
+    "stop": Moment.PUBLISHED,
+    "remove": Moment.COMMITTED,
+}
+"""The rounds of a topic's deletion."""
+
+_INSTANTS: Final[tuple[Instant, ...]] = ("before", "after")
+
+_CHANCE_OF_CALAMITY: Final = 0.3
+
+_STALLED: Final = 20.0
+"""Bytes per second."""
+
+
+def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
+    """Draw faults for the time until `seconds`, a handful of all kinds."""
+    maker = _Maker(rng, settings, list(partitions))
+    happenings = [maker.fault(rng.uniform(0.0, seconds - 2)) for _ in range(rng.randint(3, 8))]
+    if rng.random() < _CHANCE_OF_CALAMITY:
+        happenings += calamity(rng, partitions, rng.uniform(0.0, seconds / 2))
+    return happenings
+
+
+def calamity(rng: random.Random, partitions: Mapping[str, Replicas], at: float) -> list[Happening]:
+    """Draw how the replicas of a partition die one after the other, and what is asked of it in its plight."""
+    name = rng.choice(list(partitions))
+    happenings = []
+    for _ in partitions[name]:
+        happenings.append(Happening(at, None, Crash(LeaderOf(name), rng.uniform(3.0, 15.0), noticed=True)))
+        at += rng.uniform(0.2, 2.0)
+    survivor = rng.choice(partitions[name])
+    asked: list[Request] = [Reassign(((name, (survivor,)),)), Elect(ElectionType.UNCLEAN, (name,))]
+    asked.append(Alter(name.rpartition("-")[0], UNCLEAN_LEADER_ELECTION_ENABLE, "true"))
+    for request in rng.sample(asked, rng.randint(1, 3)):
+        happenings.append(Happening(at, None, request))
+        at += rng.uniform(0.0, 6.0)
+    return happenings
+
+
+@define
+class _Maker:
+    rng: random.Random
+    settings: Settings
+    partitions: Sequence[str]
+
+    def fault(self, at: float) -> Happening:
+        """Return a fault at that time, or at a step from then on."""
+        rng = self.rng
+        kind = rng.choices(("crash at a step", "deposed at a step", "at a step", "at a time"), (6, 1, 4, 12))[0]
+        if kind == "crash at a step":
+            return Happening(at, self._step(), Crash(Active(), self._time()))
+        if kind == "deposed at a step":
+            return Happening(at, self._step(), self._depose())
+        if kind == "at a step":
+            action = rng.choice((Pause(Active(), self._time()), Disconnect(Active(), self._time()), self._any()))
+            return Happening(at, self._step(), action)
+        return Happening(at, None, self._any())
+
+    def _step(self) -> AtStep:
+        ends = self.rng.choices((_ENDS, _OTHER_ENDS, _ENDS_OF_DELETION), (80, 10, 10))[0]
+        name = self.rng.choice(list(ends))
+        moment = self.rng.choice((Moment.DECIDED, *[ends[name]] * 4))
+        return AtStep(name, moment, self.rng.choice((0.0, 0.0, self.rng.uniform(0.0, 0.01))))
+
+    def _any(self) -> Fault:
+        draws = (
+            (4, self._crash),
+            (1, self._stop),
+            (1, self._fail_log_dir),
+            (2, self._pause),
+            (3, self._session),
+            (4, self._in_commit),
+            (1, self._depose),
+            (3, self._isolate),
+            (2, self._break),
+            (3, self._slow),
+            (1, self._lag),
+            (1, self._skew),
+        )
+        make = self.rng.choices([make for _, make in draws], [weight for weight, _ in draws])[0]
+        return make()
+
+    def _crash(self) -> Crash:
+        wipe = self.rng.random() < 0.1  # noqa: PLR2004  rare
+        who = self._leader() if self.rng.random() < 0.6 else self._anyone()  # noqa: PLR2004  often
+        noticed, moves = self.rng.random() < 0.3, self.rng.random() < 0.2  # noqa: PLR2004
+        return Crash(who, self._time(), wipe, noticed, moves)
+
+    def _stop(self) -> Stop:
+        who = self._leader() if self.rng.random() < 0.6 else self._anyone()  # noqa: PLR2004  often
+        return Stop(who, self._time(), self.rng.random() < 0.2)  # noqa: PLR2004
+
+    def _fail_log_dir(self) -> FailLogDir:
+        return FailLogDir(self._leader(), self.rng.choice((None, 0, 1)), self._time())
+
+    def _pause(self) -> Pause:
+        return Pause(self._anyone(), self._time())
+
+    def _session(self) -> Fault:
+        if self.rng.random() < 0.4:  # noqa: PLR2004
+            return Expire(self._anyone())
+        return Disconnect(self._anyone(), self._time())
+
+    def _in_commit(self) -> Fault:
+        instant = self.rng.choice(_INSTANTS)
+        who = Active() if self.rng.random() < 0.8 else self._anyone()  # noqa: PLR2004  brokers commit rarely
+        if self.rng.random() < 0.7:  # noqa: PLR2004
+            return ExpireInCommit(who, instant)
+        return Disconnect(who, self._time(), instant)
+
+    def _depose(self) -> Depose:
+        # Shorter than a session's timeout, so that the session does not end.
+        return Depose(self.settings.session_timeout * self.rng.choice((0.0, 0.1, 0.5)))
+
+    def _isolate(self) -> Isolate:
+        nodes = self._nodes()
+        some = tuple(self.rng.sample(nodes, self.rng.choice((1, 1, 2))))
+        rest = tuple(node for node in nodes if node not in some)
+        others = rest if self.rng.random() < 0.5 else tuple(self.rng.sample(rest, 1))  # noqa: PLR2004
+        return Isolate(some, others, self.rng.random() < 0.5, self._time())  # noqa: PLR2004
+
+    def _break(self) -> BreakConnections:
+        return BreakConnections(*self.rng.sample(self._nodes(), 2))
+
+    def _slow(self) -> Fault:
+        if self.rng.random() < 0.3:  # noqa: PLR2004
+            return SlowStore(self._anyone(), self.rng.uniform(0.05, 2.0), self._time())
+        source, destination = self.rng.sample(self._nodes(), 2)
+        latency = self.rng.choice((0.001, 0.1, 1.0))
+        return SlowLink(source, destination, latency, self.rng.choice((_STALLED, 2_000.0)), self._time())
+
+    def _lag(self) -> Fault:
+        if self.settings.servers == 1:
+            return SlowStore(self._anyone(), self.rng.uniform(0.05, 1.0), self._time())
+        return Lag(self.rng.randint(2, self.settings.servers), self.rng.uniform(0.1, 2.0), self._time())
+
+    def _skew(self) -> Skew:
+        return Skew(self._anyone(), self.rng.choice((-3_600_000, -1_500, 1_500, 3_600_000)))
+
+    def _anyone(self) -> Who:
+        draws = (Active(), Node(self.rng.choice(self._nodes())), Node(self.rng.choice(self._nodes())), self._leader())
+        return self.rng.choice(draws)
+
+    def _leader(self) -> LeaderOf:
+        return LeaderOf(self.rng.choice(self.partitions))
+
+    def _nodes(self) -> list[int]:
+        return [*self.settings.broker_ids, *self.settings.controller_ids]
+
+    def _time(self) -> float:
+        return self.rng.choice((0.5, 4.0, 12.0)) * self.rng.uniform(0.5, 1.5)

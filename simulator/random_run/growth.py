@@ -1,0 +1,29 @@
+"""Draws which topics grow in a random run, and whether the controller dies of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Final
+
+from simulator.random_run.actions import Active, AtStep, Crash, CreateTopic, Grow, Happening
+from simulator.steps import Moment
+
+_CHANCE_AT_STEP: Final = 0.3
+_CHANCE_OF_CRASH: Final = 0.3
+
+
+def draw(rng: random.Random, topics: Sequence[CreateTopic], seconds: float) -> list[Happening]:
+    """Draw a few topics that get more partitions in the time until `seconds`, some of them while others move."""
+    happenings: list[Happening] = []
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        topic = rng.choice(topics)
+        step = None
+        if rng.random() < _CHANCE_AT_STEP:
+            step = AtStep(rng.choice(("U1", "B6", "expel", "shrink")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
+        grow = Grow(topic.name, len(topic.assignment) + rng.randint(1, 3))
+        happenings.append(Happening(rng.uniform(0.5, seconds - 1), step, grow))
+    if happenings and rng.random() < _CHANCE_OF_CRASH:
+        added = AtStep("grow", Moment.COMMITTED)
+        happenings.append(Happening(rng.uniform(0.0, seconds - 2), added, Crash(Active(), rng.uniform(0.5, 8.0))))
+    return happenings

@@ -1,0 +1,70 @@
+"""Draws elections with a named order in a random run: possible ones and nonsense, and who dies in them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Final
+
+from simulator.random_run.actions import Active, AtStep, Crash, Elect, Happening, NameLeader, Reassign
+from simulator.random_run.requests import elsewhere
+from simulator.random_run.topology import Replicas
+from simulator.settings import Settings
+from simulator.steps import Moment
+from transport.messages import ElectionType
+
+_CHANCE_AT_STEP: Final = 0.3
+_CHANCE_IN_A_MOVE: Final = 0.3
+_CHANCE_OF_CRASH: Final = 0.2
+_CHANCE_OF_NONSENSE: Final = 0.3
+_MOST_REPLICAS: Final = 4
+
+_ROUNDS: Final = ("A2", "B3", "B4", "B6", "elect", "order", "shrink")
+
+
+def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
+    """Draw a few elections for the time until `seconds`, at any time or in the middle of something else."""
+    names = sorted(partitions)
+    happenings = [_named(rng, names, rng.uniform(0.5, seconds - 1)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
+    if rng.random() < _CHANCE_IN_A_MOVE:
+        happenings += _in_a_move(rng, settings, rng.choice(names), partitions, rng.uniform(0.5, seconds - 5))
+    if rng.random() < _CHANCE_OF_CRASH:
+        moment = rng.choice((Moment.DECIDED, Moment.COMMITTED, Moment.PUBLISHED))
+        at = rng.uniform(0.0, seconds / 2)
+        happenings.append(Happening(at, AtStep("order", moment), Crash(Active(), rng.uniform(0.5, 8.0))))
+    if rng.random() < _CHANCE_OF_NONSENSE:
+        name = rng.choice(names)
+        happenings.append(Happening(rng.uniform(0.5, seconds - 1), None, _nonsense(rng, settings, name, partitions)))
+    return happenings
+
+
+def _named(rng: random.Random, names: list[str], at: float) -> Happening:
+    some = names if rng.random() < 0.2 else sorted(rng.sample(names, min(2, len(names))))  # noqa: PLR2004  rarely all
+    step = None
+    if rng.random() < _CHANCE_AT_STEP:
+        step = AtStep(rng.choice(_ROUNDS), Moment.COMMITTED, rng.choice((0.0, 0.01, 0.1)))
+    return Happening(at, step, NameLeader(tuple(some), rng.randrange(1, _MOST_REPLICAS)))
+
+
+def _in_a_move(
+    rng: random.Random, settings: Settings, name: str, partitions: Mapping[str, Replicas], at: float
+) -> list[Happening]:
+    """Return a move and, while it goes on, a leader that is named for the partition."""
+    move = Happening(at, None, Reassign(((name, elsewhere(rng, settings, partitions[name])),)))
+    step = AtStep(rng.choice(("U1", "A1", "B3", "B4")), Moment.COMMITTED, rng.choice((0.0, 0.001, 0.1)))
+    return [move, Happening(at, step, NameLeader((name,), rng.randrange(1, 2 * _MOST_REPLICAS)))]
+
+
+def _nonsense(rng: random.Random, settings: Settings, name: str, partitions: Mapping[str, Replicas]) -> Elect:
+    """Return an election that must be refused."""
+    now, stranger = partitions[name], settings.broker_ids[-1] + 1
+    orders = ((), (*now, now[0]), (stranger, *now[1:]), (*now, stranger), now[1:])
+    wrong = (name, rng.choice(orders))
+    return rng.choice(
+        (
+            Elect(ElectionType.PREFERRED, (), orders=(wrong,)),
+            Elect(ElectionType.PREFERRED, (name,), orders=(wrong,)),
+            Elect(ElectionType.PREFERRED, (), orders=(("nowhere-0", now),)),
+            Elect(ElectionType.UNCLEAN, (), orders=((name, now),)),
+        )
+    )

@@ -1,0 +1,123 @@
+"""One random run: a plan executed on a simulated cluster, and what came of it."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from traceback import format_exception_only
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from simulator import scheduling
+from simulator.cluster import SimulatedCluster, partition_named, simulated_cluster
+from simulator.quiet_logs import ignore, quiet_logs
+from simulator.random_run.coverage import Coverage
+from simulator.random_run.execution import Execution
+from simulator.random_run.plan import Plan
+from simulator.safety.invariants import Violation
+from simulator.trace import Trace
+
+LAST_EVENTS: Final = 30
+RECORD_BYTES: Final = 500
+
+
+@frozen
+class Outcome:
+    """What came of a run. `last` are its last events, of a run that failed."""
+
+    seed: int
+    digest: str
+    counts: Mapping[str, int]
+    violation: Violation | None = None
+    last: tuple[str, ...] = ()
+
+
+def run(plan: Plan, *, trace: Trace | None = None) -> Outcome:
+    """Execute a plan in a trio run of its own. What the product logs is dropped, unless nobody foresaw it."""
+    trace = trace or Trace()
+    counts: Counter[str] = Counter()
+    violation = None
+    with quiet_logs(ignore), _without_collector():
+        try:
+            scheduling.run(partial(_execute, plan, trace, counts), seed=plan.seed)
+        except Violation as found:
+            violation = found
+        except Exception as error:  # noqa: BLE001  whatever nobody foresaw is what we are after
+            violation = Violation("a cluster starts and stops without an exception", _text(error))
+    last = () if violation is None else _up_to_violation(trace)
+    return Outcome(plan.seed, trace.digest, dict(sorted(counts.items())), violation, last)
+
+
+async def _execute(plan: Plan, trace: Trace, counts: Counter[str]) -> None:
+    async with simulated_cluster(plan.settings, seed=plan.seed, trace=trace) as cluster:
+        safety = cluster.world.safety
+        with quiet_logs(partial(safety.report, "nothing fails in a way that nobody foresaw")):
+            try:
+                await _do_all(plan, cluster, Coverage(cluster.durable, counts))
+            except Exception as error:  # noqa: BLE001  whatever nobody foresaw is what we are after
+                safety.report("a run ends without an exception", _text(error))
+                await trio.sleep_forever()
+        counts["records acknowledged"] += cluster.load.acknowledged
+        unclean, lost = safety.losses()
+        counts["unclean elections"] += unclean
+        counts["acknowledged records lost by unclean elections"] += lost
+
+
+async def _do_all(plan: Plan, cluster: SimulatedCluster, coverage: Coverage) -> None:
+    cluster.steps.watch(coverage.step)
+    await _prepare(plan, cluster)
+    await _disturb(plan, cluster, coverage)
+    await cluster.settle()
+
+
+async def _prepare(plan: Plan, cluster: SimulatedCluster) -> None:
+    for topic in plan.topics:
+        await cluster.create_topic(topic.name, topic.assignment)
+        for number, replicas in enumerate(topic.assignment):
+            if plan.records and len(replicas) >= plan.settings.min_insync_replicas:
+                values = [f"{n:>{RECORD_BYTES}}".encode() for n in range(plan.records)]
+                await cluster.produce(f"{topic.name}-{number}", values)
+    for name in plan.load:
+        # Each has a producer of its own: one that waits for a leader holds up no other.
+        cluster.load.start(f"producer-{name}", [partition_named(name)], plan.records_per_second / len(plan.load))
+
+
+async def _disturb(plan: Plan, cluster: SimulatedCluster, coverage: Coverage) -> None:
+    began = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        execution = Execution(cluster, nursery, coverage, began)
+        for happening in plan.happenings:
+            nursery.start_soon(execution.await_and_do, happening)
+        await trio.sleep_until(began + plan.seconds)
+        nursery.cancel_scope.cancel()
+
+
+def _text(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return "".join(format_exception_only(error)).strip()
+
+
+def _up_to_violation(trace: Trace) -> tuple[str, ...]:
+    """Return the last events before and with the violation: what comes after it is but the end of the run."""
+    entries = list(trace.entries)
+    end = next((n for n, entry in enumerate(entries, 1) if entry.kind == "violation"), len(entries))
+    return tuple(entry.text() for entry in entries[max(end - LAST_EVENTS, 0) : end])
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Collect garbage before and after, not during: that is faster, and nothing depends on when it happens."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+        gc.collect()

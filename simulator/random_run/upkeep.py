@@ -1,0 +1,50 @@
+"""Draws what concerns leadership alone in a random run: brokers that stop in good order, elections, their settings."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from typing import Final
+
+from attrs import evolve
+
+from simulator.random_run.actions import AtStep, Elect, Happening, LeaderOf, Node, Stop
+from simulator.random_run.topology import Replicas
+from simulator.settings import Settings
+from simulator.steps import Moment
+from transport.messages import ElectionType
+
+_CHANCE_OF_UNCLEAN: Final = 0.05
+_CHANCE_AT_STEP: Final = 0.3
+_CHANCE_OF_ALL: Final = 0.4
+
+
+def draw_settings(rng: random.Random, settings: Settings) -> Settings:
+    """Draw whether leaders may be elected uncleanly, and how often leadership goes back to the preferred ones."""
+    return evolve(
+        settings,
+        unclean_leader_election=rng.random() < _CHANCE_OF_UNCLEAN,
+        leader_rebalance_interval=rng.choice((None, 2, 7)),
+    )
+
+
+def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
+    """Draw a few brokers that stop and a few elections for the time until `seconds`."""
+    names = list(partitions)
+    stops = [_stop(rng, settings, names, rng.uniform(0.0, seconds - 2)) for _ in range(rng.choice((0, 1, 1, 2)))]
+    elections = [_elect(rng, names, rng.uniform(0.5, seconds - 1)) for _ in range(rng.choice((0, 1, 2)))]
+    return [*stops, *elections]
+
+
+def _stop(rng: random.Random, settings: Settings, names: list[str], at: float) -> Happening:
+    who = rng.choice((Node(rng.choice(settings.broker_ids)), LeaderOf(rng.choice(names))))
+    step = None
+    if rng.random() < _CHANCE_AT_STEP:
+        step = AtStep(rng.choice(("A1", "B3", "B4", "elect", "shrink")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
+    return Happening(at, step, Stop(who, rng.uniform(0.5, 8.0)))
+
+
+def _elect(rng: random.Random, names: list[str], at: float) -> Happening:
+    kind = rng.choice((ElectionType.PREFERRED, ElectionType.PREFERRED, ElectionType.UNCLEAN))
+    wanted = None if rng.random() < _CHANCE_OF_ALL else (rng.choice(names),)
+    return Happening(at, None, Elect(kind, wanted))

@@ -1,0 +1,90 @@
+"""Child processes, each of which executes one random run after the other."""
+
+from __future__ import annotations
+
+import gc
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+
+from attrs import define
+
+from simulator.random_run.plan import draw
+from simulator.random_run.run import Outcome, run
+from simulator.safety.invariants import Violation
+
+_JOIN_SECONDS = 5.0
+
+_context = get_context("spawn")
+
+
+@define(eq=False)
+class Worker:
+    """A child process and the seed that it works on."""
+
+    process: BaseProcess
+    pipe: Connection
+    """Ready to be read from when `outcome` has something to return."""
+
+    seed: int
+
+    @classmethod
+    def started(cls, seed: int) -> Worker:
+        """Start a process, on a first seed."""
+        ours, theirs = _context.Pipe()
+        process = _context.Process(target=_serve, args=(theirs,), daemon=True)
+        with _without_sigint():
+            process.start()
+        theirs.close()
+        ours.send(seed)
+        return cls(process, ours, seed)
+
+    def outcome(self) -> Outcome:
+        """Return what came of the seed. That the process died is a violation, too."""
+        try:
+            outcome: Outcome = self.pipe.recv()
+        except (EOFError, OSError):
+            self.process.join(_JOIN_SECONDS)
+            text = f"its process died with exit code {self.process.exitcode}"
+            return Outcome(self.seed, "", {}, Violation("a run comes to its end", text))
+        return outcome
+
+    def go_on(self, seed: int) -> Worker:
+        """Work on another seed; return the worker that does so, a new one if this process died."""
+        try:
+            self.pipe.send(seed)
+        except OSError:
+            self.end()
+            return Worker.started(seed)
+        self.seed = seed
+        return self
+
+    def end(self) -> None:
+        """End the process, whatever it does."""
+        self.pipe.close()
+        self.process.terminate()
+        self.process.join()
+
+
+@contextmanager
+def _without_sigint() -> Iterator[None]:
+    """Let no child that is started in the block see SIGINT: Ctrl-C reaches the whole group, and we end our children."""
+    # It unblocks SIGINT once it is started, which is when the first child is, unless it is there before.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(pipe: Connection) -> None:
+    gc.freeze()
+    # It ends with its parent, in whatever way that ends.
+    with suppress(EOFError, OSError):
+        while True:
+            seed: int = pipe.recv()
+            pipe.send(run(draw(seed)))

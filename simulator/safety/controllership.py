@@ -1,0 +1,77 @@
+"""At most one controller's writes and orders take effect per controller epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from attrs import define, field
+
+from simulator.frames import ControlRequest
+from simulator.safety.partitions import Change, is_controller
+from simulator.settings import host_of
+from simulator.store.durable import Durable
+from transport.store import paths
+from transport.store.protocol import Check, Create, Delete, Op, Set
+
+_OWNED: Final = (f"{paths.TOPICS}/", f"{paths.STRAYS}/", "/admin/")
+"""What only the controller in office writes, of all controllers."""
+
+
+@define
+class Controllership:
+    """Who is in office, by the last raise of `/controller_epoch`."""
+
+    epoch: int = field(default=0, init=False)
+    holder: str = field(default="", init=False)
+    _holders: dict[int, str] = field(factory=dict, init=False)
+
+    def committed(self, host: str, ops: Sequence[Op], durable: Durable) -> Iterator[str]:
+        """Judge a commit by who may write it, right after it took effect."""
+        if not is_controller(host):
+            return
+        for op in ops:
+            if isinstance(op, Check):
+                continue
+            if op.path == paths.CONTROLLER_EPOCH:
+                yield from self._raised(host, op, durable)
+            elif host != self.holder and _is_owned(op):
+                yield f"{host} wrote {op.path}, though {self.holder or 'nobody'} holds office at epoch {self.epoch}"
+
+    def changed(self, change: Change) -> Iterator[str]:
+        """Judge the controller epoch of a leadership that a controller wrote."""
+        before, after = change.before, change.after
+        if not change.is_a_controllers or after is None or after.leadership is None:
+            return
+        written = after.leadership.controller_epoch
+        if written != self.epoch and (before is None or before.leadership != after.leadership):
+            yield f"{change.host} wrote {change.tp} with controller epoch {written}, though {self.epoch} is in force"
+
+    def ordered(self, controller_host: str, request: ControlRequest) -> Iterator[str]:
+        """Judge an order by who gives it at which controller epoch."""
+        holder = self._holders.get(request.controller_epoch)
+        if holder != controller_host:
+            kind = type(request).__name__
+            yield f"{controller_host} sent {kind} at epoch {request.controller_epoch}, which is {holder or 'nobody'}'s"
+
+    def _raised(self, host: str, op: Create | Set | Delete, durable: Durable) -> Iterator[str]:
+        if isinstance(op, Delete):
+            yield f"{host} deleted {op.path}"
+            return
+        epoch = int(op.data)
+        expected = 0 if isinstance(op, Create) else self.epoch + 1
+        if epoch != expected:
+            yield f"{host} wrote controller epoch {epoch} where {expected} was next"
+        self.epoch = epoch
+        if isinstance(op, Create):
+            return
+        self.holder = self._holders[epoch] = host
+        elected = durable.controller()
+        if elected is None or host_of(elected) != host:
+            yield f"{host} raised the controller epoch to {epoch} while controller {elected} holds /controller"
+
+
+def _is_owned(op: Create | Set | Delete) -> bool:
+    if op.path == paths.CONTROLLER:
+        return isinstance(op, Delete)
+    return op.path.startswith(_OWNED) and op.path not in paths.PERSISTENT

@@ -1,0 +1,61 @@
+"""A reassignment keeps its identity, once it has one, for as long as it goes on: with a new target and at failovers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from attrs import define, field
+
+from simulator.store.durable import Durable
+from transport.metadata import TopicPartition, number_in
+from transport.store import paths
+from transport.store.formats import UndecodableZnode
+from transport.store.protocol import Op
+
+_BELOW_TOPICS: Final = f"{paths.TOPICS}/"
+_BELOW_REASSIGNMENTS: Final = f"{paths.REASSIGNMENTS}/"
+
+
+@define
+class Identities:
+    """Knows the topic id and the identity of each move as the last commit left them."""
+
+    _held: dict[TopicPartition, tuple[str, int]] = field(factory=dict, init=False)
+
+    def committed(self, ops: Sequence[Op], durable: Durable) -> Iterator[str]:
+        """Judge what became of the identities that a commit may have touched, right after it took effect."""
+        for tp in self._touched(ops):
+            before, now = self._held.pop(tp, None), _identity(tp, durable)
+            if now is None:
+                continue
+            topic_id, czxid = now
+            if before is not None and before[0] == topic_id and before[1] != czxid:
+                yield f"the move of {tp} was {before[1]} and is {czxid or 'nobody'}, though it went on"
+            if czxid:
+                self._held[tp] = topic_id, czxid
+
+    def _touched(self, ops: Sequence[Op]) -> list[TopicPartition]:
+        found: dict[TopicPartition, None] = {}
+        for op in ops:
+            if op.path.startswith(_BELOW_REASSIGNMENTS):
+                name, _, number = op.path.removeprefix(_BELOW_REASSIGNMENTS).partition("/")
+                if number_in(number) is not None:
+                    found[TopicPartition(name, int(number))] = None
+            elif op.path.startswith(_BELOW_TOPICS):
+                name = op.path.removeprefix(_BELOW_TOPICS)
+                found.update(dict.fromkeys(tp for tp in self._held if tp.topic == name))
+        return list(found)
+
+
+def _identity(tp: TopicPartition, durable: Durable) -> tuple[str, int] | None:
+    """Return topic id and identity of a partition's move, 0 if it has none; None if it does not move."""
+    try:
+        topic = durable.topic(tp.topic)
+    except UndecodableZnode:
+        return None
+    assignment = None if topic is None else topic.partitions.get(tp.partition)
+    if topic is None or assignment is None or not assignment.is_being_reassigned:
+        return None
+    znode = durable.tree.read(paths.reassignment(tp))
+    return topic.topic_id or "", 0 if znode is None else znode.stat.czxid

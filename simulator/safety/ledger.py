@@ -1,0 +1,188 @@
+"""A record that a producer was told is committed is never lost.
+
+The ledger holds what was acknowledged, by partition and offset. Every member of an ISR has all of it, unless its disk
+was lost since it came into the ISR; once controllers know of that it must not lead. Only an unclean election, reported
+as one, may lose records; and the topic may be marked for deletion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from simulator.disk import Disk
+from simulator.safety.leadership import is_unclean
+from simulator.safety.partitions import Change, Partition, Partitions
+from simulator.safety.registrations import STALE_SECONDS, Registrations
+from transport.messages import Record
+from transport.metadata import NO_LEADER, TopicPartition
+
+_LATE_SECONDS: Final = 60.0
+"""How long after an unclean election a producer may still hear of what it lost."""
+
+_Key = tuple[TopicPartition, str]
+
+
+@define
+class _Account:
+    """What was acknowledged of one partition of one topic id."""
+
+    values: dict[int, bytes] = field(factory=dict)
+    end: int = 0
+    """One past the last acknowledged offset."""
+
+    joined: dict[int, str] = field(factory=dict)
+    """The members of the ISR, and the storage that each had when it came in."""
+
+    unclean_until: float = 0.0
+
+
+@define
+class Ledger:
+    """Compares the logs on `disks` with what was acknowledged."""
+
+    disks: Mapping[int, Disk]
+    partitions: Partitions
+    registrations: Registrations
+    unclean_elections: int = field(default=0, init=False)
+    written_off: int = field(default=0, init=False)
+    """How many acknowledged records these lost."""
+
+    _accounts: dict[_Key, _Account] = field(factory=dict, init=False)
+    _first_storages: dict[int, str] = field(factory=dict, init=False)
+
+    def changed(self, change: Change) -> Iterator[str]:
+        """Judge who comes into an ISR, and who is to lead, by what is on their disks."""
+        before, after = change.before, change.after
+        if after is None or after.leadership is None or self.partitions.is_marked(change.tp.topic):
+            return
+        tp, leader = change.tp, after.leadership.leader
+        account = self._accounts.setdefault((tp, after.topic_id), _Account())
+        led_before = before.leadership if before is not None and change.is_of_one_topic else None
+        if led_before is not None and is_unclean(led_before, after.leadership):
+            self._write_off(account, tp, after)
+        isr, joined = after.leadership.isr, account.joined
+        suspects = dict.fromkeys(r for r in isr if r not in joined)
+        if leader != NO_LEADER and (led_before is None or led_before.leader != leader):
+            suspects[leader] = None
+        account.joined = {r: joined.get(r) or self._storage(r) for r in isr}
+        for broker_id in suspects:
+            lost = self._first_lost(account, tp, after.topic_id, broker_id)
+            if lost is not None and not self._may_be_empty(broker_id):
+                part = "leads" if broker_id == leader else "is in the ISR of"
+                yield f"broker {broker_id} {part} {tp} without the acknowledged record at offset {lost}"
+
+    def acknowledged(self, tp: TopicPartition, base_offset: int, values: Sequence[bytes]) -> Iterator[str]:
+        """Enter what a producer was told, and judge whether it is where it must be."""
+        partition = self.partitions.get(tp)
+        if partition is None or partition.leadership is None or self.partitions.is_marked(tp.topic):
+            return
+        account = self._accounts.setdefault((tp, partition.topic_id), _Account())
+        new = dict(enumerate(values, base_offset))
+        for member in partition.leadership.isr:
+            lost = self._first_lost_of(new, tp, partition.topic_id, member)
+            if lost is not None and not self._is_excused(account, member):
+                if trio.current_time() < account.unclean_until:
+                    return
+                yield f"the record of {tp} at offset {lost} was acknowledged, but broker {member} in the ISR has it not"
+        for offset, value in new.items():
+            if account.values.setdefault(offset, value) != value:
+                yield f"two records of {tp} were acknowledged at offset {offset}"
+        account.end = max(account.end, base_offset + len(values))
+
+    def appended(
+        self, broker_id: int, tp: TopicPartition, topic_id: str, base: int, records: Sequence[Record]
+    ) -> Iterator[str]:
+        """Judge what a member of the ISR writes where a record was acknowledged."""
+        account = self._account(tp, topic_id, broker_id)
+        if account is None or base >= account.end:
+            return
+        for offset, record in enumerate(records, base):
+            if account.values.get(offset, record.value) != record.value:
+                yield f"broker {broker_id} in the ISR of {tp} has another record than was acknowledged at {offset}"
+
+    def truncated(self, broker_id: int, tp: TopicPartition, topic_id: str, end_offset: int) -> Iterator[str]:
+        """Judge where a log was cut off."""
+        account = self._account(tp, topic_id, broker_id)
+        if account is None or self._is_excused(account, broker_id):
+            return
+        if end_offset < account.end:
+            end = f"where records up to {account.end - 1} were acknowledged"
+            yield f"broker {broker_id} in the ISR of {tp} cut its log off at {end_offset}, {end}"
+
+    def lost(self) -> Iterator[str]:
+        """Compare whole logs: to be called when nothing disturbs the cluster."""
+        for (tp, topic_id), account in self._accounts.items():
+            partition = self.partitions.get(tp)
+            is_there = partition is not None and partition.topic_id == topic_id and partition.leadership is not None
+            if partition is not None and is_there and not self.partitions.is_marked(tp.topic):
+                yield from self._differences(account, tp, partition)
+
+    def _account(self, tp: TopicPartition, topic_id: str, member: int) -> _Account | None:
+        """Return what was acknowledged, if a broker is a member of the ISR and has to have it."""
+        account = self._accounts.get((tp, topic_id))
+        is_judged = account is not None and member in account.joined and not self.partitions.is_marked(tp.topic)
+        return account if is_judged else None
+
+    def _differences(self, account: _Account, tp: TopicPartition, partition: Partition) -> Iterator[str]:
+        leadership = partition.leadership
+        if leadership is None or leadership.leader == NO_LEADER:
+            return
+        leaders = self._records(tp, partition.topic_id, leadership.leader)
+        for member in leadership.isr:
+            lost = self._first_lost(account, tp, partition.topic_id, member)
+            if lost is not None:
+                yield f"broker {member} in the ISR of {tp} has not the acknowledged record at offset {lost}"
+            records = self._records(tp, partition.topic_id, member)
+            end = min(len(records), len(leaders))
+            if records[:end] != leaders[:end]:
+                yield f"the log of broker {member} in the ISR of {tp} differs from that of leader {leadership.leader}"
+
+    def _write_off(self, account: _Account, tp: TopicPartition, partition: Partition) -> None:
+        """Forget what an unclean election lost."""
+        leader = partition.leadership.leader if partition.leadership is not None else NO_LEADER
+        records = self._records(tp, partition.topic_id, leader)
+        kept = {o: v for o, v in account.values.items() if o < len(records) and records[o].value == v}
+        self.unclean_elections += 1
+        self.written_off += len(account.values) - len(kept)
+        account.values, account.end = kept, max(kept, default=-1) + 1
+        account.unclean_until = trio.current_time() + _LATE_SECONDS
+        account.joined = {}
+
+    def _first_lost(self, account: _Account, tp: TopicPartition, topic_id: str, broker_id: int) -> int | None:
+        return self._first_lost_of(account.values, tp, topic_id, broker_id)
+
+    def _first_lost_of(
+        self, values: Mapping[int, bytes], tp: TopicPartition, topic_id: str, broker_id: int
+    ) -> int | None:
+        """Return the first offset at which a broker's log has not the value that it should have."""
+        records = self._records(tp, topic_id, broker_id)
+        end = len(records)
+        lost = (offset for offset, value in values.items() if offset >= end or records[offset].value != value)
+        return min(lost, default=None)
+
+    def _records(self, tp: TopicPartition, topic_id: str, broker_id: int) -> list[Record]:
+        disk = self.disks.get(broker_id)
+        log = disk.logs.get(tp) if disk is not None else None
+        return log.records if log is not None and log.topic_id == topic_id else []
+
+    def _storage(self, broker_id: int) -> str:
+        storage_id = self.disks[broker_id].storage_id if broker_id in self.disks else ""
+        self._first_storages.setdefault(broker_id, storage_id)
+        return storage_id
+
+    def _is_excused(self, account: _Account, broker_id: int) -> bool:
+        """Whether a member of the ISR lost its disk since it came in, or just before."""
+        return account.joined.get(broker_id) != self._storage(broker_id) or self._may_be_empty(broker_id)
+
+    def _may_be_empty(self, broker_id: int) -> bool:
+        """Whether a broker lost its disk, and controllers may not know yet: it has not been back for long."""
+        storage_id = self._storage(broker_id)
+        if storage_id == self._first_storages[broker_id]:
+            return False
+        if self.registrations.since(broker_id) <= self.disks[broker_id].lost_at:
+            return True  # What is registered is its former life, whose session has not ended yet.
+        return not self.registrations.has_been_live(broker_id, since=trio.current_time() - STALE_SECONDS)

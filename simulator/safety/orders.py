@@ -1,0 +1,106 @@
+"""What controllers tell brokers is, or was, durable; and nobody is told of two leaders in one leader epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from attrs import define, field
+
+from simulator.safety.partitions import Change
+from transport.messages import LeaderAndIsrRequest, PartitionState, StopReplicaRequest, UpdateMetadataRequest
+from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_LEADER, TopicPartition
+
+_REMEMBERED: Final = 64
+"""How many states of a partition are remembered; what an order says of older ones cannot be judged."""
+
+_Key = tuple[TopicPartition, str]
+"""A partition of the topic with this id."""
+
+_State = tuple[int, int, tuple[int, ...]]
+"""Leader epoch, leader and ISR."""
+
+
+@define
+class Orders:
+    """Remembers the latest states of each partition, by their partition epochs, and who was told to lead."""
+
+    _states: dict[_Key, dict[int, _State]] = field(factory=dict, init=False)
+    _leaders: dict[_Key, dict[int, int]] = field(factory=dict, init=False)
+    _deleting: dict[tuple[int, TopicPartition, str], int] = field(factory=dict, init=False)
+    """The controller epoch at which a broker was last told to delete a replica with its topic."""
+
+    def changed(self, change: Change) -> None:
+        """Take note of a state that was committed."""
+        after = change.after
+        if after is None or after.leadership is None:
+            return
+        states, new = self._states.setdefault((change.tp, after.topic_id), {}), after.leadership
+        if states and new.partition_epoch < max(states):
+            states.clear()  # an operator made the znode anew
+        states[new.partition_epoch] = (new.leader_epoch, new.leader, new.isr)
+        _forget_oldest(states)
+
+    def stopped(self, broker_id: int, request: StopReplicaRequest) -> None:
+        """Take note of what a broker is told to delete with its topic."""
+        for item in request.partitions:
+            if item.delete and item.leader_epoch == EPOCH_DURING_DELETE:
+                self._deleting[broker_id, TopicPartition(item.topic, item.partition), item.topic_id] = (
+                    request.controller_epoch
+                )
+
+    def ordered(self, broker_id: int, request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Iterator[str]:
+        """Judge the states that a broker is told."""
+        if isinstance(request, LeaderAndIsrRequest):
+            yield from self._judge_revivals(broker_id, request)
+        for state in _states_in(request):
+            if state.leader != LEADER_DURING_DELETE:
+                yield from self._judge(broker_id, state)
+                yield from self._judge_leader(broker_id, state)
+
+    def _judge_revivals(self, broker_id: int, request: LeaderAndIsrRequest) -> Iterator[str]:
+        """Judge that nobody is told to hold what the same controller told it to delete with its topic."""
+        for state in _states_in(request):
+            tp = TopicPartition(state.topic, state.partition)
+            if self._deleting.get((broker_id, tp, state.topic_id)) == request.controller_epoch:
+                yield f"broker {broker_id} was told {_text(_of(state))} of {tp}, which it was told to delete"
+
+    def _judge(self, broker_id: int, told: PartitionState) -> Iterator[str]:
+        tp = TopicPartition(told.topic, told.partition)
+        states = self._states.get((tp, told.topic_id), {})
+        if states and told.partition_epoch < min(states):
+            return
+        state = _of(told)
+        durable = states.get(told.partition_epoch)
+        if durable != state:
+            where = f"partition epoch {told.partition_epoch}"
+            yield f"broker {broker_id} was told {_text(state)} of {tp} at {where}, where {_text(durable)} is durable"
+
+    def _judge_leader(self, broker_id: int, told: PartitionState) -> Iterator[str]:
+        if told.leader == NO_LEADER:
+            return
+        tp = TopicPartition(told.topic, told.partition)
+        leaders = self._leaders.setdefault((tp, told.topic_id), {})
+        other = leaders.setdefault(told.leader_epoch, told.leader)
+        _forget_oldest(leaders)
+        if other != told.leader:
+            yield f"broker {broker_id} was told that {told.leader} leads {tp}, as {other} does in {told.leader_epoch}"
+
+
+def _of(told: PartitionState) -> _State:
+    return told.leader_epoch, told.leader, told.isr
+
+
+def _states_in(request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Iterable[PartitionState]:
+    if isinstance(request, UpdateMetadataRequest):
+        return request.partitions
+    return (partition.state for partition in request.partitions)
+
+
+def _forget_oldest(by_epoch: dict[int, _State] | dict[int, int]) -> None:
+    if len(by_epoch) > _REMEMBERED:
+        by_epoch.pop(min(by_epoch))
+
+
+def _text(state: _State | None) -> str:
+    return "nothing" if state is None else f"leader epoch {state[0]}, leader {state[1]}, ISR {state[2]}"

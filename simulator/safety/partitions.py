@@ -1,0 +1,143 @@
+"""What each commit made of partitions: their state before and after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from attrs import define, field, frozen
+
+from simulator.store.durable import Durable
+from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition, number_in
+from transport.store import paths
+from transport.store.formats import UndecodableZnode
+from transport.store.protocol import Check, Create, Delete, Op
+
+_BELOW_TOPICS: Final = f"{paths.TOPICS}/"
+
+
+@frozen
+class Partition:
+    """A partition as a commit left it; without leadership before it has a leader for the first time."""
+
+    topic_id: str
+    assignment: ReplicaAssignment
+    leadership: LeaderAndIsr | None
+
+
+@frozen
+class Change:
+    """What a commit of `host` made of a partition; None for what did not exist."""
+
+    host: str
+    tp: TopicPartition
+    before: Partition | None
+    after: Partition | None
+
+    @property
+    def is_a_controllers(self) -> bool:
+        """Whether a controller wrote it, and no operator."""
+        return is_controller(self.host)
+
+    @property
+    def is_of_one_topic(self) -> bool:
+        """Whether the partition is of the same topic before and after."""
+        if self.before is None or self.after is None:
+            return False
+        return self.before.topic_id in ("", self.after.topic_id)
+
+
+def is_controller(host: str) -> bool:
+    """Whether a host is a controller's."""
+    return host.startswith("controller-")
+
+
+@define
+class Partitions:
+    """All partitions as the last commit left them. What cannot be decoded counts as not there."""
+
+    _topics: dict[str, dict[int, Partition]] = field(factory=dict)
+    _marked: dict[str, None] = field(factory=dict)
+
+    def get(self, tp: TopicPartition) -> Partition | None:
+        """Return a partition."""
+        return self._topics.get(tp.topic, {}).get(tp.partition)
+
+    def is_marked(self, topic: str) -> bool:
+        """Whether a topic is marked for deletion: what is on its brokers' disks does not count any more."""
+        return topic in self._marked
+
+    def __iter__(self) -> Iterator[tuple[TopicPartition, Partition]]:
+        for name, partitions in self._topics.items():
+            for number, partition in partitions.items():
+                yield TopicPartition(name, number), partition
+
+    def take(self, host: str, ops: Sequence[Op], durable: Durable) -> list[Change]:
+        """Take a commit, right after it took effect, and return what it changed."""
+        self._take_markers(ops)
+        topics, states = _touched(ops)
+        changes: list[Change] = []
+        for name in topics:
+            changes += self._take_topic(host, name, states, durable)
+        taken = {change.tp for change in changes}
+        changes += (self._take_state(host, tp, durable) for tp in states if tp not in taken and self.get(tp))
+        return changes
+
+    def _take_markers(self, ops: Sequence[Op]) -> None:
+        for op in ops:
+            parent, _, name = op.path.rpartition("/")
+            if parent == paths.DELETE_TOPICS and isinstance(op, Create):
+                self._marked[name] = None
+            elif parent == paths.DELETE_TOPICS and isinstance(op, Delete):
+                self._marked.pop(name, None)
+
+    def _take_topic(self, host: str, name: str, states: Iterable[TopicPartition], durable: Durable) -> Iterator[Change]:
+        try:
+            topic = durable.topic(name)
+        except UndecodableZnode:
+            topic = None
+        before = self._topics.pop(name, {})
+        after: dict[int, Partition] = {}
+        # An id that a tool left out, which knows none, is the topic's all the same (KAFKA-14190).
+        known_id = next((partition.topic_id for partition in before.values()), "")
+        for number, assignment in sorted(topic.partitions.items() if topic is not None else ()):
+            tp, known, topic_id = (
+                TopicPartition(name, number),
+                before.get(number),
+                (topic and topic.topic_id) or known_id,
+            )
+            is_led_as_before = known is not None and known.topic_id == topic_id and tp not in states
+            leadership = known.leadership if known is not None and is_led_as_before else _leadership(tp, durable)
+            after[number] = Partition(topic_id, assignment, leadership)
+        if after:
+            self._topics[name] = after
+        for number in sorted({*before, *after}):
+            if before.get(number) != after.get(number):
+                yield Change(host, TopicPartition(name, number), before.get(number), after.get(number))
+
+    def _take_state(self, host: str, tp: TopicPartition, durable: Durable) -> Change:
+        before = self._topics[tp.topic][tp.partition]
+        after = Partition(before.topic_id, before.assignment, _leadership(tp, durable))
+        self._topics[tp.topic][tp.partition] = after
+        return Change(host, tp, before, after)
+
+
+def _touched(ops: Sequence[Op]) -> tuple[dict[str, None], dict[TopicPartition, None]]:
+    topics: dict[str, None] = {}
+    states: dict[TopicPartition, None] = {}
+    for op in ops:
+        if isinstance(op, Check) or not op.path.startswith(_BELOW_TOPICS):
+            continue
+        match op.path.removeprefix(_BELOW_TOPICS).split("/"):
+            case [name]:
+                topics[name] = None
+            case [name, "partitions", number, "state"] if number_in(number) is not None:
+                states[TopicPartition(name, int(number))] = None
+    return topics, states
+
+
+def _leadership(tp: TopicPartition, durable: Durable) -> LeaderAndIsr | None:
+    try:
+        return durable.leadership(tp)
+    except UndecodableZnode:
+        return None

@@ -1,0 +1,114 @@
+"""What administrators and brokers were told comes about, or has come about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from attrs import define, field, frozen
+
+from simulator.safety.controllership import Controllership
+from simulator.safety.partitions import Change, Partitions
+from simulator.store.durable import Durable
+from transport.messages import ElectionType
+from transport.metadata import NO_LEADER, TopicPartition
+from transport.store import paths
+from transport.store.protocol import Create, Op
+
+_BELOW_MARKERS: Final = f"{paths.DELETE_TOPICS}/"
+
+_REMEMBERED: Final = 16
+"""How many orders of a partition are remembered."""
+
+_Key = tuple[TopicPartition, str]
+
+
+@frozen
+class Before:
+    """How it was when something was asked for."""
+
+    controller_epoch: int
+    marks: int
+    led: dict[_Key, int]
+    """The leader epoch of each partition."""
+
+    replicas: dict[_Key, int]
+    """How many replicas each partition has."""
+
+
+@define
+class Promises:
+    """Knows what was marked for deletion, and when each partition got the leader that it has."""
+
+    partitions: Partitions
+    controllership: Controllership
+    doomed: dict[tuple[str, str], int] = field(factory=dict, init=False)
+    """Topics that were marked for deletion, with their ids."""
+
+    _led: dict[_Key, int] = field(factory=dict, init=False)
+    _preferred: dict[_Key, int] = field(factory=dict, init=False)
+    _orders: dict[_Key, dict[tuple[int, ...], int]] = field(factory=dict, init=False)
+    """The latest orders of replicas in which the first led, and the latest leader epoch of each."""
+
+    def committed(self, ops: Sequence[Op], durable: Durable) -> None:
+        """Take note of the topics that a commit marks for deletion."""
+        for op in ops:
+            if isinstance(op, Create) and op.path.startswith(_BELOW_MARKERS):
+                name = op.path.removeprefix(_BELOW_MARKERS)
+                topic = durable.topic(name)
+                self.doomed[name, (topic and topic.topic_id) or ""] = len(self.doomed)
+
+    def changed(self, change: Change) -> None:
+        """Take note of a leader that was elected."""
+        after = change.after
+        if after is None or after.leadership is None or after.leadership.leader == NO_LEADER:
+            return
+        key, epoch = (change.tp, after.topic_id), after.leadership.leader_epoch
+        self._led[key] = epoch
+        if after.leadership.leader == after.assignment.replicas[0]:
+            self._preferred[key] = epoch
+            orders = self._orders.setdefault(key, {})
+            orders.pop(after.assignment.replicas, None)
+            orders[after.assignment.replicas] = epoch
+            if len(orders) > _REMEMBERED:
+                del orders[next(iter(orders))]
+
+    def before(self) -> Before:
+        """Return how it is now, to compare an answer with."""
+        led, replicas = {}, {}
+        for tp, partition in self.partitions:
+            key = tp, partition.topic_id
+            led[key] = -1 if partition.leadership is None else partition.leadership.leader_epoch
+            replicas[key] = len(partition.assignment.replicas)
+        return Before(self.controllership.epoch, len(self.doomed), led, replicas)
+
+    def deletion_answered(self, before: Before, name: str) -> Iterator[str]:
+        """Judge that a topic is said to be deleted for sure."""
+        ids = {topic_id for tp, topic_id in before.led if tp.topic == name}
+        known = any((name, topic_id) in self.doomed for topic_id in ids)
+        if not known and not any(marked == name for marked, _ in list(self.doomed)[before.marks :]):
+            yield f"topic {name} is said to be deleted for sure, but was not marked"
+
+    def election_answered(
+        self, before: Before, kind: ElectionType, tp: TopicPartition, order: tuple[int, ...] | None
+    ) -> Iterator[str]:
+        """Judge that a leader is said to have been elected, with an `order` the first of it."""
+        partition = self.partitions.get(tp)
+        if partition is None:
+            return
+        key = tp, partition.topic_id
+        elected = self._preferred if kind is ElectionType.PREFERRED else self._led
+        if key in before.led and elected.get(key, -1) <= before.led[key]:
+            yield f"{tp} is said to have a new leader ({kind.name}), but has not: {partition.leadership}"
+        if order is not None and key in before.led and self._orders.get(key, {}).get(order, -1) <= before.led[key]:
+            yield f"{tp} is said to have the order {order}, but has not: {partition.assignment}"
+
+    def relieved(self, before: Before, broker_id: int) -> Iterator[str]:
+        """Judge that a broker which shuts down is said to lead nothing that others could lead."""
+        if self.controllership.epoch != before.controller_epoch:
+            return  # the next controller knows nothing of it
+        for tp, partition in self.partitions:
+            led = partition.leadership is not None and partition.leadership.leader == broker_id
+            shared = min(len(partition.assignment.replicas), before.replicas.get((tp, partition.topic_id), 0)) > 1
+            if led and shared and not self.partitions.is_marked(tp.topic):
+                yield f"broker {broker_id} is said to be relieved, but leads {tp}: {partition.leadership}"

@@ -1,0 +1,107 @@
+"""Elections from outside the ISR: only where an administrator asks for one, or the settings allow it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import inf
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from simulator.safety.leadership import is_unclean
+from simulator.safety.partitions import Change
+from simulator.safety.registrations import STALE_SECONDS
+from simulator.store.durable import Durable
+from transport.dynamic_configs import UNCLEAN_LEADER_ELECTION_ENABLE
+from transport.messages import ElectionType, ElectLeadersRequest
+from transport.metadata import TopicPartition
+from transport.store import formats, paths
+from transport.store.protocol import Check, Op
+
+_ASKED_SECONDS: Final = 30.0
+"""How long a request may wait for its turn: as long as an admin client waits for the answer."""
+
+_DEFAULT: Final = paths.broker_config(None)
+_BELOW_TOPIC_CONFIGS: Final = f"{paths.TOPIC_CONFIGS}/"
+
+_Value = bool | None
+"""What the setting of a topic or of the default says: None leaves it to what it inherits from."""
+
+
+@define
+class _History:
+    """Until when a setting had which value; infinite for the one that it has."""
+
+    until: dict[_Value, float] = field(factory=lambda: {None: inf})
+
+    def becomes(self, value: _Value) -> None:
+        now = trio.current_time()
+        self.until = {old: min(until, now) for old, until in self.until.items()} | {value: inf}
+
+    def had(self, value: _Value, since: float) -> bool:
+        return self.until.get(value, -inf) >= since
+
+
+@define
+class UncleanElections:
+    """Knows what was allowed; `by_default` is what controllers are started with.
+
+    What was allowed stays so for a while: a controller reads it before it decides.
+    """
+
+    by_default: bool
+    _asked: dict[TopicPartition | None, float] = field(factory=dict, init=False)
+    """When an unclean election was last asked for, by partition; None stands for all."""
+
+    _settings: dict[str, _History] = field(factory=dict, init=False)
+
+    def asked(self, request: ElectLeadersRequest) -> None:
+        """Take note of what an administrator asks a controller for."""
+        if request.election_type is ElectionType.UNCLEAN:
+            named = [None] if request.partitions is None else [TopicPartition(*item) for item in request.partitions]
+            self._asked |= dict.fromkeys(named, trio.current_time())
+
+    def committed(self, ops: Sequence[Op], durable: Durable) -> None:
+        """Take note of settings that are altered, right after that took effect."""
+        for op in ops:
+            is_setting = op.path == _DEFAULT or op.path.startswith(_BELOW_TOPIC_CONFIGS)
+            if is_setting and not isinstance(op, Check):
+                self._settings.setdefault(op.path, _History()).becomes(_setting(op.path, durable))
+
+    def changed(self, change: Change) -> Iterator[str]:
+        """Judge a controller's change of a partition."""
+        before = change.before.leadership if change.before is not None and change.is_of_one_topic else None
+        after = change.after.leadership if change.after is not None else None
+        if not change.is_a_controllers or before is None or after is None or not is_unclean(before, after):
+            return
+        if not self._was_asked(change.tp) and not self._was_set(change.tp.topic):
+            yield f"{change.tp}: broker {after.leader} leads from outside the ISR {before.isr}, as nobody allowed"
+
+    def is_allowed(self, topic: str) -> bool:
+        """Whether the settings allow it now."""
+        return self._allows(topic, inf)
+
+    def _was_asked(self, tp: TopicPartition) -> bool:
+        latest = max(self._asked.get(tp, -inf), self._asked.get(None, -inf))
+        return latest >= trio.current_time() - _ASKED_SECONDS
+
+    def _was_set(self, topic: str) -> bool:
+        return self._allows(topic, trio.current_time() - STALE_SECONDS)
+
+    def _allows(self, topic: str, since: float) -> bool:
+        own = self._settings.get(paths.topic_config(topic), _History())
+        default = self._settings.get(_DEFAULT, _History())
+        if own.had(True, since):  # noqa: FBT003  a value of the setting
+            return True
+        inherited = default.had(True, since) or (self.by_default and default.had(None, since))  # noqa: FBT003
+        return inherited and own.had(None, since)
+
+
+def _setting(path: str, durable: Durable) -> _Value:
+    znode = durable.tree.read(path)
+    try:
+        value = None if znode is None else formats.decode_config(path, znode.data).get(UNCLEAN_LEADER_ELECTION_ENABLE)
+    except formats.UndecodableZnode:
+        value = None
+    return None if value is None else value.strip().lower() == "true"

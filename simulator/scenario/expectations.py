@@ -1,0 +1,79 @@
+"""Comparing what is expected with what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from attrs import asdict
+
+from simulator.cluster import SimulatedCluster, partition_named
+from simulator.scenario.model import Expectations, PartitionExpectation
+from simulator.scenario.outcome import Chronicle
+from transport.metadata import TopicPartition
+
+
+def misses(expected: Expectations, cluster: SimulatedCluster, chronicle: Chronicle) -> list[str]:
+    """Return what is not as expected; the refusal of an action apart."""
+    return [
+        *(text for name, fields in expected.partitions.items() for text in _partition(name, fields, cluster)),
+        *_rounds(expected, chronicle),
+        *_disks(expected, cluster),
+        *_controller(expected, cluster),
+    ]
+
+
+def count(expected: Expectations) -> int:
+    """Return how many single things are expected."""
+    fields = sum(value is not None for p in expected.partitions.values() for value in asdict(p).values())
+    others = len(expected.reaches) + len(expected.skips) + len(expected.disks)
+    return fields + others + (expected.controller is not None) + (expected.refused is not None)
+
+
+def _partition(name: str, expected: PartitionExpectation, cluster: SimulatedCluster) -> Iterator[str]:
+    state = cluster.partition(name)
+    if state is None:
+        yield f"{name} has no state"
+        return
+    for field in ("replicas", "adding_replicas", "removing_replicas", "leader_epoch", "controller_epoch"):
+        wanted, there = getattr(expected, field), getattr(state, field)
+        if wanted is not None and there != wanted:
+            yield f"{name}: {field} is {_text(there)}, expected {_text(wanted)}"
+    if expected.leader is not None and state.leader not in expected.leader:
+        yield f"{name}: leader is {state.leader}, expected {' or '.join(map(str, expected.leader))}"
+    if expected.isr is not None and set(state.isr) != set(expected.isr):
+        yield f"{name}: isr is {_text(state.isr)}, expected {_text(expected.isr)} in any order"
+
+
+def _rounds(expected: Expectations, chronicle: Chronicle) -> Iterator[str]:
+    for name, wanted in expected.reaches.items():
+        seen = [round_ for tp, round_ in chronicle.rounds if tp == partition_named(name)]
+        missing = _first_missing(wanted, seen)
+        if missing is not None:
+            yield f"{name}: no {missing} where it is expected; it went through {_text(seen)}"
+    for name, unwanted in expected.skips.items():
+        tp = partition_named(name)
+        for round_ in unwanted:
+            if (tp, round_) in chronicle.decided:
+                yield f"{name}: {round_} was decided, which should not be"
+
+
+def _first_missing(wanted: Sequence[str], seen: Sequence[str]) -> str | None:
+    rest = iter(seen)
+    return next((round_ for round_ in wanted if round_ not in rest), None)
+
+
+def _disks(expected: Expectations, cluster: SimulatedCluster) -> Iterator[str]:
+    for broker_id, names in expected.disks.items():
+        there: list[TopicPartition] = sorted(cluster.brokers[broker_id].disk.logs)
+        if there != sorted(partition_named(name) for name in names):
+            yield f"the disk of broker {broker_id} holds {_text([str(tp) for tp in there])}, expected {_text(names)}"
+
+
+def _controller(expected: Expectations, cluster: SimulatedCluster) -> Iterator[str]:
+    active = cluster.active_controller
+    if expected.controller is not None and active not in expected.controller:
+        yield f"the active controller is {active}, expected {' or '.join(map(str, expected.controller))}"
+
+
+def _text(value: object) -> str:
+    return f"[{', '.join(map(str, value))}]" if isinstance(value, tuple | list) else str(value)

@@ -1,0 +1,305 @@
+"""The language of scenarios, in shapes: what `loader` reads and `schema` writes down for editors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from attrs import evolve, frozen
+from yaml import MappingNode, ScalarNode
+from yaml import Node as YamlNode
+
+from simulator.scenario.actions import VERBS, Isolation, Slowness
+from simulator.scenario.faults import unreadable
+from simulator.scenario.model import (
+    OUTCOMES,
+    PATIENCE,
+    Action,
+    Event,
+    Expectations,
+    LoadPlan,
+    PartitionExpectation,
+    TopicPlan,
+    Trigger,
+)
+from simulator.scenario.names import Names
+from simulator.scenario.nouns import (
+    PARTITION,
+    ROUNDS,
+    NodeId,
+    NodeShape,
+    PartitionName,
+    SettingValue,
+    TopicName,
+    WhenShape,
+)
+from simulator.scenario.shapes import (
+    Anything,
+    Choice,
+    Duration,
+    Flag,
+    Int,
+    Key,
+    ListOf,
+    MapOf,
+    Number,
+    Record,
+    Schema,
+    Shape,
+    Text,
+    flow,
+    object_schema,
+    pairs_of,
+    read_keys,
+)
+from simulator.settings import Settings
+from transport.dynamic_configs import TOPIC_SETTINGS
+from transport.errors import ErrorCode
+
+BROKERS: Final = ListOf(NodeId())
+NODES: Final = ListOf(NodeShape(), or_one=True)
+PARTITIONS: Final = ListOf(PartitionName(), or_one=True)
+ROUND_LIST: Final = ListOf(Choice(ROUNDS), or_one=True)
+SECONDS: Final = Duration()
+
+# --- cluster, topics, load --------------------------------------------------------------------------------------
+
+SETTINGS: Final = Record(
+    Settings,
+    {
+        "brokers": Key(Int("how many brokers", 1), "How many brokers there are; their ids are 1, 2, ..."),
+        "controllers": Key(Int("how many controllers", 1), "How many controllers; their ids are 101, 102, ..."),
+        "servers": Key(Int("how many servers", 1), "How many servers the ZooKeeper ensemble has."),
+        "racks": Key(ListOf(Text("the name of a rack")), "The racks; broker n is in number n modulo their count."),
+        "min_insync_replicas": Key(Int("how many replicas", 1), "How many must have a record that is acknowledged."),
+        "unclean_leader_election": Key(Flag(), "Whether a replica outside the ISR may lead in need."),
+        "leader_rebalance_interval": Key(
+            Int("a number of seconds", 1), "How often leadership goes back to the preferred leaders; never without."
+        ),
+        "session_timeout": Key(SECONDS, "After how long the store gives a silent process up."),
+        "request_timeout": Key(SECONDS, "How long controllers wait for a broker's answer."),
+        "replica_lag_time": Key(SECONDS, "How long a follower may lag before its leader wants it out of the ISR."),
+        "fetch_wait": Key(SECONDS, "How long a follower's fetch waits for data."),
+        "fetch_timeout": Key(SECONDS, "How much longer a follower waits for the answer before it connects anew."),
+        "fetch_bytes": Key(Int("a number of bytes", 1), "How much one fetch of a follower brings."),
+        "latency": Key(SECONDS, "What a message takes from host to host."),
+        "bytes_per_second": Key(Number("a number of bytes"), "How fast each link is, one way."),
+        "store_latency": Key(SECONDS, "What a message takes from and to the store."),
+    },
+)
+
+ROWS: Final = ListOf(BROKERS)
+
+COUNTS: Final = Record(
+    TopicPlan,
+    {
+        "partitions": Key(Int("how many partitions", 1), "How many partitions it has."),
+        "replication_factor": Key(Int("how many replicas", 1), "How many replicas each has."),
+    },
+)
+
+
+@frozen
+class TopicShape(Shape[TopicPlan]):
+    """The replicas of each partition of a topic, or how many."""
+
+    def read(self, node: YamlNode, names: Names) -> TopicPlan:
+        """Return the plan."""
+        if isinstance(node, MappingNode):
+            return COUNTS.read(node, names)
+        plan = TopicPlan(ROWS.read(node, names))
+        if not plan.assignment:
+            raise unreadable(node, "a topic has one partition or more: write [[1, 2, 3]]")
+        return plan
+
+    def schema(self) -> Schema:
+        """Return both forms."""
+        return {"anyOf": [ROWS.schema(), COUNTS.schema()]}
+
+
+TOPICS: Final = MapOf(Text("a topic's name", r"[a-zA-Z0-9._-]{1,249}"), TopicShape())
+
+LOAD_KEYS: Final = Record(
+    LoadPlan,
+    {
+        "per_second": Key(Number("records per second", 0.001), "Records per second, all in all.", is_required=True),
+        "partitions": Key(PARTITIONS, "Where they go, in turn; without it to all partitions."),
+    },
+)
+
+
+@frozen
+class LoadShape(Shape[LoadPlan]):
+    """Records per second, and perhaps to which partitions."""
+
+    def read(self, node: YamlNode, names: Names) -> LoadPlan:
+        """Return the plan."""
+        if isinstance(node, MappingNode):
+            return LOAD_KEYS.read(node, names)
+        return LoadPlan(Number("records per second", 0.001).read(node, names))
+
+    def schema(self) -> Schema:
+        """Return both forms."""
+        return {"anyOf": [Number("records per second", 0.001).schema(), LOAD_KEYS.schema()]}
+
+
+# --- what happens -----------------------------------------------------------------------------------------------
+
+TARGETS: Final = MapOf(PartitionName(), BROKERS)
+
+ARGUMENTS: Final[Mapping[str, Shape[Any]]] = {
+    **dict.fromkeys(("crash", "restart", "stop", "pause", "wake", "expire", "disconnect", "reconnect"), NODES),
+    **dict.fromkeys(("lose_answer", "break_connections", "silence_connections"), NODES),
+    **dict.fromkeys(("wipe", "fail_disk", "mend_disk"), ListOf(NodeShape(brokers_only=True), or_one=True)),
+    **dict.fromkeys(("depose", "heal"), Flag()),
+    **dict.fromkeys(("reassign", "elect_in_order"), TARGETS),
+    "write_requests": MapOf(Text("a partition", PARTITION), ListOf(Int("a broker's id"))),
+    **dict.fromkeys(("create_topic", "rewrite_topic"), TOPICS),
+    **dict.fromkeys(("skew", "slow_store"), MapOf(NodeId(brokers_only=False), Duration(least=-86_400))),
+    **dict.fromkeys(("cancel", "elect_preferred", "elect_unclean"), PARTITIONS),
+    "delete_topic": ListOf(TopicName(), or_one=True),
+    "alter_topic": MapOf(TopicName(), MapOf(Choice(tuple(TOPIC_SETTINGS)), SettingValue())),
+    "produce": MapOf(PartitionName(), Int("how many records", 1)),
+    "lag": MapOf(Int("the number of a server", 2), SECONDS),
+    "isolate": Record(
+        lambda nodes, one_way=False, **others: Isolation(nodes, others.get("from", ()), one_way),
+        {
+            "nodes": Key(NODES, "Who is isolated.", is_required=True),
+            "from": Key(NODES, "From whom; without it from all other nodes."),
+            "one_way": Key(Flag(), "Whether they still hear what they are sent."),
+        },
+    ),
+    "slow": Record(
+        Slowness,
+        {
+            "nodes": Key(NODES, "Whose links are slow.", is_required=True),
+            "latency": Key(SECONDS, "What a message takes."),
+            "bytes_per_second": Key(Number("a number of bytes", 1), "How fast they are."),
+        },
+    ),
+}
+
+# --- what is expected -------------------------------------------------------------------------------------------
+
+ANY_OF: Final = ListOf(Int("a node's id", -2), or_one=True)
+
+PARTITION_FIELDS: Final = Record(
+    PartitionExpectation,
+    {
+        "replicas": Key(BROKERS, "RS, in order."),
+        "adding_replicas": Key(BROKERS, "AR, in order."),
+        "removing_replicas": Key(BROKERS, "RR, in order."),
+        "leader": Key(ANY_OF, "The leader, or a list of which it is one; -1 is none."),
+        "isr": Key(BROKERS, "The in-sync replicas, in any order."),
+        "leader_epoch": Key(Int("an epoch"), "The leader epoch; it begins with 0."),
+        "controller_epoch": Key(Int("an epoch"), "The epoch of the controller that wrote the state."),
+    },
+)
+
+EXPECT_KEYS: Final[Mapping[str, Key[Any]]] = {
+    "reaches": Key(
+        MapOf(PartitionName(), ROUND_LIST), "Rounds a partition went through, in order, perhaps among others."
+    ),
+    "skips": Key(MapOf(PartitionName(), ROUND_LIST), "Rounds that no controller decided for a partition."),
+    "disks": Key(MapOf(NodeId(), ListOf(PartitionName())), "The replicas on a broker's disk, and no others."),
+    "controller": Key(ANY_OF, "The active controller, or a list of which it is one."),
+}
+
+_CODES: Final = tuple(code.name for code in ErrorCode if code is not ErrorCode.NONE)
+REFUSED: Final = Key(Choice((*_CODES, *OUTCOMES)), "The error with which the action is refused.")
+
+
+@frozen
+class ExpectShape(Shape[Expectations]):
+    """Partitions by name, and other things."""
+
+    keys: Mapping[str, Key[Any]]
+
+    def read(self, node: YamlNode, names: Names) -> Expectations:
+        """Return what is expected."""
+        partitions = [(key, value) for key, value in pairs_of(node) if re.fullmatch(PARTITION, key.value)]
+        others = [(key, value) for key, value in pairs_of(node) if not re.fullmatch(PARTITION, key.value)]
+        return Expectations(
+            MapOf(PartitionName(), PARTITION_FIELDS).read(evolve_mapping(node, partitions), names),
+            **read_keys(evolve_mapping(node, others), self.keys, names),
+        )
+
+    def schema(self) -> Schema:
+        """Return an object with names of partitions among its keys."""
+        return {**object_schema(self.keys), "patternProperties": {f"^{PARTITION}$": PARTITION_FIELDS.schema()}}
+
+
+def evolve_mapping(node: YamlNode, pairs: list[tuple[ScalarNode, YamlNode]]) -> MappingNode:
+    """Return a mapping at the place of a node, with some of its pairs."""
+    return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
+
+
+# --- events -----------------------------------------------------------------------------------------------------
+
+EVENT_KEYS: Final[Mapping[str, Key[Any]]] = {
+    "at": Key(SECONDS, "When it happens, counted from the beginning."),
+    "when": Key(WhenShape(), "At which step: TOPIC-NUMBER (or anything) decides, reaches or publishes ROUND."),
+    "after": Key(SECONDS, "How long after the event before is done it happens."),
+    **{verb: Key(ARGUMENTS[verb], VERBS[verb].text) for verb in VERBS},
+    "expect": Key(ExpectShape({**EXPECT_KEYS, "refused": REFUSED}), "What is to hold when it is done."),
+    "within": Key(SECONDS, "How long to wait for what is expected."),
+}
+
+_TRIGGERS: Final = ("at", "when", "after")
+
+
+@frozen
+class EventShape(Shape[Event]):
+    """An event: at most one time, at most one verb, perhaps expectations."""
+
+    def read(self, node: YamlNode, names: Names) -> Event:
+        """Return the event."""
+        if _expects(node, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            names = evolve(names, are_known=False)
+        values = read_keys(node, EVENT_KEYS, names)
+        keys = {key.value: key for key, _ in pairs_of(node)}
+        triggers, verbs = [k for k in keys if k in _TRIGGERS], [k for k in keys if k in VERBS]
+        for several, what in ((triggers, "time"), (verbs, "action")):
+            if len(several) > 1:
+                raise unreadable(keys[several[1]], f"one {what} is enough: there is {several[0]} already")
+        if not verbs and "expect" not in keys:
+            raise unreadable(node, f"nothing happens here: write one of {', '.join(VERBS)}, or expect")
+        if _expects(node) and (not verbs or VERBS[verbs[0]].ask is None):
+            askable = ", ".join(verb for verb, how in VERBS.items() if how.ask is not None)
+            raise unreadable(keys["expect"], f"nothing is asked here that can be refused: write one of {askable}")
+        if "within" in keys and "expect" not in keys:
+            raise unreadable(keys["within"], "nothing is expected here that could be waited for: write expect, too")
+        action = Action(verbs[0], values[verbs[0]]) if verbs else None
+        text = f"{verbs[0]} {flow(dict(pairs_of(node))[keys[verbs[0]]])}" if verbs else "expect"
+        trigger = Trigger(values.get("at"), values.get("when"), values.get("after", 0.0))
+        expect = values.get("expect", Expectations())
+        return Event(node.start_mark.line + 1, text, trigger, action, expect, values.get("within", 0.0))
+
+    def schema(self) -> Schema:
+        """Return an object with just these keys."""
+        return object_schema(EVENT_KEYS)
+
+
+def _expects(node: YamlNode, code: ErrorCode | None = None) -> bool:
+    """Whether an event expects to be refused, with a certain error perhaps."""
+    expected = [value for key, value in pairs_of(node) if key.value == "expect"]
+    refused = [value for mapping in expected for key, value in pairs_of(mapping) if key.value == "refused"]
+    return any(code is None or value.value == code.name for value in refused)
+
+
+# --- the whole --------------------------------------------------------------------------------------------------
+
+TOP_KEYS: Final[Mapping[str, Key[Any]]] = {
+    "cluster": Key(SETTINGS, "How big the cluster is, and how it is configured."),
+    "topics": Key(TOPICS, "The topics that there are from the beginning."),
+    "load": Key(LoadShape(), "Records per second that producers write all the time, with acks=all."),
+    "matrix": Key(
+        MapOf(Text("a name of small letters", r"[a-z_]+"), ListOf(Anything())),
+        "Values for which the scenario is run, each with each; $NAME stands for one anywhere.",
+    ),
+    "events": Key(ListOf(EventShape()), "What happens, in order."),
+    "expect": Key(ExpectShape(EXPECT_KEYS), "What is to hold in the end, once all faults are mended."),
+    "settles": Key(SECONDS, f"How long that may take, {PATIENCE:g} s if not given."),
+}
+"""The keys of a scenario's file."""

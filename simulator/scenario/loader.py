@@ -1,0 +1,128 @@
+"""Reading scenarios from YAML, with every fault at its line and column."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+from attrs import evolve
+from yaml import MappingNode, Node
+
+from simulator.scenario.faults import Fault, ScenarioFault, Unreadable, unreadable
+from simulator.scenario.language import TOP_KEYS
+from simulator.scenario.matrix import Variant, variants
+from simulator.scenario.model import PATIENCE, Expectations, Scenario, TopicPlan
+from simulator.scenario.names import Names
+from simulator.scenario.shapes import pairs_of, read_keys
+from simulator.settings import Settings
+from transport.input_files import Limit, read_text
+
+LIMIT: Final = Limit(4, "this is no scenario")
+
+MOST_VALUES: Final = 100_000
+"""The most values in a document; the values that an alias repeats count each time."""
+
+
+def load(path: Path) -> list[Scenario]:
+    """Read a file: the scenario that it holds, or each of its variants. Raises ScenarioFault, UnreadableFile."""
+    return parse(read_text(path, LIMIT), str(path))
+
+
+def parse(text: str, path: str) -> list[Scenario]:
+    """Read the text of a file, whose name is for messages. Raises ScenarioFault with all that is wrong."""
+    try:
+        return [_scenario(variant, path) for variant in _variants(_document(text))]
+    except Unreadable as error:
+        raise ScenarioFault(path, error.faults) from None
+    except RecursionError:
+        raise ScenarioFault(path, [Fault(1, 1, "this is nested too deeply, or an alias holds itself")]) from None
+
+
+def _document(text: str) -> MappingNode:
+    try:
+        document = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
+        raise Unreadable(Fault(*place, f"this is no YAML: {error.problem or error.context}")) from None
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise Unreadable(Fault(*place, f"this is no YAML: {error.reason}")) from None
+    if document is None:
+        raise Unreadable(Fault(1, 1, f"nothing is written here: begin with {', '.join(TOP_KEYS)}"))
+    if not isinstance(document, MappingNode):
+        raise unreadable(document, f"a scenario is a mapping with the keys {', '.join(TOP_KEYS)}")
+    if _count(document, {}) > MOST_VALUES:
+        raise unreadable(document, f"with its aliases this has more than {MOST_VALUES:,} values: write less")
+    return document
+
+
+def _count(node: Node, counted: dict[int, int]) -> int:
+    """Return the number of values in a node; a repeated node is visited only once."""
+    if id(node) not in counted:
+        items = [] if isinstance(node, yaml.ScalarNode) else node.value
+        values = [value for item in items for value in (item if isinstance(item, tuple) else (item,))]
+        counted[id(node)] = 1 + sum(_count(value, counted) for value in values)
+    return counted[id(node)]
+
+
+def _variants(document: MappingNode) -> list[Variant]:
+    matrix = _below(document, "matrix")
+    if matrix is not None:
+        found = TOP_KEYS["matrix"].shape.read(matrix, Names())
+        if not all(found.values()):
+            raise unreadable(matrix, "nothing would run: each name needs one value or more")
+    return list(variants(document, matrix))
+
+
+def _scenario(variant: Variant, path: str) -> Scenario:
+    document = variant.document
+    values = read_keys(document, TOP_KEYS, _names(document))
+    created, expected = _below(document, "topics") or document, _below(document, "expect") or document
+    topics: Mapping[str, TopicPlan] = values.get("topics", {})
+    load = _below(document, "load")
+    if load is not None and not topics:
+        raise unreadable(load, "there is nothing to write to: name a topic under topics")
+    return Scenario(
+        path,
+        variant.values,
+        values.get("cluster", Settings()),
+        topics,
+        created.start_mark.line + 1,
+        values.get("load"),
+        values.get("events", ()),
+        values.get("expect", Expectations()),
+        expected.start_mark.line + 1,
+        values.get("settles", PATIENCE),
+    )
+
+
+def _names(document: MappingNode) -> Names:
+    """Return what the rest of a document may speak of."""
+    known = Names()
+    cluster, topics = _below(document, "cluster"), _below(document, "topics")
+    plans: dict[str, TopicPlan] = {}
+    try:
+        if cluster is not None:
+            known = evolve(known, settings=TOP_KEYS["cluster"].shape.read(cluster, known))
+        for node in [node for node in (topics, *_created(document)) if node is not None]:
+            plans |= TOP_KEYS["topics"].shape.read(node, known)
+    except Unreadable:  # which will be found again
+        return evolve(known, are_known=False)
+    return evolve(known, topics={name: plan.count for name, plan in plans.items()})
+
+
+def _created(document: MappingNode) -> list[Node]:
+    """Return what is below every `create_topic`, and every `rewrite_topic`, which may add partitions."""
+    events = _below(document, "events")
+    items: Any = events.value if isinstance(events, yaml.SequenceNode) else []
+    mappings = [item for item in items if isinstance(item, MappingNode)]
+    found = [_below(item, verb) for verb in ("create_topic", "rewrite_topic") for item in mappings]
+    return [node for node in found if node is not None]
+
+
+def _below(mapping: MappingNode, name: str) -> Node | None:
+    return next((value for key, value in pairs_of(mapping) if key.value == name), None)

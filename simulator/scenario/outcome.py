@@ -1,0 +1,120 @@
+"""What came of a scenario: what happened, what was expected and did not come about, and how everything ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import define, field, frozen
+
+from controller.admin.move_rows import Stage, stage_of
+from simulator.steps import Moment, Step
+from simulator.trace import Trace
+from transport.messages import PartitionState
+from transport.metadata import TopicPartition
+
+
+@frozen
+class Happening:
+    """An event of the scenario, when it came."""
+
+    time: float
+    text: str
+
+
+@frozen
+class Row:
+    """A partition after a controller's commit."""
+
+    time: float
+    controller_id: int
+    round: str
+    state: PartitionState
+
+
+@frozen
+class Miss:
+    """Something that was expected, in a line of the file, and what there was instead."""
+
+    line: int
+    text: str
+
+
+@define
+class Chronicle:
+    """Collects what happens while a scenario runs. Times are seconds since its beginning."""
+
+    entries: list[Happening | Row] = field(factory=list)
+    rounds: list[tuple[TopicPartition, str]] = field(factory=list)
+    """Each round of a partition that was committed, or published without anything to commit."""
+
+    decided: dict[tuple[TopicPartition, str], None] = field(factory=dict)
+    misses: list[Miss] = field(factory=list)
+    expectations: int = 0
+    """How many things were expected so far."""
+
+    _last: dict[TopicPartition, Row] = field(factory=dict)
+    _committed: set[tuple[TopicPartition, str]] = field(factory=set)
+
+    def saw(self, now: float, step: Step) -> None:
+        """Take note of a step."""
+        named = [(tp, step.round) for tp in step.subjects]
+        if step.moment is Moment.DECIDED:
+            self.decided |= dict.fromkeys(named)
+        elif step.moment is Moment.COMMITTED:
+            self.rounds += named
+            self._committed |= set(named)
+            for state in step.partitions:
+                self._show(Row(now, step.controller_id, step.round, state))
+        else:
+            self.rounds += [item for item in named if item not in self._committed]
+            self._committed -= set(named)
+
+    def _show(self, row: Row) -> None:
+        """Add a row, unless it is the last one again or an ISR that grows on its way to the target."""
+        tp = TopicPartition(row.state.topic, row.state.partition)
+        last = self._last.get(tp)
+        if last is None or (_shown(last.state) != _shown(row.state) and not _only_grows(last, row)):
+            self._last[tp] = row
+            self.entries.append(row)
+
+    def rows(self) -> list[Row]:
+        """Return the rows alone."""
+        return [entry for entry in self.entries if isinstance(entry, Row)]
+
+
+def _shown(state: PartitionState) -> tuple[object, ...]:
+    moving = (state.replicas, state.adding_replicas, state.removing_replicas)
+    return (*moving, state.leader, frozenset(state.isr))
+
+
+def _only_grows(last: Row, row: Row) -> bool:
+    target = frozenset(row.state.replicas) - frozenset(row.state.removing_replicas)
+    return (
+        row.round == "ISR"
+        and stage_of(row.state, target) is stage_of(last.state, target) is Stage.BRING_IN
+        and row.state.replicas == last.state.replicas
+        and set(row.state.isr) > set(last.state.isr)
+    )
+
+
+@frozen
+class Outcome:
+    """The end of one run of a scenario."""
+
+    path: str
+    variant: Mapping[str, str]
+    seed: int
+    chronicle: Chronicle
+    violation: str | None
+    partitions: tuple[PartitionState, ...]
+    controller: int | None
+    acknowledged: int
+    seconds: float
+    """Of virtual time, from the beginning to the end."""
+
+    trace: Trace
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether everything came about that was expected, and nothing else."""
+        return self.violation is None and not self.chronicle.misses

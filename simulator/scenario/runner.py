@@ -1,0 +1,254 @@
+"""Running a scenario on a simulated cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final
+
+import trio
+from attrs import define, field
+
+from broker.client import GaveUp
+from controller.admin.client import ClusterUnreachable, OutcomeUnknown
+from simulator import scheduling
+from simulator.cluster import NotInTime, SimulatedCluster, partition_named, simulated_cluster
+from simulator.quiet_logs import ignore, quiet_logs
+from simulator.safety.invariants import Violation
+from simulator.scenario import expectations
+from simulator.scenario.actions import VERBS, CannotBeDone, Scene, create
+from simulator.scenario.model import PATIENCE, Event, Expectations, Reach, Scenario, When
+from simulator.scenario.outcome import Chronicle, Happening, Miss, Outcome
+from simulator.steps import Moment, Step
+from simulator.trace import Trace
+from transport.errors import ApiError
+from transport.messages import PartitionState
+from transport.wire import WireError
+
+POLL_SECONDS: Final = 0.05
+_TOLERANCE: Final = 1e-6
+"""How late an event may come, in seconds: times are sums of floating point numbers."""
+
+_MOMENTS: Final = {
+    Reach.DECIDES: (Moment.DECIDED,),
+    Reach.REACHES: (Moment.COMMITTED, Moment.PUBLISHED),
+    Reach.PUBLISHES: (Moment.PUBLISHED,),
+}
+
+
+def run(scenario: Scenario, *, seed: int = 0, keep_trace: bool = False) -> Outcome:
+    """Run a scenario in a trio run of its own, to its end or its first violation.
+
+    Args:
+        scenario: what to run.
+        seed: of everything that the scenario leaves to chance.
+        keep_trace: whether the outcome is to have the whole trace, not its last entries alone.
+    """
+    trace = Trace(keep_all=keep_trace)
+    play = _Play(scenario, Chronicle())
+    violation = None
+    try:
+        with quiet_logs(ignore):
+            scheduling.run(partial(play.run, seed, trace), seed=seed)
+    except (Violation, NotInTime) as error:
+        violation = str(error)
+    return play.outcome(seed, trace, violation)
+
+
+@define
+class _Play:
+    """One run of a scenario."""
+
+    scenario: Scenario
+    chronicle: Chronicle
+    _scene: Scene = field(init=False)
+    _states: tuple[PartitionState, ...] = field(default=(), init=False)
+    _controller: int | None = field(default=None, init=False)
+    _acknowledged: int = field(default=0, init=False)
+    _began: float | None = field(default=None, init=False)
+    """When the topics were there: times count from then."""
+
+    _ended: float = field(default=0.0, init=False)
+
+    async def run(self, seed: int, trace: Trace) -> None:
+        """Run everything. Raises Violation; NotInTime if the cluster does not even start."""
+        async with simulated_cluster(self.scenario.settings, seed=seed, trace=trace) as cluster:
+            self._scene = Scene(cluster)
+            cluster.steps.watch(self._record)
+            try:
+                with quiet_logs(partial(cluster.world.safety.report, "nothing fails in a way that nobody foresaw")):
+                    if await self._begin():
+                        await self._play_events()
+                        await cluster.settle(within=self.scenario.settles)
+                        cluster.load.stop()
+                        self._compare(self.scenario.expect_line, self.scenario.expect)
+            finally:
+                self._end(cluster)
+
+    def outcome(self, seed: int, trace: Trace, violation: str | None) -> Outcome:
+        """Return what came of it."""
+        return Outcome(
+            self.scenario.path,
+            self.scenario.variant,
+            seed,
+            self.chronicle,
+            violation,
+            self._states,
+            self._controller,
+            self._acknowledged,
+            self._ended - (self._began or 0.0),
+            trace,
+        )
+
+    def _end(self, cluster: SimulatedCluster) -> None:
+        states = [cluster.durable.state(tp) for tp, _ in cluster.durable.partitions()]
+        self._states = tuple(state for state in states if state is not None)
+        self._controller = cluster.active_controller
+        self._acknowledged = cluster.load.acknowledged
+        self._ended = trio.current_time()
+
+    async def _begin(self) -> bool:
+        """Create the topics and start the load; return whether there is anything to go on with."""
+        for name, plan in self.scenario.topics.items():
+            try:
+                await create(self._scene.cluster, {name: plan})
+            except ApiError as error:
+                self._miss(self.scenario.topics_line, f"topic {name} was refused: {error}")
+                return False
+        self._began = trio.current_time()
+        load = self.scenario.load
+        if load is not None:
+            names = load.partitions or [
+                f"{name}-{number}" for name, plan in self.scenario.topics.items() for number in range(plan.count)
+            ]
+            self._scene.cluster.load.start("producer-0", [partition_named(name) for name in names], load.per_second)
+        return True
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    async def _play_events(self) -> None:
+        """Let each event come when its time has come, which is watched for as soon as the one before came."""
+        before = trio.Event()
+        before.set()
+        async with trio.open_nursery() as nursery:
+            for event in self.scenario.events:
+                struck = await self._wait_for(event, before)
+                before = trio.Event()
+                nursery.start_soon(self._carry_out, event, struck, before)
+
+    async def _wait_for(self, event: Event, before: trio.Event) -> bool:
+        """Wait until an event's time has come; return whether it was carried out in the middle of a step."""
+        trigger = event.trigger
+        if trigger.when is not None:
+            return await self._wait_for_step(event, trigger.when)
+        if trigger.at is not None:
+            if self._now() > trigger.at + _TOLERANCE:
+                self._miss(event.line, f"{event.text}: it came at {self._now():.3f} s, not at {trigger.at:g} s")
+            await trio.sleep(max(0.0, trigger.at - self._now()))
+        else:
+            await before.wait()
+            await trio.sleep(trigger.after)
+        return False
+
+    async def _wait_for_step(self, event: Event, when: When) -> bool:
+        tp = None if when.partition is None else partition_named(when.partition)
+        came = trio.Event()
+        is_strike = event.action is not None and VERBS[event.action.verb].strike is not None
+
+        def watcher(step: Step) -> bool:
+            if step.round != when.round or step.moment not in _MOMENTS[when.reach]:
+                return False
+            if tp is not None and tp not in step.subjects:
+                return False
+            if is_strike:
+                self._strike(event)
+            came.set()
+            return True
+
+        self._scene.cluster.steps.watch(watcher)
+        with trio.move_on_after(PATIENCE):
+            await came.wait()
+            return is_strike
+        self._scene.cluster.steps.unwatch(watcher)
+        what = f"{when.partition or 'anything'} {when.reach.value} {when.round}"
+        self._miss(event.line, f"{what} did not come within {PATIENCE:g} s")
+        return False
+
+    async def _carry_out(self, event: Event, struck: bool, done: trio.Event) -> None:  # noqa: FBT001
+        if event.action is not None and VERBS[event.action.verb].ask is not None:
+            await self._ask(event)
+        elif event.action is not None and not struck:
+            self._strike(event)
+        await self._expect(event)
+        done.set()
+
+    def _strike(self, event: Event) -> None:
+        assert event.action is not None
+        strike = VERBS[event.action.verb].strike
+        assert strike is not None
+        self._happened(event)
+        try:
+            strike(self._scene, event.action.argument)
+        except CannotBeDone as error:
+            self._miss(event.line, str(error))
+
+    async def _ask(self, event: Event) -> None:
+        """Make a request, and compare how it ends with what is expected of that."""
+        assert event.action is not None
+        ask = VERBS[event.action.verb].ask
+        assert ask is not None
+        self._happened(event)
+        code, text = await _refusal(partial(ask, self._scene, event.action.argument))
+        if code is not None:
+            self.chronicle.entries.append(Happening(self._now(), f"refused: {text}"))
+        if code != event.expect.refused:
+            there = "it was not refused" if code is None else f"it was refused: {text}"
+            wanted = "no refusal" if event.expect.refused is None else event.expect.refused
+            self._miss(event.line, f"{event.text}: {there}, expected {wanted}")
+
+    # --- expectations -------------------------------------------------------------------------------------------
+
+    async def _expect(self, event: Event) -> None:
+        """Wait until what is expected of an event holds, and take note of what does not in time."""
+        cluster = self._scene.cluster
+        with trio.move_on_after(event.within):
+            while expectations.misses(  # noqa: ASYNC110  it is looked up in the store
+                event.expect, cluster, self.chronicle
+            ):
+                await trio.sleep(POLL_SECONDS)
+        self._compare(event.line, event.expect)
+
+    def _compare(self, line: int, expected: Expectations) -> None:
+        self.chronicle.expectations += expectations.count(expected)
+        for text in expectations.misses(expected, self._scene.cluster, self.chronicle):
+            self._miss(line, text)
+
+    # --- taking note --------------------------------------------------------------------------------------------
+
+    def _now(self) -> float:
+        return 0.0 if self._began is None else trio.current_time() - self._began
+
+    def _happened(self, event: Event) -> None:
+        self.chronicle.entries.append(Happening(self._now(), event.text))
+
+    def _miss(self, line: int, text: str) -> None:
+        self.chronicle.misses.append(Miss(line, text))
+
+    def _record(self, step: Step) -> bool:
+        self.chronicle.saw(self._now(), step)
+        return False  # and never enough of it
+
+
+async def _refusal(ask: Callable[[], Awaitable[object]]) -> tuple[str | None, str]:
+    """Return the name and the text of the error that a request ends with; a lost answer refuses nothing."""
+    try:
+        await ask()
+    except ApiError as error:
+        return error.code.name, str(error)
+    except OutcomeUnknown:
+        return None, ""
+    except GaveUp as error:
+        return "GAVE_UP", str(error)
+    except (ClusterUnreachable, WireError) as error:
+        return "UNREACHABLE", str(error)
+    return None, ""

@@ -1,0 +1,330 @@
+"""What the parts of a scenario look like: each shape reads a node of YAML, and says the same as JSON Schema.
+
+A shape that cannot read a node raises Unreadable with every fault below that node, each at its place.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, Generic, TypeVar
+
+from attrs import frozen
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
+
+from simulator.scenario.faults import Fault, Unreadable, fault_at, nearest, unreadable
+from simulator.scenario.names import Names
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+K = TypeVar("K")
+
+Schema = dict[str, Any]
+
+VARIABLE: Final[Schema] = {"type": "string", "pattern": r"\$[a-z_]+"}
+"""A value of the matrix may stand for anything."""
+
+_KINDS: Final[Mapping[type[Node], str]] = {MappingNode: "a mapping", SequenceNode: "a list"}
+
+
+class Shape(ABC, Generic[T_co]):
+    """How one kind of value is written."""
+
+    @abstractmethod
+    def read(self, node: Node, names: Names) -> T_co:
+        """Return the value that a node stands for. Raises Unreadable."""
+
+    @abstractmethod
+    def schema(self) -> Schema:
+        """Return the same as JSON Schema."""
+
+
+def found(node: Node) -> str:
+    """Say what a node is, for messages."""
+    return repr(node.value) if isinstance(node, ScalarNode) else _KINDS[type(node)]
+
+
+def is_null(node: Node) -> bool:
+    """Whether a node has no value."""
+    return node.tag == "tag:yaml.org,2002:null"
+
+
+def flow(node: Node) -> str:
+    """Return a node in one line of YAML."""
+    if isinstance(node, SequenceNode):
+        return f"[{', '.join(map(flow, node.value))}]"
+    if isinstance(node, MappingNode):
+        return ", ".join(f"{flow(key)}: {flow(value)}" for key, value in node.value)
+    return str(node.value)
+
+
+@frozen
+class Anything(Shape[Node]):
+    """Whatever is written there."""
+
+    def read(self, node: Node, names: Names) -> Node:
+        """Return the node."""
+        del names
+        return node
+
+    def schema(self) -> Schema:
+        """Return the schema of everything."""
+        return {}
+
+
+# --- scalars ----------------------------------------------------------------------------------------------------
+
+
+@frozen
+class Text(Shape[str]):
+    """A word or a line of a form; `what` says which, with an example."""
+
+    what: str
+    pattern: str = r".+"
+
+    def read(self, node: Node, names: Names) -> str:
+        """Return the text."""
+        del names
+        if isinstance(node, ScalarNode) and not is_null(node) and re.fullmatch(self.pattern, node.value, re.DOTALL):
+            return str(node.value)
+        raise unreadable(node, f"expected {self.what}, found {found(node)}")
+
+    def schema(self) -> Schema:
+        """Return a string with a pattern."""
+        return {"anyOf": [{"type": "string", "pattern": f"^{self.pattern}$"}, VARIABLE]}
+
+
+@frozen
+class Choice(Shape[str]):
+    """One of some words."""
+
+    words: tuple[str, ...]
+
+    def read(self, node: Node, names: Names) -> str:
+        """Return the word."""
+        del names
+        if isinstance(node, ScalarNode) and node.value in self.words:
+            return str(node.value)
+        text = node.value if isinstance(node, ScalarNode) else ""
+        raise unreadable(node, f"unknown {found(node)}: {nearest(text, self.words)}")
+
+    def schema(self) -> Schema:
+        """Return an enumeration."""
+        return {"anyOf": [{"enum": list(self.words)}, VARIABLE]}
+
+
+@frozen
+class Number(Shape[float]):
+    """A number from `least` on."""
+
+    what: str
+    least: float = 0
+
+    def read(self, node: Node, names: Names) -> float:
+        """Return the number."""
+        del names
+        try:
+            value = float(node.value) if isinstance(node, ScalarNode) else None
+        except ValueError:
+            value = None
+        if value is None or not value >= self.least:
+            raise unreadable(node, f"expected {self.what}, {self.least:g} or more, found {found(node)}")
+        return value
+
+    def schema(self) -> Schema:
+        """Return a number with a minimum."""
+        return {"anyOf": [{"type": "number", "minimum": self.least}, VARIABLE]}
+
+
+@frozen
+class Int(Shape[int]):
+    """A whole number from `least` on."""
+
+    what: str
+    least: int = 0
+
+    def read(self, node: Node, names: Names) -> int:
+        """Return the number."""
+        del names
+        if isinstance(node, ScalarNode) and re.fullmatch(r"-?\d+", node.value) and int(node.value) >= self.least:
+            return int(node.value)
+        raise unreadable(node, f"expected {self.what}, {self.least} or more, found {found(node)}")
+
+    def schema(self) -> Schema:
+        """Return an integer with a minimum."""
+        return {"anyOf": [{"type": "integer", "minimum": self.least}, VARIABLE]}
+
+
+@frozen
+class Duration(Shape[float]):
+    """A time in seconds, written 500ms, 3s, 2m, or as a number of seconds."""
+
+    least: float = 0
+    pattern: str = r"(-?\d+(?:\.\d+)?)(ms|s|m)?"
+
+    def read(self, node: Node, names: Names) -> float:
+        """Return the seconds."""
+        del names
+        match = re.fullmatch(self.pattern, node.value) if isinstance(node, ScalarNode) else None
+        seconds = None if match is None else float(match[1]) * {"ms": 0.001, "m": 60.0}.get(match[2], 1.0)
+        if seconds is None or seconds < self.least:
+            raise unreadable(node, f"expected a time such as 3s, 500ms or 2m, found {found(node)}")
+        return seconds
+
+    def schema(self) -> Schema:
+        """Return a number, or a string with a unit."""
+        return {"anyOf": [{"type": "number"}, {"type": "string", "pattern": f"^{self.pattern}$"}, VARIABLE]}
+
+
+@frozen
+class Flag(Shape[bool]):
+    """true or false."""
+
+    def read(self, node: Node, names: Names) -> bool:
+        """Return the truth."""
+        del names
+        if isinstance(node, ScalarNode) and node.value in {"true", "false"}:
+            return str(node.value) == "true"
+        raise unreadable(node, f"expected true or false, found {found(node)}")
+
+    def schema(self) -> Schema:
+        """Return a boolean."""
+        return {"anyOf": [{"type": "boolean"}, VARIABLE]}
+
+
+# --- lists and mappings -----------------------------------------------------------------------------------------
+
+
+@frozen
+class ListOf(Shape[tuple[T, ...]]):
+    """A list; with `or_one` an item alone stands for the list of it."""
+
+    item: Shape[T]
+    or_one: bool = False
+
+    def read(self, node: Node, names: Names) -> tuple[T, ...]:
+        """Return the items."""
+        if self.or_one and not isinstance(node, SequenceNode):
+            return (self.item.read(node, names),)
+        if not isinstance(node, SequenceNode):
+            raise unreadable(node, f"expected a list, found {found(node)}")
+        return tuple(collect((self.item.read, item, names) for item in node.value))
+
+    def schema(self) -> Schema:
+        """Return an array."""
+        array = {"type": "array", "items": self.item.schema()}
+        return {"anyOf": [array, self.item.schema() if self.or_one else VARIABLE]}
+
+
+@frozen
+class MapOf(Shape[dict[K, T]], Generic[K, T]):
+    """A mapping whose keys are not known beforehand."""
+
+    key: Shape[K]
+    value: Shape[T]
+
+    def read(self, node: Node, names: Names) -> dict[K, T]:
+        """Return the mapping."""
+        pairs = pairs_of(node)
+        keys = collect((self.key.read, key, names) for key, _ in pairs)
+        return dict(zip(keys, collect((self.value.read, value, names) for _, value in pairs), strict=True))
+
+    def schema(self) -> Schema:
+        """Return an object."""
+        return {"type": "object", "additionalProperties": self.value.schema(), "minProperties": 1}
+
+
+@frozen
+class Key(Generic[T]):
+    """One key of a record: what is below it, and what it says, for people."""
+
+    shape: Shape[T]
+    text: str
+    is_required: bool = False
+
+
+@frozen
+class Record(Shape[T]):
+    """A mapping with known keys, of which `build` makes a value."""
+
+    build: Callable[..., T]
+    keys: Mapping[str, Key[Any]]
+
+    def read(self, node: Node, names: Names) -> T:
+        """Read all keys that are there."""
+        return self.build(**read_keys(node, self.keys, names))
+
+    def schema(self) -> Schema:
+        """Return an object with just these properties."""
+        return object_schema(self.keys)
+
+
+def object_schema(keys: Mapping[str, Key[Any]]) -> Schema:
+    """Return the schema of a mapping with known keys."""
+    required = [name for name, key in keys.items() if key.is_required]
+    return {
+        "type": "object",
+        "properties": {name: {"description": key.text, **key.shape.schema()} for name, key in keys.items()},
+        "additionalProperties": False,
+        **({"required": required} if required else {}),
+    }
+
+
+def read_keys(node: Node, keys: Mapping[str, Key[Any]], names: Names) -> dict[str, Any]:
+    """Return what is below each key that is there. Raises Unreadable for unknown, repeated and missing ones, too."""
+    pairs = pairs_of(node)
+    unknown = [
+        fault_at(key, f"unknown key {key.value}: {nearest(key.value, keys)}")
+        for key, _ in pairs
+        if key.value not in keys
+    ]
+    there = {key.value: value for key, value in pairs if key.value in keys}
+    missing = [
+        fault_at(node, f"the key {name} is missing: {key.text}")
+        for name, key in keys.items()
+        if key.is_required and name not in there
+    ]
+    values = collect(((keys[name].shape.read, value, names) for name, value in there.items()), unknown + missing)
+    return dict(zip(there, values, strict=True))
+
+
+def pairs_of(node: Node) -> list[tuple[ScalarNode, Node]]:
+    """Return the keys and values of a mapping. Raises Unreadable if it is none, or says something twice."""
+    if not isinstance(node, MappingNode):
+        raise unreadable(node, f"expected a mapping, found {found(node)}")
+    pairs = [(key, value) for key, value in node.value if isinstance(key, ScalarNode)]
+    seen: dict[str, Node] = {}
+    faults = [fault_at(key, "a key must be a word") for key, _ in node.value if not isinstance(key, ScalarNode)]
+    for key, _ in pairs:
+        if key.value in seen:
+            before = seen[key.value].start_mark.line + 1
+            faults.append(fault_at(key, f"the key {key.value} is there already, in line {before}"))
+        seen[key.value] = key
+    if faults:
+        raise Unreadable(*faults)
+    return pairs
+
+
+Reading = tuple[Callable[[Node, Names], T], Node, Names]
+
+
+def collect(readings: Iterable[Reading[T]], faults: Iterable[Fault] = ()) -> list[T]:
+    """Do all readings, and return what they found. Raises Unreadable with the faults of all of them."""
+    results, wrong = [], list(faults)
+    for result in _attempts(readings):
+        if isinstance(result, Unreadable):
+            wrong += result.faults
+        else:
+            results.append(result)
+    if wrong:
+        raise Unreadable(*wrong)
+    return results
+
+
+def _attempts(readings: Iterable[Reading[T]]) -> Iterator[T | Unreadable]:
+    for read, node, names in readings:
+        try:
+            yield read(node, names)
+        except Unreadable as error:
+            yield error

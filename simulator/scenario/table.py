@@ -1,0 +1,64 @@
+"""An outcome as people read it: what happened and what became of each partition, row by row."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from controller.admin.move_rows import COLUMNS, cells
+from simulator.scenario.outcome import Happening, Outcome, Row
+
+WIDTH: Final = 80
+
+
+def lines(outcome: Outcome) -> Iterator[str]:
+    """Yield the lines of a table no wider than 80 columns, and a summary."""
+    rows = outcome.chronicle.rows()
+    table = _one_partition(rows) if len({_partition(row) for row in rows}) == 1 else _several_partitions(rows)
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    header, *texts = [_line(line, widths) for line in table]
+    yield header
+    yield "─" * len(header)
+    rest = iter(texts)
+    for entry in outcome.chronicle.entries:
+        if isinstance(entry, Row):
+            yield next(rest)
+        else:
+            yield from _happening(entry, widths[0])
+    yield from _summary(outcome)
+
+
+def _one_partition(rows: Iterable[Row]) -> list[tuple[str, ...]]:
+    table = [(_time(row.time), row.round, str(row.controller_id), *cells(row.state)) for row in rows]
+    return [("time", "step", "by", *COLUMNS), *table]
+
+
+def _several_partitions(rows: Iterable[Row]) -> list[tuple[str, ...]]:
+    table = [(_time(row.time), _partition(row), row.round, *cells(row.state)) for row in rows]
+    return [("time", "partition", "step", *COLUMNS), *table]
+
+
+def _partition(row: Row) -> str:
+    return f"{row.state.topic}-{row.state.partition}"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3f}"
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    time, *others = row
+    padded = [time.rjust(widths[0]), *(cell.ljust(width) for cell, width in zip(others, widths[1:], strict=True))]
+    return " ".join(padded).rstrip()
+
+
+def _happening(happening: Happening, indent: int) -> list[str]:
+    text = f"{_time(happening.time).rjust(indent)} > {happening.text}"
+    return textwrap.wrap(text, WIDTH, subsequent_indent=" " * (indent + 3), break_long_words=False)
+
+
+def _summary(outcome: Outcome) -> Iterator[str]:
+    expected, missed = outcome.chronicle.expectations, len(outcome.chronicle.misses)
+    yield f"{outcome.seconds:.1f} s of cluster time with seed {outcome.seed}, trace {outcome.trace.digest}"
+    yield f"{outcome.acknowledged} records acknowledged; {expected} things expected, {missed or 'none'} missed"

@@ -1,0 +1,112 @@
+"""The steps of the controllers as they happen: what simulations trace, wait for, and strike at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+
+import trio
+from attrs import define, field, frozen
+
+from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
+from simulator.trace import Trace
+from transport.messages import PartitionState
+from transport.metadata import TopicPartition
+
+
+class Moment(Enum):
+    """Where in a round a controller is."""
+
+    DECIDED = "decided"
+    COMMITTED = "committed"
+    PUBLISHED = "published"
+
+
+@frozen
+class Step:
+    """A round of a controller at one of its moments; `partitions` as they are after a commit."""
+
+    controller_id: int
+    event: str
+    round: str
+    moment: Moment
+    subjects: tuple[TopicPartition, ...]
+    partitions: tuple[PartitionState, ...] = ()
+
+    def text(self) -> str:
+        """Return the step as the trace shows it."""
+        return f"{self.event} {self.round} {self.moment.value} {' '.join(map(str, self.subjects))}"
+
+
+Watcher = Callable[[Step], bool]
+"""Looks at a step, synchronously and in the controller's own task; returns whether it has seen enough."""
+
+
+@define
+class Steps:
+    """Passes each step on to who watches for it."""
+
+    trace: Trace
+    _watchers: dict[Watcher, None] = field(factory=dict)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Show `watcher` every step from now on, until it has seen enough."""
+        self._watchers[watcher] = None
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Show `watcher` no more steps."""
+        self._watchers.pop(watcher, None)
+
+    async def wait_for(self, matches: Callable[[Step], bool]) -> Step:
+        """Wait for the next step that matches."""
+        found: list[Step] = []
+        seen = trio.Event()
+
+        def watcher(step: Step) -> bool:
+            if not found and matches(step):
+                found.append(step)
+                seen.set()
+            return bool(found)
+
+        self.watch(watcher)
+        try:
+            await seen.wait()
+        finally:
+            self.unwatch(watcher)
+        return found[0]
+
+    def happened(self, step: Step) -> None:
+        """Show a step."""
+        self.trace.add("round", f"controller-{step.controller_id}", step.text())
+        for watcher in list(self._watchers):
+            if watcher(step):
+                self.unwatch(watcher)
+
+
+@frozen
+class StepObserver(Observer):
+    """One controller's observer."""
+
+    controller_id: int
+    steps: Steps
+
+    def processing(self, event: str) -> None:
+        """Trace an event."""
+        self.steps.trace.add("event", f"controller-{self.controller_id}", event)
+
+    def decided(self, decision: DecidedRound) -> None:
+        """Show a decision."""
+        self._show(decision, Moment.DECIDED)
+
+    def committed(self, commit: CommittedRound) -> None:
+        """Show a commit."""
+        subjects = tuple(TopicPartition(state.topic, state.partition) for state in commit.partitions)
+        step = Step(self.controller_id, commit.event, commit.round, Moment.COMMITTED, subjects, commit.partitions)
+        self.steps.happened(step)
+
+    def published(self, publication: PublishedRound) -> None:
+        """Show a publication."""
+        self._show(publication, Moment.PUBLISHED)
+
+    def _show(self, of: DecidedRound | PublishedRound, moment: Moment) -> None:
+        self.steps.happened(Step(self.controller_id, of.event, of.round, moment, of.subjects))

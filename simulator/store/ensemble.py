@@ -1,0 +1,165 @@
+"""A ZooKeeper ensemble in memory on virtual time, for real stores' holders: its sessions, and its faults at command."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+import trio
+
+from simulator.store.agenda import Agenda
+from simulator.store.host import Host, Interruption, Moment
+from simulator.store.quorum import NOBODY, EnsembleHooks, Quorum
+from simulator.store.session import SimulatedStore
+from transport.store.protocol import Committed, Op, StoreUnavailable
+from transport.store.tree import Tree
+
+__all__ = ["EnsembleHooks", "SimulatedEnsemble"]
+
+CONNECT_SECONDS: Final = 15.0
+"""How long a holder waits for its first session."""
+
+BY_HAND: Final = "admin"
+"""The host of commits that are made by hand."""
+
+
+class SimulatedEnsemble:
+    """Servers, numbered from 1, of which the first is the leader; and hosts, each with at most one session.
+
+    Nothing takes longer than the latencies of hosts and the lags of servers: where all are 0 and nothing fails, no time
+    passes and `run` is not needed. Faults take effect before the call returns.
+    """
+
+    def __init__(
+        self, rng: random.Random, clock_ms: Callable[[], int], *, servers: int = 1, hooks: EnsembleHooks
+    ) -> None:
+        self.default_latency = 0.0
+        """Of hosts that come up later, in seconds each way; a message takes between half and one and a half of it."""
+        self._agenda = Agenda()
+        self._rng = rng
+        self._quorum = Quorum(self._agenda, rng, clock_ms, servers, hooks)
+        self._hosts: dict[str, Host] = {}
+        self._stores: dict[str, SimulatedStore] = {}
+
+    @property
+    def tree(self) -> Tree:
+        """The leader's tree: what is durable."""
+        return self._quorum.tree
+
+    async def run(self) -> None:
+        """Let time pass for the ensemble, for ever."""
+        await self._agenda.run()
+
+    @asynccontextmanager
+    async def session(self, host: str, timeout: float, server: int | None = None) -> AsyncIterator[SimulatedStore]:  # noqa: ASYNC109
+        """Hold a session for a process on `host`, in place of the session that its predecessor there had.
+
+        Args:
+            host: where the process lives.
+            timeout: of the session, in seconds.
+            server: the number of the server to connect with first; any if None.
+
+        Raises:
+            StoreUnavailable: no session was opened within `CONNECT_SECONDS`.
+        """
+        home = self._host(host)
+        store = SimulatedStore(self._agenda, self._rng, self._quorum, home, timeout)
+        self._stores[host] = store
+        try:
+            store.connect(None if server is None else self._quorum.servers[server - 1])
+            with trio.move_on_after(CONNECT_SECONDS):
+                await store.opened.wait()
+            if not store.opened.is_set():
+                raise StoreUnavailable(f"ZooKeeper opened no session for {host} within {CONNECT_SECONDS:g} s")
+            yield store
+        finally:
+            await store.close()
+            if self._stores[host] is store:
+                home.renew()
+
+    # --- faults of a host ---------------------------------------------------------------------------------------
+
+    def disconnect(self, host: str) -> None:
+        """Cut a host off: SUSPENDED, until `reconnect`, and EXPIRED if that comes late.
+
+        What it has under way to the ensemble may still arrive, in part.
+        """
+        self._host(host).reachable = False
+        store = self._stores.get(host)
+        if store is not None and store.connection is not None:
+            self._quorum.drop(store.connection)
+            self._agenda.after(0, partial(self._host(host).take, partial(store.lost, store.connection)))
+
+    def reconnect(self, host: str) -> None:
+        """Let a host reach the ensemble again: CONNECTED, after EXPIRED if its session has ended."""
+        self._host(host).reachable = True
+        if host in self._stores:
+            self._stores[host].try_again()
+
+    def expire(self, host: str) -> None:
+        """End a host's session, as an operator would: SUSPENDED, EXPIRED and CONNECTED for who holds it."""
+        store = self._stores.get(host)
+        if store is not None and store.session is not None:
+            with self._agenda.together():
+                self._quorum.end(store.session)
+
+    def freeze(self, host: str) -> None:
+        """Let a host's process stand still: nothing arrives or leaves before `thaw`, but its session may end."""
+        self._host(host).frozen = True
+        self._quorum.listen(self._host(host))
+
+    def thaw(self, host: str) -> None:
+        """Let a host's process go on."""
+        home = self._host(host)
+        with self._agenda.together():
+            home.thaw()
+            self._quorum.listen(home)
+
+    def cut(self, host: str) -> None:
+        """Let a host's process die: it is told nothing, and nothing of it reaches the ensemble any more."""
+        self._host(host).renew()
+        if host in self._stores:
+            self._stores[host].vanish()
+
+    def set_latency(self, host: str, seconds: float) -> None:
+        """Let each message from and to a host take that long."""
+        self._host(host).latency = seconds
+
+    def on_next_multi(self, host: str, what: Callable[[], object], *, when: Moment) -> None:
+        """Call `what` once, as the host's next multi arrives: before or right after it is done.
+
+        If it breaks the connection before, the multi is not done; if after, the answer is lost.
+        """
+        self._host(host).interruption = Interruption(what, when)
+
+    # --- faults of servers --------------------------------------------------------------------------------------
+
+    def set_lag(self, server: int, seconds: float) -> None:
+        """Let a follower come to each commit that much later than the leader. Raises ValueError for the leader."""
+        if server == 1:
+            raise ValueError("server 1 is the leader and never lags")
+        with self._agenda.together():
+            self._quorum.servers[server - 1].lag = seconds
+
+    def mend(self) -> None:
+        """End all faults but pauses: everybody is reached again without delay, and no follower lags."""
+        for name, host in self._hosts.items():
+            host.latency = self.default_latency
+            host.interruption = None
+            if not host.reachable:
+                self.reconnect(name)
+        for number in range(2, len(self._quorum.servers) + 1):
+            self.set_lag(number, 0.0)
+
+    def commit_by_hand(self, ops: Sequence[Op]) -> Committed:
+        """Do all of `ops` or nothing, as an operator at the leader would. Raises Conflict."""
+        with self._agenda.together():
+            return self._quorum.commit(BY_HAND, NOBODY, ops)
+
+    def _host(self, name: str) -> Host:
+        if name not in self._hosts:
+            self._hosts[name] = Host(name, self.default_latency)
+        return self._hosts[name]

@@ -1,0 +1,170 @@
+"""The servers of the simulated ZooKeeper ensemble together: commits, and the sessions' beginning and end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, Protocol
+
+import trio
+
+from simulator.store.agenda import Agenda
+from simulator.store.host import Host
+from simulator.store.server import Answer, Connection, Entry, Look, Server, Session
+from transport.store.protocol import Committed, Delete, Op, StoreError
+from transport.store.tree import Tree
+
+NOBODY: Final = 0
+"""The session of commits that are made in no session."""
+
+
+class EnsembleHooks(Protocol):
+    """Who watches the ensemble."""
+
+    def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
+        """See a commit of the leader, before anybody hears of it.
+
+        The `host` is "" for what no host asked for: the end of a session, which deletes its ephemerals if it has any.
+        """
+
+
+class Quorum:
+    """The leader, which is the first server and alone decides, and its followers.
+
+    A session that is not heard of ends after its timeout, give or take a third: its holder's last ping is up to a
+    third of the timeout old, and servers look at intervals of about a third.
+    """
+
+    def __init__(
+        self, agenda: Agenda, rng: random.Random, clock_ms: Callable[[], int], servers: int, hooks: EnsembleHooks
+    ) -> None:
+        self.servers = [Server(agenda) for _ in range(servers)]
+        self._leader = self.servers[0]
+        self._agenda = agenda
+        self._rng = rng
+        self._clock_ms = clock_ms
+        self._hooks = hooks
+        self._sessions: dict[int, Session] = {}
+        self._last_session_id = NOBODY
+
+    @property
+    def tree(self) -> Tree:
+        """What is durable."""
+        return self._leader.tree
+
+    def session(self, session_id: int) -> Session | None:
+        """Return a session that has not ended."""
+        return self._sessions.get(session_id)
+
+    def pick(self, seen: int) -> Server:
+        """Pick a server for a client that has seen the tree as of the zxid `seen`: none that is behind that."""
+        return self._rng.choice([server for server in self.servers if server.tree.zxid >= seen])
+
+    def commit(self, host: str, session_id: int, ops: Sequence[Op], ends: Session | None = None) -> Committed:
+        """Do all of `ops` or nothing, and spread it. Raises Conflict, or StoreError for what can never be done."""
+        now_ms = self._clock_ms()
+        commit = self._leader.tree.multi(ops, session_id, now_ms)
+        self._hooks.committed(host, session_id, ops, commit.committed)
+        self._leader.publish(commit, ends)
+        for follower in self.servers[1:]:
+            follower.follow(Entry(trio.current_time(), ops, session_id, now_ms, ends))
+        return commit.committed
+
+    # --- what arrives from clients ------------------------------------------------------------------------------
+
+    def begin(self, connection: Connection, timeout: float, answer: Answer) -> None:
+        """Begin a session, and answer with it once its server has everything committed before."""
+        if connection.is_open:
+            self._last_session_id += 1
+            session = Session(self._last_session_id, connection.host.name, timeout, connection)
+            self._sessions[session.id] = session
+            connection.server.serve(session)
+            self.listen(connection.host)
+            connection.server.ask(session, self.tree.zxid, lambda *_: session, answer)
+
+    def resume(self, connection: Connection, session_id: int, answer: Answer) -> None:
+        """Go on with a session on another connection, and answer with it, or with None if it has ended."""
+        if not connection.is_open:
+            return
+        session = self._sessions.get(session_id)
+        if session is None:
+            connection.to_host(partial(answer, None, 0))
+            return
+        self.drop(session.connection)
+        session.connection = connection
+        connection.server.serve(session)
+        self.listen(connection.host)
+        connection.server.ask(session, 0, lambda *_: session, answer)
+
+    def look(self, look: Look, session: Session, connection: Connection, answer: Answer) -> None:
+        """Read, arm watches, and answer with what is found.
+
+        What arrives late on a connection that broke is not done: its watches would be those of the next connection.
+        """
+        if session.connection is connection:
+            connection.server.ask(session, 0, look, answer)
+
+    def multi(self, ops: Sequence[Op], session: Session, connection: Connection, answer: Answer) -> None:
+        """Do all of `ops` or nothing, and answer with the outcome once the session's server has got as far.
+
+        Nothing is done for a session that has ended or has moved to another server.
+        """
+        if self._is_served(session, connection.server) and self._passes(session, "before"):
+            outcome: Committed | StoreError
+            try:
+                outcome = self.commit(session.host, session.id, ops)
+            except StoreError as error:
+                outcome = error
+            zxid = self.tree.zxid
+            self._passes(session, "after")
+            connection.server.ask(session, zxid, lambda *_: outcome, answer)
+
+    def close(self, session: Session, connection: Connection) -> None:
+        """End a session because its holder asks for it."""
+        if self._is_served(session, connection.server):
+            self.end(session)
+
+    def _is_served(self, session: Session, server: Server) -> bool:
+        return not session.has_ended and session.connection.server is server
+
+    def _passes(self, session: Session, moment: str) -> bool:
+        """Let happen what is to happen at this moment of a multi; return whether the request is still to be done."""
+        host = session.connection.host
+        if host.interruption is None or host.interruption.when != moment:
+            return True
+        connection, was_open = session.connection, session.connection.is_open
+        interruption, host.interruption = host.interruption, None
+        interruption.what()
+        return not session.has_ended and connection.is_open == was_open
+
+    # --- the end of connections and sessions --------------------------------------------------------------------
+
+    def drop(self, connection: Connection, *, spill: bool = True) -> None:
+        """Break a connection: its watches go, and its session is heard of no more."""
+        connection.drop(spill=spill)
+        for server in self.servers:
+            server.forget(connection)
+        self.listen(connection.host)
+
+    def listen(self, host: Host) -> None:
+        """Take note of which sessions of a host are heard of from now on. One that is not will end."""
+        for session in self._sessions.values():
+            if session.connection.host is host:
+                is_heard = session.connection.is_open and not host.frozen
+                if session.is_heard and not is_heard:
+                    session.silences += 1
+                    delay = session.timeout * self._rng.uniform(2 / 3, 4 / 3)
+                    self._agenda.after(delay, partial(self._time_out, session, session.silences))
+                session.is_heard = is_heard
+
+    def end(self, session: Session) -> None:
+        """End a session and delete its ephemerals, in one commit."""
+        if not session.has_ended:
+            session.has_ended = True
+            del self._sessions[session.id]
+            self.commit("", session.id, [Delete(path) for path in self.tree.ephemerals(session.id)], session)
+
+    def _time_out(self, session: Session, silences: int) -> None:
+        if not session.is_heard and session.silences == silences:
+            self.end(session)

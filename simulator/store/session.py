@@ -1,0 +1,260 @@
+"""A session with the simulated ZooKeeper ensemble, as its holder sees it: what `ZooKeeperStore` is for the real one."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
+
+import trio
+
+from simulator.store.agenda import Agenda
+from simulator.store.host import Host
+from simulator.store.quorum import Quorum
+from simulator.store.server import Answer, Connection, Server, Session
+from transport.store.kazoo_session import CLOSE_SECONDS, RECONNECT_SECONDS
+from transport.store.listeners import Listeners
+from transport.store.memory import Watches
+from transport.store.protocol import (
+    Committed,
+    ConnectionLost,
+    Op,
+    SessionChanged,
+    SessionExpired,
+    SessionState,
+    StoreError,
+    StoreEvent,
+    WatchFired,
+    Znode,
+)
+from transport.store.requests import require_sendable
+from transport.store.tree import Tree
+
+CUT_SHARE: Final = 0.125
+"""How often a bulk read travels as two requests: the real store's do so only beyond a thousand paths."""
+
+T = TypeVar("T")
+Arrive = Callable[[Session, Connection, Answer], object]
+
+
+class _Reply:
+    """What becomes of a request."""
+
+    def __init__(self) -> None:
+        self.landed = trio.Event()
+        self.outcome: Any = None
+
+    def settle(self, outcome: object) -> None:
+        self.outcome = outcome
+        self.landed.set()
+
+
+class SimulatedStore:
+    """A `MetadataStore` whose holder lives on a host. Open one with `SimulatedEnsemble.session`.
+
+    It keeps to what kazoo's client does: a lost connection fails what is under way, and is tried again at intervals of
+    up to `RECONNECT_SECONDS`; a session that was not heard of for its timeout is taken for expired.
+    """
+
+    def __init__(self, agenda: Agenda, rng: random.Random, quorum: Quorum, host: Host, timeout: float) -> None:
+        self.session_id = 0
+        self.state = SessionState.SUSPENDED
+        self.opened = trio.Event()
+        self.is_gone = False
+        self.connection: Connection | None = None
+        self.session: Session | None = None
+        self.server = quorum.servers[0]
+        self._agenda = agenda
+        self._rng = rng
+        self._quorum = quorum
+        self._host = host
+        self._timeout = timeout
+        self._listeners = Listeners()
+        self._under_way: dict[_Reply, None] = {}
+        self._hung_up = trio.Event()
+        self._seen = 0
+        self._changes = 0
+
+    # --- what a MetadataStore does ------------------------------------------------------------------------------
+
+    def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
+        """Call `listener` with every later event; return what ends that."""
+        return self._listeners.subscribe(listener)
+
+    async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
+        """Read many znodes, and arm their watches; see `MetadataStore.read`."""
+        return await self._bulk(_read, paths, watch=watch)
+
+    async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
+        """List many znodes' children, and arm their watches; see `MetadataStore.children`."""
+        return await self._bulk(_list, paths, watch=watch)
+
+    async def multi(self, ops: Sequence[Op]) -> Committed:
+        """Do all of `ops` or nothing; see `MetadataStore.multi`."""
+        require_sendable(ops)
+        committed: Committed = await self._request(partial(self._quorum.multi, tuple(ops)))
+        return committed
+
+    async def _bulk(
+        self, look: Callable[[Sequence[str], bool, Tree, Watches], list[T]], paths: Sequence[str], *, watch: bool
+    ) -> list[T]:
+        found: list[T] = []
+        for part in self._parts(paths):
+            found += await self._request(partial(self._quorum.look, partial(look, part, watch)))
+        if watch and self.state is not SessionState.CONNECTED:
+            raise ConnectionLost("the connection to ZooKeeper broke while watches were armed")
+        return found
+
+    def _parts(self, paths: Sequence[str]) -> Iterator[Sequence[str]]:
+        middle = 0
+        if len(paths) > 1 and self._rng.random() < CUT_SHARE:
+            middle = self._rng.randrange(1, len(paths))
+            yield paths[:middle]
+        yield paths[middle:]
+
+    async def _request(self, arrive: Arrive) -> Any:  # noqa: ANN401 - what the request comes to
+        await trio.lowlevel.checkpoint()
+        if self.state is not SessionState.CONNECTED:
+            raise _refusal(self.state)
+        assert self.connection is not None
+        assert self.session is not None
+        reply = _Reply()
+        self._under_way[reply] = None
+        try:
+            self.connection.to_server(partial(arrive, self.session, self.connection, partial(self._land, reply)))
+            await reply.landed.wait()
+        finally:
+            self._under_way.pop(reply, None)
+        if isinstance(reply.outcome, StoreError):
+            raise reply.outcome
+        return reply.outcome
+
+    # --- what comes from the ensemble ---------------------------------------------------------------------------
+
+    def fired(self, event: WatchFired, zxid: int) -> None:
+        """Take what a watch saw."""
+        if not self._is_over:
+            self._seen = max(self._seen, zxid)
+            self._listeners.notify(event)
+
+    def lost(self, connection: Connection) -> None:
+        """Take note that the connection is gone, and try for another one."""
+        if self.connection is connection:
+            self._hang_up()
+            if self.state is SessionState.CONNECTED:
+                self._change(SessionState.SUSPENDED)
+            self.try_again()
+
+    def _land(self, reply: _Reply, outcome: object, zxid: int) -> None:
+        self._seen = max(self._seen, zxid)
+        if reply in self._under_way:
+            del self._under_way[reply]
+            reply.settle(outcome)
+
+    def _join(self, connection: Connection, session: Session | None, zxid: int) -> None:
+        if self.connection is not connection:
+            return
+        self.session = session
+        if session is None:
+            self._hang_up()
+            self._change(SessionState.EXPIRED)
+            self.connect()
+        else:
+            self._seen = max(self._seen, zxid)
+            self._change(SessionState.CONNECTED)
+            self.opened.set()
+
+    # --- the holder's side of connections -----------------------------------------------------------------------
+
+    def connect(self, server: Server | None = None) -> None:
+        """Ask a server, or any, to go on with the session, or to begin one. If none can be reached, nothing happens."""
+        if self._is_over or self.connection is not None or not self._host.reachable:
+            return
+        self.server = server or self._quorum.pick(self._seen)
+        self.connection = connection = Connection(self._agenda, self._rng, self._host, self, self.server)
+        joined = partial(self._join, connection)
+        if self.session is None:
+            arrive = partial(self._quorum.begin, connection, self._timeout, joined)
+        else:
+            arrive = partial(self._quorum.resume, connection, self.session.id, joined)
+        connection.to_server(arrive)
+
+    def try_again(self) -> None:
+        """Connect, if there is no connection, when it is time for another attempt."""
+        self._agenda.after(self._rng.uniform(0, RECONNECT_SECONDS), partial(self._host.take, self.connect))
+
+    def vanish(self) -> None:
+        """Take the holder for dead: it is told nothing any more, and nothing that it does has an effect."""
+        self.is_gone = True
+        if self.connection is not None:
+            self._hang_up(spill=False)
+        if self.state is not SessionState.CLOSED:
+            self.state = SessionState.SUSPENDED
+            self._give_up_requests()
+
+    async def close(self) -> None:
+        """End the session, and its ephemerals, if it is connected; also when cancelled, then within `CLOSE_SECONDS`."""
+        is_connected = self.state is SessionState.CONNECTED
+        self._change(SessionState.CLOSED)
+        self.state = SessionState.CLOSED
+        if is_connected and self.connection is not None and self.session is not None:
+            self.connection.to_server(partial(self._quorum.close, self.session, self.connection))
+            with trio.move_on_after(CLOSE_SECONDS, shield=True):
+                await self._hung_up.wait()
+        if self.connection is not None:
+            self._hang_up()
+
+    @property
+    def _is_over(self) -> bool:
+        return self.is_gone or self.state is SessionState.CLOSED
+
+    def _hang_up(self, *, spill: bool = True) -> None:
+        assert self.connection is not None
+        connection, self.connection = self.connection, None
+        self._quorum.drop(connection, spill=spill)
+        self._hung_up.set()
+
+    def _change(self, state: SessionState) -> None:
+        if self.state is state or self._is_over:
+            return
+        self.state = state
+        self._changes += 1
+        if state is SessionState.CONNECTED:
+            assert self.session is not None
+            self.session_id = self.session.id
+            self._hung_up = trio.Event()
+        else:
+            self._give_up_requests()
+        if state is SessionState.SUSPENDED:
+            expire = partial(self._expire_unheard, self._changes)
+            self._agenda.after(self._timeout, partial(self._host.take, expire))
+        self._listeners.notify(SessionChanged(state))
+
+    def _give_up_requests(self) -> None:
+        for reply in self._under_way:
+            reply.settle(_refusal(self.state))
+        self._under_way.clear()
+
+    def _expire_unheard(self, changes: int) -> None:
+        if self._changes == changes:
+            self._change(SessionState.EXPIRED)
+
+
+def _read(paths: Sequence[str], watch: bool, tree: Tree, watches: Watches) -> list[Znode | None]:  # noqa: FBT001
+    if watch:
+        watches.arm_nodes(paths)
+    return [tree.read(path) for path in paths]
+
+
+def _list(paths: Sequence[str], watch: bool, tree: Tree, watches: Watches) -> list[list[str] | None]:  # noqa: FBT001
+    found = [tree.children(path) for path in paths]
+    if watch:
+        watches.arm_children(path for path, names in zip(paths, found, strict=True) if names is not None)
+    return found
+
+
+def _refusal(state: SessionState) -> StoreError:
+    if state is SessionState.SUSPENDED:
+        return ConnectionLost("not connected to ZooKeeper")
+    return SessionExpired(f"the session is {state.value}")
