@@ -24,7 +24,7 @@ from tests.cli.mistakes.scene import Scene
 ROWS: Final = [row for page in sorted(playbook.FOLDER.glob("*.txt")) for row in playbook.rows(page)]
 WRONG_USAGE: Final = 2
 
-_USAGE: Final = re.compile(r"\AUsage: (?:klamm|python -m klamm.cli) .*\n(?:  +.*\n)*(?:Try '.*' for help\.\n)?\n")
+_USAGE: Final = re.compile(r"\AUsage: (?:klamm|python -m klamm) .*\n(?:  +.*\n)*(?:Try '.*' for help\.\n)?\n")
 _KLAMM: Final = f'klamm() {{ "{sys.executable}" -m klamm "$@"; }}; set -o pipefail; '
 
 
