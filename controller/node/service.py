@@ -24,7 +24,7 @@ from controller.events import ControllerEvent, Elect, Reload, RequestEvent, Sess
 from controller.handlers.failover import failover, look_again
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
-from controller.node import admission, controller_election, dispatch
+from controller.node import admission, alarms, controller_election, dispatch
 from controller.node.admission import Authorizer
 from controller.node.controller_election import ForeignCluster, Standby, Won
 from controller.node.office import Office, Readiness, judge_readiness
@@ -294,7 +294,7 @@ class ControllerService:
         for follow_up in dispatch.follow_ups(office.context, event):
             self._event_log.calls_for(follow_up)
             self._queue.tell(follow_up)
-        self._set_alarms(dispatch.alarms(office.context, event))
+        self._set_alarms(alarms.alarms(office.context, event))
 
     def _set_alarms(self, alarms: Sequence[tuple[float, ControllerEvent]]) -> None:
         """Have events told after so many seconds, unless they wait for their time already."""
@@ -339,7 +339,7 @@ class ControllerService:
         await office.runner.run(event.name, rounds, self._event_log.event_id)
         for look in LOOKS:
             self._queue.tell(look)
-        self._set_alarms(dispatch.alarms(office.context, event))
+        self._set_alarms(alarms.alarms(office.context, event))
 
     async def _take_office(self, won: Won) -> None:
         if self._office is not None:
@@ -362,7 +362,7 @@ class ControllerService:
             brokers=sorted(context.brokers),
             partitions=len(context.partition_phases),
         )
-        self._set_alarms(dispatch.first_alarms(context))
+        self._set_alarms(alarms.first_alarms(context))
 
     def _leave(self, event: ControllerEvent) -> None:
         """Give up the office without touching the store; `event`, if it is a request, is answered."""

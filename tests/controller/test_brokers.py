@@ -9,7 +9,7 @@ from controller.events import BrokerChange, ControllerEvent, MetadataFailed, Top
 from controller.model.partition_states import PartitionPhase
 from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import TellLeaderAndIsr, TellMetadata
-from controller.node import dispatch
+from controller.node import alarms
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import UpdateMetadataRequest
@@ -213,7 +213,7 @@ async def test_a_broker_that_failed_at_the_metadata_is_told_everything_unless_it
     for error in (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.INVALID_REQUEST):
         BrokerResponses(told.append).take(2, request, ApiError(error))
     assert told == [MetadataFailed(2, epoch)]
-    [(_, again)] = dispatch.alarms(bench.context, told[0])
+    [(_, again)] = alarms.alarms(bench.context, told[0])
     bench.seen.clear()
     await bench.handle(again)
     [told_again] = bench.seen.metadata()

@@ -10,7 +10,7 @@ from controller.events import IsrChangeNotification, ReplicasDeleted, TopicChang
 from controller.handlers import deletion
 from controller.handlers.topics import topic_change
 from controller.model.rounds import TellStopReplica
-from controller.node import dispatch
+from controller.node import alarms
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.messages import (
@@ -76,13 +76,13 @@ async def test_partitions_that_cannot_be_created_wait_until_they_can(bench: Benc
     allow(bench, paths.topic(OTHER.topic), access)
     await bench.handle(TopicChange())
     assert OTHER not in bench.context.leadership
-    later = dispatch.alarms(bench.context, TopicChange())
-    assert later == ([(dispatch.CLOSED_SECONDS, TopicChange())] if access is Access.NONE else [])
+    later = alarms.alarms(bench.context, TopicChange())
+    assert later == ([(alarms.CLOSED_SECONDS, TopicChange())] if access is Access.NONE else [])
     allow(bench, paths.topic(OTHER.topic), Access.ALL)
     await bench.handle(TopicChange())
     await bench.kill(6)
     assert bench.context.leadership[OTHER].leader == 1
-    assert dispatch.alarms(bench.context, TopicChange()) == []
+    assert alarms.alarms(bench.context, TopicChange()) == []
 
 
 @ACCESS
@@ -93,11 +93,11 @@ async def test_a_topic_that_cannot_be_given_an_id_is_looked_at_again(bench: Benc
     allow(bench, paths.topic(OTHER.topic), access)
     await bench.handle(TopicChange())
     assert OTHER.topic not in bench.context.topics
-    assert dispatch.alarms(bench.context, TopicChange()) == [(dispatch.CLOSED_SECONDS, TopicChange())]
+    assert alarms.alarms(bench.context, TopicChange()) == [(alarms.CLOSED_SECONDS, TopicChange())]
     allow(bench, paths.topic(OTHER.topic), Access.ALL)
     await bench.run(topic_change(bench.context, iter(["id-of-other"])))
     assert bench.context.leadership[OTHER].leader == 1
-    assert dispatch.alarms(bench.context, TopicChange()) == []
+    assert alarms.alarms(bench.context, TopicChange()) == []
 
 
 @ACCESS
@@ -108,7 +108,7 @@ async def test_nobody_looks_for_a_closed_topic_that_is_gone(bench: Bench, access
     await bench.handle(TopicChange())
     await bench.store.multi([Delete(paths.topic(OTHER.topic))])
     await bench.handle(TopicChange())
-    assert dispatch.alarms(bench.context, TopicChange()) == []
+    assert alarms.alarms(bench.context, TopicChange()) == []
 
 
 @ACCESS
@@ -125,12 +125,12 @@ async def test_a_topic_that_cannot_be_removed_is_tried_again(bench: Bench, acces
     assert TP.topic in bench.context.deletions
     assert any("cannot be removed yet" in log["event"] for log in logs)
     again = (deletion.RETRY_SECONDS, TopicDeletion())
-    assert again in dispatch.alarms(bench.context, deleted)
-    assert again in dispatch.alarms(bench.context, TopicDeletion())
+    assert again in alarms.alarms(bench.context, deleted)
+    assert again in alarms.alarms(bench.context, TopicDeletion())
     allow(bench, path, Access.ALL)
     await bench.handle(TopicDeletion())
     assert await bench.read(paths.topic(TP.topic)) is None
-    assert dispatch.alarms(bench.context, TopicDeletion()) == []
+    assert alarms.alarms(bench.context, TopicDeletion()) == []
 
 
 @ACCESS

@@ -14,7 +14,7 @@ from controller.events import (
 from controller.handlers.deletion import RETRY_SECONDS
 from controller.model.facts import LogDirOffline
 from controller.model.partition_states import PartitionPhase
-from controller.node import dispatch
+from controller.node import alarms
 from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import (
     INELIGIBLE,
@@ -165,10 +165,10 @@ async def test_an_answer_that_comes_after_its_broker_died_says_nothing(bench: Be
 async def test_a_failure_is_tried_again_after_a_while(bench: Bench) -> None:
     await bench.start((1, 2))
     failure = ReplicasNotDeleted((replica(2),))
-    assert dispatch.alarms(bench.context, failure) == [], "that was a replica which a reassignment removed"
+    assert alarms.alarms(bench.context, failure) == [], "that was a replica which a reassignment removed"
     await mark(bench, "orders")
-    assert dispatch.alarms(bench.context, failure) == [(RETRY_SECONDS, TopicDeletion())]
-    assert dispatch.alarms(bench.context, TopicDeletion()) == []
+    assert alarms.alarms(bench.context, failure) == [(RETRY_SECONDS, TopicDeletion())]
+    assert alarms.alarms(bench.context, TopicDeletion()) == []
 
 
 async def test_a_log_that_can_be_used_again_changes_nothing(bench: Bench) -> None:

@@ -8,7 +8,7 @@ from attrs import evolve
 
 from controller.config import ControllerConfig
 from controller.events import AutoPreferredReplicaLeaderElection, ControllerEvent
-from controller.node import dispatch
+from controller.node import alarms
 from tests.controller.conftest import TP, Bench
 from transport.metadata import TopicPartition
 
@@ -83,14 +83,14 @@ async def test_a_reassignment_keeps_only_its_own_partitions_where_they_are(bench
 async def test_each_controllership_has_a_timer_of_its_own(bench: Bench) -> None:
     await bench.start((1, 2))
     await bounce(bench, 1)
-    assert dispatch.first_alarms(bench.context) == [(5.0, due(bench))]
-    assert dispatch.alarms(bench.context, due(bench)) == [(300, due(bench))]
+    assert alarms.first_alarms(bench.context) == [(5.0, due(bench))]
+    assert alarms.alarms(bench.context, due(bench)) == [(300, due(bench))]
     earlier = due(bench)
     await bench.fail_over()
-    assert dispatch.alarms(bench.context, earlier) == []
-    assert dispatch.first_alarms(bench.context) == [(5.0, due(bench))] != [(5.0, earlier)]
+    assert alarms.alarms(bench.context, earlier) == []
+    assert alarms.first_alarms(bench.context) == [(5.0, due(bench))] != [(5.0, earlier)]
 
 
 async def test_without_the_setting_there_is_no_timer(bench: Bench) -> None:
     bench.context.config = ControllerConfig(1001, auto_leader_rebalance_enable=False)
-    assert dispatch.first_alarms(bench.context) == []
+    assert alarms.first_alarms(bench.context) == []

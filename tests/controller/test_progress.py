@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controller.events import BrokerChange, ReassignmentProgress
-from controller.node import dispatch
+from controller.node import alarms
 from controller.progress.rate_window import WINDOW_SECONDS, RateWindow
 from controller.progress.report import Totals, totals, waits_for, with_progress
 from controller.progress.tracker import STALLED_SECONDS, TURN_SECONDS, Moves, MovingPartition, Progress, moves_of
@@ -473,8 +473,8 @@ async def test_a_look_at_what_moves_is_due_while_something_does(bench: Bench) ->
     due = ReassignmentProgress()
 
     def later() -> list[float]:
-        event = dispatch.alarms(bench.context, BrokerChange())
-        assert [each for each in dispatch.first_alarms(bench.context) if each[1] == due] == event
+        event = alarms.alarms(bench.context, BrokerChange())
+        assert [each for each in alarms.first_alarms(bench.context) if each[1] == due] == event
         return [seconds for seconds, each in event if each == due]
 
     assert later() == []

@@ -11,7 +11,7 @@ from controller.handlers.brokers import broker_change
 from controller.handlers.deletion import RETRY_SECONDS
 from controller.handlers.failover import failover
 from controller.model.rounds import TellStopReplica
-from controller.node import dispatch
+from controller.node import alarms, dispatch
 from tests.controller.conftest import Bench
 from transport.errors import ErrorCode
 from transport.host import Host
@@ -147,12 +147,12 @@ async def test_a_live_broker_that_failed_is_told_again_after_a_while(bench: Benc
     failure = ReplicasNotDeleted((stray(2),))
     await bench.handle(failure)
     assert await stored(bench) == [stray(2), stray(3)]
-    assert dispatch.alarms(bench.context, failure) == [(RETRY_SECONDS, StrayDeletion())]
+    assert alarms.alarms(bench.context, failure) == [(RETRY_SECONDS, StrayDeletion())]
     bench.seen.published.clear()
     await bench.handle(StrayDeletion())
     assert told_to_delete(bench) == {2, 3}
     await bench.run(strays.deleted(bench.context, [(stray(2), EPOCH_DURING_DELETE)]))
-    assert dispatch.alarms(bench.context, failure) == []
+    assert alarms.alarms(bench.context, failure) == []
 
 
 @pytest.mark.requirement("C4")

@@ -1,0 +1,76 @@
+"""The events that an event calls for later: retries after a failure, and what is looked at from time to time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.events import (
+    AutoPreferredReplicaLeaderElection,
+    ControllerEvent,
+    MetadataFailed,
+    MetadataResend,
+    PartitionModifications,
+    ReassignmentProgress,
+    Reload,
+    ReplicasDeleted,
+    ReplicasNotDeleted,
+    StrayDeletion,
+    TopicChange,
+    TopicDeletion,
+)
+from controller.handlers import deletion, leader_rebalance
+from controller.model.context import ControllerContext
+
+MOVES_PER_SECOND: Final = 2_000
+"""How many moves are looked at per second, so that this takes a few percent of the event queue's time."""
+
+RESEND_SECONDS: Final = 10.0
+"""The time after which a broker is sent again what it failed at."""
+
+CLOSED_SECONDS: Final = 60.0
+"""The time after which topics that we may not read are looked at again."""
+
+
+def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:
+    """Return the events that one which was processed calls for later, and after how many seconds."""
+    return [*_later(context, event), *_look_at_moves(context)]
+
+
+def _later(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:
+    match event:
+        case TopicChange() | PartitionModifications() | Reload():
+            return _look_at_closed_topics(context)
+        case ReplicasNotDeleted(replicas=replicas):
+            seconds = deletion.RETRY_SECONDS
+            strays_left: list[ControllerEvent] = [StrayDeletion()] if any(r in context.strays for r in replicas) else []
+            topics_left: list[ControllerEvent] = [TopicDeletion()] if context.deletions else []
+            return [(seconds, again) for again in (*strays_left, *topics_left)]
+        case TopicDeletion() | ReplicasDeleted() if not all(each.left for each in context.deletions.values()):
+            # Its znodes could not be removed.
+            return [(deletion.RETRY_SECONDS, TopicDeletion())]
+        case MetadataFailed(broker_id=broker_id, broker_epoch=broker_epoch):
+            return [(RESEND_SECONDS, MetadataResend(broker_id, broker_epoch))]
+        case AutoPreferredReplicaLeaderElection(controller_epoch=epoch) if epoch == context.epoch:
+            return [(context.config.leader_imbalance_check_interval_seconds, event)]
+        case _:
+            return []
+
+
+def first_alarms(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
+    """Return the events that a new controllership calls for later, and after how many seconds."""
+    looks = [*_look_at_closed_topics(context), *_look_at_moves(context)]
+    if not context.config.auto_leader_rebalance_enable:
+        return looks
+    rebalance = leader_rebalance.FIRST_SECONDS, AutoPreferredReplicaLeaderElection(context.epoch)
+    return [rebalance, *looks]
+
+
+def _look_at_closed_topics(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
+    """Return when to try again to read topics that an ACL closes to us: no watch sees a changed ACL."""
+    return [(CLOSED_SECONDS, TopicChange())] if context.closed_topics else []
+
+
+def _look_at_moves(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
+    """Return when to look what moves, while anything does: the more of it, the more rarely."""
+    moves = len(context.reassigning)
+    return [(max(1.0, moves / MOVES_PER_SECOND), ReassignmentProgress())] if moves else []
