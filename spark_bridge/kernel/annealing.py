@@ -163,7 +163,7 @@ class Annealing:
     def keep(self) -> None:
         """Note the plan as the best."""
         self.best_value = self.value
-        for row in self.since_best:  # set-order: each row stands for itself
+        for row in self.since_best:  # in any order: each row stands for itself
             self.best[row] = list(self.lists[row])
         self.since_best.clear()
 
@@ -207,7 +207,7 @@ class Annealing:
             dearer += self.weights[row][self.price] * ((source in home) - (target in home))
             concerned.add(source)
             concerned.add(target)
-        for broker in concerned:  # set-order: small whole numbers, in the same order everywhere
+        for broker in concerned:  # small whole numbers have the same order everywhere
             room += before[broker][1]
         heat = -temperature * log(1.0 - self.rng.random())
         room += (heat - dearer / self.mean) / _OF_VIOLATION
