@@ -243,7 +243,7 @@ class Consumer(_Client):
 def _leaders(metadata: MetadataResponse) -> dict[TopicPartition, _Leader]:
     addresses = {broker.id: (broker.host, broker.port) for broker in metadata.brokers}
     return {
-        TopicPartition(state.topic, state.partition): _Leader(addresses[state.leader], state.topic_id)
+        state.tp: _Leader(addresses[state.leader], state.topic_id)
         for state in metadata.partitions
         if state.leader in addresses
     }

@@ -92,7 +92,7 @@ class ControllerLink:
         try:
             [result] = await self.alter_partition([item])
         except ApiError as error:
-            _log.info("an ISR was refused", partition=f"{state.topic}-{state.partition}", reason=str(error))
+            _log.info("an ISR was refused", partition=str(state.tp), reason=str(error))
             return None
         if result.error is not ErrorCode.NONE:
             return None

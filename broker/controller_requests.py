@@ -104,7 +104,7 @@ class ControllerRequests:
 
     async def _transition(self, partition: LeaderAndIsrPartition) -> None:
         state = partition.state
-        tp = TopicPartition(state.topic, state.partition)
+        tp = state.tp
         verdict = judge_leader_and_isr(self._hosted.get(tp), state)
         if verdict is Verdict.KNOWN:
             return
@@ -115,7 +115,7 @@ class ControllerRequests:
         self._hosted[tp] = HostedReplica(state)
 
     async def _stop(self, partition: StopReplicaPartition) -> None:
-        tp = TopicPartition(partition.topic, partition.partition)
+        tp = partition.tp
         hosted = self._hosted.get(tp)
         if not judge_stop_replica(hosted, partition):
             return

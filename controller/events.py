@@ -65,15 +65,15 @@ class Outcomes:
 
     def gather(self, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> bool:
         """Add an answer; return whether it brings news. Errors other than KAFKA_STORAGE_ERROR say nothing of a log."""
-        topic_ids = {(item.state.topic, item.state.partition): item.state.topic_id for item in request.partitions}
+        topic_ids = {item.state.tp: item.state.topic_id for item in request.partitions}
         errors = {item.error for item in response.partitions}
         self._has_failed = self._has_failed or ErrorCode.KAFKA_STORAGE_ERROR in errors
         if not self._has_failed or errors.isdisjoint(_LOG_VERDICTS):
             return False
         for item in response.partitions:
-            topic_id = topic_ids.get((item.topic, item.partition))
+            topic_id = topic_ids.get(item.tp)
             if topic_id is not None and item.error in _LOG_VERDICTS:
-                self._latest[topic_id, TopicPartition(item.topic, item.partition)] = _LOG_VERDICTS[item.error]
+                self._latest[topic_id, item.tp] = _LOG_VERDICTS[item.error]
         return True
 
     def take(self) -> dict[tuple[str, TopicPartition], bool]:

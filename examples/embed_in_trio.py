@@ -26,7 +26,7 @@ class PrintCommits(controller.Observer):
 
     def committed(self, commit: controller.CommittedRound) -> None:
         for state in commit.partitions:
-            print(f"{commit.event} {commit.round}: {state.topic}-{state.partition} is led by {state.leader}")
+            print(f"{commit.event} {commit.round}: {state.tp} is led by {state.leader}")
 
 
 async def main() -> None:

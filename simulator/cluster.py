@@ -173,7 +173,7 @@ class SimulatedCluster:
         results = await self.admin.elect_leaders(kind, wanted, orders=ordered)
         for item in results:
             if item.error is ErrorCode.NONE:
-                tp = TopicPartition(item.topic, item.partition)
+                tp = item.tp
                 safety.election_answered(before, kind, tp, ordered.get(tp))
         for item in results:
             if item.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):

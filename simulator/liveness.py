@@ -189,7 +189,7 @@ def _metadata_of(
         believed = f"{controller} at epoch {metadata.controller_epoch}"
         yield f"broker {broker.id} obeys controller {believed}, not {cluster.active_controller} at epoch {epoch}"
     states = metadata.describe(MetadataRequest(None)).partitions
-    known = {TopicPartition(state.topic, state.partition): evolve(state, offline_replicas=()) for state in states}
+    known = {state.tp: evolve(state, offline_replicas=()) for state in states}
     differing = [tp for tp in sorted({*known, *durable}) if known.get(tp) != durable.get(tp)]
     for tp in differing[:1]:
         others = f" (and {len(differing) - 1} more)" if differing[1:] else ""

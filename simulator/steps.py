@@ -100,7 +100,7 @@ class StepObserver(Observer):
 
     def committed(self, commit: CommittedRound) -> None:
         """Show a commit."""
-        subjects = tuple(TopicPartition(state.topic, state.partition) for state in commit.partitions)
+        subjects = tuple(state.tp for state in commit.partitions)
         step = Step(self.controller_id, commit.event, commit.round, Moment.COMMITTED, subjects, commit.partitions)
         self.steps.happened(step)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from attrs import frozen
 
@@ -61,6 +61,25 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class _NamesPartition(Protocol):
+    @property
+    def topic(self) -> str: ...
+
+    @property
+    def partition(self) -> int: ...
+
+
+class OfPartition:
+    """A row about one partition, which its fields `topic` and `partition` name."""
+
+    __slots__ = ()
+
+    @property
+    def tp(self: _NamesPartition) -> TopicPartition:
+        """The partition that the row is about."""
+        return TopicPartition(self.topic, self.partition)
+
+
 class Stray(NamedTuple):
     """A replica that no assignment names any more and that its broker may still have."""
 
@@ -68,6 +87,11 @@ class Stray(NamedTuple):
     topic: str
     partition: int
     broker_id: int
+
+    @property
+    def tp(self) -> TopicPartition:
+        """The partition that it was a replica of."""
+        return TopicPartition(self.topic, self.partition)
 
 
 class LeaderRecoveryState(IntEnum):

@@ -155,7 +155,7 @@ class DataApi:
             return FetchResult(partition.topic, partition.partition, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _at(self, partition: FetchPartition) -> Replica | None:
-        return self._replicas.get(TopicPartition(partition.topic, partition.partition))
+        return self._replicas.get(partition.tp)
 
     def _has_news(self, request: FetchRequest) -> bool:
         for partition in request.partitions:

@@ -106,7 +106,7 @@ class Fetcher:
         asked = [followed.replica.next_fetch(limits.get(followed.replica.tp, limit)) for followed in due]
         request = FetchRequest(config.broker_id, wait_ms, tuple(asked))
         response = await connection.call(request, timeout=wait_ms / 1000 + self._patience)
-        answers = {TopicPartition(result.topic, result.partition): result for result in response.partitions}
+        answers = {result.tp: result for result in response.partitions}
         for tp in throttled:
             if tp in answers:
                 quota.record(size_of(answers[tp].records), trio.current_time())

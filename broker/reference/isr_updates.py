@@ -32,7 +32,7 @@ class IsrUpdates:
 
     def submit(self, item: AlterPartitionItem) -> None:
         """Send a proposal with the next request, instead of an older one of its partition."""
-        self._proposals[_partition_of(item)] = item
+        self._proposals[item.tp] = item
         self._wakeup.set()
 
     async def run(self) -> None:
@@ -58,12 +58,8 @@ class IsrUpdates:
             return batch
         unsettled = dict(batch)
         for result in results:
-            tp = TopicPartition(result.topic, result.partition)
+            tp = result.tp
             item = unsettled.get(tp)
             if item is not None and self._settle(item, result) is Settled.DONE:
                 del unsettled[tp]
         return unsettled
-
-
-def _partition_of(item: AlterPartitionItem) -> TopicPartition:
-    return TopicPartition(item.topic, item.partition)

@@ -67,7 +67,7 @@ class ReferenceService:
 
     async def stop_replica(self, partition: StopReplicaPartition) -> None:
         """Stop a replica, and delete its log if told so; see `Service.stop_replica`."""
-        tp = TopicPartition(partition.topic, partition.partition)
+        tp = partition.tp
         try:
             self._stop_fetching(tp)
             replica = self._replicas.pop(tp, None)
@@ -103,7 +103,7 @@ class ReferenceService:
                 self._catch_up(replica, replica.leadership, metadata.partition(replica.tp))
 
     def _open(self, state: PartitionState, *, is_new: bool) -> Replica:
-        tp = TopicPartition(state.topic, state.partition)
+        tp = state.tp
         replica = self._replicas.get(tp)
         if replica is None:
             try:
@@ -157,7 +157,7 @@ class ReferenceService:
             self._isr_updates.submit(item)
 
     def _settle(self, item: AlterPartitionItem, result: AlterPartitionResult) -> Settled:
-        replica = self._replicas.get(TopicPartition(item.topic, item.partition))
+        replica = self._replicas.get(item.tp)
         if replica is None or replica.leadership is None:
             return Settled.DONE
         settled = replica.leadership.settle(item, result, trio.current_time())

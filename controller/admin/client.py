@@ -205,7 +205,7 @@ class AdminClient:
         ordered = tuple(LeaderOrder(*tp, tuple(replicas)) for tp, replicas in orders.items())
         request = ElectLeadersRequest(election_type, wanted, ordered)
         outcomes = (await _in_parts(self._change, request, "partitions")).partitions
-        if not orders.keys() <= {TopicPartition(item.topic, item.partition) for item in outcomes}:
+        if not orders.keys() <= {item.tp for item in outcomes}:
             raise UnsupportedApi("the controller knows no orders of replicas and heeded none: upgrade it first")
         return outcomes
 

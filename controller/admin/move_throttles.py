@@ -71,7 +71,7 @@ def replicas_of(
     leading: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
     following: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
     for state in states:
-        target = targets.get(TopicPartition(state.topic, state.partition), ())
+        target = targets.get(state.tp, ())
         origin = [r for r in state.replicas if r not in state.adding_replicas]
         adding = [r for r in target if r not in origin]
         if adding:
@@ -100,7 +100,7 @@ async def throttle(
 async def lift(admin: AdminClient, over: Collection[TopicPartition]) -> bool:
     """Take the throttle off moves that are over; return whether there was one. Raises ApiError, WireError."""
     ongoing = await admin.list_partition_reassignments()
-    moving = {TopicPartition(move.topic, move.partition) for move in ongoing}
+    moving = {move.tp for move in ongoing}
     ended = frozenset(over) - moving
     topics = await _own(admin, _topics({tp.topic for tp in ended | moving}))
     gone = [_unnamed(resource, own, ended) for resource, own in topics.items()]

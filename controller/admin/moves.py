@@ -57,11 +57,6 @@ class MoveStatus:
         return tuple(move for move in self.ongoing if move.stalled_since_ms != UNKNOWN)
 
 
-def partition_of(move: ReassignmentDescription) -> TopicPartition:
-    """Return which partition a description is of."""
-    return TopicPartition(move.topic, move.partition)
-
-
 def waits_for(move: ReassignmentDescription) -> str:
     """Say what a move waits for, in the controller's words if it has any."""
     if move.waits_for:
@@ -87,7 +82,7 @@ class MoveWatch:
         """Ask where the moves are."""
         left = [tp for tp in self.targets if tp not in self._ended]
         found = await self.admin.describe_reassignments() if left else ReassignmentDescriptions({})
-        moving = {partition_of(move): move for move in found.values()}
+        moving = {move.tp: move for move in found.values()}
         over = [tp for tp in left if tp not in moving]
         if over:
             self._ended |= await self._settled(over)
@@ -129,13 +124,13 @@ class MoveWatch:
         """Return the replicas of those that do not move; one may have begun to since it was asked for."""
         names = list(dict.fromkeys(tp.topic for tp in partitions))
         states = (await self.admin.describe_cluster(names)).partitions
-        found = {TopicPartition(state.topic, state.partition): state for state in states}
+        found = {state.tp: state for state in states}
         moving = {tp for tp, state in found.items() if state.adding_replicas or state.removing_replicas}
         return {tp: found[tp].replicas if tp in found else () for tp in partitions if tp not in moving}
 
     def _remember(self, move: ReassignmentDescription) -> list[str]:
         """Remember what a move has copied; return why it has less than before, unless that is known."""
-        tp = partition_of(move)
+        tp = move.tp
         before = self._samples.get(tp, {})
         adding = [item for item in move.progress if item.broker in move.adding_replicas]
         self._samples[tp] = {item.broker: _sample_of(item, before.get(item.broker, (0, 0))) for item in adding}

@@ -14,10 +14,11 @@ from transport.messages import (
     ReassignmentDescription,
     ReassignmentKey,
 )
+from transport.metadata import OfPartition
 
 
 @frozen(order=True)
-class Reassignment:
+class Reassignment(OfPartition):
     """A reassignment of a partition, equal to itself alone: a later one of the same partition differs."""
 
     topic: str
@@ -67,8 +68,9 @@ class ReassignmentDescriptions(Mapping[Reassignment, ReassignmentDescription]):
     def __getitem__(self, reassignment: Reassignment) -> ReassignmentDescription:
         """Return the description. Raises KeyError if it is over, LookupError if it was not asked for."""
         if self._asked is not None and reassignment not in self._asked:
-            where = f"{reassignment.topic}-{reassignment.partition}"
-            raise LookupError(f"this reassignment of {where} was not asked for: name it in describe_reassignments")
+            raise LookupError(
+                f"this reassignment of {reassignment.tp} was not asked for: name it in describe_reassignments"
+            )
         return self._found[reassignment]
 
     def __iter__(self) -> Iterator[Reassignment]:

@@ -85,8 +85,8 @@ class ZnodeMoves:
         topics = await self._retried(lambda: self._topics(names))
         live = {broker.id for broker in await self._retried(self._brokers)}
         deleted = await self._retried(self._being_deleted)
-        judged = {_tp(item): _fault(item, topics, live, deleted) for item in partitions}
-        targets = {_tp(item): item.replicas for item in partitions if item.replicas and judged[_tp(item)] is None}
+        judged = {item.tp: _fault(item, topics, live, deleted) for item in partitions}
+        targets = {item.tp: item.replicas for item in partitions if item.replicas and judged[item.tp] is None}
         judged |= _outgrown(topics, targets)
         new = {tp: t for tp, t in targets.items() if judged[tp] is None and not _is_there(topics, tp, t)}
         if new:
@@ -213,10 +213,6 @@ _Topics = Mapping[str, formats.TopicZnode]
 _Fault = tuple[ErrorCode, str]
 
 
-def _tp(item: ReassignablePartition) -> TopicPartition:
-    return TopicPartition(item.topic, item.partition)
-
-
 def _at(topics: _Topics, tp: TopicPartition) -> ReplicaAssignment:
     topic = topics.get(tp.topic)
     return ReplicaAssignment(()) if topic is None else topic.partitions.get(tp.partition, ReplicaAssignment(()))
@@ -228,7 +224,7 @@ def _is_there(topics: _Topics, tp: TopicPartition, target: Sequence[int]) -> boo
 
 def _fault(item: ReassignablePartition, topics: _Topics, live: Iterable[int], deleted: Iterable[str]) -> _Fault | None:
     """Return why a partition cannot be moved, None if it can."""
-    tp, current = _tp(item), _at(topics, _tp(item))
+    tp, current = item.tp, _at(topics, item.tp)
     if not current.replicas:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}"
     if tp.topic in deleted:

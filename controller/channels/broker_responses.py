@@ -18,9 +18,7 @@ from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
-    PartitionError,
     Request,
-    StopReplicaPartition,
     StopReplicaRequest,
     StopReplicaResponse,
     UpdateMetadataRequest,
@@ -49,13 +47,13 @@ class BrokerResponses:
                 self._leader_and_isr(broker_id, request, response)
             case StopReplicaRequest(), StopReplicaResponse():
                 _log_refusals(broker_id, response)
-                failed = {_key(item) for item in response.partitions if item.error is not ErrorCode.NONE}
+                failed = {item.tp for item in response.partitions if item.error is not ErrorCode.NONE}
                 self._deletions(broker_id, request, failed)
 
     def _refused(self, broker_id: int, request: Request[object], error: ApiError) -> None:
         match request:
             case StopReplicaRequest():
-                self._deletions(broker_id, request, {_key(item) for item in request.partitions})
+                self._deletions(broker_id, request, {item.tp for item in request.partitions})
             # Any other refusal means that the request is out of date, and a newer one is on its way.
             case UpdateMetadataRequest() if error.code is ErrorCode.UNKNOWN_SERVER_ERROR:
                 self.tell(MetadataFailed(broker_id, request.broker_epoch))
@@ -64,8 +62,8 @@ class BrokerResponses:
         orders = [item for item in request.partitions if item.delete]
         replicas = [Stray(item.topic_id, item.topic, item.partition, broker_id) for item in orders]
         pairs = list(zip(replicas, orders, strict=True))
-        deleted = tuple((replica, item.leader_epoch) for replica, item in pairs if _key(item) not in failed)
-        left = tuple(replica for replica, item in pairs if _key(item) in failed)
+        deleted = tuple((replica, item.leader_epoch) for replica, item in pairs if item.tp not in failed)
+        left = tuple(replica for replica, item in pairs if item.tp in failed)
         if deleted:
             self.tell(ReplicasDeleted(deleted))
         if left:
@@ -84,9 +82,5 @@ class BrokerResponses:
 def _log_refusals(broker_id: int, response: LeaderAndIsrResponse | StopReplicaResponse) -> None:
     for item in response.partitions:
         if item.error is not ErrorCode.NONE:
-            tp = TopicPartition(item.topic, item.partition)
+            tp = item.tp
             log.warning("broker refused", broker=broker_id, partition=str(tp), error=item.error.name)
-
-
-def _key(item: PartitionError | StopReplicaPartition) -> TopicPartition:
-    return TopicPartition(item.topic, item.partition)

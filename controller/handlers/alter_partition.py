@@ -19,9 +19,7 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
     broker = context.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {request.broker_id} is registered under another epoch")
-    verdicts = {
-        TopicPartition(item.topic, item.partition): _judge(context, request, item) for item in request.partitions
-    }
+    verdicts = {item.tp: _judge(context, request, item) for item in request.partitions}
     wanted = {tp: verdict for tp, verdict in verdicts.items() if isinstance(verdict, LeaderAndIsr)}
     outcome = yield from attempt("ISR", [_step(context, tp, new) for tp, new in wanted.items()])
     stale = [tp for step in outcome.refused for tp in step.subjects]
@@ -70,7 +68,7 @@ def _judge(
     context: ControllerContext, request: AlterPartitionRequest, item: AlterPartitionItem
 ) -> LeaderAndIsr | ErrorCode:
     """Return the leadership to write, or the first error that applies; NONE if it is in force already."""
-    tp = TopicPartition(item.topic, item.partition)
+    tp = item.tp
     current = context.leadership.get(tp)
     topic = context.topics.get(item.topic)
     if topic is not None and item.topic_id and topic.znode.topic_id != item.topic_id:
@@ -120,7 +118,7 @@ def _isr_error(
     # Stricter than the original, too: an ISR is a set of replicas with the leader among them.
     if broker_id not in isr or len(set(isr)) != len(isr):
         return ErrorCode.INVALID_REQUEST
-    tp = TopicPartition(item.topic, item.partition)
+    tp = item.tp
     if not set(isr) <= set(context.assignment(tp).replicas):
         # A leader may not know yet that a move removed the replica. INVALID_REQUEST would make it wait for a new epoch.
         return ErrorCode.INELIGIBLE_REPLICA

@@ -103,7 +103,7 @@ def _found(context: ControllerContext, tp: TopicPartition, leadership: LeaderAnd
 
 def _trace(context: ControllerContext, zxids: Mapping[TopicPartition, int]) -> Rounds[None]:
     """Put what moves or has just moved into the commit trace: who follows it across a failover misses nothing."""
-    moved = (TopicPartition(stray.topic, stray.partition) for stray in context.strays)
+    moved = (stray.tp for stray in context.strays)
     moving = [tp for tp in dict.fromkeys((*context.reassigning, *moved)) if tp in context.leadership]
     topics = yield from read(paths.topic(tp.topic) for tp in moving)
     for tp, topic in zip(moving, topics, strict=True):

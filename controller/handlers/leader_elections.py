@@ -47,7 +47,7 @@ def requested_by_api(context: ControllerContext, request: ElectLeadersRequest) -
 
 
 def _orders(request: ElectLeadersRequest) -> Orders:
-    orders = {TopicPartition(order.topic, order.partition): order.replicas for order in request.orders}
+    orders = {order.tp: order.replicas for order in request.orders}
     if orders and request.election_type is not ElectionType.PREFERRED:
         raise ApiError(ErrorCode.INVALID_REQUEST, "an order names a preferred leader: ask for a preferred election")
     if len(orders) < len(request.orders):
@@ -74,7 +74,7 @@ def requested_in_store(context: ControllerContext) -> Rounds[None]:
 
 
 def _log_outcome(result: PartitionError) -> None:
-    partition = f"{result.topic}-{result.partition}"
+    partition = str(result.tp)
     if result.error in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
         log.info("preferred leader elected", partition=partition, outcome=result.error.name)
     else:

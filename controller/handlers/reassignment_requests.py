@@ -95,7 +95,7 @@ def requested_by_api(
     context: ControllerContext, partitions: Sequence[ReassignablePartition]
 ) -> Rounds[AlterPartitionReassignmentsResponse]:
     """Begin, override or cancel; the answer says what was begun. The api wins over entries in the store."""
-    judged = {TopicPartition(item.topic, item.partition): _judge(context, item) for item in partitions}
+    judged = {item.tp: _judge(context, item) for item in partitions}
     targets = {tp: verdict for tp, verdict in judged.items() if not isinstance(verdict, PartitionError)}
     outgrown = _outgrown(context, targets)
     judged |= {tp: PartitionError(*tp, *fault) for tp, fault in outgrown.items()}
@@ -128,7 +128,7 @@ def _original(context: ControllerContext, tp: TopicPartition) -> tuple[int, ...]
 
 
 def _judge(context: ControllerContext, item: ReassignablePartition) -> tuple[int, ...] | PartitionError:
-    tp = TopicPartition(item.topic, item.partition)
+    tp = item.tp
     current = context.assignment(tp)
     if item.replicas is None and not current.is_being_reassigned:
         text = f"{tp} is not being reassigned: there is nothing to cancel"

@@ -55,10 +55,7 @@ def describe_reassignments(
     known.follow(moves_of(context, [going_on[key] for key in keys]), now=0.0)
     described = [_describe(context, going_on[key]) for key in keys]
     return DescribeReassignmentsResponse(
-        tuple(
-            evolve(each, waits_for=waits_for(each, known.copies(TopicPartition(each.topic, each.partition), now=0.0)))
-            for each in described
-        )
+        tuple(evolve(each, waits_for=waits_for(each, known.copies(each.tp, now=0.0))) for each in described)
     )
 
 

@@ -63,8 +63,7 @@ def take_back_assigned(context: ControllerContext) -> Rounds[None]:
     assigned = [
         stray
         for stray in context.strays
-        if stray.broker_id in context.assignment(TopicPartition(stray.topic, stray.partition)).replicas
-        and context.topic_id(stray.topic) == stray.topic_id
+        if stray.broker_id in context.assignment(stray.tp).replicas and context.topic_id(stray.topic) == stray.topic_id
     ]
     yield from change("strays", [_recall([stray]) for stray in assigned])
 
@@ -94,7 +93,7 @@ def pursue_all(context: ControllerContext) -> Rounds[None]:
 
 
 def _stop(context: ControllerContext, stray: Stray) -> StopReplicaPartition:
-    tp = TopicPartition(stray.topic, stray.partition)
+    tp = stray.tp
     topic = context.topics.get(stray.topic)
     is_same = topic is not None and topic.znode.topic_id == stray.topic_id and tp in context.leadership
     epoch = context.leadership[tp].leader_epoch if is_same else EPOCH_DURING_DELETE
@@ -121,7 +120,7 @@ def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds
 
 def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:
     """Allow unclean leadership again for replicas whose brokers have answered the earlier orders to delete them."""
-    over = {(TopicPartition(stray.topic, stray.partition), stray.broker_id): stray for stray in told}
+    over = {(stray.tp, stray.broker_id): stray for stray in told}
     over = {replica: stray for replica, stray in over.items() if replica in context.recalled}
     if over:
         yield from change("answered", [Step(facts=(DeletionAnswered(stray),)) for stray in over.values()])

@@ -262,7 +262,7 @@ class ControllerContext:
 
     def _stray_changed(self, fact: facts.StrayFact) -> None:
         stray = fact.stray
-        replica = TopicPartition(stray.topic, stray.partition), stray.broker_id
+        replica = stray.tp, stray.broker_id
         match fact:
             case facts.StrayLeft():
                 self.strays[stray] = fact.leader_epoch

@@ -205,7 +205,7 @@ def follow_ups(context: ControllerContext, event: ControllerEvent) -> list[Contr
     """Return the events that an event which was processed calls for."""
     match event:
         case RequestEvent(request=AlterPartitionRequest(partitions=items)):
-            tps = tuple(TopicPartition(item.topic, item.partition) for item in items)
+            tps = tuple(item.tp for item in items)
             ready = tuple(tp for tp in tps if reassignments.may_finish(context, tp))
             return [PartitionReassignmentIsrChange(ready)] if ready else []
         case _:

@@ -13,7 +13,6 @@ from rich.filesize import decimal
 
 from controller.progress.tracker import Copy, CopyState, Progress
 from transport.messages import UNKNOWN, UNTHROTTLED, ReassignmentDescription, ReplicaProgress
-from transport.metadata import TopicPartition
 
 _ALMOST_SECONDS: Final = 2.0
 """What is copied within so long is almost there: then what the leader takes in meanwhile counts for nothing."""
@@ -51,7 +50,7 @@ def with_progress(
 
     `now` is as in Progress, `now_ms` since 1970; `all_moves` are the totals at that time.
     """
-    tp = TopicPartition(described.topic, described.partition)
+    tp = described.tp
     missing = [r for r in described.new_replicas if r not in described.isr]
     copies = [copy for copy in progress.copies(tp, now) if copy.broker in missing]
     stalled = [copy for copy in copies if copy.is_stalled]
@@ -68,7 +67,7 @@ def with_progress(
 
 
 def _replica(replica: ReplicaProgress, described: ReassignmentDescription, progress: Progress) -> ReplicaProgress:
-    tp = TopicPartition(described.topic, described.partition)
+    tp = described.tp
     size, end = progress.sizes(tp, replica.broker)
     leader_size, leader_end = progress.sizes(tp, described.leader)
     lag = max(0, leader_end - end) if min(end, leader_end) >= 0 else UNKNOWN

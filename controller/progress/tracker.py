@@ -202,7 +202,7 @@ class Progress:
     def told(self, broker_id: int, asked: Iterable[TopicPartition], log_dirs: Sequence[LogDir], now: float) -> None:
         """Take what a broker said when it was asked for partitions."""
         self._silent.pop(broker_id, None)
-        found = {TopicPartition(r.topic, r.partition): r for log_dir in log_dirs for r in log_dir.replicas}
+        found = {r.tp: r for log_dir in log_dirs for r in log_dir.replicas}
         is_whole = all(log_dir.error is ErrorCode.NONE for log_dir in log_dirs)
         for tp in asked:
             move = self.moves.get(tp)

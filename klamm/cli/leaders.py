@@ -113,7 +113,7 @@ def elect(cluster: Cluster, election_type: str, wanted: Wanted, output: str) -> 
 def _print(results: tuple[PartitionError, ...], output: str) -> None:
     rows = [
         {"topic": item.topic, "partition": item.partition, "error": item.error.name, "message": item.message}
-        for item in sorted(results, key=lambda item: (item.topic, item.partition))
+        for item in sorted(results, key=lambda item: item.tp)
     ]
     if output != "table":
         print_document(rows, output)

@@ -208,7 +208,7 @@ def describe(cluster: Cluster, names: tuple[str, ...], output: str) -> None:
     if output != "table":
         print_document([partition_json(state) for state in states], output)
         return
-    _print_partitions(sorted(states, key=lambda s: (s.topic, s.partition)))
+    _print_partitions(sorted(states, key=lambda s: s.tp))
 
 
 def _print_partitions(states: Sequence[PartitionState]) -> None:

@@ -52,9 +52,7 @@ class Deletions:
         """Take note of which replicas a broker is told to delete."""
         for item in request.partitions:
             if item.delete:
-                orders = self._orders.setdefault(
-                    (broker_id, TopicPartition(item.topic, item.partition)), deque(maxlen=_REMEMBERED)
-                )
+                orders = self._orders.setdefault((broker_id, item.tp), deque(maxlen=_REMEMBERED))
                 orders.append((item.topic_id, item.leader_epoch))
 
     def deleted(self, broker_id: int, tp: TopicPartition, topic_id: str) -> Iterator[str]:

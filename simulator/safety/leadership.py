@@ -32,7 +32,7 @@ class Leaderships:
     def asked(self, request: AlterPartitionRequest) -> None:
         """Take note of the ISRs that a leader asks a controller for."""
         for item in request.partitions:
-            proposals = self._proposals.setdefault(TopicPartition(item.topic, item.partition), {})
+            proposals = self._proposals.setdefault(item.tp, {})
             proposals[item.leader_epoch, item.partition_epoch, item.new_isr] = None
             if len(proposals) > _REMEMBERED:
                 del proposals[next(iter(proposals))]

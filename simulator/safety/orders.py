@@ -45,9 +45,7 @@ class Orders:
         """Take note of what a broker is told to delete with its topic."""
         for item in request.partitions:
             if item.delete and item.leader_epoch == EPOCH_DURING_DELETE:
-                self._deleting[broker_id, TopicPartition(item.topic, item.partition), item.topic_id] = (
-                    request.controller_epoch
-                )
+                self._deleting[broker_id, item.tp, item.topic_id] = request.controller_epoch
 
     def ordered(self, broker_id: int, request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Iterator[str]:
         """Judge the states that a broker is told."""
@@ -61,12 +59,12 @@ class Orders:
     def _judge_revivals(self, broker_id: int, request: LeaderAndIsrRequest) -> Iterator[str]:
         """Judge that nobody is told to hold what the same controller told it to delete with its topic."""
         for state in _states_in(request):
-            tp = TopicPartition(state.topic, state.partition)
+            tp = state.tp
             if self._deleting.get((broker_id, tp, state.topic_id)) == request.controller_epoch:
                 yield f"broker {broker_id} was told {_text(_of(state))} of {tp}, which it was told to delete"
 
     def _judge(self, broker_id: int, told: PartitionState) -> Iterator[str]:
-        tp = TopicPartition(told.topic, told.partition)
+        tp = told.tp
         states = self._states.get((tp, told.topic_id), {})
         if states and told.partition_epoch < min(states):
             return
@@ -79,7 +77,7 @@ class Orders:
     def _judge_leader(self, broker_id: int, told: PartitionState) -> Iterator[str]:
         if told.leader == NO_LEADER:
             return
-        tp = TopicPartition(told.topic, told.partition)
+        tp = told.tp
         leaders = self._leaders.setdefault((tp, told.topic_id), {})
         other = leaders.setdefault(told.leader_epoch, told.leader)
         _forget_oldest(leaders)

@@ -71,7 +71,7 @@ class Chronicle:
 
     def _show(self, row: Row) -> None:
         """Add a row, unless it is the last one again or an ISR that grows on its way to the target."""
-        tp = TopicPartition(row.state.topic, row.state.partition)
+        tp = row.state.tp
         last = self._last.get(tp)
         if last is None or (_shown(last.state) != _shown(row.state) and not _only_grows(last, row)):
             self._last[tp] = row

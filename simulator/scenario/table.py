@@ -40,7 +40,7 @@ def _several_partitions(rows: Iterable[Row]) -> list[tuple[str, ...]]:
 
 
 def _partition(row: Row) -> str:
-    return f"{row.state.topic}-{row.state.partition}"
+    return str(row.state.tp)
 
 
 def _time(seconds: float) -> str:

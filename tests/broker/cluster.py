@@ -140,7 +140,7 @@ class Cluster:
 
     async def lead_and_follow(self, state: PartitionState, *, is_new: bool = False) -> None:
         """Make a state the truth, and tell the live brokers among its replicas, the followers first."""
-        self.states[TopicPartition(state.topic, state.partition)] = state
+        self.states[state.tp] = state
         await self.announce()
         for broker_id in sorted(state.replicas, key=lambda replica: replica == state.leader):
             if broker_id in self.brokers:
@@ -199,7 +199,7 @@ class Cluster:
 
     def _alter(self, item: AlterPartitionItem) -> AlterPartitionResult:
         self.altered.append(item)
-        tp = TopicPartition(item.topic, item.partition)
+        tp = item.tp
         state = self.states[tp]
         error = self.refuse(item)
         if item.leader_epoch < state.leader_epoch:

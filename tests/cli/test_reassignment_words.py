@@ -32,7 +32,7 @@ def partition(
 
 
 def change(state: PartitionState, target: tuple[int, ...], bytes_: int = UNKNOWN) -> Change:
-    return Change(TopicPartition(state.topic, state.partition), state, target, bytes_)
+    return Change(state.tp, state, target, bytes_)
 
 
 # --- what would change ------------------------------------------------------------------------------------------

@@ -29,7 +29,7 @@ def state(
 def faults(
     *states: PartitionState, starts: Mapping[TopicPartition, tuple[int, ...]] = STARTS
 ) -> Mapping[TopicPartition, str]:
-    found = {TopicPartition(each.topic, each.partition): each for each in states}
+    found = {each.tp: each for each in states}
     return faults_of(found, PLANNED, starts)
 
 

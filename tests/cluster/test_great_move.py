@@ -154,7 +154,7 @@ async def throttle(admin: AdminClient) -> None:
 async def targets_of(admin: AdminClient) -> dict[TopicPartition, tuple[int, ...]]:
     """Return for every partition three brokers of which it has at most one: those after its own."""
     states = (await admin.describe_cluster()).partitions
-    return {TopicPartition(state.topic, state.partition): shifted(state.replicas) for state in states}
+    return {state.tp: shifted(state.replicas) for state in states}
 
 
 def shifted(replicas: Sequence[int]) -> tuple[int, ...]:

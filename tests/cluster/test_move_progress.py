@@ -51,7 +51,7 @@ class Office:
 
     async def describe(self) -> dict[TopicPartition, ReassignmentDescription]:
         described = await self.admin.describe_reassignments()
-        return {TopicPartition(each.topic, each.partition): each for each in described.values()}
+        return {each.tp: each for each in described.values()}
 
     async def log_ends(self, broker_id: int) -> dict[int, int]:
         """Return where a broker says that its logs end."""

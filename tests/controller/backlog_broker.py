@@ -51,7 +51,7 @@ class ModelBroker:
 
     def _lead_or_follow(self, item: LeaderAndIsrPartition) -> None:
         state = item.state
-        tp = TopicPartition(state.topic, state.partition)
+        tp = state.tp
         try:
             if judge_leader_and_isr(self.hosted.get(tp), state) is Verdict.KNOWN:
                 return
@@ -66,7 +66,7 @@ class ModelBroker:
         self.hosted[tp] = HostedReplica(state)
 
     def _stop(self, stop: StopReplicaPartition) -> None:
-        tp = TopicPartition(stop.topic, stop.partition)
+        tp = stop.tp
         hosted, log = self.hosted.get(tp), self.logs.get(tp)
         try:
             if not judge_stop_replica(hosted, stop):

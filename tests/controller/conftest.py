@@ -117,12 +117,12 @@ class Recorder:
     def latest_metadata(self, tp: TopicPartition) -> PartitionState:
         """Return what every broker was told last of a partition."""
         states = [state for p in self.metadata() if p.brokers is None for state in p.partitions]
-        return next(state for state in reversed(states) if (state.topic, state.partition) == tp)
+        return next(state for state in reversed(states) if state.tp == tp)
 
     # --- what always holds --------------------------------------------------------------------------------------
 
     def _require_durable(self, state: PartitionState) -> None:
-        tp = TopicPartition(state.topic, state.partition)
+        tp = state.tp
         if state.leader == LEADER_DURING_DELETE:
             topic = self.zookeeper.tree.read(paths.topic(tp.topic))
             if self.zookeeper.tree.read(paths.delete_topic(tp.topic)) is not None:

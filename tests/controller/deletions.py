@@ -42,7 +42,7 @@ def told_to_delete(bench: Bench) -> list[tuple[int, TopicPartition]]:
     """List who was told to delete what; nobody may have been told to stop anything else."""
     stops = [p for p in bench.seen.published if isinstance(p, TellStopReplica)]
     assert {(stop.partition.delete, stop.partition.leader_epoch) for stop in stops} <= {(True, EPOCH_DURING_DELETE)}
-    return sorted((b, TopicPartition(s.partition.topic, s.partition.partition)) for s in stops for b in s.brokers)
+    return sorted((b, s.partition.tp) for s in stops for b in s.brokers)
 
 
 def phases(bench: Bench, tp: TopicPartition = TP) -> dict[int, ReplicaPhase]:

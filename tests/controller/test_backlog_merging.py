@@ -58,14 +58,14 @@ class History:
         raise AssertionError(what)
 
     def _know(self, state: PartitionState) -> list[Publication]:
-        self.states[tp_of(state)] = state
+        self.states[state.tp] = state
         return [TellMetadata(None, (state,))]
 
     def _create(self, tp: TopicPartition) -> list[Publication]:
         return self._lead(PartitionState(tp.topic, f"id-{next(self._numbers)}", tp.partition, 3, 1, 0, (1,), 0, (1, 2)))
 
     def _lead(self, state: PartitionState) -> list[Publication]:
-        tp = tp_of(state)
+        tp = state.tp
         is_new = tp not in self.held
         known = self.states.get(tp)
         if is_new and known is not None and known.topic_id == state.topic_id:
@@ -77,21 +77,17 @@ class History:
     def _stop(self, state: PartitionState, *, delete: bool) -> list[Publication]:
         state = evolve(state, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
         if delete:
-            self.held.discard(tp_of(state))
+            self.held.discard(state.tp)
         return [*self._know(state), TellStopReplica((BROKER,), stop_of(state, state.leader_epoch, delete=delete))]
 
     def _delete_topic(self, state: PartitionState, *, recreate: bool) -> list[Publication]:
-        tp = tp_of(state)
+        tp = state.tp
         del self.states[tp]
         self.held.discard(tp)
         gone = evolve(state, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
         stop = stop_of(state, EPOCH_DURING_DELETE, delete=True)
         deletion: list[Publication] = [TellMetadata(None, (gone,)), TellStopReplica((BROKER,), stop)]
         return deletion + (self._create(tp) if recreate else [])
-
-
-def tp_of(state: PartitionState) -> TopicPartition:
-    return TopicPartition(state.topic, state.partition)
 
 
 def stop_of(state: PartitionState, epoch: int, *, delete: bool) -> StopReplicaPartition:

@@ -24,7 +24,7 @@ async def elect(
     request = ElectLeadersRequest(kind, None if every else tps)
     results = (await bench.ask(request, ElectLeadersResponse)).partitions
     assert all(bool(item.message) is (item.error is not ErrorCode.NONE) for item in results)
-    return {TopicPartition(item.topic, item.partition): item.error for item in results}
+    return {item.tp: item.error for item in results}
 
 
 async def write_request(bench: Bench, *tps: TopicPartition) -> None:

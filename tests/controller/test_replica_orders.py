@@ -25,7 +25,7 @@ async def elect(bench: Bench, orders: Orders, *plain: TopicPartition) -> dict[To
     request = ElectLeadersRequest(ElectionType.PREFERRED, plain or None, named)
     results = (await bench.ask(request, ElectLeadersResponse)).partitions
     assert all(bool(item.message) is (item.error is not ErrorCode.NONE) for item in results)
-    return {TopicPartition(item.topic, item.partition): item.error for item in results}
+    return {item.tp: item.error for item in results}
 
 
 async def stored(bench: Bench, tp: TopicPartition) -> tuple[ReplicaAssignment, LeaderAndIsr]:

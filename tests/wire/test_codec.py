@@ -13,6 +13,7 @@ from attrs import frozen
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transport import messages
 from transport.errors import ErrorCode
 from transport.messages import (
     APIS,
@@ -27,6 +28,7 @@ from transport.messages import (
     ProduceRequest,
     UpdateMetadataRequest,
 )
+from transport.metadata import OfPartition, TopicPartition
 from transport.wire import CodecError, decode, encode
 
 MESSAGES = [message for api in APIS for message in (api.request, api.response)]
@@ -254,3 +256,11 @@ class _WithSet:
 def test_an_annotation_that_the_wire_has_no_form_for_is_named() -> None:
     with pytest.raises(TypeError, match="frozenset"):
         encode(_WithSet(frozenset()))
+
+
+def test_every_row_with_a_topic_and_a_partition_names_its_partition() -> None:
+    classes = [item for item in vars(messages).values() if isinstance(item, type) and attrs.has(item)]
+    rows = {cls for cls in classes if {"topic", "partition"} <= set(attrs.fields_dict(cls))}
+    assert STATE.tp == TopicPartition("t", 0)
+    assert PartitionState in rows
+    assert {cls.__name__ for cls in rows if not issubclass(cls, OfPartition)} == set()

@@ -15,6 +15,7 @@ from transport.messages.common import (
     Request,
 )
 from transport.messages.topics import TopicError
+from transport.metadata import OfPartition
 
 
 @frozen
@@ -41,7 +42,7 @@ class MetadataRequest(Request[MetadataResponse]):
 
 
 @frozen
-class ReassignablePartition:
+class ReassignablePartition(OfPartition):
     """A partition and its new replicas, preferred leader first; None cancels its reassignment (KIP-455)."""
 
     topic: str
@@ -66,7 +67,7 @@ class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResp
 
 
 @frozen
-class OngoingReassignment:
+class OngoingReassignment(OfPartition):
     """A partition that is being reassigned."""
 
     topic: str

@@ -8,7 +8,7 @@ import attrs
 from attrs import frozen
 
 from transport.errors import ErrorCode
-from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import LeaderAndIsr, OfPartition, ReplicaAssignment, TopicPartition
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -56,7 +56,7 @@ class PackedOnce:
 
 
 @frozen
-class PartitionState(PackedOnce):
+class PartitionState(OfPartition, PackedOnce):
     """All that a broker is told about one partition. Packed once, whatever the number of brokers told.
 
     `leader` is -1 for none and -2 while the topic is being deleted. `partition_epoch` is the version of the
@@ -115,7 +115,7 @@ class BrokerEndpoint:
 
 
 @frozen
-class PartitionError:
+class PartitionError(OfPartition):
     """The outcome for one partition of a request that named several."""
 
     topic: str

@@ -8,6 +8,7 @@ from attrs import field, frozen
 
 from transport.errors import ErrorCode
 from transport.messages.common import MAX_LISTED_PARTITIONS, BrokerEndpoint, PartitionError, PartitionState, Request
+from transport.metadata import OfPartition
 
 UNNUMBERED: Final = -1
 """The number of a request in whose version requests have none."""
@@ -67,7 +68,7 @@ class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
 
 
 @frozen
-class StopReplicaPartition:
+class StopReplicaPartition(OfPartition):
     """Stop this replica, and with `delete` remove its data. `leader_epoch` -2 means the topic is being deleted."""
 
     topic: str
@@ -96,7 +97,7 @@ class StopReplicaRequest(Request[StopReplicaResponse]):
 
 
 @frozen
-class AlterPartitionItem:
+class AlterPartitionItem(OfPartition):
     """The ISR that a leader wants for one partition, against the epochs it knows (KIP-497)."""
 
     topic: str
@@ -109,7 +110,7 @@ class AlterPartitionItem:
 
 
 @frozen
-class AlterPartitionResult:
+class AlterPartitionResult(OfPartition):
     """What the controller made of it: the state in force if `error` is NONE."""
 
     topic: str

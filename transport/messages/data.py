@@ -8,6 +8,7 @@ from attrs import frozen
 
 from transport.errors import ErrorCode
 from transport.messages.common import Request
+from transport.metadata import OfPartition
 
 MAX_WAIT_MS: Final = 500
 """How long a consumer lets a fetch wait for records."""
@@ -29,7 +30,7 @@ class ProduceResponse:
 
 
 @frozen
-class ProduceRequest(Request[ProduceResponse]):
+class ProduceRequest(OfPartition, Request[ProduceResponse]):
     """Append records. `acks` is -1 (all of the ISR) or 1 (the leader alone)."""
 
     topic: str
@@ -40,7 +41,7 @@ class ProduceRequest(Request[ProduceResponse]):
 
 
 @frozen
-class FetchPartition:
+class FetchPartition(OfPartition):
     """Read one partition from `fetch_offset` on, up to `max_bytes` but at least one record.
 
     `current_leader_epoch` -1 skips the epoch check. A follower also gives the epoch of its last record, so that
@@ -60,7 +61,7 @@ class FetchPartition:
 
 
 @frozen
-class FetchResult:
+class FetchResult(OfPartition):
     """Records of one partition.
 
     With `diverging_epoch` other than -1 there are none: the reader must truncate its log to where that epoch ends in

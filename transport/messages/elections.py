@@ -8,6 +8,7 @@ from typing import ClassVar
 from attrs import frozen
 
 from transport.messages.common import MAX_LISTED_PARTITIONS, PartitionError, Request
+from transport.metadata import OfPartition
 
 
 class ElectionType(IntEnum):
@@ -18,7 +19,7 @@ class ElectionType(IntEnum):
 
 
 @frozen
-class LeaderOrder:
+class LeaderOrder(OfPartition):
     """A partition and the order that its replicas are to have, the leader first: a permutation of what it has."""
 
     topic: str

@@ -6,10 +6,11 @@ from attrs import frozen
 
 from transport.errors import ErrorCode
 from transport.messages.common import Request
+from transport.metadata import OfPartition
 
 
 @frozen
-class LogDirReplica:
+class LogDirReplica(OfPartition):
     """A replica's log: its size in bytes, where it ends, and how far that is behind the high watermark."""
 
     topic: str

@@ -12,6 +12,7 @@ from attrs import frozen
 
 from transport.errors import ErrorCode
 from transport.messages.common import MAX_LISTED_PARTITIONS, PartitionError, Request
+from transport.metadata import OfPartition
 
 UNTHROTTLED: Final = 2**63 - 1
 """The throttle, in bytes per second, of who is not throttled."""
@@ -21,7 +22,7 @@ UNKNOWN: Final = -1
 
 
 @frozen
-class ReassignmentKey:
+class ReassignmentKey(OfPartition):
     """A reassignment: of which partition, and the czxid of its znode, which two moves of one partition never share."""
 
     topic: str
@@ -68,7 +69,7 @@ class ReplicaProgress:
 
 
 @frozen
-class ReassignmentDescription:
+class ReassignmentDescription(OfPartition):
     """A reassignment under way. Times are in ms since 1970, sizes in bytes, rates in bytes per second.
 
     `replicas` to `isr` are what the partition has now, `new_replicas` those it is to have, preferred leader first, and

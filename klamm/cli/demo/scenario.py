@@ -129,7 +129,7 @@ async def reassign(admin: AdminClient, targets: dict[TopicPartition, tuple[int, 
         answer = await admin.alter_partition_reassignments(wanted)
     for item in answer.partitions:
         if item.error is not ErrorCode.NONE:
-            raise DemoFailed(f"{item.topic}-{item.partition} cannot be moved: {item.message}")
+            raise DemoFailed(f"{item.tp} cannot be moved: {item.message}")
 
 
 async def kill_active_controller(scene: Scene) -> None:

@@ -40,7 +40,7 @@ def rows(seen: Sequence[Seen], topic: str, partition: int, target: frozenset[int
     found: dict[Stage, Row] = {}
     for item in sorted(seen, key=_order):
         for state in item.commit.partitions:
-            if (state.topic, state.partition) != (topic, partition):
+            if state.tp != (topic, partition):
                 continue
             stage = stage_of(state, target)
             if stage is Stage.INITIAL or _is_first(stage, state, found):

@@ -10,7 +10,6 @@ import click
 from attrs import frozen
 
 from controller.admin.move_admin import MoveAdmin
-from controller.admin.moves import partition_of
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.cancelling import Cancelling
@@ -70,4 +69,4 @@ async def _under_way(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition, 
     if naming.one is not None:
         return (naming.one,)
     under_way = (await admin.describe_reassignments()).values()
-    return tuple(partition_of(move) for move in under_way if naming.has(move))
+    return tuple(move.tp for move in under_way if naming.has(move))

@@ -9,7 +9,7 @@ from attrs import define, field
 
 from controller.admin.client import OutcomeUnknown
 from controller.admin.move_admin import MoveAdmin
-from controller.admin.moves import MoveStatus, MoveWatch, partition_of, waits_for
+from controller.admin.moves import MoveStatus, MoveWatch, waits_for
 from klamm.cli.reassignment.outcomes import Outcome, PartitionOutcome
 from klamm.cli.reassignment.watching import show_until_over
 from transport.errors import ErrorCode
@@ -28,7 +28,7 @@ class Cancelling:
 
     async def begin(self) -> None:
         """Ask for all of it in one request."""
-        under_way = {partition_of(move): move for move in (await self.admin.describe_reassignments()).values()}
+        under_way = {move.tp: move for move in (await self.admin.describe_reassignments()).values()}
         wanted = [ReassignablePartition(tp.topic, tp.partition, None) for tp in self.partitions]
         try:
             answered = (await self.admin.alter_partition_reassignments(wanted)).partitions
@@ -37,7 +37,7 @@ class Cancelling:
             answered = tuple(PartitionError(*tp) for tp in self.partitions)
         begun = {}
         for item in answered:
-            tp = TopicPartition(item.topic, item.partition)
+            tp = item.tp
             if item.error is ErrorCode.NONE:
                 begun[tp] = _origin(under_way.get(tp))
                 continue
@@ -68,7 +68,7 @@ def _origin(move: ReassignmentDescription | None) -> tuple[int, ...]:
 def _outcome(tp: TopicPartition, origin: tuple[int, ...], status: MoveStatus) -> PartitionOutcome:
     """Judge by who has replicas: in which order they were is known to the controller alone."""
     if tp not in status.ended:
-        move = next((move for move in status.ongoing if partition_of(move) == tp), None)
+        move = next((move for move in status.ongoing if move.tp == tp), None)
         if move is not None and set(move.new_replicas) != set(origin):
             text = f"not cancelled, is being moved to {list(move.new_replicas)}: ask again"
             return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, move.new_replicas, text)

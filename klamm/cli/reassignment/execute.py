@@ -181,9 +181,7 @@ class Execution:
         else:
             self._is_answered = True
             refused = [item for item in answer.partitions if item.error is not ErrorCode.NONE]
-            self._refused = {
-                TopicPartition(item.topic, item.partition): item.message or item.error.name for item in refused
-            }
+            self._refused = {item.tp: item.message or item.error.name for item in refused}
         begun = {tp: target for tp, target in self.targets.items() if tp not in self._refused}
         self._watch = MoveWatch(self.admin, begun)
         if self.wishes.waits and begun:

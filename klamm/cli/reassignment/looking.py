@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 from attrs import frozen
 
-from controller.admin.moves import partition_of, waits_for
+from controller.admin.moves import waits_for
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import PARTITION, TOPIC
 from klamm.cli.output import print_document, print_table
@@ -74,7 +74,7 @@ def list_(cluster: Cluster, output: str) -> None:
         click.echo("no reassignment is under way")
     else:
         rows = [
-            (str(partition_of(m)), m.replicas, m.adding_replicas, m.removing_replicas, m.isr, moment(m.start_time_ms))
+            (str(m.tp), m.replicas, m.adding_replicas, m.removing_replicas, m.isr, moment(m.start_time_ms))
             for m in found
         ]
         print_table(["partition", "replicas", "adding", "removing", "isr", "started"], rows)
@@ -102,7 +102,7 @@ def _under_way(cluster: Cluster, naming: Naming) -> list[ReassignmentDescription
         async with cluster.open_moves() as admin:
             return list((await admin.describe_reassignments()).values())
 
-    return sorted(filter(naming.has, run(work)), key=partition_of)
+    return sorted(filter(naming.has, run(work)), key=lambda move: move.tp)
 
 
 def _document(move: ReassignmentDescription) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _print_descriptions(found: Sequence[ReassignmentDescription], now_ms: int) -
     for number, move in enumerate(found):
         if number:
             click.echo()
-        print_table([str(partition_of(move)), ""], _facts(move, now_ms))
+        print_table([str(move.tp), ""], _facts(move, now_ms))
         click.echo()
         print_table(_PROGRESS_COLUMNS, [_progress_row(item) for item in move.progress])
 

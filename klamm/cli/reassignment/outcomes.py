@@ -9,7 +9,7 @@ from typing import Any
 import click
 from attrs import frozen
 
-from controller.admin.moves import MoveStatus, partition_of, waits_for
+from controller.admin.moves import MoveStatus, waits_for
 from klamm.cli.output import print_document
 from transport.messages import ReassignmentDescription
 from transport.metadata import TopicPartition
@@ -44,7 +44,7 @@ class PartitionOutcome:
 
 def judge(status: MoveStatus) -> list[PartitionOutcome]:
     """Say of each target whether it was reached."""
-    ongoing = {partition_of(move): move for move in status.ongoing}
+    ongoing = {move.tp: move for move in status.ongoing}
     return [_judge(tp, target, ongoing.get(tp), status) for tp, target in status.targets.items()]
 
 

@@ -71,7 +71,7 @@ def origin_of(state: PartitionState) -> tuple[int, ...]:
 
 def states_of(metadata: MetadataResponse) -> dict[TopicPartition, PartitionState]:
     """Return the partitions by name."""
-    return {TopicPartition(state.topic, state.partition): state for state in metadata.partitions}
+    return {state.tp: state for state in metadata.partitions}
 
 
 def faults(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, str]:
@@ -103,12 +103,12 @@ async def _sizes(admin: MoveAdmin, states: Iterable[PartitionState]) -> dict[Top
     led: defaultdict[int, set[TopicPartition]] = defaultdict(set)
     for state in states:
         if state.leader != NO_LEADER:
-            led[state.leader].add(TopicPartition(state.topic, state.partition))
+            led[state.leader].add(state.tp)
     if not led:
         return {}
     said = await admin.describe_log_dirs(sorted(led), sorted(tp for tps in led.values() for tp in tps))
     replicas = [
-        (broker_id, TopicPartition(replica.topic, replica.partition), replica.size)
+        (broker_id, replica.tp, replica.size)
         for broker_id, answer in said.items()
         for log_dir in answer.log_dirs
         for replica in log_dir.replicas

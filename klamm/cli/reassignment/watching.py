@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from controller.admin.move_admin import MoveAdmin
-from controller.admin.moves import MoveStatus, MoveWatch, Targets, partition_of, waits_for
+from controller.admin.moves import MoveStatus, MoveWatch, Targets, waits_for
 from klamm.cli import progress
 from klamm.cli.progress import is_animated, is_lines_only
 from klamm.cli.units import duration, rate, size
@@ -95,12 +95,12 @@ def stalled_lines(status: MoveStatus, now_ms: int) -> list[str]:
 
 def _stalled_line(move: ReassignmentDescription, now_ms: int) -> str:
     stalled = duration(max(now_ms - move.stalled_since_ms, 0))
-    return f"{partition_of(move)} stalled for {stalled}: waits for {waits_for(move)}"
+    return f"{move.tp} stalled for {stalled}: waits for {waits_for(move)}"
 
 
 def waiting_lines(status: MoveStatus) -> list[str]:
     """Return what the first move waits for."""
-    return [f"{partition_of(move)} waits for {waits_for(move)}" for move in status.ongoing[:1]]
+    return [f"{move.tp} waits for {waits_for(move)}" for move in status.ongoing[:1]]
 
 
 @define
@@ -129,7 +129,7 @@ class News:
         return [*lines, *self._how_far(status, now)]
 
     def _newly_stalled(self, status: MoveStatus, now_ms: int) -> list[str]:
-        stalled = {_gist(f"{partition_of(move)} {waits_for(move)}"): move for move in status.stalled}
+        stalled = {_gist(f"{move.tp} {waits_for(move)}"): move for move in status.stalled}
         new = [move for gist, move in stalled.items() if gist not in self._stalled]
         self._stalled = frozenset(stalled)
         lines = [_stalled_line(move, now_ms) for move in new[:NAMED]]

@@ -122,7 +122,7 @@ def _metadata_faults(picture: Picture, broker_id: int) -> list[str]:
         faults.append(f"broker {broker_id} takes {_holder(said)} for the controller")
     if {endpoint.id: endpoint for endpoint in said.brokers} != dict(picture.brokers):
         faults.append(f"broker {broker_id} takes {[endpoint.id for endpoint in said.brokers]} for the live brokers")
-    known = {TopicPartition(state.topic, state.partition): state for state in said.partitions}
+    known = {state.tp: state for state in said.partitions}
     wrong = [str(tp) for tp in known.keys() | picture.states.keys() if known.get(tp) != picture.states.get(tp)]
     if wrong:
         faults.append(f"broker {broker_id} knows other things than ZooKeeper of {_some(sorted(wrong))}")
