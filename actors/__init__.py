@@ -1,4 +1,4 @@
-"""The actor runtime on trio: mailboxes, supervision, the event queue and the channel. Knows no Kafka."""
+"""The actor runtime on trio: mailboxes, supervision, event queue and channel. Independent of Kafka."""
 
 from __future__ import annotations
 

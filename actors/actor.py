@@ -1,4 +1,4 @@
-"""What all actors are."""
+"""The interface that all actors share."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ M_contra = TypeVar("M_contra", contravariant=True)
 
 
 class Actor(Protocol[M_contra]):
-    """Someone who owns his state and is told what to do with it, by messages that he takes one at a time.
+    """An owner of state that others talk to only by messages, which it processes one at a time.
 
-    It is a protocol and no base class, since what actors share is how they are talked to and run. A plain one is a
-    `Mailbox` and a loop over it; `EventQueue` and `Channel` are the others.
+    A protocol rather than a base class, because actors share an interface and no code. A plain actor is a `Mailbox`
+    and a loop over it; `EventQueue` and `Channel` are the other two.
     """
 
     def tell(self, message: M_contra) -> object:
-        """Leave a message, and do not wait."""
+        """Leave a message without waiting."""
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Take messages until closed or cancelled; one task at a time may run an actor. Faults pass through."""
+        """Process messages until closed or cancelled, in one task at a time. Exceptions propagate."""

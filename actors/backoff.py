@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Exponential back-off with jitter."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 
 class Backoff:
-    """Exponential back-off: seconds that double from `base` up to `maximum`, the upper half of each left to chance.
+    """Delays that double from `base` up to `maximum` seconds, each of them shortened at random by up to a half.
 
-    `jitter` draws from [0, 1): it spreads those who failed together, and is injected so that a run can be replayed.
+    `jitter` draws from [0, 1). It spreads the retries of clients that failed together, and is injected so that a run
+    can be replayed.
     """
 
     def __init__(self, base: float = 0.1, maximum: float = 10.0, *, jitter: Callable[[], float]) -> None:
@@ -18,11 +19,11 @@ class Backoff:
         self._ceiling = base
 
     def next(self) -> float:
-        """Return the seconds to wait after one more failure."""
+        """Return the seconds to wait after another failure."""
         ceiling = min(self._ceiling, self._maximum)
         self._ceiling = min(2 * ceiling, self._maximum)
         return ceiling * (1 + self._jitter()) / 2
 
     def reset(self) -> None:
-        """Begin again at the base, after a success."""
+        """Start again at the base, after a success."""
         self._ceiling = self._base

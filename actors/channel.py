@@ -1,4 +1,4 @@
-"""The actor that delivers requests to one peer, in order and at least once."""
+"""An actor that delivers requests to one peer, in order and at least once."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ _log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Backlog(Protocol[Item_contra, Req_co]):
-    """What waits to be sent. It merges what it can, which is what bounds it."""
+    """Items that wait to be sent. Merging keeps it bounded."""
 
     def add(self, item: Item_contra) -> None:
-        """Merge an item into what waits."""
+        """Merge an item into those that wait."""
 
     def take(self) -> Req_co | None:
-        """Remove the next request to send and return it; None if nothing waits."""
+        """Remove and return the next request to send; None if nothing waits."""
 
     def __len__(self) -> int:
-        """Return the number of items that wait, however many requests they will make."""
+        """Return the number of waiting items, which may become fewer requests."""
 
 
 class Caller(Protocol[Req_contra, Resp_co]):
     """A connection to the peer."""
 
     async def call(self, request: Req_contra, *, timeout: float) -> Resp_co:  # noqa: ASYNC109
-        """Send a request and return its response; `timeout` is in seconds."""
+        """Send a request and return its response within `timeout` seconds."""
 
 
 @frozen
 class ChannelStatistics:
-    """Items that wait, requests that were answered, and failures after which the channel tried again."""
+    """Counts of waiting items, answered requests, and failures that were retried."""
 
     queue_size: int
     answered: int
@@ -55,15 +55,14 @@ class ChannelStatistics:
 
 
 class Channel(Generic[Item, Req, Resp]):
-    """A backlog of requests to one peer, and the loop that sends them, one at a time.
+    """A backlog of requests to one peer, and the loop that sends them one at a time.
 
-    A request that could not be delivered, or whose answer was lost, is sent again before any other one, over a new
-    connection and after a back-off, for as long as the channel runs. So requests arrive in order, each at least once,
-    and while one is under way what comes after it merges in the backlog. A channel that is run again goes on where
-    it was.
+    A request that could not be delivered, or whose answer was lost, is retried before any other, over a new connection
+    and after a back-off, until the channel is cancelled. Requests therefore arrive in order, each at least once. While
+    a request is under way, later items merge in the backlog. A channel that is run again resumes where it stopped.
     """
 
-    def __init__(  # noqa: PLR0913  all by name, but for the four that every channel has
+    def __init__(  # noqa: PLR0913  keyword-only, except the four that every channel needs
         self,
         name: str,
         backlog: Backlog[Item, Req],
@@ -77,12 +76,12 @@ class Channel(Generic[Item, Req, Resp]):
         mend: Callable[[Req, Exception], Req | None] = lambda _request, _fault: None,
         request_timeout: float = REQUEST_TIMEOUT_SECONDS,
     ) -> None:
-        """Send to the peer `name` over what `connect` opens.
+        """Send to the peer `name` over the connections that `connect` opens.
 
-        An exception of the kinds `answered` is the peer's answer: `on_response` gets it as it gets a response. After
-        one of the kinds `retry_on`, from `connect` or a call, the channel tries again. One of the kinds `unsendable`
-        says that the request itself is at fault, so that no retry helps: `mend` returns the request to send instead, or
-        None to send nothing. Any other is a fault of ours and ends `run`, as does what `on_response` raises.
+        Exceptions of a call are told apart by their types. Those in `answered` are answers of the peer: they are passed
+        to `on_response` like responses. Those in `retry_on`, which `connect` may raise as well, lead to a retry. Those
+        in `unsendable` mean that the request itself is at fault, so that no retry would help: `mend` returns a request
+        to send in its place, or None to drop it. Any other exception, and any that `on_response` raises, ends `run`.
         """
         self._name = name
         self._backlog = backlog
@@ -100,25 +99,26 @@ class Channel(Generic[Item, Req, Resp]):
         self._retries = 0
 
     def tell(self, item: Item) -> None:
-        """Merge an item into the backlog; in the trio thread."""
+        """Merge an item into the backlog. Call this in the trio thread."""
         self._backlog.add(item)
         self._work.set()
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Send what there is until cancelled; connects when there is something to send."""
+        """Send requests until cancelled; connect only when there is one to send."""
         task_status.started()
         while True:
             await self._next_request()
             try:
                 await self._send_over_one_connection()
             except self._retry_on as error:
+                # The request stays under way, so the next connection begins with it.
                 delay = self._backoff.next()
                 self._retries += 1
                 _log.warning("trying again", channel=self._name, reason=str(error), delay_seconds=round(delay, 3))
                 await trio.sleep(delay)
 
     def statistics(self) -> ChannelStatistics:
-        """Return the present numbers; the request under way is no longer in the queue."""
+        """Return the current counts. The request under way does not count as waiting."""
         return ChannelStatistics(len(self._backlog), self._answered, self._retries)
 
     async def _send_over_one_connection(self) -> None:
@@ -128,6 +128,7 @@ class Channel(Generic[Item, Req, Resp]):
                 try:
                     response = await self._ask(caller, request)
                 except self._unsendable as fault:
+                    # Nothing was sent, so the connection is still in order.
                     self._under_way = self._mend(request, fault)
                     continue
                 self._under_way = None
@@ -142,7 +143,7 @@ class Channel(Generic[Item, Req, Resp]):
             return answer
 
     async def _next_request(self) -> Req:
-        """Return the request under way, or else wait for one in the backlog and make it that."""
+        """Return the request under way; if there is none, wait for one and take it from the backlog."""
         while self._under_way is None:
             self._work = trio.Event()
             self._under_way = self._backlog.take()

@@ -1,4 +1,4 @@
-"""The actor that takes events one at a time, in the order in which they came."""
+"""An actor that processes events one at a time, in order of arrival."""
 
 from __future__ import annotations
 
@@ -14,25 +14,24 @@ from actors.trio_entry import TrioEntry
 
 
 class Event(Protocol):
-    """Something to process; it ends in exactly one of two ways, processed or preempted.
+    """Something to process. Each event ends in exactly one of two ways: processed or preempted.
 
-    With a `key`, it says where to look rather than what is new: one of it in the queue is enough, and another one
-    is merged into it.
+    An event with a `key` says where to look rather than what is new there. One such event in the queue is enough:
+    further events with an equal key merge into it.
     """
 
     @property
     def name(self) -> str:
-        """The type of event, for statistics: one of a limited number."""
+        """The type of event, for statistics: one of a small set."""
 
     @property
     def key(self) -> Hashable | None:
-        """What the event is about, if one of it in the queue is enough."""
+        """The subject of the event, if one event about it in the queue is enough; else None."""
 
     def preempt(self) -> None:
-        """Take notice that the event will not be processed to its end; must not raise.
+        """React to the event not being processed to its end; must not raise.
 
-        Called exactly once, in the trio thread: on an event that was dropped, or whose processing was cancelled or
-        failed.
+        Called once, in the trio thread, if the event was dropped, or if its processing was cancelled or failed.
         """
 
 
@@ -41,18 +40,18 @@ E_contra = TypeVar("E_contra", bound=Event, contravariant=True)
 
 
 class EventObserver(Protocol[E_contra]):
-    """Someone who is told of each event; what it raises is a fault of the queue."""
+    """Receives notice of each event. An exception that it raises ends the queue."""
 
     def started(self, event: E_contra, queued_seconds: float) -> None:
-        """Take notice that processing begins."""
+        """Note that processing begins."""
 
     def finished(self, event: E_contra, seconds: float) -> None:
-        """Take notice that processing ended, in whatever way."""
+        """Note that processing ended, whether it succeeded or not."""
 
 
 @define
 class EventStatistics:
-    """What events of one name have cost so far. Those that were dropped from the queue do not count."""
+    """The time that events of one name have taken so far. Dropped events do not count."""
 
     count: int = 0
     queue_seconds_total: float = 0.0
@@ -70,8 +69,8 @@ class _Queued(Generic[E]):
 class EventQueue(Generic[E]):
     """A queue of events and the loop that processes them one at a time: FIFO, except that some events can wait.
 
-    An exception from `process` or the observer ends `run`: its owner decides what follows, and may run the queue
-    again with what is left in it.
+    An exception from `process` or the observer ends `run`. The owner decides what follows, and may run the queue
+    again with the events that remain.
     """
 
     def __init__(
@@ -81,7 +80,7 @@ class EventQueue(Generic[E]):
         observer: EventObserver[E] | None = None,
         capacity: int | None = None,
     ) -> None:
-        """Hold at most `capacity` events that can be refused (see `Mailbox`)."""
+        """Queue at most `capacity` events; None means no limit (see `Mailbox`)."""
         self._process = process
         self._observer = observer
         self._mailbox: Mailbox[_Queued[E]] = Mailbox(capacity)
@@ -91,14 +90,14 @@ class EventQueue(Generic[E]):
         self._is_closed = False
 
     def bind(self) -> None:
-        """Let foreign threads put events in, for a queue that was made outside of trio."""
+        """Allow other threads to queue events from now on; needed if the queue was made outside trio."""
         self._entry.bind()
 
     def tell(self, event: E, *, later: bool = False) -> bool:
-        """Queue an event; False if an equal key is queued, which covers this one, or if the queue is closed.
+        """Queue an event. Return False if an event with an equal key is queued already, or if the queue is closed.
 
         An event for `later` lets others pass (see `Mailbox`). May be called from any thread, with the same rules as
-        `Mailbox.tell`; raises MailboxFull, in the trio thread only. A closed queue preempts what it is told.
+        `Mailbox.tell`; raises MailboxFull, in the trio thread only. A closed queue preempts the event at once.
         """
         if not self._entry.is_inside:
             self._entry.run_soon(lambda: self._put(event, partial(self._mailbox.put, later=later)))
@@ -106,11 +105,11 @@ class EventQueue(Generic[E]):
         return self._put(event, partial(self._mailbox.tell, later=later))
 
     def withdraw(self, event: E) -> None:
-        """Preempt a queued event by its own key; an event whose processing has begun is left alone."""
+        """Preempt the queued event with the key of `event`; an event that is being processed is left alone."""
         _preempt(self._mailbox.withdraw(event.key))
 
     def preempt_and_put(self, event: E, *, cancel_running: bool = False) -> None:
-        """Preempt all that is queued and queue `event`; with `cancel_running`, cancel the event that is processed."""
+        """Preempt all queued events and queue `event`; with `cancel_running`, cancel the running event as well."""
         if self._is_closed:
             event.preempt()
             return
@@ -119,7 +118,7 @@ class EventQueue(Generic[E]):
             self._running.cancel()
 
     def close(self) -> None:
-        """Preempt all that is queued, and end `run` when the event that is processed has ended."""
+        """Preempt all queued events, and end `run` after the running event."""
         self._is_closed = True
         _preempt(self._mailbox.close())
 

@@ -1,4 +1,4 @@
-"""How often something took how long."""
+"""A histogram of durations."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final
 from attrs import define, field
 
 BOUNDS_MS: Final = (1.0, 5.0, 10.0, 50.0, 100.0, 500.0, 1_000.0, 5_000.0, 10_000.0, 60_000.0)
-"""Upper bounds of the buckets, in milliseconds; above the last one there is one more bucket."""
+"""Upper bounds of the buckets, in milliseconds. One more bucket holds longer durations."""
 
 
 @define
 class Histogram:
-    """Counts of durations by bucket, and their sum, in milliseconds."""
+    """Counts of durations by bucket, and the sum of all durations in milliseconds."""
 
     counts: list[int] = field(factory=lambda: [0] * (len(BOUNDS_MS) + 1), init=False)
     sum_ms: float = field(default=0.0, init=False)
@@ -26,11 +26,11 @@ class Histogram:
 
     @property
     def count(self) -> int:
-        """How many durations were counted."""
+        """The number of durations."""
         return sum(self.counts)
 
     def cumulated(self) -> list[tuple[str, int]]:
-        """Return for each bound, as text, how many durations do not exceed it; the last is all of them."""
+        """Return, for each bound as text, the number of durations up to it; the last bound, "+Inf", covers all."""
         total, buckets = 0, []
         for bound, count in zip((*map(str, BOUNDS_MS), "+Inf"), self.counts, strict=True):
             total += count

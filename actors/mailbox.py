@@ -1,4 +1,4 @@
-"""A queue in front of a task, which any thread may put into."""
+"""A queue in front of a task, open to any thread."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from actors.trio_entry import TrioEntry
 T = TypeVar("T")
 
 MAX_OVERTAKEN: Final = 16
-"""The number of items in a row that may pass one that can wait."""
+"""The most items in a row that may pass an item put in for `later`."""
 
 
 class MailboxFull(Exception):
-    """As many items are waiting as the mailbox takes."""
+    """The mailbox holds as many items as its capacity allows."""
 
 
 class MailboxClosed(Exception):
-    """Nothing is waiting, and nothing will come."""
+    """The mailbox is closed and empty."""
 
 
 class _Unkeyed:
-    """Stands for the key of an item that has none."""
+    """A unique key for an item that has none."""
 
 
 class Mailbox(Generic[T]):
-    """A queue between anyone and one or more receivers, which may iterate over it until it is closed.
+    """A queue from any number of senders to one or more receivers, which may iterate over it until it is closed.
 
-    It is FIFO, except that items put in for `later` let the others pass, at most `MAX_OVERTAKEN` of them in a row.
-    A mailbox that was made outside of trio must be bound before a foreign thread puts something in.
-    Everything but `tell` is for the trio thread alone.
+    FIFO, except that items put in for `later` let the others pass, at most `MAX_OVERTAKEN` of them in a row.
+    A mailbox that was made outside trio must be bound before another thread puts something in. All methods except
+    `tell` belong to the trio thread.
     """
 
     def __init__(self, capacity: int | None = None) -> None:
-        """Hold at most `capacity` items at a time, or any number, which is for items whose keys bound them."""
+        """Hold at most `capacity` items; None means no limit, for items that are bounded by their keys."""
         self._capacity = capacity
         self._entry = TrioEntry()
-        # Ordered, so that taking out the oldest item or any other takes constant time.
+        # Ordered dicts remove the oldest item, or any other by its key, in constant time.
         self._waiting: OrderedDict[Hashable, T] = OrderedDict()
         self._later: OrderedDict[Hashable, T] = OrderedDict()
         self._overtaken = 0
@@ -48,15 +48,15 @@ class Mailbox(Generic[T]):
         self._is_closed = False
 
     def bind(self) -> None:
-        """Let foreign threads put items in, from now on."""
+        """Allow other threads to put items in from now on."""
         self._entry.bind()
 
     def tell(self, item: T, key: Hashable | None = None, *, later: bool = False) -> bool:
-        """Put an item in; False if it was not because one with that key is waiting, or the mailbox is closed.
+        """Put an item in. Return False if an item with that key is waiting already, or if the mailbox is closed.
 
-        May be called from any thread. A foreign one is always told True, for only trio can tell: its item arrives
-        soon, is dropped quietly in the cases above and after trio's end, and counts as `put`. Raises MailboxFull, in
-        the trio thread only.
+        May be called from any thread. Raises MailboxFull, in the trio thread only. Another thread always gets True,
+        because the outcome is not known yet: its item arrives soon, whatever the capacity, and is dropped silently in
+        the cases above and after the end of trio.
         """
         if not self._entry.is_inside:
             self._entry.run_soon(lambda: self.put(item, key, later=later))
@@ -66,7 +66,7 @@ class Mailbox(Generic[T]):
         return self.put(item, key, later=later)
 
     def put(self, item: T, key: Hashable | None = None, *, later: bool = False) -> bool:
-        """Do as `tell`, whatever the capacity: for what cannot be refused."""
+        """Put an item in as `tell` does, but regardless of the capacity."""
         if not self._accepts(key):
             return False
         waiting = self._later if later else self._waiting
@@ -75,24 +75,24 @@ class Mailbox(Generic[T]):
         return True
 
     def withdraw(self, key: Hashable) -> list[T]:
-        """Take out the items that wait under a key, and return them."""
+        """Remove and return the item with a key, as a list of one or none."""
         holding = [waiting for waiting in (self._waiting, self._later) if key in waiting]
         return [waiting.pop(key) for waiting in holding]
 
     def preempt_and_put(self, item: T) -> list[T]:
-        """Take out everything that waits, put `item` in, and return what was taken out, oldest first."""
+        """Replace all waiting items by `item`, and return them, oldest first."""
         dropped = self._take_all()
         self.put(item)
         return dropped
 
     def close(self) -> list[T]:
-        """Take nothing more, end the receivers, and return what was waiting, oldest first."""
+        """Accept no more items, end the receivers, and return the items that were waiting, oldest first."""
         self._is_closed = True
         self._receivers.unpark_all()
         return self._take_all()
 
     async def receive(self) -> T:
-        """Wait for the item whose turn it is and take it out; raises MailboxClosed. Loses nothing when cancelled."""
+        """Wait for the next item, and remove and return it. Loses nothing when cancelled. Raises MailboxClosed."""
         await trio.lowlevel.checkpoint()
         while not len(self):
             if self._is_closed:
@@ -116,6 +116,7 @@ class Mailbox(Generic[T]):
         return not self._is_closed and (key is None or (key not in self._waiting and key not in self._later))
 
     def _take_next(self) -> T:
+        # Items that can wait get their turn when nothing else waits, or after MAX_OVERTAKEN others in a row.
         is_turn_of_later = not self._waiting or self._overtaken == MAX_OVERTAKEN
         if self._later and is_turn_of_later:
             self._overtaken = 0

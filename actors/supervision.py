@@ -1,4 +1,4 @@
-"""Running a task again when it fails."""
+"""Restarts of tasks that fail."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ async def supervise(
     on_restart: Callable[[Exception], None] | None = None,
     healthy_after: float = HEALTHY_AFTER_SECONDS,
 ) -> None:
-    """Run `run` to its end, and again after each fault of the kinds `restart_on`, once a back-off has passed.
+    """Run `run` until it returns, restarting it with back-off after each exception of a type in `restart_on`.
 
-    Every other fault passes through, and so takes the parent down; an exception group counts as a fault to restart on
-    if all in it do. The back-off begins again after a run that lasted `healthy_after` seconds. Each restart is logged
-    once, and `on_restart` gets its fault before the wait.
+    Any other exception propagates. An exception group leads to a restart if all its members do. A run that lasted
+    `healthy_after` seconds resets the back-off. Each restart is logged, and `on_restart` is called with the exception
+    before the wait.
     """
     while True:
         began = trio.current_time()

@@ -1,4 +1,4 @@
-"""The way from any thread into one trio run."""
+"""Calls from any thread into a trio run."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ import trio
 
 
 class TrioEntry:
-    """Leads into the trio run that it was made in; one that was made outside of trio must be bound to a run."""
+    """An entry into the trio run in which it was made. One that was made outside trio must be bound to a run."""
 
     def __init__(self) -> None:
         self._token = trio.lowlevel.current_trio_token() if trio.lowlevel.in_trio_run() else None
 
     def bind(self) -> None:
-        """Lead into the trio run that calls this."""
+        """Lead into the current trio run from now on."""
         self._token = trio.lowlevel.current_trio_token()
 
     @property
     def is_inside(self) -> bool:
-        """Whether the caller is in that trio run already."""
+        """Whether the caller is in that trio run, so that it needs no entry."""
         return trio.lowlevel.in_trio_run() and self._token in {None, trio.lowlevel.current_trio_token()}
 
     def run_soon(self, function: Callable[[], object]) -> None:
-        """Have trio call `function`, which must not raise; calls keep their order. Does nothing after trio's end."""
+        """Have trio call `function`, which must not raise. Calls keep their order; they are dropped after trio ends."""
         if self._token is None:
-            raise RuntimeError("a foreign thread came before it was bound to a trio run: call bind() in trio first")
+            raise RuntimeError(
+                "called from another thread before it was bound to a trio run: call bind() in trio first"
+            )
         try:
             self._token.run_sync_soon(function)
         except trio.RunFinishedError:
