@@ -1,8 +1,7 @@
-"""As much of HTTP/1.1 as probes and scrapers need: GET and HEAD, one request per connection.
+"""An HTTP/1.1 server for probes and scrapers: GET and HEAD, one request per connection. h11 speaks the protocol.
 
-It is written by hand because nothing of a request but its first line counts, so that a library would bring more code
-that listens to strangers than it saves. A client gets `REQUEST_SECONDS` to send `MAX_HEAD_BYTES` at most and
-`RESPONSE_SECONDS` to take the answer, and MAX_CLIENTS are served at a time.
+Strangers can reach it, so everything is bounded: a client gets `REQUEST_SECONDS` to send a head of about
+`MAX_HEAD_BYTES` and `RESPONSE_SECONDS` to take the response, and `MAX_CLIENTS` are served at a time.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final
 
+import h11
 import trio
 from attrs import frozen
 
@@ -28,7 +28,7 @@ TEXT: Final = "text/plain; charset=utf-8"
 
 @frozen
 class Page:
-    """What a path shows."""
+    """The content at a path."""
 
     body: bytes
     status: HTTPStatus = HTTPStatus.OK
@@ -36,15 +36,7 @@ class Page:
 
 
 Pages = Callable[[str], Page]
-"""Returns the page of a path; what it raises costs that answer only."""
-
-
-class BadRequest(Exception):
-    """What a client sent is no request that is answered here."""
-
-    def __init__(self, status: HTTPStatus) -> None:
-        super().__init__(status.phrase)
-        self.status = status
+"""Returns the page at a path. If it raises, only that request goes unanswered."""
 
 
 async def serve_http(
@@ -55,7 +47,7 @@ async def serve_http(
     *,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Answer requests at an address until cancelled; reports the real port as started.
+    """Answer requests at an address until cancelled; reports the actual port when started.
 
     Raises OSError if the address cannot be listened on.
     """
@@ -67,7 +59,7 @@ async def _answer(pages: Pages, slots: trio.CapacityLimiter, stream: trio.abc.St
     try:
         slots.acquire_nowait()
     except trio.WouldBlock:
-        return  # the connection is closed
+        return  # which closes the connection
     try:
         response = await _respond(pages, stream)
         with trio.move_on_after(RESPONSE_SECONDS):
@@ -79,57 +71,49 @@ async def _answer(pages: Pages, slots: trio.CapacityLimiter, stream: trio.abc.St
 
 
 async def _respond(pages: Pages, stream: trio.abc.Stream) -> bytes:
+    connection = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD_BYTES)
     try:
         with trio.fail_after(REQUEST_SECONDS):
-            method, path = _parse(await _read_head(stream))
+            request = await _receive(connection, stream)
     except trio.TooSlowError:
-        return _pack(_fault(HTTPStatus.REQUEST_TIMEOUT), with_body=True)
-    except BadRequest as fault:
-        return _pack(_fault(fault.status), with_body=True)
-    return _pack(pages(path), with_body=method == "GET")
+        return _pack(connection, _error(HTTPStatus.REQUEST_TIMEOUT))
+    except h11.RemoteProtocolError as fault:
+        return _pack(connection, _error(HTTPStatus(fault.error_status_hint)))
+    page = pages(request.target.decode("ascii").partition("?")[0])
+    return _pack(connection, page, with_body=request.method == b"GET")
 
 
-async def _read_head(stream: trio.abc.Stream) -> bytes:
-    """Return what comes before the first empty line. Raises BadRequest if there is none within the limit."""
-    received = bytearray()
-    while (end := received.find(b"\r\n\r\n")) < 0:
-        if len(received) > MAX_HEAD_BYTES:
-            raise BadRequest(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
-        chunk = await stream.receive_some(CHUNK_BYTES)
-        if not chunk:
-            raise BadRequest(HTTPStatus.BAD_REQUEST)
-        received += chunk
-    return bytes(received[:end])
+async def _receive(connection: h11.Connection, stream: trio.abc.Stream) -> h11.Request:
+    """Return the head of the request; its body, if any, is left unread. Raises RemoteProtocolError."""
+    while (event := connection.next_event()) is h11.NEED_DATA:
+        connection.receive_data(bytes(await stream.receive_some(CHUNK_BYTES)))
+    # The client closed the connection without a request.
+    if not isinstance(event, h11.Request):
+        raise h11.RemoteProtocolError("no request", HTTPStatus.BAD_REQUEST)
+    # h11 accepts any method, and any version and target that are well-formed, such as the targets of a proxy.
+    if event.method not in {b"GET", b"HEAD"}:
+        raise h11.RemoteProtocolError("not GET or HEAD", HTTPStatus.METHOD_NOT_ALLOWED)
+    if not event.http_version.startswith(b"1.") or not event.target.startswith(b"/"):
+        raise h11.RemoteProtocolError("not a path, or not HTTP/1", HTTPStatus.BAD_REQUEST)
+    return event
 
 
-def _parse(head: bytes) -> tuple[str, str]:
-    """Return the method and the path without its query. Raises BadRequest."""
-    try:
-        method, target, version = head.split(b"\r\n", 1)[0].decode("ascii").split(" ")
-    except ValueError:
-        raise BadRequest(HTTPStatus.BAD_REQUEST) from None
-    if not version.startswith("HTTP/1.") or not target.startswith("/"):
-        raise BadRequest(HTTPStatus.BAD_REQUEST)
-    if method not in {"GET", "HEAD"}:
-        raise BadRequest(HTTPStatus.METHOD_NOT_ALLOWED)
-    return method, target.partition("?")[0]
-
-
-def _fault(status: HTTPStatus) -> Page:
+def _error(status: HTTPStatus) -> Page:
     return Page(f"{status.value} {status.phrase}\n".encode(), status)
 
 
 def not_found(known: Iterable[str]) -> Page:
-    """Return the page of a path that does not exist, which names those that do."""
+    """Return the page for an unknown path, which lists the known ones."""
     return Page(f"not found: try {', '.join(known)}\n".encode(), HTTPStatus.NOT_FOUND)
 
 
-def _pack(page: Page, *, with_body: bool) -> bytes:
-    head = [
-        f"HTTP/1.1 {page.status.value} {page.status.phrase}",
-        f"Content-Type: {page.content_type}",
-        f"Content-Length: {len(page.body)}",
-        "Cache-Control: no-store",
-        "Connection: close",
+def _pack(connection: h11.Connection, page: Page, *, with_body: bool = True) -> bytes:
+    headers = [
+        ("Content-Type", page.content_type),
+        ("Content-Length", str(len(page.body))),
+        ("Cache-Control", "no-store"),
+        ("Connection", "close"),
     ]
-    return "\r\n".join([*head, "", ""]).encode("ascii") + (page.body if with_body else b"")
+    head = h11.Response(status_code=page.status, headers=headers, reason=page.status.phrase)
+    body = [h11.Data(data=page.body)] if with_body else []
+    return b"".join(connection.send(event) or b"" for event in (head, *body, h11.EndOfMessage()))

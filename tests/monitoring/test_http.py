@@ -98,7 +98,7 @@ async def test_head_gets_the_length_and_no_body(nursery: trio.Nursery) -> None:
 
 
 async def test_an_unknown_path_says_which_there_are(nursery: trio.Nursery) -> None:
-    response = await ask(nursery, await listen(nursery), b"GET / HTTP/1.1\r\n\r\n")
+    response = await ask(nursery, await listen(nursery), b"GET / HTTP/1.1\r\nHost: here\r\n\r\n")
     assert status(response) == HTTPStatus.NOT_FOUND
     assert response.endswith("not found: try /metrics\n")
 
@@ -106,13 +106,16 @@ async def test_an_unknown_path_says_which_there_are(nursery: trio.Nursery) -> No
 @pytest.mark.parametrize(
     ("request_", "expected"),
     [
-        (b"POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", HTTPStatus.METHOD_NOT_ALLOWED),
+        (b"POST /metrics HTTP/1.1\r\nHost: here\r\nContent-Length: 3\r\n\r\nabc", HTTPStatus.METHOD_NOT_ALLOWED),
         (b"GET /metrics\r\n\r\n", HTTPStatus.BAD_REQUEST),
-        (b"GET metrics HTTP/1.1\r\n\r\n", HTTPStatus.BAD_REQUEST),
-        (b"GET /metrics HTTP/2.0\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"GET metrics HTTP/1.1\r\nHost: here\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"GET /metrics HTTP/2.0\r\nHost: here\r\n\r\n", HTTPStatus.BAD_REQUEST),
+        (b"GET /metrics HTTP/1.1\r\n\r\n", HTTPStatus.BAD_REQUEST),  # HTTP/1.1 demands a Host header
+        (b"CONNECT here:80 HTTP/1.1\r\nHost: here\r\n\r\n", HTTPStatus.METHOD_NOT_ALLOWED),
         (b"\xff\xfe\r\n\r\n", HTTPStatus.BAD_REQUEST),
         (b"\r\n\r\n", HTTPStatus.BAD_REQUEST),
         (b"x" * (MAX_HEAD_BYTES + 1), HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * MAX_HEAD_BYTES, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE),
     ],
 )
 async def test_garbage_is_refused(nursery: trio.Nursery, request_: bytes, expected: HTTPStatus) -> None:
@@ -137,12 +140,12 @@ async def test_silent_clients_do_not_keep_others_out_for_long(nursery: trio.Nurs
     assert await answer(await connect(nursery, network)) == ""
     for stream in silent:
         assert status(await answer(stream)) == HTTPStatus.REQUEST_TIMEOUT
-    assert status(await ask(nursery, network, b"GET /metrics HTTP/1.1\r\n\r\n")) == HTTPStatus.OK
+    assert status(await ask(nursery, network, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")) == HTTPStatus.OK
 
 
 async def test_a_client_that_goes_away_costs_nobody_else(nursery: trio.Nursery) -> None:
     network = await listen(nursery)
     gone = await connect(nursery, network)
-    await gone.send_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+    await gone.send_all(b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")
     await gone.aclose()
-    assert status(await ask(nursery, network, b"GET /metrics HTTP/1.1\r\n\r\n")) == HTTPStatus.OK
+    assert status(await ask(nursery, network, b"GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n")) == HTTPStatus.OK
