@@ -45,7 +45,7 @@ async def run_counters(zookeeper: MemoryZooKeeper, config: BrokerConfig, *, task
 
 
 async def count_and_move(admin: AdminClient) -> None:
-    while len((await admin.describe_cluster()).brokers) < 3:
+    while len((await admin.read_metadata()).brokers) < 3:
         await trio.sleep(0.01)
     await admin.create_topics([NewTopic("counters", 1, 2, assignments=((1, 2),))])
     for _ in range(10):
@@ -73,14 +73,14 @@ async def add(admin: AdminClient, counter: str, amount: int) -> int:
 
 async def add_once(admin: AdminClient, counter: str, amount: int) -> int:
     state = await state_of(admin)
-    brokers = {broker.id: broker for broker in (await admin.describe_cluster()).brokers}
+    brokers = {broker.id: broker for broker in (await admin.read_metadata()).brokers}
     opening = partial(open_connection, TcpNetwork(), client_id="count", own_apis=APIS)
     async with opening(brokers[state.leader].host, brokers[state.leader].port) as connection:
         return await connection.call(Add(state.topic_id, counter, amount))
 
 
 async def state_of(admin: AdminClient) -> PartitionState:
-    while not (states := (await admin.describe_cluster(["counters"])).partitions):
+    while not (states := (await admin.read_metadata(["counters"])).partitions):
         await trio.sleep(0.01)
     return states[0]
 

@@ -39,10 +39,10 @@ async def main() -> None:
             for broker_id in (1, 2):
                 await nursery.start(run_broker, zookeeper, BrokerConfig(broker_id, Path(directory) / str(broker_id)))
             async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
-                while len((await admin.describe_cluster()).brokers) < 2:
+                while len((await admin.read_metadata()).brokers) < 2:
                     await trio.sleep(0.01)
                 await admin.create_topics([NewTopic("orders", partitions=1, replication_factor=2)])
-                while not (await admin.describe_cluster()).partitions:
+                while not (await admin.read_metadata()).partitions:
                     await trio.sleep(0.01)
             nursery.cancel_scope.cancel()
 

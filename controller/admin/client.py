@@ -112,7 +112,7 @@ class AdminClient:
 
     # --- what can be asked --------------------------------------------------------------------------------------
 
-    async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
+    async def read_metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
         """Return the controller's view of brokers and partitions, of all topics or of those named that exist.
 
         Raises ApiError (TOPIC_AUTHORIZATION_FAILED) if a named topic may not be described. Asked for all topics, it
@@ -124,7 +124,7 @@ class AdminClient:
             raise ApiError(refused.error, refused.message)
         return described
 
-    async def summarize_cluster(self) -> DescribeClusterResponse:
+    async def describe_cluster(self) -> DescribeClusterResponse:
         """Return the controller's view of brokers and, in counts, of partitions."""
         return await self._ask(DescribeClusterRequest())
 
@@ -147,7 +147,7 @@ class AdminClient:
     async def delete_topics(self, names: Sequence[str]) -> DeleteTopicsResponse:
         """Delete topics. An answer without error means that the deletion is durable, not that it is done.
 
-        Until it is, `describe_cluster` shows leader -2, and as offline the replicas that it waits for. Raises
+        Until it is, `read_metadata` shows leader -2, and as offline the replicas that it waits for. Raises
         OutcomeUnknown if the answer is lost.
         """
         return await _in_parts(self._change, DeleteTopicsRequest(tuple(names)), "topics")
@@ -228,7 +228,7 @@ class AdminClient:
 
         The brokers are asked themselves, at the same time. Who is not alive or does not answer has a `fault` instead.
         """
-        live = {broker.id: broker for broker in (await self.describe_cluster(())).brokers}
+        live = {broker.id: broker for broker in (await self.read_metadata(())).brokers}
         wanted = list(live) if broker_ids is None else list(dict.fromkeys(broker_ids))
         request = DescribeLogDirsRequest(None if partitions is None else tuple((*tp,) for tp in partitions))
         brokers = [live[broker_id] for broker_id in wanted if broker_id in live]

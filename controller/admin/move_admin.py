@@ -32,7 +32,7 @@ class MoveAdmin(Protocol):
     async def describe_reassignments(self) -> ReassignmentDescriptions:
         """Return how far all reassignments under way are; what nobody can tell is UNKNOWN."""
 
-    async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
+    async def read_metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
         """Return brokers and partitions, of all topics or of those named that exist."""
 
     async def describe_log_dirs(

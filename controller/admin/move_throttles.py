@@ -104,7 +104,7 @@ async def lift(admin: AdminClient, over: Collection[TopicPartition]) -> bool:
     ended = frozenset(over) - moving
     topics = await _own(admin, _topics({tp.topic for tp in ended | moving}))
     gone = [_unnamed(resource, own, ended) for resource, own in topics.items()]
-    brokers = {broker.id for broker in (await admin.describe_cluster(())).brokers}
+    brokers = {broker.id for broker in (await admin.read_metadata(())).brokers}
     brokers |= {b for own in topics.values() for side in (LEADERS, FOLLOWERS) for _, b in _pairs(own, side)}
     free = [_restored(r, own, topics, moving) for r, own in (await _own(admin, _brokers(brokers))).items()]
     changes = [change for change in (*gone, *free) if change.configs]

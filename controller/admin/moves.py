@@ -123,7 +123,7 @@ class MoveWatch:
     async def _settled(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
         """Return the replicas of those that do not move; one may have begun to since it was asked for."""
         names = list(dict.fromkeys(tp.topic for tp in partitions))
-        states = (await self.admin.describe_cluster(names)).partitions
+        states = (await self.admin.read_metadata(names)).partitions
         found = {state.tp: state for state in states}
         moving = {tp for tp, state in found.items() if state.adding_replicas or state.removing_replicas}
         return {tp: found[tp].replicas if tp in found else () for tp in partitions if tp not in moving}

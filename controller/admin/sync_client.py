@@ -43,8 +43,8 @@ class SyncAdminClient:
     admin: AdminClient
     token: trio.lowlevel.TrioToken
 
+    read_metadata = _blocking(AdminClient.read_metadata)
     describe_cluster = _blocking(AdminClient.describe_cluster)
-    summarize_cluster = _blocking(AdminClient.summarize_cluster)
     create_topics = _blocking(AdminClient.create_topics)
     create_partitions = _blocking(AdminClient.create_partitions)
     delete_topics = _blocking(AdminClient.delete_topics)

@@ -105,7 +105,7 @@ class ZnodeMoves:
         described = tuple(_described(move) for move in await self.list_partition_reassignments())
         return ReassignmentDescriptions.of(DescribeReassignmentsResponse(described), None)
 
-    async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
+    async def read_metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
         """Return brokers and partitions as ZooKeeper has them, of all topics or of those named that exist."""
 
         async def describe() -> MetadataResponse:

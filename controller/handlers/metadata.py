@@ -22,7 +22,7 @@ def all_topics(context: ControllerContext) -> Rounds[tuple[tuple[str, str], ...]
     return tuple((n, context.topic_id(n) if n in known else "") for n in names if n not in context.deletions)
 
 
-def describe_cluster(context: ControllerContext, names: Sequence[str] | None) -> MetadataResponse:
+def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> MetadataResponse:
     """Return the live brokers and the partitions of all topics, or of those named that exist.
 
     One that never had a leader, because no broker of its replicas has been alive, is there without one.

@@ -179,7 +179,7 @@ REQUESTS: Final[Mapping[type[Request[Any]], Handler]] = {
     ListReassignmentsRequest: lambda context, request, _host: immediately(
         reassignment_views.list_reassignments(context, _tps(request.partitions))
     ),
-    MetadataRequest: lambda context, request, _host: immediately(metadata.describe_cluster(context, request.topics)),
+    MetadataRequest: lambda context, request, _host: immediately(metadata.describe_topics(context, request.topics)),
 }
 """The apis that the event queue answers."""
 

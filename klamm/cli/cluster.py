@@ -27,7 +27,7 @@ def describe(cluster: Cluster, output: str) -> None:
 
     async def work() -> DescribeClusterResponse:
         async with cluster.open_admin() as admin:
-            return await admin.summarize_cluster()
+            return await admin.describe_cluster()
 
     found = run(work)
     brokers = [_broker(broker) for broker in found.brokers]

@@ -127,7 +127,7 @@ async def _warn_of_absence(admin: AdminClient, resource: ConfigResource) -> None
     """Say that a broker is not there, which may be down or not be meant: its settings are kept for it, as in Kafka."""
     if resource.type is not ConfigResourceType.BROKER or not resource.name:
         return
-    brokers = (await admin.describe_cluster([])).brokers
+    brokers = (await admin.read_metadata([])).brokers
     if int(resource.name) not in [broker.id for broker in brokers]:
         text = f"no broker {resource.name} is registered now: if that is no mistake, the settings wait for it"
         click.echo(text, err=True)

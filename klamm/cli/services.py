@@ -208,7 +208,7 @@ def list_brokers(cluster: Cluster, output: str) -> None:
 
     async def work() -> MetadataResponse:
         async with cluster.open_admin() as admin:
-            return await admin.describe_cluster()
+            return await admin.read_metadata()
 
     metadata = run(work)
     rows = [

@@ -63,7 +63,7 @@ async def _until_gone(admin: AdminClient, names: Sequence[str]) -> None:
     """Wait for the end of deletions; say on stderr what they wait for, whenever that is news."""
     told = ""
     while states := await _being_deleted(admin, names):
-        live = [broker.id for broker in (await admin.describe_cluster([])).brokers]
+        live = [broker.id for broker in (await admin.read_metadata([])).brokers]
         news = waits_for(states, live)
         if news and news != told:
             click.echo(news, err=True)
@@ -72,7 +72,7 @@ async def _until_gone(admin: AdminClient, names: Sequence[str]) -> None:
 
 
 async def _being_deleted(admin: AdminClient, names: Sequence[str]) -> list[PartitionState]:
-    states = (await admin.describe_cluster(names)).partitions if names else ()
+    states = (await admin.read_metadata(names)).partitions if names else ()
     return [state for state in states if state.leader == LEADER_DURING_DELETE]
 
 

@@ -226,6 +226,6 @@ def _print_partitions(states: Sequence[PartitionState]) -> None:
 def _metadata(cluster: Cluster, names: tuple[str, ...] | None) -> MetadataResponse:
     async def work() -> MetadataResponse:
         async with cluster.open_admin() as admin:
-            return await admin.describe_cluster(names)
+            return await admin.read_metadata(names)
 
     return run(work)

@@ -35,7 +35,7 @@ class Shell:
 async def bootstrap_of(store: MetadataStore) -> str:
     """Wait for the six brokers, and return the addresses of two."""
     admin = AdminClient(TcpNetwork(), (), store, 30)
-    while len(brokers := (await admin.describe_cluster()).brokers) < 6:
+    while len(brokers := (await admin.read_metadata()).brokers) < 6:
         await trio.sleep(0.01)
     return ",".join(f"{broker.host}:{broker.port}" for broker in brokers[:2])
 

@@ -159,7 +159,7 @@ class ScriptedAdmin(AdminClient):
     looks: list[DescribeReassignmentsResponse | Exception] = field(factory=list)
     replicas: dict[int, tuple[int, ...]] = field(factory=dict)
 
-    async def describe_cluster(self, topics: Sequence[str] | None = None) -> MetadataResponse:
+    async def read_metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
         states = [
             PartitionState("orders", "id", p, 1, 1, 1, (1,), 1, replicas, (3,) if len(replicas) > 1 else ())
             for p, replicas in self.replicas.items()

@@ -71,13 +71,13 @@ async def test_the_controller_follows_what_others_write(zookeeper: str, tmp_path
         admin = AdminClient(TcpNetwork(), [], store, 60)
 
         async def ports() -> dict[int, int]:
-            return {broker.id: broker.port for broker in (await admin.describe_cluster()).brokers}
+            return {broker.id: broker.port for broker in (await admin.read_metadata()).brokers}
 
         async def all_live() -> bool:
             return len(await ports()) == len(RACKS)
 
         async def states(topic: str) -> list[PartitionState]:
-            return list((await admin.describe_cluster([topic])).partitions)
+            return list((await admin.read_metadata([topic])).partitions)
 
         async def are_led(topic: str, *leaders: int) -> bool:
             return [state.leader for state in await states(topic)] == [*leaders]
@@ -100,7 +100,7 @@ async def test_the_controller_follows_what_others_write(zookeeper: str, tmp_path
             await until(is_told)
             await until(is_called)
             await admin.create_topics([NewTopic("later", 1, 2, ((2, 3),))])
-            addresses = [(b.host, b.port) for b in (await admin.describe_cluster()).brokers]
+            addresses = [(b.host, b.port) for b in (await admin.read_metadata()).brokers]
             load = Load(TcpNetwork(), addresses, "later")
             await load.fill(RECORDS, 10)
             assert len(await load.read_back()) == RECORDS

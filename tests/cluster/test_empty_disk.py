@@ -41,11 +41,11 @@ async def test_the_last_in_sync_replica_lost_its_disk(zookeeper: str, tmp_path: 
             return (state.leader, state.isr) == (leader, isr)
 
         async def both_live() -> bool:
-            return [broker.id for broker in (await admin.describe_cluster()).brokers] == [*PAIR]
+            return [broker.id for broker in (await admin.read_metadata()).brokers] == [*PAIR]
 
         await until(both_live)
         await admin.create_topics([NewTopic(ORDERS.topic, 1, 2, (PAIR,))])
-        brokers = (await admin.describe_cluster()).brokers
+        brokers = (await admin.read_metadata()).brokers
         await Load(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic).fill(RECORDS, 100)
 
         cluster.processes[2].send_signal(signal.SIGTERM)

@@ -60,7 +60,7 @@ async def move(admin: AdminClient, tp: TopicPartition, replicas: tuple[int, ...]
 
 async def is_on(admin: AdminClient, tp: TopicPartition, replicas: tuple[int, ...]) -> bool:
     """Return whether a partition is on these brokers, all in sync, and led by one of them."""
-    partitions = (await admin.describe_cluster([tp.topic])).partitions
+    partitions = (await admin.read_metadata([tp.topic])).partitions
     return any(p.replicas == replicas and {*p.isr} == {*replicas} and p.leader in replicas for p in partitions)
 
 

@@ -153,7 +153,7 @@ async def throttle(admin: AdminClient) -> None:
 
 async def targets_of(admin: AdminClient) -> dict[TopicPartition, tuple[int, ...]]:
     """Return for every partition three brokers of which it has at most one: those after its own."""
-    states = (await admin.describe_cluster()).partitions
+    states = (await admin.read_metadata()).partitions
     return {state.tp: shifted(state.replicas) for state in states}
 
 
@@ -213,7 +213,7 @@ async def move(zookeeper: str, data_dir: Path) -> Outcome:
         cluster.start_brokers(BROKERS)
         admin = AdminClient(TcpNetwork(), (), store, 60)
         await until_live(admin, BROKERS)
-        load = Load([(broker.host, broker.port) for broker in (await admin.describe_cluster()).brokers])
+        load = Load([(broker.host, broker.port) for broker in (await admin.read_metadata()).brokers])
         await create_topics(admin)
         async with trio.open_nursery() as nursery:
             for topic in TOPICS:

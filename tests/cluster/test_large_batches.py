@@ -64,7 +64,7 @@ async def test_ten_thousand_partitions_move_in_few_writes(zookeeper: str, tmp_pa
         admin = AdminClient(TcpNetwork(), [], store, 60)
 
         async def are_led() -> bool:
-            return (await admin.summarize_cluster()).partitions == MANY
+            return (await admin.describe_cluster()).partitions == MANY
 
         async def topic() -> tuple[formats.TopicZnode, int]:
             [znode] = await store.read([paths.topic("orders")])

@@ -107,7 +107,7 @@ class Cluster:
 
     async def until_brokers_know(self, replicas: tuple[int, ...], leader: int) -> None:
         """Wait until every broker tells its clients so."""
-        brokers = (await self.admin.describe_cluster()).brokers
+        brokers = (await self.admin.read_metadata()).brokers
 
         async def know() -> bool:
             said = [await _ask(broker) for broker in brokers]

@@ -23,7 +23,7 @@ async def test_a_leader_that_cannot_open_its_log_is_replaced_until_it_can(tmp_pa
         in_the_way.write_text("no directory")
 
         async def state() -> PartitionState | None:
-            return next(iter((await admin.describe_cluster([ORDERS.topic])).partitions), None)
+            return next(iter((await admin.read_metadata([ORDERS.topic])).partitions), None)
 
         async def is_led_by_another() -> bool:
             now = await state()

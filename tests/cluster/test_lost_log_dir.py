@@ -37,16 +37,16 @@ async def test_a_lost_directory_costs_its_own_replicas_only_until_it_is_back(zoo
         admin = AdminClient(TcpNetwork(), [], store, 60)
 
         async def all_live() -> bool:
-            return [broker.id for broker in (await admin.describe_cluster()).brokers] == [*BROKERS]
+            return [broker.id for broker in (await admin.read_metadata()).brokers] == [*BROKERS]
 
         async def states() -> list[PartitionState]:
-            return sorted((await admin.describe_cluster()).partitions, key=lambda s: s.topic)
+            return sorted((await admin.read_metadata()).partitions, key=lambda s: s.topic)
 
         async def stand(*expected: tuple[int, set[int], tuple[int, ...]]) -> bool:
             return [(s.leader, set(s.isr), s.offline_replicas) for s in await states()] == [*expected]
 
         async def write(topic: str) -> list[bytes]:
-            brokers = (await admin.describe_cluster()).brokers
+            brokers = (await admin.read_metadata()).brokers
             load = Load(TcpNetwork(), [(b.host, b.port) for b in brokers], topic)
             await load.fill(RECORDS, 10)
             return await load.read_back()

@@ -70,7 +70,7 @@ async def move(admin: AdminClient, broker_id: int) -> None:
     assert begun.error is ErrorCode.NONE
 
     async def has_moved() -> bool:
-        [state] = (await admin.describe_cluster([ORDERS.topic])).partitions
+        [state] = (await admin.read_metadata([ORDERS.topic])).partitions
         return state.replicas == (broker_id,)
 
     await until(has_moved)
@@ -112,7 +112,7 @@ async def test_pages_and_ids_follow_the_cluster_through_a_failover(zookeeper: st
         await move(admin, 3)
         await cluster.kill(3)
         await until(shows(second, **{OFFLINE: 1}))
-        [state] = (await admin.describe_cluster([ORDERS.topic])).partitions
+        [state] = (await admin.read_metadata([ORDERS.topic])).partitions
         assert (state.replicas, state.leader, state.isr) == ((3,), NO_LEADER, (3,))
         page = await scrape(second)
         assert page['klamm_partition_available{partition="0",reason="offline",topic="orders"}'] == 0

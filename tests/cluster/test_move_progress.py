@@ -83,7 +83,7 @@ async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
         office = Office(cluster, store, AdminClient(TcpNetwork(), (), store, PATIENCE_SECONDS))
 
         async def all_are_live() -> bool:
-            return len((await office.admin.describe_cluster([])).brokers) == len(BROKERS)
+            return len((await office.admin.read_metadata([])).brokers) == len(BROKERS)
 
         await until(all_are_live)
         [created] = (await office.admin.create_topics([NewTopic("orders", 2, 1, ((1,), (1,)))])).topics
@@ -93,7 +93,7 @@ async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
 
 
 async def fill(office: Office) -> None:
-    brokers = (await office.admin.describe_cluster([])).brokers
+    brokers = (await office.admin.read_metadata([])).brokers
     async with Producer(TcpNetwork(), [(b.host, b.port) for b in brokers], host=Host()) as producer:
         for number in (0, 1):
             for _ in range(RECORDS // BATCH):

@@ -118,7 +118,7 @@ async def running(address: str, data_dir: Path) -> AsyncIterator[Cluster]:
 
 
 async def produce(cluster: Cluster, values: Sequence[bytes]) -> None:
-    brokers = [(broker.host, broker.port) for broker in (await cluster.admin.describe_cluster()).brokers]
+    brokers = [(broker.host, broker.port) for broker in (await cluster.admin.read_metadata()).brokers]
     async with Producer(TcpNetwork(), brokers, host=Host()) as producer:
         await producer.send(*ORDERS, values)
 

@@ -79,7 +79,7 @@ class Office:
         await until(self._all_are_live)
 
     async def _all_are_live(self) -> bool:
-        return len((await self.admin.describe_cluster([])).brokers) == len(BROKERS)
+        return len((await self.admin.read_metadata([])).brokers) == len(BROKERS)
 
     async def until_nothing_moves(self) -> None:
         """Wait for the end of all moves."""
@@ -91,7 +91,7 @@ class Office:
 
     async def replicas(self) -> list[tuple[int, ...]]:
         """Return the replicas of the partitions."""
-        return [state.replicas for state in (await self.admin.describe_cluster(["orders"])).partitions]
+        return [state.replicas for state in (await self.admin.read_metadata(["orders"])).partitions]
 
 
 def start_slow_broker(cluster: ProcessCluster) -> None:

@@ -66,7 +66,7 @@ async def test_a_cluster_on_a_secured_zookeeper(
             admin = AdminClient(TcpNetwork(), [], store, 60)
 
             async def both_live() -> bool:
-                return [broker.id for broker in (await admin.describe_cluster()).brokers] == [*PAIR]
+                return [broker.id for broker in (await admin.read_metadata()).brokers] == [*PAIR]
 
             await until(both_live)
             await admin.create_topics([NewTopic(ORDERS.topic, 1, 2, (PAIR,))])
@@ -75,7 +75,7 @@ async def test_a_cluster_on_a_secured_zookeeper(
                 return await stranger.read([paths.partition_state(ORDERS)]) != [None]
 
             await until(is_led)
-            brokers = (await admin.describe_cluster()).brokers
+            brokers = (await admin.read_metadata()).brokers
             load = Load(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic)
             await load.fill(RECORDS, 10)
             assert len(await load.read_back()) == RECORDS

@@ -54,10 +54,10 @@ async def test_min_insync_replicas_changes_while_the_cluster_runs(zookeeper: str
             assert await klamm("config", "alter", *TOPIC, *change) == f"altered the settings of topic {ORDERS.topic}\n"
 
         async def are_live() -> bool:
-            return [broker.id for broker in (await admin.describe_cluster()).brokers] == [*BROKERS]
+            return [broker.id for broker in (await admin.read_metadata()).brokers] == [*BROKERS]
 
         async def produced() -> ErrorCode:
-            metadata = await admin.describe_cluster([ORDERS.topic])
+            metadata = await admin.read_metadata([ORDERS.topic])
             leader = next(broker for broker in metadata.brokers if broker.id == metadata.partitions[0].leader)
             async with open_connection(TcpNetwork(), leader.host, leader.port, client_id="test") as connection:
                 try:
@@ -73,7 +73,7 @@ async def test_min_insync_replicas_changes_while_the_cluster_runs(zookeeper: str
             return await produced() is ErrorCode.NONE
 
         async def one_is_left() -> bool:
-            return (await admin.describe_cluster([ORDERS.topic])).partitions[0].isr == (1,)
+            return (await admin.read_metadata([ORDERS.topic])).partitions[0].isr == (1,)
 
         await until(are_live)
         new = ("--replica-assignment", "1:2", "--config", "min.insync.replicas=2")

@@ -43,12 +43,12 @@ class Office:
 
     async def begin(self) -> None:
         async def are_live() -> bool:
-            return len((await self.admin.describe_cluster([])).brokers) == len(BROKERS)
+            return len((await self.admin.read_metadata([])).brokers) == len(BROKERS)
 
         await until(are_live)
         created = await self.admin.create_topics([NewTopic(name, 1, 2, ((1, 2),)) for name in (ORDERS, PAYMENTS)])
         assert {item.error for item in created.topics} == {ErrorCode.NONE}
-        addresses = [(broker.host, broker.port) for broker in (await self.admin.describe_cluster([])).brokers]
+        addresses = [(broker.host, broker.port) for broker in (await self.admin.read_metadata([])).brokers]
         for name in (ORDERS, PAYMENTS):
             await Load(TcpNetwork(), addresses, name).fill(RECORDS, BATCH)
 

@@ -41,12 +41,12 @@ async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookee
         logs = {broker_id: log_dir(tmp_path, broker_id) / str(ORDERS) for broker_id in REPLICAS}
 
         async def are_live(*broker_ids: int) -> bool:
-            return [broker.id for broker in (await admin.describe_cluster([])).brokers] == [*broker_ids]
+            return [broker.id for broker in (await admin.read_metadata([])).brokers] == [*broker_ids]
 
         async def write(count: int) -> list[bytes]:
             [topic] = (await admin.create_topics([NewTopic(ORDERS.topic, 2, 3, (REPLICAS, REPLICAS))])).topics
             assert topic.error is ErrorCode.NONE
-            brokers = (await admin.describe_cluster()).brokers
+            brokers = (await admin.read_metadata()).brokers
             load = Load(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic)
             await load.fill(count, 10)
             return await load.read_back()
@@ -115,7 +115,7 @@ async def test_a_topic_of_the_longest_name_lives_a_whole_life(zookeeper: str, tm
         for _ in range(2):
             [topic] = (await admin.create_topics([NewTopic(name, 1, 2, ((1, 2),))])).topics
             assert topic.error is ErrorCode.NONE
-            brokers = (await admin.describe_cluster()).brokers
+            brokers = (await admin.read_metadata()).brokers
             await Load(TcpNetwork(), [(b.host, b.port) for b in brokers], name).fill(10, 10)
             await admin.alter_partition_reassignments([ReassignablePartition(name, 0, (2, 3))])
             await until(has_moved)

@@ -28,7 +28,7 @@ async def test_a_removed_topic_leaves_no_log_and_a_namesake_takes_its_place(tmp_
 
         async def write(count: int) -> list[bytes]:
             await admin.create_topics([NewTopic(ORDERS.topic, 1, 3, (REPLICAS,))])
-            brokers = (await admin.describe_cluster()).brokers
+            brokers = (await admin.read_metadata()).brokers
             load = Load(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic)
             await load.fill(count, 10)
             return await load.read_back()

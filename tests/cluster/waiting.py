@@ -28,7 +28,7 @@ async def until_live(admin: AdminClient, brokers: Sequence[int]) -> None:
     """Wait until the active controller knows just these brokers, given in order, as live."""
 
     async def are_live() -> bool:
-        return [broker.id for broker in (await admin.describe_cluster([])).brokers] == list(brokers)
+        return [broker.id for broker in (await admin.read_metadata([])).brokers] == list(brokers)
 
     await until(are_live)
 
@@ -53,5 +53,5 @@ async def has_stepped_down(controller: BrokerEndpoint) -> bool:
 
 async def orders(scene: Scene) -> PartitionState:
     """Return the partition that moves, as the active controller knows it."""
-    [state] = (await scene.admin.describe_cluster([ORDERS.topic])).partitions
+    [state] = (await scene.admin.read_metadata([ORDERS.topic])).partitions
     return state

@@ -223,7 +223,7 @@ class Nowhere:
         raise NotImplementedError
 
 
-@pytest.mark.parametrize("ask", [AdminClient.find_controller, AdminClient.describe_cluster, AdminClient.create_topics])
+@pytest.mark.parametrize("ask", [AdminClient.find_controller, AdminClient.read_metadata, AdminClient.create_topics])
 async def test_a_call_lasts_no_longer_than_its_timeout(
     ask: Callable[..., Awaitable[object]],
     autojump_clock: MockClock,  # noqa: ARG001  for trio, which takes the clock that a test asks for

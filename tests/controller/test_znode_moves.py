@@ -138,14 +138,14 @@ async def test_how_far_it_is_shows_in_the_znodes_until_the_move_is_complete(
     assert await ongoing() == [(BOTH, TARGET, ORIGIN, ORIGIN)]  # Kafka has not begun yet
     await nursery.start(kafka.run)
     await trio.testing.wait_all_tasks_blocked()
-    [state, _] = (await moves.describe_cluster(["orders"])).partitions
+    [state, _] = (await moves.read_metadata(["orders"])).partitions
     assert (state.replicas, state.adding_replicas, state.removing_replicas) == (BOTH, TARGET, ORIGIN)
     assert await ongoing() == [(BOTH, TARGET, ORIGIN, ORIGIN)]
     assert await moves.list_partition_reassignments([SECOND]) == ()
     kafka.may_catch_up.set()
     await trio.testing.wait_all_tasks_blocked()
     assert await ongoing() == []
-    found = await moves.describe_cluster()
+    found = await moves.read_metadata()
     assert [(p.replicas, p.leader, p.isr, p.leader_epoch) for p in found.partitions] == [
         (TARGET, 4, TARGET, 3),
         (ORIGIN, 1, ORIGIN, 0),

@@ -240,9 +240,9 @@ async def test_topics_that_may_not_be_described_are_left_out_of_all_and_refused_
         ]
         where = [(service.endpoint.host, service.endpoint.port)]
         admin = AdminClient(TcpNetwork(), where, None, 10)
-        assert [state.topic for state in (await admin.describe_cluster()).partitions] == ["mine", "mine-too"]
+        assert [state.topic for state in (await admin.read_metadata()).partitions] == ["mine", "mine-too"]
         with pytest.raises(ApiError, match="client 'admin' needs Describe on topic yours"):
-            await admin.describe_cluster(["mine", "yours"])
+            await admin.read_metadata(["mine", "yours"])
 
 
 async def service_topics(service: ControllerService) -> MetadataResponse:

@@ -80,12 +80,12 @@ async def test_nothing_of_an_earlier_office_is_remembered_in_the_next() -> None:
         await tool.multi([Create(paths.topic("orders"), formats.encode_topic(topic))])
         async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
             with trio.fail_after(10):
-                while not (await admin.describe_cluster()).partitions:
+                while not (await admin.read_metadata()).partitions:
                     await trio.sleep(0.001)
             zookeeper.expire(service.store.session_id, reconnect=False)
             await tool.multi([Delete(paths.topic("orders"))])
             zookeeper.reconnect(service.store.session_id)
-            again = await admin.describe_cluster()
+            again = await admin.read_metadata()
         assert (again.controller_epoch, again.partitions) == (2, ())
         nursery.cancel_scope.cancel()
 
@@ -110,7 +110,7 @@ async def test_the_end_of_a_session_does_not_wait_for_an_event_that_hangs(monkey
         zookeeper.expire(service.store.session_id)
         async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
             with trio.fail_after(10):
-                assert (await admin.describe_cluster()).controller_epoch == 2
+                assert (await admin.read_metadata()).controller_epoch == 2
         nursery.cancel_scope.cancel()
 
 

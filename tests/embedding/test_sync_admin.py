@@ -24,7 +24,7 @@ def script(port: int) -> tuple[int, ErrorCode]:
     """Do what a script would: no await anywhere."""
     with open_sync_admin(bootstrap=[("127.0.0.1", port)]) as admin:
         [outcome] = admin.create_topics([NewTopic("orders", 1, 1)]).topics
-        return admin.describe_cluster().controller_epoch, outcome.error
+        return admin.read_metadata().controller_epoch, outcome.error
 
 
 async def test_a_script_asks_and_leaves_no_thread_behind() -> None:
@@ -43,7 +43,7 @@ def test_what_a_call_raises_is_raised_in_the_script() -> None:
         open_sync_admin(bootstrap=[("127.0.0.1", 1)], timeout=1) as admin,
         pytest.raises(ClusterUnreachable, match=r"through 127\.0\.0\.1:1: cannot connect to .*: nothing listens there"),
     ):
-        admin.describe_cluster()
+        admin.read_metadata()
 
 
 def test_what_opening_raises_is_raised_in_the_script() -> None:

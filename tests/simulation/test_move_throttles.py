@@ -64,7 +64,7 @@ async def start(c: SimulatedCluster) -> None:
 
 
 async def slow_down(c: SimulatedCluster, tp: TopicPartition, *target: int, rate: int = RATE) -> None:
-    states = (await c.admin.describe_cluster(["orders"])).partitions
+    states = (await c.admin.read_metadata(["orders"])).partitions
     await throttle(c.admin, states, {tp: target}, rate)
 
 
@@ -145,7 +145,7 @@ async def test_a_dead_brokers_rate_is_lifted_too(autojump_clock: MockClock) -> N
         await begin(c, FIRST, 1, 2)
         c.crash(2)
         await trio.sleep(30)
-        assert [broker.id for broker in (await c.admin.describe_cluster([])).brokers] == [1, 3]
+        assert [broker.id for broker in (await c.admin.read_metadata([])).brokers] == [1, 3]
         await c.cancel(str(FIRST))
         assert await lift(c.admin, [FIRST])
         assert everything(c) == before

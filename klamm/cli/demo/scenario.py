@@ -74,11 +74,11 @@ async def set_up(cluster: DemoCluster, nursery: trio.Nursery) -> Scene:
         controllers = await _endpoints(cluster.store)
         bootstrap = [(c.host, c.port) for c in controllers.values()]
         admin = AdminClient(TcpNetwork(), bootstrap, cluster.store, START_SECONDS)
-        while len((await admin.describe_cluster()).brokers) < len(BROKERS):
+        while len((await admin.read_metadata()).brokers) < len(BROKERS):
             await trio.sleep(0.1)
     if waiting.cancelled_caught:
         raise DemoFailed(f"the cluster did not start within {START_SECONDS} s: its logs are in {cluster.data_dir}")
-    brokers = (await admin.describe_cluster()).brokers
+    brokers = (await admin.read_metadata()).brokers
     load = Load(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic)
     trace = TraceFollower(admin, lambda: load.acknowledged)
     for controller in controllers.values():

@@ -120,7 +120,7 @@ class Execution:
 
     async def prepare(self) -> None:
         """Check every target before anything is begun; show the difference, or the way back."""
-        self._before = await self.admin.describe_cluster(sorted({tp.topic for tp in self.targets}))
+        self._before = await self.admin.read_metadata(sorted({tp.topic for tp in self.targets}))
         faults = preview.faults(self._before, self.targets)
         if faults:
             for tp, fault in faults.items():

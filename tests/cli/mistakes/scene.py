@@ -133,7 +133,7 @@ async def _fill(cluster: TaskCluster) -> None:
     admin = AdminClient(TcpNetwork(), (), cluster.store, 30)
     for broker_id in (DEAF, DEAD):
         await register_deaf_broker(cluster.store, broker_id)
-    while len(brokers := (await admin.describe_cluster([])).brokers) < len((*BROKERS, DEAF, DEAD)):
+    while len(brokers := (await admin.read_metadata([])).brokers) < len((*BROKERS, DEAF, DEAD)):
         await trio.sleep(0.01)
     addresses = [(broker.host, broker.port) for broker in brokers if broker.id in BROKERS]
     topics = [NewTopic(name, -1, -1, brokers) for name, brokers in TOPICS.items()]
@@ -144,7 +144,7 @@ async def _fill(cluster: TaskCluster) -> None:
         await producer.send("filled", 0, [b"a record"] * RECORDS, give_up_after=30)
     await admin.alter_partition_reassignments([ReassignablePartition("moving", 0, (1, DEAF))])
     await admin.delete_topics(["dying"])
-    while not _is_settled(await admin.describe_cluster()):
+    while not _is_settled(await admin.read_metadata()):
         await trio.sleep(0.01)
 
 

@@ -94,7 +94,7 @@ class Chores:
 
     async def _partitions(self) -> list[PartitionState]:
         """Return the partitions that are not being deleted."""
-        return [state for state in (await self.admin.describe_cluster()).partitions if state.leader >= -1]
+        return [state for state in (await self.admin.read_metadata()).partitions if state.leader >= -1]
 
     async def _create(self) -> list[tuple[ErrorCode, str]]:
         names = {state.topic for state in await self._partitions()}
