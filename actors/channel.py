@@ -6,9 +6,9 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Generic, Protocol, TypeVar
 
-import structlog
 import trio
 from attrs import frozen
+from structlog.typing import FilteringBoundLogger
 
 from actors.backoff import Backoff
 
@@ -21,8 +21,6 @@ Req_contra = TypeVar("Req_contra", contravariant=True)
 Resp_co = TypeVar("Resp_co", covariant=True)
 
 REQUEST_TIMEOUT_SECONDS: Final = 30.0
-
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 class Backlog(Protocol[Item_contra, Req_co]):
@@ -75,6 +73,7 @@ class Channel(Generic[Item, Req, Resp]):
         unsendable: tuple[type[Exception], ...] = (),
         mend: Callable[[Req, Exception], Req | None] = lambda _request, _fault: None,
         request_timeout: float = REQUEST_TIMEOUT_SECONDS,
+        log: FilteringBoundLogger | None = None,
     ) -> None:
         """Send to the peer `name` over the connections that `connect` opens.
 
@@ -82,6 +81,7 @@ class Channel(Generic[Item, Req, Resp]):
         to `on_response` like responses. Those in `retry_on`, which `connect` may raise as well, lead to a retry. Those
         in `unsendable` mean that the request itself is at fault, so that no retry would help: `mend` returns a request
         to send in its place, or None to drop it. Any other exception, and any that `on_response` raises, ends `run`.
+        Retries are logged to `log`.
         """
         self._name = name
         self._backlog = backlog
@@ -93,6 +93,7 @@ class Channel(Generic[Item, Req, Resp]):
         self._unsendable = unsendable
         self._mend = mend
         self._request_timeout = request_timeout
+        self._log = log
         self._under_way: Req | None = None
         self._work = trio.Event()
         self._answered = 0
@@ -114,7 +115,9 @@ class Channel(Generic[Item, Req, Resp]):
                 # The request stays under way, so the next connection begins with it.
                 delay = self._backoff.next()
                 self._retries += 1
-                _log.warning("trying again", channel=self._name, reason=str(error), delay_seconds=round(delay, 3))
+                if self._log is not None:
+                    shown = round(delay, 3)
+                    self._log.warning("trying again", channel=self._name, reason=str(error), delay_seconds=shown)
                 await trio.sleep(delay)
 
     def statistics(self) -> ChannelStatistics:

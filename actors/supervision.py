@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-import structlog
 import trio
+from structlog.typing import FilteringBoundLogger
 
 from actors.backoff import Backoff
 
 HEALTHY_AFTER_SECONDS: Final = 60.0
 
 Faults = type[Exception] | tuple[type[Exception], ...]
-
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
 
 
 async def supervise(
@@ -23,14 +21,14 @@ async def supervise(
     name: str,
     backoff: Backoff,
     restart_on: Faults = Exception,
-    on_restart: Callable[[Exception], None] | None = None,
+    log: FilteringBoundLogger | None = None,
     healthy_after: float = HEALTHY_AFTER_SECONDS,
 ) -> None:
     """Run `run` until it returns, restarting it with back-off after each exception of a type in `restart_on`.
 
     Any other exception propagates. An exception group leads to a restart if all its members do. A run that lasted
-    `healthy_after` seconds resets the back-off. Each restart is logged, and `on_restart` is called with the exception
-    before the wait.
+    `healthy_after` seconds resets the back-off. Each restart is logged
+    to `log`, with the exception.
     """
     while True:
         began = trio.current_time()
@@ -42,9 +40,8 @@ async def supervise(
             if trio.current_time() - began >= healthy_after:
                 backoff.reset()
             delay = backoff.next()
-            _log.warning("restarting after a fault", task=name, delay_seconds=delay, exc_info=fault)
-            if on_restart is not None:
-                on_restart(fault)
+            if log is not None:
+                log.warning("restarting after a fault", task=name, delay_seconds=delay, exc_info=fault)
         else:
             return
         await trio.sleep(delay)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import structlog
 import trio
 from attrs import frozen
 
 from broker.config import BrokerConfig
 from broker.controller_link import ControllerLink, NotAnswered
 from transport.errors import ApiError
+from transport.log import get_logger
 from transport.metadata import TopicPartition
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @frozen

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Final, TypeVar
 
-import structlog
 import trio
 from attrs import evolve
 
@@ -15,6 +14,7 @@ from broker.metadata_cache import MetadataCache
 from broker.registration import Registration
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
+from transport.log import get_logger
 from transport.messages import (
     AlterPartitionItem,
     AlterPartitionRequest,
@@ -35,7 +35,7 @@ R = TypeVar("R")
 
 _RETRIED: Final = (ErrorCode.NOT_CONTROLLER, ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT)
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class NotAnswered(Exception):

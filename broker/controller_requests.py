@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-import structlog
 import trio
 from attrs import evolve
 
@@ -14,6 +13,7 @@ from broker.metadata_cache import MetadataCache
 from broker.registration import Registration
 from broker.service import Service
 from transport.errors import ApiError, ErrorCode
+from transport.log import get_logger
 from transport.messages import (
     LeaderAndIsrPartition,
     LeaderAndIsrRequest,
@@ -32,7 +32,7 @@ from transport.wire import Handlers
 
 P = TypeVar("P")
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class ControllerRequests:

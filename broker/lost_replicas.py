@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import structlog
 import trio
 from attrs import frozen
 
 from actors import Backoff
 from broker.controller_requests import ControllerRequests
 from transport.host import Host
+from transport.log import get_logger
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, MetadataStore, StoreError
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @frozen(eq=False)

@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-import structlog
 from attrs import frozen
 
 from transport.input_files import Limit, UnreadableFile, read_text
+from transport.log import get_logger
 
 FILE_NAME: Final = "meta.properties"
 LIMIT: Final = Limit(1, "no broker has written it")
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class WrongLogDir(Exception):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-import structlog
 import trio
 
 from actors import Backoff
 from broker.config import BrokerConfig
 from broker.wakeup import Wakeup
 from transport.host import Host
+from transport.log import get_logger
 from transport.metadata import NO_EPOCH, BrokerRegistration
 from transport.store import formats, paths
 from transport.store.protocol import (
@@ -29,7 +29,7 @@ from transport.store.protocol import (
 EXPIRY_SLACK: Final = 1.5
 """ZooKeeper expires sessions by the tick, so an old registration may outlive its session time-out a little."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class BrokerIdInUse(Exception):

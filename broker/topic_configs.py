@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import structlog
 import trio
 from attrs import frozen
 
@@ -22,11 +21,12 @@ from transport.dynamic_configs import (
 )
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
+from transport.log import get_logger
 from transport.settings import Setting, Value
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore, SessionChanged, StoreError, StoreEvent, Znode
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @frozen

@@ -51,9 +51,12 @@ def ignore(text: str) -> None:
 @contextmanager
 def quiet_logs(on_fault: OnFault) -> Iterator[None]:
     """Drop all logs of structlog while the block lasts, and pass faults on."""
-    before = structlog.get_config()
+    was_configured, before = structlog.is_configured(), structlog.get_config()
     structlog.configure(wrapper_class=cast("type[BindableLogger]", _Dropped), logger_factory=lambda *_: on_fault)
     try:
         yield
     finally:
-        structlog.configure(**before)
+        if was_configured:
+            structlog.configure(**before)
+        else:
+            structlog.reset_defaults()

@@ -11,14 +11,15 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-import structlog
 import trio
+
+from transport.log import get_logger
 
 MAX_CONNECTIONS: Final = 10_000
 
 StreamHandler = Callable[[trio.abc.Stream], Awaitable[None]]
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Network(Protocol):

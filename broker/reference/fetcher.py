@@ -6,7 +6,6 @@ import math
 from functools import partial
 from typing import Final
 
-import structlog
 import trio
 from attrs import define
 
@@ -15,13 +14,14 @@ from broker.kit import BrokerHandle
 from broker.reference.logs import size_of
 from broker.reference.replica import Replica
 from transport.errors import ApiError, ErrorCode
+from transport.log import get_logger
 from transport.messages import BrokerEndpoint, FetchPartition, FetchRequest, FetchResult
 from transport.metadata import TopicPartition
 from transport.wire import Connection, WireError, open_connection
 
 MAX_BACKOFF_SECONDS: Final = 2.0
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @define(eq=False)

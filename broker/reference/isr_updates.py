@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import structlog
 import trio
 
 from actors import Backoff
@@ -12,12 +11,13 @@ from broker.kit import BrokerHandle
 from broker.reference.leadership import Settled
 from broker.wakeup import Wakeup
 from transport.errors import ApiError
+from transport.log import get_logger
 from transport.messages import AlterPartitionItem, AlterPartitionResult
 from transport.metadata import TopicPartition
 
 Settle = Callable[[AlterPartitionItem, AlterPartitionResult], Settled]
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class IsrUpdates:

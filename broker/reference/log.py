@@ -16,14 +16,13 @@ from struct import Struct
 from typing import BinaryIO, Final
 from zlib import crc32
 
-import structlog
-
 from broker.reference.epochs import LeaderEpochs
+from transport.log import get_logger
 from transport.messages import Record
 
 _HEADER: Final = Struct(">IIi")
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class CorruptLog(OSError):

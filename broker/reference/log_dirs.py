@@ -9,18 +9,18 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-import structlog
 import trio
 
 from broker.meta_properties import FILE_NAME
 from broker.reference.log import Log
 from broker.reference.log_dir import LogDir
+from transport.log import get_logger
 from transport.metadata import TopicPartition
 
 CHECK_SECONDS: Final = 1.0
 """How often directories are looked after. Kafka notices when it writes its checkpoints, every 5 s."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class AllLogDirsFailed(Exception):

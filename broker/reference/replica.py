@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-import structlog
 import trio
 
 from broker.reference.leadership import Leadership
 from broker.reference.logs import ReplicaLog
 from transport.errors import ApiError, ErrorCode
+from transport.log import get_logger
 from transport.messages import FetchPartition, FetchResult, PartitionState, Record
 from transport.metadata import NO_EPOCH, TopicPartition
 
 CONSUMER: Final = -1
 """The replica id of a fetch that comes from no replica."""
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Watchers:

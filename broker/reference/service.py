@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import structlog
 import trio
 
 from broker.kit import BrokerHandle
@@ -18,11 +17,12 @@ from broker.reference.log_sizes import describe_log_dirs
 from broker.reference.logs import Logs
 from broker.reference.replica import Replica
 from transport.errors import ApiError, ErrorCode
+from transport.log import get_logger
 from transport.messages import AlterPartitionItem, AlterPartitionResult, LogDir, PartitionState, StopReplicaPartition
 from transport.metadata import TopicPartition
 from transport.wire import Handlers
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class ReferenceService:

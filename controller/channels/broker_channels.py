@@ -19,12 +19,13 @@ from controller.model.facts import BrokerGone, BrokerRegistered
 from controller.model.rounds import Publication, TellMetadata
 from transport.errors import ApiError
 from transport.host import Host
+from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState, Request
 from transport.metadata import BrokerRegistration
 from transport.network import Network
 from transport.wire import CodecError, Connection, ConnectionBroken, RequestTimedOut, UnsupportedApi, open_connection
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 Told = Publication | Newest
 BrokerChannel = Channel[Sequence[Told], Request[object], object]
@@ -95,7 +96,7 @@ class _Member:
         structlog.contextvars.unbind_contextvars("event_id", "during", "caused_by")
         while not self.is_stopped:
             with self._scope:
-                await supervise(self.channel.run, name=f"broker-{self.broker.id}", backoff=backoff())
+                await supervise(self.channel.run, name=f"broker-{self.broker.id}", backoff=backoff(), log=log)
             self._scope = trio.CancelScope()
 
 
@@ -194,6 +195,7 @@ class BrokerChannels:
             unsendable=(CodecError,),
             mend=partial(_mend, broker.id),
             request_timeout=self.config.request_timeout_ms / 1000,
+            log=log,
         )
         self.nursery.start_soon(member.run, self._restart_backoff, name=name)
 

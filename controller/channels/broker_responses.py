@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import structlog
 from attrs import define, field
 
 from controller.events import (
@@ -15,6 +14,7 @@ from controller.events import (
     ReplicasNotDeleted,
 )
 from transport.errors import ApiError, ErrorCode
+from transport.log import get_logger
 from transport.messages import (
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
@@ -25,7 +25,7 @@ from transport.messages import (
 )
 from transport.metadata import Stray, TopicPartition
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 @define

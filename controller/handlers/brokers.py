@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-import structlog
 from attrs import evolve
 
 from controller.handlers import deletion, leadership, reassignments, storage, strays
@@ -14,11 +13,12 @@ from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.model.reassignment import beginners
 from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
+from transport.log import get_logger
 from transport.messages import PartitionState
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.store import formats, paths
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def broker_change(context: ControllerContext) -> Rounds[None]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
-import structlog
-
 from controller.handlers import leadership, reassignments
 from controller.handlers.configs import config_path, read_min_isrs, resource_fault, unclean_allowed
 from controller.model.context import ControllerContext
@@ -27,6 +25,7 @@ from transport.dynamic_configs import (
     render_replicas,
 )
 from transport.errors import ErrorCode
+from transport.log import get_logger
 from transport.messages import (
     AlterableConfig,
     AlterConfigsResource,
@@ -41,7 +40,7 @@ from transport.store import formats, paths
 from transport.store.protocol import ANY_VERSION, Check, Create, Delete, Op, Set, Znode
 from transport.store.requests import MAX_GROUP_BYTES, weight_of
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 EXPIRY_MS: Final = 15 * 60 * 1000
 """How long a notification stays for brokers that were away."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import attrs
-import structlog
 
 from controller.config import ControllerConfig
 from controller.model.context import ControllerContext
@@ -25,6 +24,7 @@ from transport.dynamic_configs import (
     in_force,
 )
 from transport.errors import ErrorCode
+from transport.log import get_logger
 from transport.messages import (
     ConfigEntry,
     ConfigResource,
@@ -37,7 +37,7 @@ from transport.settings import render, settings_of
 from transport.store import formats, paths
 from transport.store.protocol import Znode
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 TOPIC = "DYNAMIC_TOPIC_CONFIG"
 BROKER = "DYNAMIC_BROKER_CONFIG"

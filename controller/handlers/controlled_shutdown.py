@@ -6,18 +6,17 @@ no ISR, but is still told what happens (KAFKA-7482). The next controller knows n
 
 from __future__ import annotations
 
-import structlog
-
 from controller.handlers import leadership
 from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerShuttingDown
 from controller.model.rounds import Rounds, Step, change
 from transport.errors import ApiError, ErrorCode
+from transport.log import get_logger
 from transport.messages import ControlledShutdownResponse
 from transport.metadata import TopicPartition
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def controlled_shutdown(

@@ -19,8 +19,6 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Final
 
-import structlog
-
 from controller.handlers import deletion_markers, reassignment_znodes, reassignments
 from controller.model.context import ControllerContext
 from controller.model.facts import DeletionStarted, Fact, PartitionMoved, Replica, ReplicaMoved, TopicGone
@@ -38,13 +36,14 @@ from controller.model.rounds import (
     read,
     until_none_is_left,
 )
+from transport.log import get_logger
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import formats, paths
 from transport.store.chunks import plan_chunks
 from transport.store.protocol import ANY_VERSION, Check, Delete, Op, Znode
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 RETRY_SECONDS: Final = 10.0
 """After what time a live broker that failed to delete a replica is told again."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import structlog
-
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, Step, attempt, change, children, read
 from transport.errors import ErrorCode
+from transport.log import get_logger
 from transport.messages import DeleteTopicsResponse, TopicError
 from transport.store import paths
 from transport.store.protocol import Create, Delete
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def delete_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[DeleteTopicsResponse]:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-import structlog
-
 from controller.handlers import leadership, reassignments
 from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, Step, change, read
 from transport.errors import ApiError, ErrorCode
+from transport.log import get_logger
 from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse, PartitionError
 from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Delete
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 Orders = Mapping[TopicPartition, tuple[int, ...]]

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-import structlog
-
 from controller.handlers import leadership
 from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds
+from transport.log import get_logger
 from transport.metadata import TopicPartition
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 FIRST_SECONDS = 5.0
 """How long after it took office a controller looks for the first time."""

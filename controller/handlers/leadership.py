@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-import structlog
 from attrs import evolve
 
 from controller.handlers import configs
@@ -29,12 +28,13 @@ from controller.model.rounds import (
     read,
     until_none_is_left,
 )
+from transport.log import get_logger
 from transport.messages import StopReplicaPartition
 from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set, Znode
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class ControllerMoved(Exception):

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import structlog
-
 from controller.handlers import leadership, notifications, reassignments
 from controller.model.context import ControllerContext
 from controller.model.facts import LogDirOffline, LogDirOnline, ReplicaMoved
 from controller.model.reassignment import beginners
 from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, change
+from transport.log import get_logger
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:

@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-import structlog
-
 from controller.model.rounds import Rounds, Step, change, children, read
+from transport.log import get_logger
 from transport.store import formats
 from transport.store.protocol import Delete
 
 T = TypeVar("T")
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 Entries = tuple[str, ...]
 """Paths of notifications."""

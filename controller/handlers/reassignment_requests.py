@@ -6,14 +6,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
-import structlog
-
 from controller.handlers import reassignments
 from controller.model.context import ControllerContext
 from controller.model.reassignment import UNIDENTIFIED, reassign_to, target_fault
 from controller.model.rounds import Rounds, read
 from controller.model.topic_size import size_fault
 from transport.errors import ErrorCode
+from transport.log import get_logger
 from transport.messages import (
     AlterPartitionReassignmentsResponse,
     ListPartitionReassignmentsResponse,
@@ -24,7 +23,7 @@ from transport.messages import (
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 Fault = tuple[ErrorCode, str]
 

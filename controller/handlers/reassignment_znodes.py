@@ -14,18 +14,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 
-import structlog
 from attrs import frozen
 
 from controller.model.context import ControllerContext
 from controller.model.facts import ReassignmentIdentified
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.model.rounds import Rounds, Step, attempt, change, children, descendants, read, until_none_is_left
+from transport.log import get_logger
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Op, Znode
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def writes_with(

@@ -21,7 +21,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-import structlog
 from attrs import evolve
 
 from controller.handlers import reassignment_znodes, strays
@@ -50,12 +49,13 @@ from controller.model.rounds import (
     read,
     until_none_is_left,
 )
+from transport.log import get_logger
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Set
 from transport.store.requests import MAX_GROUP_BYTES, weight_of
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 MAX_PARTITIONS: Final = 500
 """How many partitions of one topic share a multi with all that goes alongside."""

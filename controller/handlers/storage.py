@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import structlog
-
 from controller.handlers.leadership import candidates, leadership_step, tell, write_leadership
 from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
+from transport.log import get_logger
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set, Znode
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def admit(context: ControllerContext, brokers: Sequence[BrokerRegistration]) -> Rounds[frozenset[int]]:

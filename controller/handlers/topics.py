@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-import structlog
 from attrs import evolve
 
 from controller.handlers import deletion_markers, leadership, reassignment_znodes, strays
@@ -15,11 +14,12 @@ from controller.model.partition_states import PartitionPhase
 from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change, children, read, until_none_is_left
 from controller.model.topic_size import MAX_FOUND_BYTES
+from transport.log import get_logger
 from transport.metadata import LEADER_DURING_DELETE, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import FORBIDDEN, Set
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:

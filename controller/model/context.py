@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import assert_never
 
-import structlog
 from attrs import Factory, define, field, frozen
 
 from controller.config import ControllerConfig
@@ -23,6 +22,7 @@ from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.model.replica_phases import ReplicaPhases
 from controller.model.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
 from controller.model.replica_states import ReplicaPhase
+from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState
 from transport.metadata import (
     LEADER_DURING_DELETE,
@@ -34,7 +34,7 @@ from transport.metadata import (
 )
 from transport.store.formats import TopicZnode
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 UNASSIGNED = ReplicaAssignment(())
 

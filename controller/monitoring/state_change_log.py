@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import orjson
-import structlog
 from attrs import define, field
 
 from controller.model import facts
@@ -27,6 +26,7 @@ from controller.model.partition_states import PartitionPhase
 from controller.model.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
 from controller.model.replica_states import ReplicaPhase
 from controller.observation.instruments import Application, Instrument
+from transport.log import get_logger
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 MAX_BYTES: Final = 100 * 1024 * 1024
@@ -40,7 +40,7 @@ LINES_AT_ONCE: Final = 1000
 
 Line = dict[str, Any]
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @define

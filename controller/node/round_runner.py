@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar, assert_never
 
-import structlog
 import trio
 from attrs import define, field
 
@@ -19,6 +18,7 @@ from controller.model.rounds import Change, Children, Effect, Loaded, Outcome, P
 from controller.node.collector import paused_collector
 from controller.observation.instruments import Application, Instrument
 from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
+from transport.log import get_logger
 from transport.metadata import TopicPartition
 from transport.store import paths
 from transport.store.chunks import plan_chunks
@@ -27,7 +27,7 @@ from transport.store.protocol import Check, MetadataStore, Rejected
 
 T = TypeVar("T")
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 
 class Publisher(Protocol):

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-import structlog
 import trio
 from attrs import define, evolve, field
 
@@ -42,6 +41,7 @@ from controller.progress.report import Totals
 from controller.progress.tracker import Moves
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
+from transport.log import get_logger
 from transport.messages import (
     BrokerEndpoint,
     CommitTraceRequest,
@@ -65,7 +65,7 @@ from transport.store.protocol import (
 )
 from transport.wire import Handlers, serve
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 RESIGN_TIMEOUT: Final = 5.0
 

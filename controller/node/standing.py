@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Final
 
-import structlog
 from attrs import define, field
 
 from actors import Backoff
+from transport.log import get_logger
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 HEALTHY_AFTER_SECONDS: Final = 60.0
 KEEPS_FAILING: Final = 5

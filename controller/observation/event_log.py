@@ -20,9 +20,10 @@ from controller.model.context import ControllerContext
 from controller.model.facts import Fact, words
 from controller.model.partition_states import PartitionPhase
 from controller.observation.instruments import Application, Instrument
+from transport.log import get_logger
 from transport.metadata import LeaderAndIsr
 
-log = structlog.get_logger(__name__)
+log = get_logger(__name__)
 
 _BROKERS: Final = frozenset({facts.BrokerGone, facts.BrokerRegistered})
 _TOLD_APART: Final = _BROKERS | {

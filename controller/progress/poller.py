@@ -22,10 +22,13 @@ from controller.progress.report import Totals, totals, with_progress
 from controller.progress.tracker import Moves, Progress
 from transport.errors import ApiError
 from transport.host import Host
+from transport.log import get_logger
 from transport.messages import DescribeLogDirsRequest, DescribeReassignmentsResponse
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.network import Network
 from transport.wire import Connection, UnsupportedApi, WireError, open_connection
+
+_log = get_logger(__name__)
 
 POLL_SECONDS: Final = 1.0
 PAUSE_FACTOR: Final = 9
@@ -109,7 +112,8 @@ class ProgressPoller:
         structlog.contextvars.unbind_contextvars("event_id", "during", "caused_by")
         backoff = Backoff(1.0, 60.0, jitter=self.host.rng.random)
         with asked.scope:
-            await supervise(partial(self._ask_and_pause, asked), name=f"progress-{asked.broker.id}", backoff=backoff)
+            name = f"progress-{asked.broker.id}"
+            await supervise(partial(self._ask_and_pause, asked), name=name, backoff=backoff, log=_log)
 
     async def _ask_and_pause(self, asked: _Asked) -> None:
         while True:

@@ -8,13 +8,13 @@ from collections import defaultdict
 from itertools import count
 from typing import Final
 
-import structlog
 import trio
 from attrs import frozen
 
 from simulator.alarms import alarms_of_this_run
 from simulator.network.pipe import Link, Machine, Observer, Path, Pipe
 from simulator.network.stream import SimulatedStream
+from transport.log import get_logger
 from transport.network import Network, StreamHandler
 
 __all__ = ["Link", "Observer", "SimulatedNetwork"]
@@ -22,7 +22,7 @@ __all__ = ["Link", "Observer", "SimulatedNetwork"]
 _PORTS: Final = range(1024, 65536)
 _HELLO: Final = b"hello"
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 @frozen

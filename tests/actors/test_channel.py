@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+import structlog
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
@@ -98,6 +99,7 @@ def make_channel(
         retry_on=(OSError, trio.TooSlowError),
         answered=(Refused,),
         request_timeout=30.0,
+        log=structlog.get_logger(),
     )
     return channel, answers
 

@@ -19,7 +19,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-import structlog
 import trio
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -33,6 +32,7 @@ from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
+from transport.log import get_logger
 from transport.store.kazoo_connections import Handler, impatient
 from transport.store.listeners import Listeners
 from transport.store.protocol import (
@@ -65,7 +65,7 @@ _WATCH_KINDS: Final = {1: WatchKind.CREATED, 2: WatchKind.DELETED, 3: WatchKind.
 _LOGGER: Final = logging.getLogger("klamm.kazoo")
 _LOGGER.setLevel(logging.ERROR)
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)

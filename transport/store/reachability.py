@@ -7,9 +7,9 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, NamedTuple, TypeVar
 
-import structlog
 import trio
 
+from transport.log import get_logger
 from transport.store.protocol import ConnectionLost, SessionExpired, StoreUnavailable
 
 PROBE_SECONDS: Final = 5.0
@@ -24,7 +24,7 @@ NOTICE_SECONDS: Final = 30.0
 
 T = TypeVar("T")
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 class Server(NamedTuple):

@@ -7,11 +7,11 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import structlog
 import trio
 from attrs import frozen
 
 from transport.errors import ApiError, ErrorCode
+from transport.log import get_logger
 from transport.messages import Api, ApiVersion, ApiVersionsRequest, ApiVersionsResponse, Request
 from transport.network import Network
 from transport.wire.apis import OURS, ApiTable
@@ -42,7 +42,7 @@ Admit = Callable[[Caller, type[Request[Any]], Handler], Handler]
 
 _Offers = Mapping[int, tuple[Api, Handler]]
 
-_log: structlog.stdlib.BoundLogger = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 
 async def serve(  # noqa: PLR0913  the last four by name
