@@ -27,10 +27,10 @@ LARGEST_MESSAGE: Final = 16 * 1024 * 1024
 """What an answer to a fetch has room for, in bytes."""
 
 _UNCLEAN_DOC: Final = "Whether a replica outside the ISR may lead when no member of the ISR can, which loses records."
-_MIN_ISR_DOC: Final = "How many members the ISR must have for a record that is produced with acks=all."
-_SIZE_DOC: Final = "How many bytes one record may have."
-_REPLICAS_DOC: Final = "Which replicas the throttle of {} is for."
-_RATE_DOC: Final = "How many bytes per second the throttled replicas of this broker may {}."
+_MIN_ISR_DOC: Final = "The minimum size of the ISR for acks=all."
+_SIZE_DOC: Final = "The largest size of a record in bytes."
+_REPLICAS_DOC: Final = "The replicas that the throttle of {} applies to."
+_RATE_DOC: Final = "The bytes per second that the throttled replicas of this broker may {}."
 
 
 def _table(settings: Iterable[Setting]) -> Mapping[str, Setting]:
@@ -62,8 +62,8 @@ BROKER_SETTINGS: Final = _table(
 )
 """What a broker, or the default of all brokers, can have."""
 
-_MOVE_REPLICAS_DOC: Final = "Which of the throttled replicas `klamm reassignment execute` has named for its moves."
-_MOVE_RATE_DOC: Final = "The rate that `klamm reassignment execute` has replaced for its moves; -1 if there was none."
+_MOVE_REPLICAS_DOC: Final = "The throttled replicas that `klamm reassignment execute` added for its moves."
+_MOVE_RATE_DOC: Final = "The rate that `klamm reassignment execute` replaced for its moves; -1 if there was none."
 
 LEADER_REPLICAS_OF_MOVES: Final = f"klamm.moves.{LEADER_THROTTLED_REPLICAS}"
 FOLLOWER_REPLICAS_OF_MOVES: Final = f"klamm.moves.{FOLLOWER_THROTTLED_REPLICAS}"

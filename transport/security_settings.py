@@ -1,4 +1,4 @@
-"""The settings of every service that are about ZooKeeper's own security, under Kafka's names where Kafka has them."""
+"""Settings of every service for ZooKeeper's own security, under Kafka's names where Kafka has them."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from transport.settings import setting
 
 @frozen(kw_only=True)
 class SecuritySettings:
-    """Who we are to ZooKeeper, what others may do with our znodes, and TLS; `transport.store.security` acts on them."""
+    """The identity for ZooKeeper, the ACLs of new znodes, and TLS; `transport.store.security` acts on them."""
 
     zookeeper_set_acl: bool = setting(
-        default=False, doc="Whether only our identity may change what we create in ZooKeeper."
+        default=False, doc="Whether only our own identity may change the znodes that we create."
     )
     zookeeper_credentials_file: str | None = setting(
-        None, "A file with USER:PASSWORD for ZooKeeper; else KLAMM_ZOOKEEPER_CREDENTIALS in the environment."
+        None, "A file with USER:PASSWORD for ZooKeeper; unset, KLAMM_ZOOKEEPER_CREDENTIALS."
     )
     zookeeper_ssl_client_enable: bool = setting(default=False, doc="Whether to connect to ZooKeeper with TLS.")
     zookeeper_ssl_keystore_location: str | None = setting(
-        None, "A PEM file with the key and certificate to show to ZooKeeper."
+        None, "A PEM file with the private key and the client certificate."
     )
     zookeeper_ssl_truststore_location: str | None = setting(
-        None, "A PEM file with the authorities to trust; without it the system's."
+        None, "A PEM file with the authorities to trust; unset, those of the system."
     )
     zookeeper_ssl_endpoint_identification_algorithm: str = setting(
-        "HTTPS", "How the name in ZooKeeper's certificate is checked; NONE: not at all."
+        "HTTPS", "The check of the name in ZooKeeper's certificate; NONE for no check."
     )

@@ -22,12 +22,12 @@ _NAME: Final = re.compile(r"[\w-]+(\.[\w-]+)*\.?")
 class ServiceSettings(SecuritySettings):
     """The address that a service advertises, and its patience with ZooKeeper as it starts."""
 
-    advertised_host: str | None = setting(None, "What it tells others instead of host; needed where that is 0.0.0.0.")
-    advertised_port: int | None = setting(
-        None, "What it tells others instead of the port that it listens on.", at_least=1, at_most=65_535
+    advertised_host: str | None = setting(
+        None, "The address to advertise instead of host; required if host is 0.0.0.0."
     )
+    advertised_port: int | None = setting(None, "The port to advertise instead of port.", at_least=1, at_most=65_535)
     zookeeper_connection_timeout_ms: int | None = setting(
-        None, "How long it waits for ZooKeeper as it starts. Without it as long as it takes.", at_least=1
+        None, "The limit of the wait for ZooKeeper at the start; unset, no limit.", at_least=1
     )
 
     @property

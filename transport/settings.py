@@ -29,7 +29,7 @@ class Kind(Enum):
     INT = "an integer"
     LONG = "a long integer"
     DOUBLE = "a number"
-    STRING = "a text"
+    STRING = "a string"
     REPLICAS = "* or PARTITION:BROKER,PARTITION:BROKER,..."
 
 

@@ -1,4 +1,4 @@
-"""The state machines as diagrams: `python -m controller.monitoring.state_diagrams` writes docs/state_machines.md."""
+"""The state machines as diagrams: `python -m controller.monitoring.state_diagrams` writes `docs/state_machines.md`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Phase = TypeVar("Phase", bound=Enum)
 _PAGE: Final = """\
 # The state machines
 
-This page is made by `python -m controller.monitoring.state_diagrams` from the tables in
-`controller/model/partition_states.py` and `controller/model/replica_states.py`; a test fails if it differs from them.
-The dot is the state of what does not exist. A transition that is not here is refused and logged with both states and
-the id of the event that asked for it.
+`python -m controller.monitoring.state_diagrams` generates this page from the tables in
+`controller/model/partition_states.py` and `controller/model/replica_states.py`, and a test fails if they differ. The
+dot stands for a partition or replica that does not exist. A transition that is not listed is refused, and logged with
+both states and the id of the event that requested it.
 
 ## Partitions
 
@@ -57,7 +57,7 @@ def _machine(transitions: Mapping[Phase, frozenset[Phase]], nothing: Phase) -> s
         for after in phases
     ]
     diagram = ["```mermaid", "stateDiagram-v2", *arrows, "```"]
-    return "\n".join([*diagram, "", "| state | may follow |", "| --- | --- |", *rows])
+    return "\n".join([*diagram, "", "| state | may follow these states |", "| --- | --- |", *rows])
 
 
 def main(arguments: list[str]) -> None:

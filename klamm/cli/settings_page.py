@@ -1,4 +1,4 @@
-"""The page about settings: `python -m klamm.cli.settings_page` writes `docs/configuration.md`."""
+"""The page of settings: `python -m klamm.cli.settings_page` writes `docs/configuration.md`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ PATH: Final = Path(__file__).parents[2] / "docs" / "configuration.md"
 _STARTED = """\
 # Configuration
 
-Settings have Kafka's names wherever Kafka has the setting. The tables on this page are made by
-`python -m klamm.cli.settings_page` from the code; a test fails if they differ from it.
+Settings have Kafka's names wherever Kafka has the setting. `python -m klamm.cli.settings_page` generates this page from
+the code, and a test fails if they differ.
 
-## What a process starts with
+## Settings at the start
 
-A file in TOML, and flags, which win over it. Both services can share the file:
+A service reads a file in TOML and flags; flags override the file. Both services can share one file:
 
 ```toml
 [controller]
@@ -38,10 +38,9 @@ klamm broker run --config klamm.toml --id 1
 klamm broker run --config klamm.toml --id 2 --min-insync-replicas 1
 ```
 
-A flag is the name of the setting with dashes; `--id`, `--rack`, `--zookeeper` and `--session-timeout` are short for
-`--controller-id` or `--broker-id`, `--broker-rack`, `--zookeeper-connect` and `--zookeeper-session-timeout-ms`.
-A setting that does not exist or cannot have its value is refused, with the file, the key and the nearest name that is
-valid, and nothing starts:
+A flag is the name of the setting with dashes. `--id`, `--rack`, `--zookeeper` and `--session-timeout` are short for
+`--controller-id` or `--broker-id`, `--broker-rack`, `--zookeeper-connect` and `--zookeeper-session-timeout-ms`. An
+unknown setting or an invalid value is rejected with the file, the key and the nearest valid name, and nothing starts:
 
 ```
 $ klamm broker run --config klamm.toml --id 1
@@ -51,28 +50,28 @@ Error: klamm.toml: [broker]: there is no setting min.insync.replica: did you mea
 `log.dirs` takes precedence over `log.dir`, as in Kafka. A flag for either takes precedence over both in the file, and
 flags for both are refused.
 
-A service that starts before ZooKeeper waits for it, and logs that at once and every 30 s. It also waits for an unknown
+A service that starts before ZooKeeper waits for it, and logs this at once and every 30 s. It also waits for an unknown
 host, because the name may be registered later. `zookeeper.connection.timeout.ms` limits the wait, after which the
 service ends with an error; unlike in Kafka there is no limit by default. Refused credentials, an untrusted certificate
-and a malformed address end it at once.
+and a malformed address end the service at once.
 
-A service listens on `host`, and also advertises it to others. Where others cannot use that address, behind a NAT or in
-a container, `advertised.host` and `advertised.port` are advertised instead, like Kafka's `advertised.listeners`.
-Listening on every address of a machine, for example with `--host 0.0.0.0`, needs `advertised.host`: as in Kafka a
-wildcard address cannot be advertised, and the service does not start.
+A service listens on `host` and advertises it to others. If others cannot use this address, for example behind a NAT or
+in a container, set `advertised.host` and `advertised.port`, which correspond to Kafka's `advertised.listeners`. A
+service that listens on every address of a machine, for example with `--host 0.0.0.0`, needs `advertised.host`: as in
+Kafka, a wildcard address cannot be advertised, and the service does not start.
 
-A broker that is given no port takes 9091 + id; one whose id is above 56444 needs `--port`.
+The default port of a broker is 9091 + id; a broker with an id above 56444 needs `--port`.
 
-A program that embeds a controller or a broker gives the same settings to `ControllerConfig` or `BrokerConfig`, under
-names with underscores.
+A program that embeds a controller or a broker passes the same settings to `klamm.ControllerConfig` or
+`klamm.BrokerConfig`, under names with underscores.
 """
 
 _CHANGED = """\
-## What changes at run time
+## Settings at run time
 
-Settings of topics and brokers are kept below `/config` in ZooKeeper, in Kafka's format, and take effect without a
-restart. A topic's own value counts before that of the broker that leads the partition, that before the default of all
-brokers, and that before what the process was started with. `klamm config describe` tells which it is:
+Settings of topics and brokers are stored below `/config` in ZooKeeper, in Kafka's format, and take effect without a
+restart. The first of these values is in effect: the topic's own, that of the broker that leads the partition, the
+default of all brokers, the value that the process was started with. `klamm config describe` shows which one it is:
 
 ```
 klamm config alter --entity-type topics --entity-name orders --add-config min.insync.replicas=2
@@ -82,11 +81,13 @@ klamm config describe --entity-type topics --entity-name orders
 klamm topic create payments --replication-factor 3 --config min.insync.replicas=2
 ```
 
-What Kafka's tools have written there and Klamm does not know is left alone. A value in ZooKeeper that is not valid is
-set aside and logged: what it would outrank counts, except that it never allows an unclean election.
+Settings that Kafka's tools have written there and Klamm does not know stay as they are. An invalid value in ZooKeeper
+is set aside and logged, and the next value in the order above is in effect; an invalid value never allows an unclean
+election.
 
-`unclean.leader.election.enable` is the controller's to decide by and so can be the default of all brokers, but not that
-of one. Once it is allowed, partitions without a leader are tried again. It loses records: those that only the dead had.
+The controller decides by `unclean.leader.election.enable`, so it can be a default of all brokers but not a setting of a
+single broker. When it becomes true, elections for partitions without a leader are retried. Such an election loses the
+records that only dead brokers have.
 """
 
 
@@ -103,7 +104,7 @@ def text() -> str:
 
 def _table(settings: Iterable[Setting]) -> str:
     rows = "".join(f"| `{s.name}` | {_valid(s)} | {_default(s)} | {s.doc} |\n" for s in settings)
-    return f"| name | valid | default | what it is |\n| --- | --- | --- | --- |\n{rows}"
+    return f"| name | valid values | default | description |\n| --- | --- | --- | --- |\n{rows}"
 
 
 def _valid(setting: Setting) -> str:

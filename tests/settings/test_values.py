@@ -44,7 +44,7 @@ def test_a_text_stands_for_a_value(setting: Setting, text: str, value: Value) ->
         (COUNT, ["", "0", "10", "1.0", "1_0", "\N{SUPERSCRIPT TWO}", "one", "9" * 5000], "an integer from 1 to 9, is "),
         (RATE, ["-1", str(LONG_MAX + 1)], "a long integer from 0, is "),
         (RATIO, ["", "nan", "inf", "1.1", "-0.1", "1e0"], "a number from 0 to 1, is "),
-        (NAME, ["", " "], "a text, is ''"),
+        (NAME, ["", " "], "a string, is ''"),
         (REPLICAS, ["0", "0:", "0:1,", "0-1", "**"], "PARTITION:BROKER"),
     ],
 )
