@@ -1,7 +1,7 @@
 # From a fresh clone this needs Python 3.11 or later, and Java 17 or later for what runs a ZooKeeper.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint simulate bench soak wheel-check requirements clean java
+.PHONY: help demo test lint simulate bench soak docs wheel-check requirements clean java
 
 # What demo keeps its metadata in: zookeeper or memory.
 STORE ?= zookeeper
@@ -14,6 +14,7 @@ ARGS ?=
 
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+DOCS_INSTALLED := .venv/.docs-installed
 PACKAGES := actors transport spark_bridge broker controller simulator klamm
 JAVA_IS_MISSING := Java 17 or later is not installed: apt-get install openjdk-17-jre-headless (macOS: brew install openjdk@17)
 
@@ -51,6 +52,9 @@ soak: java $(INSTALLED) ## properties with 1,000 examples each and more, a quart
 bench: java $(INSTALLED) ## the rates that docs and README quote, measured here
 	@for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done
 
+docs: $(DOCS_INSTALLED) ## the docs as a site in build/docs; a broken link or a page outside the navigation fails
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
 wheel-check: $(INSTALLED) ## build the wheel, install it without PySpark in a clean environment, and run the demo from it
 	@$(BIN)/python -m tests.house.wheel
 
@@ -76,3 +80,6 @@ $(INSTALLED): pyproject.toml
 		echo "installing into .venv: about 600 MB to download, once, nearly all of it PySpark"; \
 		"$$python" -m venv --clear .venv; fi; \
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]' && touch $@
+
+$(DOCS_INSTALLED): $(INSTALLED) pyproject.toml
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]' && touch $@
