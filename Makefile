@@ -1,15 +1,15 @@
-# From a fresh clone this needs Python 3.11 or later, and Java 17 or later for what runs a ZooKeeper.
+# A fresh clone needs Python 3.11 or later, and Java 17 or later for targets that run a ZooKeeper.
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test lint simulate bench soak docs wheel-check requirements clean java
 
-# What demo keeps its metadata in: zookeeper or memory.
+# The metadata store of demo: zookeeper or memory.
 STORE ?= zookeeper
-# Which random runs simulate makes.
+# The seeds of simulate's random runs.
 SEEDS ?= 1..200
-# How many processes test uses: most of what tests do is wait for other processes.
+# The number of processes of test; most tests wait for other processes most of the time.
 WORKERS ?= 3
-# More options for what demo, test and bench run: make test ARGS="-k wire".
+# More options for demo, test and soak: make test ARGS="-k wire".
 ARGS ?=
 
 BIN := .venv/bin
@@ -20,7 +20,7 @@ JAVA_IS_MISSING := Java 17 or later is not installed: apt-get install openjdk-17
 
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 
-# Whether the java of JAVA_HOME, else the one on PATH, is 17 or later.
+# Succeeds if the java of JAVA_HOME, or else the one on PATH, is 17 or later.
 HAVE_JAVA = java="$${JAVA_HOME:+$$JAVA_HOME/bin/java}"; [ -x "$$java" ] || java=java; \
 	major=$$("$$java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p'); [ "$${major:-0}" -ge 17 ]
 
@@ -31,37 +31,37 @@ help: ## this list
 demo: $(if $(filter memory,$(STORE)),,java) $(INSTALLED) ## a cluster that moves a replica set; STORE=memory needs no Java
 	@$(BIN)/klamm demo --store $(STORE) $(ARGS)
 
-test: $(INSTALLED) ## all tests; those on ZooKeeper are skipped where there is no Java
+test: $(INSTALLED) ## all tests; those on ZooKeeper are skipped without Java
 	@$(HAVE_JAVA) || echo "$(JAVA_IS_MISSING); the tests on ZooKeeper are skipped"
 	@$(BIN)/python -m pytest -q -rfEs -n $(WORKERS) --dist worksteal $(ARGS)
 
-lint: $(INSTALLED) ## style, types, imports, and what would break replay
+lint: $(INSTALLED) ## style, types, imports, and code that would break replay
 	@failed=; for check in "ruff check --quiet" "ruff format --check --quiet" mypy "lint-imports --no-logo"; do \
 		echo "== $$check"; $(BIN)/$$check || failed=yes; done; [ -z "$$failed" ]
 
-simulate: $(INSTALLED) ## clusters with faults on virtual time, drawn from the seeds SEEDS=1..200
+simulate: $(INSTALLED) ## random clusters with faults, on virtual time; SEEDS=1..200
 	@$(BIN)/klamm simulate --seeds $(SEEDS)
 
-soak: java $(INSTALLED) ## properties with 1,000 examples each and more, a quarter of an hour of kills, great moves and plans
+soak: java $(INSTALLED) ## the long tests: 1,000 examples of each property, a quarter of an hour of kills, large moves and plans
 	@$(BIN)/python -m pytest -q -m "hypothesis or soak" --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
 	@$(BIN)/python -m tests.cluster.kills_and_pauses
 	@$(BIN)/python -m tests.cluster.test_great_move
 	@$(BIN)/python -m tests.spark.kernel.against_optimum
 	@$(BIN)/python benchmarks/planning.py --large
 
-bench: java $(INSTALLED) ## the rates that docs and README quote, measured here
+bench: java $(INSTALLED) ## measure the rates that README and docs quote
 	@for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done
 
-docs: $(DOCS_INSTALLED) ## the docs as a site in build/docs; a broken link or a page outside the navigation fails
+docs: $(DOCS_INSTALLED) ## the docs as a site in build/docs; fails on a broken link or a page outside the navigation
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 wheel-check: $(INSTALLED) ## build the wheel, install it without PySpark in a clean environment, and run the demo from it
 	@$(BIN)/python -m tests.house.wheel
 
-requirements: $(INSTALLED) ## the requirements that no test claims, and finished ones that lack a test
+requirements: $(INSTALLED) ## list requirements that no test claims; fails if a finished one lacks a test
 	@$(BIN)/python -m tests.house.requirements
 
-clean: ## remove .venv and whatever was built or cached
+clean: ## remove .venv and all built or cached files
 	@rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find $(PACKAGES) tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} +
 
