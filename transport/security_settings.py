@@ -15,7 +15,7 @@ class SecuritySettings:
         default=False, doc="Whether only our own identity may change the znodes that we create."
     )
     zookeeper_credentials_file: str | None = setting(
-        None, "A file with USER:PASSWORD for ZooKeeper; unset, KLAMM_ZOOKEEPER_CREDENTIALS."
+        None, "A file with USER:PASSWORD for ZooKeeper; unset, the variable KLAMM_ZOOKEEPER_CREDENTIALS."
     )
     zookeeper_ssl_client_enable: bool = setting(default=False, doc="Whether to connect to ZooKeeper with TLS.")
     zookeeper_ssl_keystore_location: str | None = setting(
