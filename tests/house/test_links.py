@@ -1,4 +1,4 @@
-"""Relative links in README.md, CHANGELOG.md and docs/ lead to files and headings that exist, and docs/ has an index."""
+"""Links and paths in README.md, CHANGELOG.md and docs/ lead to what exists, and docs/ has an index."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from tests.house.requirements import DOCUMENT
 
 ROOT: Final = DOCUMENT.parents[1]
 INDEX: Final = ROOT / "docs" / "index.md"
+PAGES: Final = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 
 _FENCED: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _LINK: Final = re.compile(r"\]\((?P<path>[^)#:\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
+_PATH: Final = re.compile(
+    r"`((?:actors|benchmarks|broker|controller|examples|klamm|simulator|spark_bridge|tests|transport)/[\w./]*)`"
+)
+_MODULE: Final = re.compile(r"python -m ((?:benchmarks|controller|examples|klamm|tests)[\w.]*)")
 _PAGE_OF_DOCS: Final = re.compile(r": (\w+\.md)\b")
 
 
@@ -42,9 +47,8 @@ def broken_links(pages: Iterable[Path]) -> Iterator[str]:
 
 
 def test_every_link_has_a_target() -> None:
-    pages = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
-    assert sum(len(_LINK.findall(prose(page))) for page in pages) > 50
-    assert list(broken_links(pages)) == []
+    assert sum(len(_LINK.findall(prose(page))) for page in PAGES) > 50
+    assert list(broken_links(PAGES)) == []
 
 
 @pytest.mark.parametrize(
@@ -67,6 +71,19 @@ def test_finds_what_is_broken(link: str, *, is_broken: bool, tmp_path: Path) -> 
     page.write_text(f"# First\n\nSee [it]({link}).\n\n```\n[code](nowhere.md)\n```\n")
     other.write_text("## A second `heading`: 3x\n\n```\n# A comment\n```\n")
     assert list(broken_links([page])) == ([f"page.md: ({link})"] if is_broken else [])
+
+
+def test_every_path_that_a_page_names_exists() -> None:
+    named = [(page.name, path) for page in PAGES for path in _PATH.findall(page.read_text(encoding="utf-8"))]
+    assert len(named) > 20
+    assert [(page, path) for page, path in named if not (ROOT / path).exists()] == []
+
+
+def test_every_module_that_a_page_runs_exists() -> None:
+    named = [(page.name, name) for page in PAGES for name in _MODULE.findall(page.read_text(encoding="utf-8"))]
+    assert len(named) > 5
+    paths = [(page, ROOT / name.replace(".", "/")) for page, name in named]
+    assert [(page, path.name) for page, path in paths if not (path.is_dir() or path.with_suffix(".py").is_file())] == []
 
 
 def test_the_index_and_the_site_have_every_page() -> None:
