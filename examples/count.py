@@ -1,6 +1,6 @@
-"""The counters of counter_service.py on three brokers: count, move the counters to other brokers, and count meanwhile.
+"""Run the counters of counter_service.py on three brokers, and count while the counters move to other brokers.
 
-Run it with `python -m examples.count`; it needs neither Java nor ZooKeeper.
+Start it with `python -m examples.count`; it needs neither Java nor ZooKeeper.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ async def count_and_move(admin: AdminClient) -> None:
 
 
 async def add(admin: AdminClient, counter: str, amount: int) -> int:
-    """Add, wherever the leader is. What is not answered is repeated, so it may count twice."""
+    """Add to a counter on its current leader. A request without an answer is repeated, so it may count twice."""
     while True:
         try:
             return await add_once(admin, counter, amount)
         except (ApiError, WireError, LookupError) as error:
-            print(f"once more: {error}")
+            print(f"trying again: {error}")
             await trio.sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""Replicated counters on the broker kit: no disk, no way out of the ISR for a slow follower, retries count again."""
+"""Replicated counters on the broker kit, kept in memory: slow followers stay in the ISR, retries count again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transport.wire import Handlers
 
 @frozen
 class Add(Request[int]):
-    """Add to a counter, 0 to read it; answered with what the whole ISR holds."""
+    """Add to a counter, or read it with 0; the answer is the value that the whole ISR holds."""
 
     topic_id: str
     counter: str
@@ -23,7 +23,7 @@ class Add(Request[int]):
 
 @frozen
 class Put(Request[bool]):
-    """The leader's counters after so many changes; answered with whether they were taken."""
+    """The leader's counters at a version; the answer says whether the follower accepted them."""
 
     topic_id: str
     version: tuple[int, int]
@@ -35,7 +35,7 @@ APIS = (Api(10_000, "Add", Add, int), Api(10_001, "Put", Put, bool))
 
 @define(eq=False)
 class Replica:
-    """The counters of a topic's one partition. A version is a leader epoch and a number of changes."""
+    """The counters of a topic's only partition. A version is a leader epoch and a number of changes."""
 
     state: PartitionState
     version: tuple[int, int] = (0, 0)
@@ -65,13 +65,13 @@ class CounterService(Service):
     async def add(self, request: Add) -> int:
         replica, name = self._replicas.get(request.topic_id), request.counter
         if replica is None or replica.state.leader != self._me:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "nothing was added: ask the leader")
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "nothing was added: send the request to the leader")
         total = replica.counters[name] = replica.counters.get(name, 0) + request.amount
         version = replica.version = (replica.state.leader_epoch, replica.version[1] + 1)
         while replica.committed < version:
             await trio.sleep(0.01)
             if self._replicas.get(request.topic_id) is not replica or replica.state.leader != self._me:
-                raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "the leader changed: it may be added or not")
+                raise ApiError(ErrorCode.REQUEST_TIMED_OUT, "the leader changed: the amount may have been added or not")
         return total
 
     async def put(self, request: Put) -> bool:
@@ -88,7 +88,7 @@ class CounterService(Service):
             await trio.sleep(0.01)
 
     async def _spread(self, replica: Replica, state: PartitionState) -> None:
-        # Nothing is committed while a follower is about to join: it might be elected without it.
+        # Nothing is committed while a follower joins the ISR: it might be elected without the change.
         put = Put(state.topic_id, (state.leader_epoch, replica.version[1]), tuple(replica.counters.items()))
         answers = await self._handle.ask_all({*state.replicas, *state.isr} - {self._me}, put, timeout=1)
         holders = tuple(follower for follower, taken in answers.items() if taken)

@@ -1,6 +1,6 @@
-"""Two controllers inside an asyncio program: one leads, and when it is cancelled the other takes over.
+"""Run two controllers in an asyncio program: one leads, and the other takes over when the first is cancelled.
 
-Run it with `python examples/embed_in_asyncio.py`; it needs neither Java nor ZooKeeper.
+Start it with `python examples/embed_in_asyncio.py`; it needs neither Java nor ZooKeeper.
 """
 
 from __future__ import annotations

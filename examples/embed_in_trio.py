@@ -1,6 +1,6 @@
-"""A controller inside a trio program: two brokers, a topic, and an observer that sees every commit.
+"""Run a controller in a trio program, with two brokers, a topic, and an observer that sees every commit.
 
-Run it with `python examples/embed_in_trio.py`; it needs neither Java nor ZooKeeper.
+Start it with `python examples/embed_in_trio.py`; it needs neither Java nor ZooKeeper.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from transport.store.memory import MemoryZooKeeper
 
 
 class PrintCommits(controller.Observer):
-    """Called in the controller's task after each commit."""
+    """Print each commit. The controller calls it in its own task."""
 
     def committed(self, commit: controller.CommittedRound) -> None:
         for state in commit.partitions:

@@ -1,4 +1,4 @@
-"""The counters of counter_service.py in a simulated cluster: how to test a service of one's own.
+"""Test the counters of counter_service.py in a simulated cluster, as you would test your own service.
 
 Run it with `python -m pytest -p klamm.testing.plugin examples/test_with_cluster.py`.
 """
@@ -25,7 +25,7 @@ async def test_counters_survive_their_leader_and_move(cluster: ClusterFactory) -
 
 
 async def add(c: SimulatedCluster, amount: int) -> int:
-    """Add, wherever the leader is. What is not answered is repeated, so it may count twice."""
+    """Add to a counter on its current leader. A request without an answer is repeated, so it may count twice."""
     while True:
         state = c.partition("counters-0")
         try:
