@@ -18,6 +18,8 @@ PACKAGES := actors transport controller broker spark_bridge
 JAVA_IS_MISSING := Java 17 or later is not installed: apt-get install openjdk-17-jre-headless (macOS: brew install openjdk@17)
 
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+# Tests start very many processes of this program, and each would compile anew what it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 # Whether the java of JAVA_HOME, else the one on PATH, is 17 or later.
 HAVE_JAVA = java="$${JAVA_HOME:+$$JAVA_HOME/bin/java}"; [ -x "$$java" ] || java=java; \
