@@ -1,4 +1,4 @@
-"""What blocks report to the driver: broker-sized sums of whole numbers, which do not depend on any order."""
+"""The reports of blocks to the driver: broker-sized sums of whole numbers, which do not depend on any order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Tally = dict[str, NDArray[np.int64]]
 
 
 class Step(Protocol):
-    """What a round does to a block, given its number: a new block, and what to tell the driver."""
+    """The work of a round on a block, given its number: a new block, and a report to the driver."""
 
     def __call__(self, number: int, block: Block, /) -> tuple[Block, Tally]:
         """Take a block through the step."""
 
 
 class Query(Protocol):
-    """What is asked of a block without changing it."""
+    """A question to a block, which stays as it is."""
 
     def __call__(self, number: int, block: Block, /) -> Tally:
         """Ask a block."""

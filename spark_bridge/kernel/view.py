@@ -1,4 +1,4 @@
-"""How one block sees the whole cluster while all blocks plan at once.
+"""The whole cluster as one block sees it while all blocks plan at once.
 
 Every block works as if the cluster were so many copies of itself: what it moves counts that many times. Copies would
 all do the same and overshoot, so each starts from a slightly different view of the loads: the dither, spread evenly
