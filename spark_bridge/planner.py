@@ -110,7 +110,7 @@ def plan_moves(
     """
     refuse_additions(brokers, goal)
     progress(Progress("summing loads"))
-    first = engine.ask(AtFirst(len(brokers), goal))
+    first = engine.ask(AtFirst.of(brokers, goal))
     refuse_unmatched(engine, goal.topics, first["matched"])
     before = first["load"]
     drawn_up = DrawnUp(engine, brokers, goal, first)
@@ -132,7 +132,7 @@ def plan_moves(
     walls_from = partial(walls_of, terms, goal, {"max_weight": first["max_weight"]})
     terms = evolve(terms, walls=walls_from(before, dealt))
     rounds = _Rounds(engine, terms, load, walls_from, progress, evening is Evening.WITHIN_WALLS, MOST_WORK)
-    is_small = engine.blocks == 1 and int(first["by_factor"][:, REPLICAS].sum()) <= MOST_SETTLED
+    is_small = engine.blocks == 1 and int(first["by_rest"][:, :, REPLICAS].sum()) <= MOST_SETTLED
     if evening is not Evening.NONE and is_small:
         rounds.settle(lower_bound(asked, before, costs, terms))
     elif evening is not Evening.NONE:
@@ -142,7 +142,9 @@ def plan_moves(
         after = redeal(engine, terms, rounds.load, progress)
         # Excluded brokers may have kept more than they did at first.
         terms = drawn_up.plain(after)
-    least = lower_bound(asked, before, costs, terms.eased_to(after))
+    # Plans may deal otherwise with what is oversized.
+    plain = drawn_up.plain(before)
+    least = lower_bound(asked, before, costs, terms.eased_to(after), plain)
     leaders, heaviest = first["leaders"], first["max_weight"]
     return Bounds(terms, least, before, dealt, after, leaders, heaviest, rounds.is_cut)
 
