@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 _TIGHT = 1e-9
 """By which part sums of shares may be above what there is room for, as floats are."""
 
-_FEW = 6
-"""Of so many factors any may be full at once; of more, those up to one of them."""
+_FEW = 8
+"""Of so many factors any may be settled at once; of more, those with the fewest replicas."""
 
 _LEAST, _PRECISION = 1e-6, 1e-13
 """How far a bound may be off by the rounding of floats: at least so much, and so much for each of it."""
@@ -127,7 +127,7 @@ def _tightest(
     here = racks[nth]
     more = np.minimum(rooms.of_rack[:, here], rooms.single[:, None] * (full[here] + upto)) - there[:, here]
     left = np.maximum(rooms.wanted - there.sum(axis=1), 0.0)
-    hold_all = _settled(left, more[:, np.append(first[1:], len(unit)) - 1].sum(axis=1))
+    hold_all = _settled(left, rooms.single, more[:, np.append(first[1:], len(unit)) - 1].sum(axis=1))
     slack = ~hold_all @ more - (had - before[nth])
     least = np.minimum.reduceat(slack, first, axis=1)
     value = hold_all @ left + np.minimum(least, 0.0).sum(axis=1)
@@ -140,12 +140,19 @@ def _tightest(
     return tight
 
 
-def _settled(left: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return (C, F) cases of which factors all replicas are held, given what is left of them and fits in racks."""
+def _settled(left: NDArray[np.float64], single: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return (C, F) cases of which factors all replicas are held.
+
+    Args:
+        left: (F) what is left of them.
+        single: (F) one replica of each partition.
+        most: (F) what fits in racks.
+    """
     open_ = np.flatnonzero((left > 0) & (left < most))
     if len(open_) <= _FEW:
         cases = (np.arange(2 ** len(open_))[:, None] >> np.arange(len(open_))) % 2 > 0
     else:
+        open_ = open_[np.argsort(left[open_] / single[open_], kind="stable")]
         cases = np.tri(len(open_) + 1, len(open_), -1, np.bool_)
     settled = np.tile(left <= 0, (len(cases), 1))
     settled[:, open_] = cases

@@ -266,7 +266,7 @@ class _Shared:
         by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by wanted factor.
         at_rest: (N, 6) what brokers that rest had at first: broker, wanted factor, how many replicas of the partition
             rested, weights.
-        by_rest: (MOST_REPLICAS + 1, E, 3) the same as `by_factor`, by how many replicas of a partition rested at first.
+        by_rest: (MOST_REPLICAS + 1, E, 3) the same of all partitions, by how many replicas of each rested at first.
         tolerance: How far from its share a broker may end, as a part of it.
     """
 
@@ -320,7 +320,7 @@ class _Shared:
 
         Partitions are told apart by their factor and by how many of their replicas rest.
         """
-        free = 1.0 - fixed.by_factor[:, m] / np.maximum(self.by_factor[:, m], 1)
+        free = (self.by_factor - fixed.by_factor)[:, m] / np.maximum(self.by_rest[:, :, m].sum(axis=1), 1)
         factor, rested = np.nonzero(self.by_rest.any(axis=2))
         single = self.by_rest[factor, rested, m] * free[factor]
         row = np.zeros(self.by_rest.shape[:2], np.intp)

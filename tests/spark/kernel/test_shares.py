@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spark_bridge.drawing_up import AtFirst
+from spark_bridge.drawing_up import AtFirst, DrawnUp
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.kernel.shares import Rooms, bounds, proportional, shares, whole_bounds
-from spark_bridge.kernel.terms import make_terms
+from spark_bridge.kernel.terms import make_terms, resting
+from spark_bridge.model.block import BYTES
 from tests.spark.kernel.exact import Problem
 from tests.spark.kernel.fair import fair_shares
 from tests.spark.kernel.instances import Instance, instance
@@ -66,6 +67,17 @@ def test_shares_of_what_brokers_can_hold_together(
     racks = [0, 0, 1] if rooms.of_rack.shape[1] == 2 else range(len(capacity))
     found = shares(np.array(capacity, float), np.array(racks, np.intp), np.array(beside, float), rooms)
     np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", [0, 652])
+def test_what_is_beside_oversized_replicas_is_shared_out(seed: int) -> None:
+    given = small(seed)
+    engine = InProcess([given.block()])
+    first = engine.ask(AtFirst.of(given.brokers, given.goal))
+    terms, _ = DrawnUp(engine, given.brokers, given.goal, first).terms(first["load"])
+    assert (terms.fixed.load[:, BYTES] > 0).any()
+    rests = first["load"][resting(given.brokers, given.goal)].sum(axis=0)
+    np.testing.assert_allclose(terms.share.sum(axis=0), first["load"].sum(axis=0) - rests, rtol=1e-3, atol=1e-3)
 
 
 def test_many_factors_at_once() -> None:
