@@ -10,7 +10,7 @@ from spark_bridge.engines.engine import Engine
 from spark_bridge.kernel.oversized import oversized, relocate
 from spark_bridge.kernel.tally import Tally, loads, sums
 from spark_bridge.kernel.terms import Terms, make_terms, matches, resting, wanted_factors
-from spark_bridge.model.block import MEASURES, Block
+from spark_bridge.model.block import MEASURES, NOBODY, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import MOST_REPLICAS, Goal
 
@@ -38,7 +38,9 @@ class AtFirst:
         """Ask a block."""
         del number
         factor = np.minimum(wanted_factors(block, self.goal.replication_factor, self.goal.topics), MOST_REPLICAS)
-        rests = np.append(self.rests, False)[block.before]
+        # Mostly nobody rests, and there is nothing to look up.
+        before = block.before if self.rests.any() else block.before[:, :0]
+        rests = (before != NOBODY) & self.rests[before]
         rested = np.count_nonzero(rests, axis=1)
         return {
             "load": loads(block, len(self.rests), before=True),

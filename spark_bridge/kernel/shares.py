@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 _TIGHT = 1e-9
 """By which part sums of shares may be above what there is room for, as floats are."""
 
-_FEW = 8
+_FEW = 6
 """Of so many factors any may be settled at once; of more, those with the fewest replicas."""
 
 _LEAST, _PRECISION = 1e-6, 1e-13
