@@ -11,7 +11,7 @@ from spark_bridge.kernel.deal import Deal
 from spark_bridge.kernel.gathering import Few, Gather, GiveBack
 from spark_bridge.kernel.redeal import Owners, Redeal, Standing
 from spark_bridge.kernel.room import MakeRoom
-from spark_bridge.kernel.tally import Tally, gained
+from spark_bridge.kernel.tally import Tally, add, gained
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import BYTES, Block
@@ -97,7 +97,8 @@ def redeal(engine: Engine, terms: Terms, load: NDArray[np.int64], progress: OnPr
     for again in range(_REDEALS):
         for number in range(blocks):
             progress(Progress("dealing again", again * blocks + number + 1, _REDEALS * blocks))
-            tally = taken(engine, Redeal(terms, Standing(tally["load"], tally["gained"], Owners(number, blocks))))
+            standing = Standing(tally["load"], tally["gained"], Owners(number, blocks))
+            tally = add(tally, taken(engine, Redeal(terms, standing)))
         before, out = out, _out(terms, tally["load"])
         if out > _REDEALT * before:
             break

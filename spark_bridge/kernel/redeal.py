@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.aims import Aim, aim_at, aim_at_disks
 from spark_bridge.kernel.held import Held, Places
 from spark_bridge.kernel.loose import Loose
-from spark_bridge.kernel.tally import Tally, gained, loads
+from spark_bridge.kernel.tally import Tally
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
@@ -76,11 +76,15 @@ class Redeal:
     standing: Standing
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Deal again in one block; as a tally, return the loads and what brokers get."""
+        """Deal again in one block; as a tally, return by how much the loads change, and what brokers get."""
+        load, gained = self.standing.load, self.standing.gained
+        active = self.standing.owners.of(number, len(load))
+        over = (load > self.terms.high).any(axis=1)
+        if not (active & over & self.terms.receives).any():
+            return block, {"load": np.zeros_like(load), "gained": np.zeros_like(gained)}
         work = Redealing.of(block, block.after, self.terms, self.standing, number)
         work.even_out()
-        done, brokers = block.with_after(work.after), len(self.standing.load)
-        return done, {"load": loads(done, brokers), "gained": gained(done, brokers)}
+        return block.with_after(work.after), {"load": work.load - load, "gained": work.gained - gained}
 
 
 @define(eq=False)

@@ -29,10 +29,16 @@ class Query(Protocol):
 def loads(block: Block, brokers: int, *, before: bool = False) -> NDArray[np.int64]:
     """Return (B, 3) what the block's replicas weigh on every broker, as planned or before."""
     lists = block.before if before else block.after
-    there = lists != NOBODY
-    holder = lists[there]
-    row = np.broadcast_to(np.arange(len(block))[:, None], lists.shape)[there]
-    return np.stack([sums(holder, block.weights[row, m], brokers) for m in range(len(MEASURES))], axis=1)
+    return np.stack([_weighed(lists, block.weights[:, m], brokers) for m in range(len(MEASURES))], axis=1)
+
+
+def _weighed(lists: NDArray[np.int32], weight: NDArray[np.int64], brokers: int) -> NDArray[np.int64]:
+    """Return (B) what (P, W) replicas weigh on every broker, given what each of a partition does."""
+    # NOBODY is the last place.
+    total = np.zeros(brokers + 1, np.int64)
+    for column in range(lists.shape[1]):
+        np.add.at(total, lists[:, column], weight)
+    return total[:brokers]
 
 
 def sums(index: NDArray[np.int32], values: NDArray[np.int64], length: int) -> NDArray[np.int64]:
