@@ -186,7 +186,7 @@ class _Work:
     def _each(
         self, rows: NDArray[np.intp], columns: NDArray[np.intp]
     ) -> Iterator[tuple[int, tuple[int, int], list[int], list[int]]]:
-        """Yield number, place, weights and list of each replica; some are made ready at a time, as not all are needed."""
+        """Yield number, place, weights and list of each replica, some made ready at a time: not all are needed."""
         for start in range(0, len(rows), _AT_ONCE):
             some = rows[start : start + _AT_ONCE]
             places = zip(some.tolist(), columns[start : start + _AT_ONCE].tolist(), strict=True)
