@@ -19,6 +19,8 @@ PACKAGES := actors transport spark_bridge broker controller simulator klamm
 JAVA_IS_MISSING := Java 17 or later is not installed: apt-get install openjdk-17-jre-headless (macOS: brew install openjdk@17)
 
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+# Tests start very many processes of this program, and each would compile anew what it imports.
+export PYTHONDONTWRITEBYTECODE :=
 
 # Succeeds if the java of JAVA_HOME, or else the one on PATH, is 17 or later.
 HAVE_JAVA = java="$${JAVA_HOME:+$$JAVA_HOME/bin/java}"; [ -x "$$java" ] || java=java; \

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine, taken
 from spark_bridge.kernel.deal import Deal
-from spark_bridge.kernel.redeal import Owners, Redeal
+from spark_bridge.kernel.gathering import Few, Gather, GiveBack
+from spark_bridge.kernel.redeal import Owners, Redeal, Standing
 from spark_bridge.kernel.room import MakeRoom
-from spark_bridge.kernel.tally import Tally, gained
+from spark_bridge.kernel.tally import Tally, add, gained
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import BYTES, Block
@@ -22,8 +23,8 @@ _DEALT, _RECEIVERS = 16, 64
 _DEALT_AGAIN = 8
 """The rounds in which replicas without a place are dealt to brokers with exactly known loads, each time to others."""
 
-_ROOMS, _ROOM_ROUNDS, _ROOM_WORK = 12, 72, 20_000
-"""Bounds of how often room is made: by times, by rounds of all blocks, by partitions that change; once in any case."""
+_GATHERED = 2_048
+"""The partitions that the driver gathers from all blocks to make room; each block gives as many."""
 
 _REDEALS = 3
 _REDEALT = 0.98
@@ -46,23 +47,45 @@ def deal(
     for turn in again if blocks > 1 else ():
         if dealt["unplaced"].any():
             dealt = taken(engine, Deal(terms, dealt["load"], turn))
-    dealt = _with_room(engine, terms, dealt, changed)
+    dealt = _with_room(engine, terms, dealt, load)
     return dealt["load"], dealt["unplaced"]
 
 
-def _with_room(engine: Engine, terms: Terms, dealt: Tally, changed: int) -> Tally:
-    """Make room on disks for what found none, or is too much where many blocks dealt at once (see `MakeRoom`)."""
+def _with_room(engine: Engine, terms: Terms, dealt: Tally, before: NDArray[np.int64]) -> Tally:
+    """Make room on disks for what found none, or is too much where many blocks dealt at once.
+
+    First in blocks (see `room`), then among a few partitions of all of them (see `gathering`). What evening out would
+    move makes way only where nothing else does.
+    """
     blocks = engine.blocks
-    times = max(1 + int(terms.takes.any()), min(_ROOMS, _ROOM_ROUNDS // blocks, _ROOM_WORK // changed))
-    # All blocks make room for each other, then each takes back what is still too much.
-    for number in range(2 * blocks * times):
-        over = (dealt["gained"] > 0) & (dealt["load"][:, BYTES] > terms.disk)
-        if not dealt["unplaced"].any() and not over.any():
-            break
-        time, ends = divmod(number // blocks, 2)
-        owners = Owners(number, blocks)
-        dealt = taken(engine, MakeRoom(terms, dealt["load"], dealt["gained"], owners, time, ends=ends == 1))
+    for evens in (False, True) if terms.takes.any() else (False,):
+        # All blocks make room for each other, then each takes back what is still too much.
+        for number in range(2 * blocks):
+            over = (dealt["gained"] > 0) & (dealt["load"][:, BYTES] > terms.disk)
+            if not dealt["unplaced"].any() and not over.any():
+                return dealt
+            standing = Standing(dealt["load"], dealt["gained"], Owners(number, blocks))
+            dealt = taken(engine, MakeRoom(terms, standing, evens, ends=number >= blocks))
+        dealt = _exchanged(engine, terms, dealt, before, evens=evens)
     return dealt
+
+
+def _exchanged(engine: Engine, terms: Terms, dealt: Tally, before: NDArray[np.int64], *, evens: bool) -> Tally:
+    """Place what has no place by exchanges between blocks, if that can be; else all stays as it is."""
+    replicas, size = dealt["unplaced"].sum(axis=0).tolist()
+    if not 0 < replicas <= _GATHERED or _is_too_much(terms, dealt["load"], before, size):
+        return dealt
+    few = Few.of(engine.ask(Gather(terms, evens, -(-_GATHERED // engine.blocks)))["all_few"])
+    settled = few.settled(terms, Standing(dealt["load"], dealt["gained"], Owners(0, 1)), evens=evens)
+    return dealt if settled is None else taken(engine, GiveBack(terms, settled))
+
+
+def _is_too_much(terms: Terms, load: NDArray[np.int64], before: NDArray[np.int64], unplaced: int) -> bool:
+    """Return whether all brokers together have no room for so many bytes more; who gets nothing keeps what it had."""
+    total = int(load[:, BYTES].sum()) + unplaced
+    had = before[:, BYTES]
+    room = np.where(terms.receives, np.maximum(np.minimum(terms.disk, total), had), np.where(terms.leaves, 0, had))
+    return total > int(room.sum())
 
 
 def redeal(engine: Engine, terms: Terms, load: NDArray[np.int64], progress: OnProgress) -> NDArray[np.int64]:
@@ -74,7 +97,8 @@ def redeal(engine: Engine, terms: Terms, load: NDArray[np.int64], progress: OnPr
     for again in range(_REDEALS):
         for number in range(blocks):
             progress(Progress("dealing again", again * blocks + number + 1, _REDEALS * blocks))
-            tally = taken(engine, Redeal(terms, tally["load"], tally["gained"], Owners(number, blocks)))
+            standing = Standing(tally["load"], tally["gained"], Owners(number, blocks))
+            tally = add(tally, taken(engine, Redeal(terms, standing)))
         before, out = out, _out(terms, tally["load"])
         if out > _REDEALT * before:
             break

@@ -9,31 +9,71 @@ from numpy.typing import NDArray
 from spark_bridge.engines.engine import Engine
 from spark_bridge.kernel.oversized import oversized, relocate
 from spark_bridge.kernel.tally import Tally, loads, sums
-from spark_bridge.kernel.terms import Terms, make_terms, matches, wanted_factors
-from spark_bridge.model.block import MEASURES, Block
+from spark_bridge.kernel.terms import Terms, make_terms, matches, resting, wanted_factors
+from spark_bridge.model.block import MEASURES, NOBODY, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import MOST_REPLICAS, Goal
 
 
 @frozen(eq=False)
 class AtFirst:
-    """Asks for the loads before the plan, the weights by wanted replication factor, and the topics' matches."""
+    """Asks for the loads before the plan, the weights by wanted replication factor, and the topics' matches.
 
-    brokers: int
+    Weights are told twice: `by_rest` by how many replicas of a partition rest, `all_at_rest` what rests by broker.
+
+    Attributes:
+        rests: (B) who neither receives nor loses anything.
+        goal: The goal.
+    """
+
+    rests: NDArray[np.bool_]
     goal: Goal
+
+    @classmethod
+    def of(cls, brokers: Brokers, goal: Goal) -> AtFirst:
+        """Return the query about a cluster."""
+        return cls(resting(brokers, goal), goal)
 
     def __call__(self, number: int, block: Block) -> Tally:
         """Ask a block."""
         del number
         factor = np.minimum(wanted_factors(block, self.goal.replication_factor, self.goal.topics), MOST_REPLICAS)
-        by_factor = [sums(factor, block.weights[:, m], MOST_REPLICAS + 1) for m in range(len(MEASURES))]
+        # Mostly nobody rests, and there is nothing to look up.
+        before = block.before if self.rests.any() else block.before[:, :0]
+        rests = (before != NOBODY) & self.rests[before]
+        rested = np.count_nonzero(rests, axis=1)
         return {
-            "load": loads(block, self.brokers, before=True),
-            "by_factor": np.stack(by_factor, axis=1),
+            "load": loads(block, len(self.rests), before=True),
+            "by_rest": self._by_rest(block, factor, rested),
+            "all_at_rest": self._at_rest(block, rests, factor, rested),
             "max_weight": block.weights.max(axis=0, initial=0),
             "matched": matches(block, self.goal.topics),
-            "leaders": sums(block.before[:, 0], np.ones(len(block), np.int64), self.brokers),
+            "leaders": sums(block.before[:, 0], np.ones(len(block), np.int64), len(self.rests)),
         }
+
+    def _by_rest(self, block: Block, factor: NDArray[np.int64], rested: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return (MOST_REPLICAS + 1, E, 3) the weights of one replica of each partition."""
+        _, factors, most = self._shape
+        cell = factor * most + rested
+        cells = [sums(cell, block.weights[:, m], factors * most) for m in range(len(MEASURES))]
+        return np.stack(cells, axis=1).reshape(factors, most, len(MEASURES))
+
+    def _at_rest(
+        self, block: Block, rests: NDArray[np.bool_], factor: NDArray[np.int64], rested: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """Return (N, 6) brokers, wanted factors, how many replicas rest, and the weights of all such replicas."""
+        rows, columns = np.nonzero(rests)
+        key = np.ravel_multi_index((block.before[rows, columns], factor[rows], rested[rows]), self._shape)
+        keys, inverse = np.unique(key, return_inverse=True)
+        place = inverse.astype(np.int32)
+        weights = [sums(place, block.weights[rows, m], len(keys)) for m in range(len(MEASURES))]
+        return np.column_stack([*np.unravel_index(keys, self._shape), *weights]).astype(np.int64)
+
+    @property
+    def _shape(self) -> tuple[int, int, int]:
+        """Return how many brokers, factors, and counts of replicas that rest there may be."""
+        most = min(int(np.count_nonzero(self.rests)), MOST_REPLICAS)
+        return len(self.rests), MOST_REPLICAS + 1, most + 1
 
 
 @frozen(eq=False)
@@ -47,7 +87,7 @@ class DrawnUp:
 
     def plain(self, load: NDArray[np.int64]) -> Terms:
         """Return the terms for what brokers have now, as if no replica was oversized."""
-        return make_terms(self.brokers, self.goal, load, self.first["by_factor"])
+        return make_terms(self.brokers, self.goal, load, self.first)
 
     def terms(self, load: NDArray[np.int64]) -> tuple[Terms, NDArray[np.int64]]:
         """Return the terms for what brokers have now, and what moves before all else (see `relocate`)."""
@@ -57,4 +97,4 @@ class DrawnUp:
             return plain, np.zeros((0, 4), np.int64)
         placed, moves = relocate(found, plain, load)
         fixed = placed.fixed(len(load))
-        return make_terms(self.brokers, self.goal, load, self.first["by_factor"], fixed), moves
+        return make_terms(self.brokers, self.goal, load, self.first, fixed), moves

@@ -110,16 +110,19 @@ def _kept(terms: Terms) -> NDArray[np.float64]:
     return np.where(terms.sheds[:, None], terms.high, 0.0)
 
 
-def walls_of(terms: Terms, goal: Goal, before: NDArray[np.int64], dealt: NDArray[np.int64], tally: Tally) -> Walls:
+def walls_of(
+    terms: Terms, goal: Goal, tally: Tally, before: NDArray[np.int64], dealt: NDArray[np.int64] | None = None
+) -> Walls:
     """Return the walls for evening out: the distances at the start, or those that forced moves or whole replicas leave.
 
     Args:
         terms: The terms.
         goal: What to plan for.
-        before: (B, 3) the loads before the plan.
-        dealt: (B, 3) the loads after the forced moves.
         tally: `max_weight`, (3).
+        before: (B, 3) the loads before the plan.
+        dealt: (B, 3) the loads after the forced moves, None where there are none.
     """
+    dealt = before if dealt is None else dealt
     if goal.kind in FORCED_ONLY:
         return terms.walls
     scope, weights = Scope.of(terms, goal), _heaviest(terms, tally)

@@ -10,11 +10,11 @@ from spark_bridge.engines.engine import Engine, taken
 from spark_bridge.kernel.leader_rounds import MOST_ROUNDS, LeaderRounds
 from spark_bridge.kernel.leader_view import LeaderView
 from spark_bridge.kernel.leaders import choose_leaders, in_order
-from spark_bridge.kernel.shares import shares, whole_bounds
+from spark_bridge.kernel.shares import proportional, whole_bounds
 from spark_bridge.kernel.tally import Tally, moved, sums
 from spark_bridge.kernel.terms import Terms, matching
 from spark_bridge.model.block import NOBODY, Block
-from spark_bridge.model.brokers import NO_RACK, Brokers, BrokerState
+from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.progress import OnProgress, Progress
 
@@ -92,7 +92,7 @@ def leading(brokers: Brokers, terms: Terms) -> NDArray[np.bool_]:
 def leading_shares(brokers: Brokers, terms: Terms, total: float) -> NDArray[np.float64]:
     """Return every broker's share of what follows leaders: no rack bounds it, and who gets nothing new has none."""
     capacity = np.where(leading(brokers, terms), brokers.capacity, 0.0)
-    return shares(total, capacity, np.full(len(brokers), NO_RACK, np.int32), total, np.zeros(0))
+    return proportional(total, capacity)
 
 
 def resting(brokers: Brokers, terms: Terms) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from functools import partial
 
 import numpy as np
 from attrs import define, evolve, frozen
@@ -28,6 +29,7 @@ from spark_bridge.kernel.settle import Settle
 from spark_bridge.kernel.tally import Step, Tally
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
+from spark_bridge.kernel.walls import WallsFrom
 from spark_bridge.model.block import REPLICAS, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import FORCED_ONLY, Goal, GoalKind
@@ -108,7 +110,7 @@ def plan_moves(
     """
     refuse_additions(brokers, goal)
     progress(Progress("summing loads"))
-    first = engine.ask(AtFirst(len(brokers), goal))
+    first = engine.ask(AtFirst.of(brokers, goal))
     refuse_unmatched(engine, goal.topics, first["matched"])
     before = first["load"]
     drawn_up = DrawnUp(engine, brokers, goal, first)
@@ -127,9 +129,10 @@ def plan_moves(
     dealt = load
     if len(moves) and evening is not Evening.NONE:
         load = taken(engine, Relocate(moves, len(brokers)))["load"]
-    terms = evolve(terms, walls=walls_of(terms, goal, before, dealt, first))
-    rounds = _Rounds(engine, terms, load, progress, evening is Evening.WITHIN_WALLS, MOST_WORK)
-    is_small = engine.blocks == 1 and int(first["by_factor"][:, REPLICAS].sum()) <= MOST_SETTLED
+    walls_from = partial(walls_of, terms, goal, {"max_weight": first["max_weight"]})
+    terms = evolve(terms, walls=walls_from(before, dealt))
+    rounds = _Rounds(engine, terms, load, walls_from, progress, evening is Evening.WITHIN_WALLS, MOST_WORK)
+    is_small = engine.blocks == 1 and int(first["by_rest"][:, :, REPLICAS].sum()) <= MOST_SETTLED
     if evening is not Evening.NONE and is_small:
         rounds.settle(lower_bound(asked, before, costs, terms))
     elif evening is not Evening.NONE:
@@ -139,7 +142,9 @@ def plan_moves(
         after = redeal(engine, terms, rounds.load, progress)
         # Excluded brokers may have kept more than they did at first.
         terms = drawn_up.plain(after)
-    least = lower_bound(asked, before, costs, terms.eased_to(after))
+    # Plans may deal otherwise with what is oversized.
+    plain = drawn_up.plain(before)
+    least = lower_bound(asked, before, costs, terms.eased_to(after), plain)
     leaders, heaviest = first["leaders"], first["max_weight"]
     return Bounds(terms, least, before, dealt, after, leaders, heaviest, rounds.is_cut)
 
@@ -163,6 +168,7 @@ class _Rounds:
     engine: Engine
     terms: Terms
     load: NDArray[np.int64]
+    walls_from: WallsFrom
     progress: OnProgress
     within_walls: bool
     work: int
@@ -173,7 +179,7 @@ class _Rounds:
 
     def settle(self, bound: int) -> None:
         """Plan a small cluster in one step."""
-        settled = taken(self.engine, Settle(self.terms, bound))
+        settled = taken(self.engine, Settle(self.terms, bound, self.walls_from))
         self.load, self.is_cut = settled["load"], bool(settled["max_cut"][0])
 
     def run(self) -> None:
@@ -181,8 +187,13 @@ class _Rounds:
         for cycle in range(_CYCLES):
             if not self._cycle(cycle):
                 break
-        while self._cycle(0, anew=True):
+        while self._again():
             pass
+
+    def _again(self) -> bool:
+        """Level and descend as a plan would that begins here; return whether that changed something."""
+        self.terms = evolve(self.terms, walls=self.walls_from(self.load))
+        return self._cycle(0, anew=True)
 
     def _cycle(self, cycle: int, *, anew: bool = False) -> bool:
         """Level and descend once; return whether that changed something.

@@ -97,10 +97,6 @@ class Destinations:
         """Return whether nobody takes anything any more."""
         return not any(self.heaps.values())
 
-    def _is_full(self, broker: int) -> bool:
-        load, limit = self.view.load[broker], self.limit[broker]
-        return load[0] + self.view.copies > limit[0] or load[1] > limit[1] or load[2] > limit[2]
-
     def _first(self, heap: list[Entry], holders: list[int], weight: list[int]) -> Entry | None:
         aside: list[Entry] = []
         found, tries = None, 0
@@ -122,11 +118,16 @@ class Destinations:
         return found
 
     def _is_stale(self, entry: Entry) -> bool:
-        """Return whether an entry is stale; if it was the broker's valid one, the broker has none afterwards."""
-        full, _, broker = entry
+        """Return whether an entry is stale, as its broker's fullness is another, or the broker is at its limit.
+
+        If it was the broker's valid one, the broker has none afterwards.
+        """
+        broker = entry[2]
         if entry is not self.entries.get(broker):
             return True
-        if full == self.view.full[broker] and not self._is_full(broker):
-            return False
+        if entry[0] == self.view.full[broker]:
+            load, limit = self.view.load[broker], self.limit[broker]
+            if load[0] + self.view.copies <= limit[0] and load[1] <= limit[1] and load[2] <= limit[2]:
+                return False
         del self.entries[broker]
         return True

@@ -6,6 +6,8 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
+_TWO_BYTES = np.iinfo(np.uint16).max
+
 
 @frozen(eq=False)
 class Held:
@@ -18,9 +20,10 @@ class Held:
     @classmethod
     def of(cls, lists: NDArray[np.int32], brokers: int) -> Held:
         """Sort the places of (P, W) replica lists."""
-        holder = lists.ravel()
-        places = np.argsort(holder, kind="stable")
-        return cls(lists.shape[1], places, np.searchsorted(holder[places], np.arange(brokers + 1)))
+        # NOBODY comes first. Numbers of two bytes are sorted in a tenth of the time.
+        holder = lists.ravel() + 1
+        places = np.argsort(holder.astype(np.uint16) if brokers < _TWO_BYTES else holder, kind="stable")
+        return cls(lists.shape[1], places, np.cumsum(np.bincount(holder, minlength=brokers + 1)))
 
     def by(self, broker: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return the rows and columns of a broker's replicas."""

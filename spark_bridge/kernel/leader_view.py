@@ -1,4 +1,4 @@
-"""What one block is shown of all brokers' leaders, and what a leadership is worth there.
+"""The leaders of all brokers as one block is shown them, and the worth of a leadership there.
 
 Think of the leaders of a broker as a pile of units, numbered from 1. A unit above `hi` costs the more the higher it
 lies in relation to the broker's share, a unit up to `lo` earns the more the lower it lies, one between them is free.

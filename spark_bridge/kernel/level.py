@@ -7,6 +7,8 @@ replicas or bytes in have to, those that cost the fewest bytes for it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 from attrs import define, frozen
 from numpy.typing import NDArray
@@ -22,6 +24,9 @@ from spark_bridge.model.goal import MOST_REPLICAS
 
 TOGETHER_AND_ALONE = (ALL_MEASURES, *((m,) for m in ALL_MEASURES))
 """What is levelled, one after the other: all measures, and then each alone, which finds its own emptiest brokers."""
+
+_AT_ONCE = 64
+"""The replicas that are made ready to be given at once."""
 
 
 @frozen(eq=False)
@@ -98,8 +103,9 @@ class Level:
             held,
             racks,
             limits,
+            self.terms.takes.tolist(),
             self.terms.low.tolist(),
-            LIGHT * block.weights.mean(axis=0) if len(block) else np.zeros(len(MEASURES)),
+            (LIGHT * block.weights.mean(axis=0)).astype(np.int64).tolist() if len(block) else [0] * len(MEASURES),
         )
         seen = np.array(view.load)
         over = np.where(view.active & self.terms.gives, ((seen - self.levels.keep) / self.terms.share).max(axis=1), 0.0)
@@ -122,13 +128,9 @@ class _Work:
     held: Held
     racks: list[int]
     limits: list[int]
+    takes: list[bool]
     low: list[list[int]]
-    light: NDArray[np.float64]
-
-    @property
-    def slack(self) -> float:
-        """Return how many times what is left a replica may be: with many copies, errors up and down even out."""
-        return 2.0 if self.view.copies > 1 else 1.0
+    light: list[int]
 
     def give(self, broker: int) -> None:
         """Move replicas away from a broker until it is at its level or nothing that fits is left."""
@@ -165,40 +167,63 @@ class _Work:
     ) -> bool:
         """Give until one of the measures is at its level; return whether one came to be, and mark what went."""
         watched = (BYTES,) if BYTES in needed else needed
-        weights = self.block.weights[rows].tolist()
-        brings = (self.block.weights[rows] > self.light).tolist()
-        for i, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+        most, least = self._most(broker, keep, watched), self._least(needed)
+        for i, (row, column), weight, replicas in self._each(rows, columns):
+            fits = weight[0] <= most[0] and weight[1] <= most[1] and weight[2] <= most[2]
+            helps = weight[0] > least[0] or weight[1] > least[1] or weight[2] > least[2]
+            target = self._target(broker, replicas, weight) if fits and helps else None
+            if target is None:
+                continue
+            self.after[row, column] = target
+            stays[i] = False
             need = self._need(broker, keep)
             if any(need[m] <= 0 for m in watched):
                 return True
-            fits = all(self.view.copies * weights[i][m] <= self.slack * need[m] for m in watched)
             # What was needed of a measure may have left with other replicas.
-            helps = any(brings[i][m] and need[m] > 0 for m in needed)
-            if fits and helps and self._may_lose(broker, weights[i]) and self._move(row, column, broker, weights[i]):
-                stays[i] = False
-        return any(n <= 0 for n in (self._need(broker, keep)[m] for m in watched))
+            most, least = self._most(broker, keep, watched), self._least([m for m in needed if need[m] > 0])
+        return False
 
-    def _may_lose(self, broker: int, weight: list[int]) -> bool:
-        """Return whether a broker keeps enough of each measure; one that takes as well is filled again."""
-        if self.terms.takes[broker]:
-            return True
+    def _each(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp]
+    ) -> Iterator[tuple[int, tuple[int, int], list[int], list[int]]]:
+        """Yield number, place, weights and list of each replica, some made ready at a time: not all are needed."""
+        for start in range(0, len(rows), _AT_ONCE):
+            some = rows[start : start + _AT_ONCE]
+            places = zip(some.tolist(), columns[start : start + _AT_ONCE].tolist(), strict=True)
+            weights, lists = self.block.weights[some].tolist(), self.after[some].tolist()
+            yield from zip(range(start, start + len(some)), places, weights, lists, strict=True)
+
+    def _most(self, broker: int, keep: list[int], watched: tuple[int, ...]) -> list[int]:
+        """Return (3) what a replica may weigh at most that leaves a broker.
+
+        With many copies errors up and down even out, so it may be twice as much as is left to give. The broker keeps
+        enough of each measure, unless it takes as well: then it is filled again.
+        """
         load, copies = self.view.load[broker], self.view.copies
-        return all(
-            load[m] - copies * w >= least for m, (w, least) in enumerate(zip(weight, self.low[broker], strict=True))
-        )
+        most = [UNBOUNDED] * len(load)
+        if not self.takes[broker]:
+            most = [(have - least) // copies for have, least in zip(load, self.low[broker], strict=True)]
+        slack = 2 if copies > 1 else 1
+        for m in watched:
+            most[m] = min(most[m], slack * (load[m] - keep[m]) // copies)
+        return most
 
-    def _move(self, row: int, column: int, source: int, weight: list[int]) -> bool:
-        holders = [b for b in self.after[row].tolist() if b != NOBODY]
+    def _least(self, needed: Sequence[int]) -> list[int]:
+        """Return (3) the weights of which a replica that helps exceeds one, of what is needed."""
+        return [self.light[m] if m in needed else UNBOUNDED for m in range(len(self.light))]
+
+    def _target(self, source: int, replicas: list[int], weight: list[int]) -> int | None:
+        """Count a replica of a list, and return where it goes; None where it stays."""
+        holders = [b for b in replicas if b != NOBODY]
         others = [b for b in holders if b != source]
         barred = full_racks(others, self.racks, self.limits[min(len(holders), MOST_REPLICAS)])
         barred.discard(self.racks[source])
         target = self.destinations.choose(holders, barred, weight)
         if target is None or self.view.full[target] >= self.view.full[source]:
-            return False
-        self.after[row, column] = target
+            return None
         self.view.add(source, weight, -1)
         self.destinations.take(target, self.racks[target], weight)
-        return True
+        return target
 
 
 def _order(

@@ -100,18 +100,18 @@ def _table(
     return table
 
 
-def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally, eased: Terms | None = None) -> int:
+def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally, *eased: Terms) -> int:
     """Return the bound, in what terms have as price.
 
     Args:
         terms: The terms, as `Costs` had them.
         load: (B, 3) the loads before the plan.
         costs: The sum of what `Costs` asked for.
-        eased: The terms as the plan met them: where they ask for less, no other plan has to do more.
+        eased: The terms as the plan met them, and others that plans may keep to: where they ask for less, no other plan
+            has to do more.
     """
-    low, high = terms.low, terms.high
-    if eased is not None:
-        low, high = np.minimum(low, eased.low), np.maximum(high, eased.high)
+    low = np.minimum.reduce([t.low for t in (terms, *eased)])
+    high = np.maximum.reduce([t.high for t in (terms, *eased)])
     ends = classes(len(load))
     leaving = int(load[terms.leaves, terms.price].sum()) if terms.factor is None else 0
     for row, b in enumerate(above(terms, load).tolist()):

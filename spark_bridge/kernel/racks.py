@@ -15,6 +15,12 @@ from spark_bridge.model.block import NOBODY
 from spark_bridge.model.goal import MOST_REPLICAS
 
 
+def units(rack: NDArray[np.int32]) -> NDArray[np.intp]:
+    """Return (B) rack numbers in which who has no rack is one of its own, given those that are negative for it."""
+    alone = rack < 0
+    return np.where(alone, int(rack.max(initial=NOBODY)) + np.cumsum(alone), rack).astype(np.intp)
+
+
 def rack_limits(rack: NDArray[np.int32], receives: NDArray[np.bool_]) -> NDArray[np.int32]:
     """Return by replication factor how many replicas of a partition a rack may hold.
 

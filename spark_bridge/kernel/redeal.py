@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.aims import Aim, aim_at, aim_at_disks
 from spark_bridge.kernel.held import Held, Places
 from spark_bridge.kernel.loose import Loose
-from spark_bridge.kernel.tally import Tally, gained, loads
+from spark_bridge.kernel.tally import Tally
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
@@ -54,26 +54,37 @@ class Owners:
 
 
 @frozen(eq=False)
-class Redeal:
-    """The step of a round that deals loose replicas again.
+class Standing:
+    """The cluster when a round begins.
 
     Attributes:
         load: (B, 3) the cluster's loads.
         gained: (B) the bytes that every broker gets.
+        owners: To which block each broker belongs.
     """
 
-    terms: Terms
     load: NDArray[np.int64]
     gained: NDArray[np.int64]
     owners: Owners
 
+
+@frozen(eq=False)
+class Redeal:
+    """The step of a round that deals loose replicas again."""
+
+    terms: Terms
+    standing: Standing
+
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Deal again in one block; as a tally, return the loads and what brokers get."""
-        active = self.owners.of(number, len(self.load))
-        work = Redealing.of(block, block.after, self.terms, self.load, self.gained, active, self.owners.blocks)
+        """Deal again in one block; as a tally, return by how much the loads change, and what brokers get."""
+        load, gained = self.standing.load, self.standing.gained
+        active = self.standing.owners.of(number, len(load))
+        over = (load > self.terms.high).any(axis=1)
+        if not (active & over & self.terms.receives).any():
+            return block, {"load": np.zeros_like(load), "gained": np.zeros_like(gained)}
+        work = Redealing.of(block, block.after, self.terms, self.standing, number)
         work.even_out()
-        done = block.with_after(work.after)
-        return done, {"load": loads(done, len(self.load)), "gained": gained(done, len(self.load))}
+        return block.with_after(work.after), {"load": work.load - load, "gained": work.gained - gained}
 
 
 @define(eq=False)
@@ -100,22 +111,15 @@ class Redealing:
     aim: Aim
 
     @classmethod
-    def of(
-        cls,
-        block: Block,
-        after: NDArray[np.int32],
-        terms: Terms,
-        load: NDArray[np.int64],
-        gained: NDArray[np.int64],
-        active: NDArray[np.bool_],
-        blocks: int,
-    ) -> Redealing:
-        """Look at a block, one of so many."""
-        places = Places(Held.of(after, len(load)))
+    def of(cls, block: Block, after: NDArray[np.int32], terms: Terms, standing: Standing, number: int) -> Redealing:
+        """Look at a block, given its number."""
+        brokers, blocks = len(standing.load), standing.owners.blocks
+        places = Places(Held.of(after, brokers))
         moves, pairs = (max(_LEAST_STEPS, steps // blocks) for steps in (_MOVES, _PAIRS))
-        loose = Loose.of(block, after.copy(), terms)
-        aim = aim_at_disks(terms)
-        return cls(block, terms, load.copy(), gained.copy(), active, loose.after, loose, places, moves, pairs, aim)
+        loose, aim = Loose.of(block, after.copy(), terms), aim_at_disks(terms)
+        load, gets = standing.load.copy(), standing.gained.copy()
+        active = standing.owners.of(number, brokers)
+        return cls(block, terms, load, gets, active, loose.after, loose, places, moves, pairs, aim)
 
     def even_out(self) -> None:
         """Deal again what makes brokers fuller than their upper bounds, in one measure after the other."""

@@ -6,21 +6,17 @@ disk is above its size, or nothing helps any more; those that are too much then 
 
 from __future__ import annotations
 
-from random import Random
-
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.deal import forced, without_gaps
-from spark_bridge.kernel.redeal import Owners, Redealing
+from spark_bridge.kernel.redeal import Redealing, Standing
 from spark_bridge.kernel.tally import Tally, gained, loads
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
-
-_MOST_UPSET = 200
 
 
 @frozen(eq=False)
@@ -28,61 +24,42 @@ class MakeRoom:
     """The step of a round that makes room.
 
     Attributes:
-        load: (B, 3) the cluster's loads.
-        gained: (B) the bytes that every broker gets.
-        owners: To which block each broker belongs.
-        time: How often room was made before: then some that have a place are dealt again as well, each time others.
+        terms: The terms.
+        standing: The loads when the round begins.
+        evens: Whether what evening out would move makes way as well.
         ends: Whether replicas that are too much for a disk are taken back; else they wait for other blocks to make way.
     """
 
     terms: Terms
-    load: NDArray[np.int64]
-    gained: NDArray[np.int64]
-    owners: Owners
-    time: int
+    standing: Standing
+    evens: bool
     ends: bool
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Make room in one block; as a tally, return what `Deal` does."""
-        active = self.owners.of(number, len(self.load))
-        view = View.of(block, number, Turn(0, 1, 1), self.terms, self.load)
-        places, kept = forced(block, self.terms, view)
-        work = Redealing.of(block, kept, self.terms, self.load, self.gained, active, self.owners.blocks)
-        if self.time:
-            # What evening out would move makes way as well, where nothing else does.
+        places, kept = forced(block, self.terms, View.of(block, number, Turn(0, 1, 1), self.terms, self.standing.load))
+        work = Redealing.of(block, kept, self.terms, self.standing, number)
+        if self.evens:
             work.loose = work.loose.with_evening(block, self.terms)
-        if self.time and not self.ends:
-            _upset(work, places, Random(f"{number} {self.time}"))
-        rows, columns = np.nonzero(places)
-        order = np.lexsort((columns, block.tie[rows], -block.weights[rows, BYTES]))
-        for i in order.tolist() if not self.ends else ():
-            _place(work, rows[i : i + 1], columns[i : i + 1])
+        if not self.ends:
+            place(work, places)
         work.make_room()
         if self.ends:
             _take_back(work)
         done = block.with_after(without_gaps(work.after))
-        tally = {"load": loads(done, len(self.load)), "gained": gained(done, len(self.load))}
-        return done, {**tally, "unplaced": _unplaced(done, self.terms)}
+        return done, room_tally(done, self.terms)
 
 
-def _place(work: Redealing, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> None:
-    """Put a replica on the broker that may have it and lacks the least room."""
-    targets = np.flatnonzero(work.active)
-    targets = targets[work.loose.may(rows, columns, targets)[0]]
-    if len(targets):
-        over = work.load[targets, BYTES] - work.terms.disk[targets]
-        work.move(int(rows[0]), int(columns[0]), int(targets[over.argmin()]))
-
-
-def _upset(work: Redealing, places: NDArray[np.bool_], rng: Random) -> None:
-    """Take some new replicas from the brokers that belong to the block, which opens their places."""
-    rows, columns = np.nonzero(work.after != NOBODY)
-    holder = work.after[rows, columns]
-    home = (work.loose.homes[rows] == holder[:, None]).any(axis=1)
-    able = np.flatnonzero(~home & work.active[holder] & (work.block.weights[rows, BYTES] > 0)).tolist()
-    for i in rng.sample(able, min(_MOST_UPSET, len(able) // 3)):
-        work.move(int(rows[i]), int(columns[i]), NOBODY)
-        places[rows[i], columns[i]] = True
+def place(work: Redealing, places: NDArray[np.bool_]) -> None:
+    """Fill open places (P, W), the largest first, each with the broker that may have it and lacks the least room."""
+    rows, columns = np.nonzero(places)
+    order = np.lexsort((columns, work.block.tie[rows], -work.block.weights[rows, BYTES]))
+    for i in order.tolist():
+        targets = np.flatnonzero(work.active)
+        targets = targets[work.loose.may(rows[i : i + 1], columns[i : i + 1], targets)[0]]
+        if len(targets):
+            over = work.load[targets, BYTES] - work.terms.disk[targets]
+            work.move(int(rows[i]), int(columns[i]), int(targets[over.argmin()]))
 
 
 def _take_back(work: Redealing) -> None:
@@ -101,7 +78,13 @@ def _take_back(work: Redealing) -> None:
             work.move(int(rows[i]), int(columns[i]), NOBODY)
 
 
-def _unplaced(block: Block, terms: Terms) -> NDArray[np.int64]:
+def room_tally(block: Block, terms: Terms) -> Tally:
+    """Return the tally of `Deal`."""
+    brokers = len(terms.rack)
+    return {"load": loads(block, brokers), "gained": gained(block, brokers), "unplaced": unplaced(block, terms)}
+
+
+def unplaced(block: Block, terms: Terms) -> NDArray[np.int64]:
     """Return by replication factor how many replicas have no place, and how many bytes these are."""
     wanted = terms.factors(block)
     missing = wanted - np.count_nonzero(block.after != NOBODY, axis=1)

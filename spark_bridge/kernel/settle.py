@@ -17,6 +17,7 @@ from spark_bridge.kernel.polish import cheapen, polish, steps_for, steps_to_chea
 from spark_bridge.kernel.tally import Step, Tally, cost, loads
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
+from spark_bridge.kernel.walls import WallsFrom
 from spark_bridge.model.block import NOBODY, Block
 
 _ALONE = Turn(0, 1, 1)
@@ -51,10 +52,17 @@ class Work:
 
 @frozen(eq=False)
 class Settle:
-    """The only step of a small cluster's plan, after the forced moves."""
+    """The only step of a small cluster's plan, after the forced moves.
+
+    Attributes:
+        terms: The terms.
+        bound: No plan costs less.
+        walls_from: Returns the walls for planning again.
+    """
 
     terms: Terms
     bound: int
+    walls_from: WallsFrom
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Plan the one block there is; as a tally, return the loads, and whether work ended it (`max_cut`).
@@ -64,10 +72,11 @@ class Settle:
         """
         del number
         work, block = Work(MOST_WORK, _MOST_STEPS), self._in_one_order(block)
-        planned = self._planned(block, block, work) or block
+        planned = self._planned(block, block, self.terms, work) or block
         while True:
             planned = self._in_one_order(planned)
-            again = self._planned(block, evolve(planned, before=planned.after), work)
+            terms = evolve(self.terms, walls=self.walls_from(loads(planned, len(self.terms.rack))))
+            again = self._planned(block, evolve(planned, before=planned.after), terms, work)
             if again is None:
                 break
             planned = again
@@ -80,15 +89,15 @@ class Settle:
         last = np.where(block.after == NOBODY, np.iinfo(np.int32).max, block.after)
         return block.with_after(np.take_along_axis(block.after, np.argsort(last, axis=1, kind="stable"), axis=1))
 
-    def _planned(self, block: Block, base: Block, work: Work) -> Block | None:
+    def _planned(self, block: Block, base: Block, terms: Terms, work: Work) -> Block | None:
         """Return the block with the plan for a base of the same partitions, None where that is not worth it."""
-        evened = self._evening(base, work).evened(base)
+        evened = self._evening(base, terms, work).evened(base)
         if evened is None:
             return None
-        return self._evening(block, work).cheapened(block.with_after(evened.after))
+        return self._evening(block, self.terms, work).cheapened(block.with_after(evened.after))
 
-    def _evening(self, block: Block, work: Work) -> _Evening:
-        terms = self.terms.with_nobody_pushed(loads(block, len(self.terms.rack), before=True))
+    def _evening(self, block: Block, terms: Terms, work: Work) -> _Evening:
+        terms = terms.with_nobody_pushed(loads(block, len(terms.rack), before=True))
         return _Evening(terms, self.bound, work)
 
 

@@ -1,13 +1,18 @@
 """What is every broker's share of the cluster, and between which bounds its load may end.
 
-A share is a part of the total in proportion to capacity. Where the rules keep a broker or a rack from holding that
-much, it is what they can hold, and the others share the rest: the nearest to even that is feasible. Nobody holds more
-than one replica of a partition, and a rack no more than its limit of each (see `racks`).
+A share is a part of the total in proportion to capacity, as near as the rules permit. Nobody holds more than one
+replica of a partition, and a rack no more than its limit of each (see `racks`). So some brokers together can hold only
+so much (see `Rooms`), and what they cannot the others must: where all but one broker have room for two of three
+replicas, the one holds a replica of each. Shares keep to that for each set of brokers, which bounds every broker and
+every rack from above and from below.
+
+What sets of brokers can hold is a submodular function, since what one more broker adds falls with those there. Thus
+the shares in which the fullest is the least full are also those in which the emptiest is the least empty, and they are
+found by decomposition: divide in proportion to capacity, and where some brokers would have more than they can, those
+the farthest above it have just that, the others share the rest, and both are divided again.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from attrs import frozen
@@ -16,114 +21,142 @@ from numpy.typing import NDArray
 _TIGHT = 1e-9
 """By which part sums of shares may be above what there is room for, as floats are."""
 
-_HALVINGS = 100
-"""Of the interval in which the water level lies: far below what a float can tell apart."""
+_FEW = 6
+"""Of so many factors any may be settled at once; of more, those with the fewest replicas."""
 
 _LEAST, _PRECISION = 1e-6, 1e-13
 """How far a bound may be off by the rounding of floats: at least so much, and so much for each of it."""
 
 
-def shares(
-    total: float,
-    capacity: NDArray[np.float64],
-    rack: NDArray[np.int32],
-    most_of_broker: NDArray[np.float64] | float,
-    most_of_rack: NDArray[np.float64],
-    least: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
-    """Divide a total among brokers in proportion to capacity, as far as the rules permit.
-
-    Args:
-        total: What there is of the measure.
-        capacity: (B) capacities; 0 for brokers that get no share.
-        rack: (B) rack numbers, negative without a rack.
-        most_of_broker: What one broker can hold at most, or (B) each.
-        most_of_rack: By rack number, what it can hold at most.
-        least: (B) what each broker keeps in any case; nothing by default.
-
-    Returns:
-        (B) shares. They sum to the total, or to less where the rules leave no room for it.
-    """
-    least = np.zeros(len(capacity)) if least is None else np.where(capacity > 0, least, 0.0)
-    most = np.broadcast_to(most_of_broker, len(capacity)).astype(np.float64)
-    for number, room in enumerate(most_of_rack):
-        here = rack == number
-        most[here] = _filled(room, capacity[here], np.maximum(most, least)[here], least[here])
-    return _filled(total, capacity, np.maximum(most, least), least)
-
-
 @frozen(eq=False)
 class Rooms:
-    """The room of racks together, for partitions that are in none of them more often than its limit.
+    """What sets of brokers can hold of F replication factors, told by how many brokers of each of U racks they have.
+
+    A broker without a rack is a rack of its own.
 
     Attributes:
-        free: (F + 1) the weights of one replica of each partition, summed by replication factor.
-        limits: (F + 1) how many replicas of a partition a rack may hold, by factor.
-        sizes: (U) how many brokers each rack has; who has no rack is one of its own.
-        beside: (U) what racks hold beside that.
+        wanted: (F) the weights of all replicas that need a place.
+        single: (F) the weights of one replica of each partition: what a broker can hold.
+        of_rack: (F, U) what each rack can hold.
     """
 
-    free: NDArray[np.int64]
-    limits: NDArray[np.int32]
-    sizes: NDArray[np.int64]
-    beside: NDArray[np.float64]
+    wanted: NDArray[np.float64]
+    single: NDArray[np.float64]
+    of_rack: NDArray[np.float64]
 
-    def of(self, racks: NDArray[np.intp]) -> NDArray[np.float64]:
-        """Return what the first of some racks can hold, the first two together, and so on."""
-        held = np.cumsum(np.minimum(self.limits[:, None], self.sizes[racks][None, :]), axis=1)
-        most = np.minimum(held, np.arange(len(self.free))[:, None])
-        return np.asarray(self.free.astype(np.float64) @ most + np.cumsum(self.beside[racks]))
+    def of(self, counts: NDArray[np.int64]) -> float:
+        """Return what so many brokers of each rack (U) can hold."""
+        return float(np.minimum(self.wanted, self.in_racks(counts).sum(axis=1)).sum())
+
+    def in_racks(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return (F, U) what so many brokers of each rack (U) can hold there."""
+        return np.asarray(np.minimum(self.of_rack, self.single[:, None] * counts))
 
 
-def joint_shares(
-    divide: Callable[[float, NDArray[np.float64]], NDArray[np.float64]],
-    total: float,
-    capacity: NDArray[np.float64],
-    unit: NDArray[np.intp],
-    rooms: Rooms,
+def proportional(total: float, capacity: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide a total in proportion to (B) capacities; nobody gets anything where nobody has any."""
+    return np.asarray(capacity * (total / max(float(capacity.sum()), np.finfo(np.float64).tiny)))
+
+
+def shares(
+    capacity: NDArray[np.float64], unit: NDArray[np.intp], beside: NDArray[np.float64], rooms: Rooms
 ) -> NDArray[np.float64]:
-    """Divide a total so that no racks hold more together than they can; those that would have what they can.
-
-    Two large brokers without racks hold at most two replicas of a partition, for example, and nothing of one that the
-    other has, where it has but one.
+    """Divide what there are rooms for in proportion to capacity, as near as the rules permit.
 
     Args:
-        divide: Divides a total among brokers with (B) capacities, where each broker and rack is bounded alone.
-        total: What there is of the measure.
         capacity: (B) capacities; 0 for brokers that get no share.
         unit: (B) the number of every broker's rack in `rooms`.
-        rooms: What racks can hold.
+        beside: (B) what each broker keeps in any case, beside what is divided.
+        rooms: What brokers can hold.
+
+    Returns:
+        (B) shares, with what is kept.
     """
-    share, full = np.zeros(len(capacity)), np.zeros(0, np.intp)
-    left, open_ = total, capacity > 0
-    while open_.any():
-        found = divide(left, np.where(open_, capacity, 0.0))
-        of_unit = np.bincount(unit, np.where(open_, found, 0.0), len(rooms.sizes))
-        wanting = np.unique(unit[open_])
-        order = wanting[np.argsort(-of_unit[wanting], kind="stable")]
-        sums = np.cumsum(of_unit[order])
-        room = rooms.of(np.concatenate([full, order]))[len(full) :] - (rooms.of(full)[-1] if len(full) else 0.0)
-        if not (sums > room * (1 + _TIGHT) + _LEAST).any():
-            return np.where(open_, found, share)
-        tightest = int((room / np.maximum(sums, _LEAST)).argmin())
-        here = open_ & np.isin(unit, order[: tightest + 1])
-        share = np.where(here, divide(float(room[tightest]), np.where(here, capacity, 0.0)), share)
-        full, left, open_ = np.concatenate([full, order[: tightest + 1]]), left - float(room[tightest]), open_ & ~here
+    share = np.zeros(len(capacity))
+    # Brokers to divide among, each time with those that already have all that they can.
+    todo = [(np.zeros(rooms.of_rack.shape[1], np.int64), np.flatnonzero(capacity > 0))]
+    while todo:
+        full, open_ = todo.pop()
+        total = rooms.of(full + _counts(unit[open_], full)) - rooms.of(full)
+        found = _levelled(total, capacity[open_], beside[open_])
+        tight = _tightest(rooms, full, unit[open_], found, total)
+        if not tight.any() or tight.all():
+            share[open_] = beside[open_] + found
+        else:
+            todo += [(full, open_[tight]), (full + _counts(unit[open_[tight]], full), open_[~tight])]
     return share
 
 
-def _filled(
-    total: float, capacity: NDArray[np.float64], most: NDArray[np.float64], least: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    """Divide a total in proportion to capacity, nobody getting more than its most, nor less than its least."""
-    low, high = 0.0, float((most[capacity > 0] / capacity[capacity > 0]).max(initial=0.0))
-    for _ in range(_HALVINGS):
-        level = (low + high) / 2
-        if np.clip(level * capacity, least, most).sum() < total:
-            low = level
-        else:
-            high = level
-    return np.clip(high * capacity, least, most)
+def _counts(unit: NDArray[np.intp], like: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.bincount(unit, minlength=len(like)).astype(np.int64)
+
+
+def _levelled(total: float, capacity: NDArray[np.float64], beside: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Divide a total so that with what brokers have beside it all have as much for their capacity, or get nothing."""
+    levels = beside / capacity
+    order = np.argsort(levels, kind="stable")
+    reached = (max(total, 0.0) + np.cumsum(beside[order])) / np.cumsum(capacity[order])
+    taking = np.flatnonzero(reached >= levels[order])
+    level = reached[taking[-1]] if len(taking) else 0.0
+    return np.asarray(np.maximum(level * capacity - beside, 0.0))
+
+
+def _tightest(
+    rooms: Rooms, full: NDArray[np.int64], unit: NDArray[np.intp], share: NDArray[np.float64], total: float
+) -> NDArray[np.bool_]:
+    """Return (n) the brokers that would have the most above what they can hold together; nobody where none do.
+
+    Of a rack these are some with the largest shares. Of a replication factor they either hold all replicas that are
+    left, or what each rack has room for: with that settled for all factors, each rack can be looked at alone.
+
+    Args:
+        rooms: What brokers can hold.
+        full: (U) how many brokers of each rack have what they can already.
+        unit: (n) racks.
+        share: (n) shares.
+        total: Their sum.
+    """
+    if not len(unit):
+        return np.zeros(0, np.bool_)
+    order = np.lexsort((-share, unit))
+    racks, first = np.unique(unit[order], return_index=True)
+    nth = np.repeat(np.arange(len(racks)), np.diff(first, append=len(unit)))
+    upto, had = np.arange(len(unit)) - first[nth] + 1, np.cumsum(share[order])
+    before = (had - share[order])[first]
+    there = rooms.in_racks(full)
+    here = racks[nth]
+    more = np.minimum(rooms.of_rack[:, here], rooms.single[:, None] * (full[here] + upto)) - there[:, here]
+    left = np.maximum(rooms.wanted - there.sum(axis=1), 0.0)
+    hold_all = _settled(left, rooms.single, more[:, np.append(first[1:], len(unit)) - 1].sum(axis=1))
+    slack = ~hold_all @ more - (had - before[nth])
+    least = np.minimum.reduceat(slack, first, axis=1)
+    value = hold_all @ left + np.minimum(least, 0.0).sum(axis=1)
+    best = int(value.argmin())
+    tight = np.zeros(len(unit), np.bool_)
+    if value[best] < -(total * _TIGHT + _LEAST):
+        is_least = (slack[best] <= least[best][nth]) & (slack[best] < 0)
+        last = np.maximum.reduceat(np.where(is_least, np.arange(len(unit)), -1), first)
+        tight[order] = np.arange(len(unit)) <= last[nth]
+    return tight
+
+
+def _settled(left: NDArray[np.float64], single: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return (C, F) cases of which factors all replicas are held.
+
+    Args:
+        left: (F) what is left of them.
+        single: (F) one replica of each partition.
+        most: (F) what fits in racks.
+    """
+    open_ = np.flatnonzero((left > 0) & (left < most))
+    if len(open_) <= _FEW:
+        cases = (np.arange(2 ** len(open_))[:, None] >> np.arange(len(open_))) % 2 > 0
+    else:
+        open_ = open_[np.argsort(left[open_] / single[open_], kind="stable")]
+        cases = np.tri(len(open_) + 1, len(open_), -1, np.bool_)
+    settled = np.tile(left <= 0, (len(cases), 1))
+    settled[:, open_] = cases
+    return settled
 
 
 def whole_bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

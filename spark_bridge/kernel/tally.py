@@ -1,4 +1,4 @@
-"""What blocks report to the driver: broker-sized sums of whole numbers, which do not depend on any order."""
+"""The reports of blocks to the driver: broker-sized sums of whole numbers, which do not depend on any order."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ Tally = dict[str, NDArray[np.int64]]
 
 
 class Step(Protocol):
-    """What a round does to a block, given its number: a new block, and what to tell the driver."""
+    """The work of a round on a block, given its number: a new block, and a report to the driver."""
 
     def __call__(self, number: int, block: Block, /) -> tuple[Block, Tally]:
         """Take a block through the step."""
 
 
 class Query(Protocol):
-    """What is asked of a block without changing it."""
+    """A question to a block, which stays as it is."""
 
     def __call__(self, number: int, block: Block, /) -> Tally:
         """Ask a block."""
@@ -29,10 +29,16 @@ class Query(Protocol):
 def loads(block: Block, brokers: int, *, before: bool = False) -> NDArray[np.int64]:
     """Return (B, 3) what the block's replicas weigh on every broker, as planned or before."""
     lists = block.before if before else block.after
-    there = lists != NOBODY
-    holder = lists[there]
-    row = np.broadcast_to(np.arange(len(block))[:, None], lists.shape)[there]
-    return np.stack([sums(holder, block.weights[row, m], brokers) for m in range(len(MEASURES))], axis=1)
+    return np.stack([_weighed(lists, block.weights[:, m], brokers) for m in range(len(MEASURES))], axis=1)
+
+
+def _weighed(lists: NDArray[np.int32], weight: NDArray[np.int64], brokers: int) -> NDArray[np.int64]:
+    """Return (B) what (P, W) replicas weigh on every broker, given what each of a partition does."""
+    # NOBODY is the last place.
+    total = np.zeros(brokers + 1, np.int64)
+    for column in range(lists.shape[1]):
+        np.add.at(total, lists[:, column], weight)
+    return total[:brokers]
 
 
 def sums(index: NDArray[np.int32], values: NDArray[np.int64], length: int) -> NDArray[np.int64]:

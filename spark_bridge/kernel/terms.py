@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from functools import partial
 
 import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.kernel.racks import rack_limits
-from spark_bridge.kernel.shares import Rooms, bounds, joint_shares, shares, whole_bounds
+from spark_bridge.kernel.racks import rack_limits, units
+from spark_bridge.kernel.shares import Rooms, bounds, shares, whole_bounds
+from spark_bridge.kernel.tally import Tally, sums
 from spark_bridge.kernel.walls import Walls
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
@@ -155,7 +155,7 @@ def make_terms(
     brokers: Brokers,
     goal: Goal,
     load: NDArray[np.int64],
-    by_factor: NDArray[np.int64],
+    first: Tally,
     fixed: Fixed | None = None,
 ) -> Terms:
     """Draw up the terms.
@@ -164,26 +164,21 @@ def make_terms(
         brokers: All brokers.
         goal: What to plan for.
         load: (B, 3) what every broker has now.
-        by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by wanted factor.
+        first: What there is by replication factor (see `AtFirst`).
         fixed: The oversized replicas, where there are any.
     """
     named, nothing = brokers.indices(goal.brokers), Fixed.nothing(len(brokers))
-    leaves = brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
-    leaves[named] |= goal.kind is GoalKind.REMOVE_BROKERS
-    live = brokers.in_state(BrokerState.LIVE) & ~leaves
-    live[brokers.indices(goal.exclude)] = False
+    live, leaves = _receiving_and_leaving(brokers, goal)
     rack = brokers.rack if goal.racks else np.full(len(brokers), NOBODY, np.int32)
+    capacity, rests, limits = np.where(live, brokers.capacity, 0.0), resting(brokers, goal), rack_limits(rack, live)
+    shared = _Shared(capacity, rack, limits, load, rests, *_by_factor(first), goal.tolerance)
     relieves = goal.kind is GoalKind.RELIEVE
-    capacity, rests = np.where(live, brokers.capacity, 0.0), ~(live | leaves)
-    # What a relieved broker has may leave, so it is shared out.
-    rests[named] &= not relieves
-    shared = _Shared(capacity, rack, rack_limits(rack, live), load, rests, by_factor, goal.tolerance)
     share, low, high = shared.bounds_around(fixed, relieves=relieves) if fixed else shared.bounds(nothing)
     high[:, BYTES] = np.minimum(high[:, BYTES], brokers.disk)
     gives, takes = _scope(goal, live, named)
     return Terms(
         rack=rack,
-        limits=shared.limits,
+        limits=limits,
         receives=live,
         leaves=leaves & goal.mends,
         gives=gives,
@@ -201,6 +196,26 @@ def make_terms(
         keeps_leaders=goal.leader_scope is LeaderScope.NONE,
         fixed=fixed or nothing,
     )
+
+
+def resting(brokers: Brokers, goal: Goal) -> NDArray[np.bool_]:
+    """Return (B) who neither receives nor loses anything."""
+    live, leaves = _receiving_and_leaving(brokers, goal)
+    if goal.mends:
+        return ~(live | leaves)
+    # What drains stays there. What a relieved broker has may leave, so it is shared out.
+    rests = ~live
+    rests[brokers.indices(goal.brokers)] = False
+    return rests
+
+
+def _receiving_and_leaving(brokers: Brokers, goal: Goal) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return (B) who may receive, and who drains, is dead or is removed."""
+    leaves = brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
+    leaves[brokers.indices(goal.brokers)] |= goal.kind is GoalKind.REMOVE_BROKERS
+    live = brokers.in_state(BrokerState.LIVE) & ~leaves
+    live[brokers.indices(goal.exclude)] = False
+    return live, leaves
 
 
 def _scope(
@@ -249,6 +264,9 @@ class _Shared:
         load: (B, 3) what every broker has now.
         rests: (B) who neither receives nor loses anything.
         by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by wanted factor.
+        at_rest: (N, 6) what brokers that rest had at first: broker, wanted factor, how many replicas of the partition
+            rested, weights.
+        by_rest: (MOST_REPLICAS + 1, E, 3) the same of all partitions, by how many replicas of each rested at first.
         tolerance: How far from its share a broker may end, as a part of it.
     """
 
@@ -258,6 +276,8 @@ class _Shared:
     load: NDArray[np.int64]
     rests: NDArray[np.bool_]
     by_factor: NDArray[np.int64]
+    at_rest: NDArray[np.int64]
+    by_rest: NDArray[np.int64]
     tolerance: float
 
     def bounds(self, fixed: Fixed) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
@@ -285,23 +305,43 @@ class _Shared:
 
     def divided(self, fixed: Fixed) -> NDArray[np.float64]:
         """Return (B, 3) shares, of what does not rest on brokers that neither receive nor lose anything."""
-        rack, limits, by_factor = self.rack, self.limits, self.by_factor
-        resting, factors = self.load * self.rests[:, None], np.arange(MOST_REPLICAS + 1)
-        racks = int(rack.max(initial=NOBODY)) + 1
-        # Who has no rack is a rack of its own.
-        unit = np.where(rack < 0, racks + np.cumsum(rack < 0) - 1, rack).astype(np.intp)
-        sizes = np.bincount(unit, self.capacity > 0).astype(np.int64)
-        share = np.zeros(resting.shape)
+        unit, share = units(self.rack), np.zeros(self.load.shape)
+        # Brokers may be expected to keep more than is fixed, and others get less then.
+        more = fixed.load.sum(axis=0) - np.arange(len(self.by_factor)) @ fixed.by_factor
         for m in range(len(MEASURES)):
-            free, there = by_factor[:, m] - fixed.by_factor[:, m], (fixed.load - resting)[:, m]
-            of_racks = np.maximum(float(limits @ free) + np.bincount(rack[rack >= 0], there[rack >= 0], racks), 0)
-            total = float(factors @ by_factor[:, m] - resting[:, m].sum())
-            least = fixed.load[:, m].astype(np.float64)
-            most = (least + float(free.sum())).astype(np.float64)
-            divide = partial(shares, rack=rack, most_of_broker=most, most_of_rack=of_racks, least=least)
-            rooms = Rooms(free, limits, sizes, np.bincount(unit, least, len(sizes)).astype(np.float64))
-            share[:, m] = joint_shares(divide, total, self.capacity, unit, rooms)
+            rooms = self._rooms(unit, fixed, m)
+            wanted = rooms.wanted * max(0.0, 1.0 - float(more[m]) / max(float(rooms.wanted.sum()), 1.0))
+            kept = fixed.load[:, m].astype(np.float64)
+            share[:, m] = shares(self.capacity, unit, kept, evolve(rooms, wanted=wanted))
         return np.maximum(share, 1e-6)
+
+    def _rooms(self, unit: NDArray[np.intp], fixed: Fixed, m: int) -> Rooms:
+        """Return what brokers can hold of a measure beside what rests and what is fixed.
+
+        Partitions are told apart by their factor and by how many of their replicas rest.
+        """
+        free = (self.by_factor - fixed.by_factor)[:, m] / np.maximum(self.by_rest[:, :, m].sum(axis=1), 1)
+        factor, rested = np.nonzero(self.by_rest.any(axis=2))
+        single = self.by_rest[factor, rested, m] * free[factor]
+        row = np.zeros(self.by_rest.shape[:2], np.intp)
+        row[factor, rested] = np.arange(len(factor))
+        broker, weight = self.at_rest[:, 0], self.at_rest[:, 3 + m].astype(np.float64)
+        # What rests now: brokers may have lost some of what they had at first, and keep what is fixed beside it.
+        at_first = np.bincount(broker, weight, len(self.load))
+        rests = weight * ((self.load - fixed.load)[:, m] / np.maximum(at_first, 1))[broker]
+        of_rack = np.repeat((single * self.limits[factor])[:, None], int(unit.max(initial=NOBODY)) + 1, axis=1)
+        of_class = row[self.at_rest[:, 1], self.at_rest[:, 2]]
+        np.subtract.at(of_rack, (of_class, unit[broker]), rests)
+        wanted = single * factor - np.bincount(of_class, rests, len(factor))
+        return Rooms(np.maximum(wanted, 0.0), single, np.maximum(of_rack, 0.0))
+
+
+def _by_factor(first: Tally) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return the weights by wanted factor, those that rest, and all by how many rest, as `_Shared` has them."""
+    rows, width = first["all_at_rest"], len(MEASURES)
+    keys, inverse = np.unique(rows[:, :-width], axis=0, return_inverse=True)
+    weights = [sums(inverse.astype(np.int32), rows[:, m - width], len(keys)) for m in range(width)]
+    return first["by_rest"].sum(axis=1), np.column_stack([keys, *weights]), first["by_rest"]
 
 
 def _bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -1,4 +1,4 @@
-"""How one block sees the whole cluster while all blocks plan at once.
+"""The whole cluster as one block sees it while all blocks plan at once.
 
 Every block works as if the cluster were so many copies of itself: what it moves counts that many times. Copies would
 all do the same and overshoot, so each starts from a slightly different view of the loads: the dither, spread evenly
@@ -110,8 +110,9 @@ class View:
         """Count a replica that comes (`times` 1) or goes (-1)."""
         load, per_share = self.load[broker], self.per_share[broker]
         step = times * self.copies
-        for m, w in enumerate(weight):
-            load[m] += step * w
+        load[0] += step * weight[0]
+        load[1] += step * weight[1]
+        load[2] += step * weight[2]
         self.full[broker] = max([load[m] * per_share[m] for m in self.measures])
 
     def fits(self, broker: int, weight: list[int], limit: list[int]) -> bool:

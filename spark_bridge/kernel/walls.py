@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
@@ -38,3 +39,7 @@ class Walls:
     def are_passed(self, now: NDArray[np.int64], then: NDArray[np.int64]) -> bool:
         """Return whether a broker would go beyond a wall if all loads, (B, 3), changed."""
         return bool(self.bar(np.arange(len(now)), now, then).any())
+
+
+WallsFrom = Callable[[NDArray[np.int64]], Walls]
+"""Returns the walls of a plan that begins with loads, (B, 3): those that planning again from there would keep to."""

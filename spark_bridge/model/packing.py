@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spark_bridge.model.block import NOBODY, Block, count_of_blocks, name_hash
+from spark_bridge.model.block import NOBODY, Block, count_of_blocks
 
 
 def blocks_of(partitions: pa.Table, ids: NDArray[np.int32]) -> Iterator[Block]:
@@ -50,9 +51,12 @@ def pack(partitions: pa.Table, ids: NDArray[np.int32], hashes: NDArray[np.uint32
 
 
 def hashes_of(partitions: pa.Table) -> NDArray[np.uint32]:
-    """Return the stable hash of each row's name."""
-    pairs = zip(partitions["topic"].to_pylist(), partitions["partition"].to_pylist(), strict=True)
-    return np.fromiter((name_hash(*pair) for pair in pairs), np.uint32, len(partitions))
+    """Return the stable hash of each row's name, as `name_hash` does: each topic and each number is encoded once."""
+    begun = {topic: crc32(f"{topic}-".encode()) for topic in pc.unique(partitions["topic"]).to_pylist()}
+    ends = {number: str(number).encode() for number in pc.unique(partitions["partition"]).to_pylist()}
+    starts = map(begun.__getitem__, partitions["topic"].to_pylist())
+    numbers = map(ends.__getitem__, partitions["partition"].to_pylist())
+    return np.fromiter(map(crc32, numbers, starts), np.uint32, len(partitions))
 
 
 def _known(partitions: pa.Table, column: str) -> NDArray[np.int64]:

@@ -9,7 +9,7 @@ from attrs import asdict, frozen
 
 @frozen
 class Load:
-    """What one broker carries: replicas, preferred leaderships, bytes, and bytes per second in and out."""
+    """The load of one broker: replicas, preferred leaderships, bytes, and bytes per second in and out."""
 
     replicas: int = 0
     leaders: int = 0
@@ -33,7 +33,7 @@ class BrokerChange:
 
 @frozen
 class Flow:
-    """What moves from one broker to another: ids, replicas, bytes."""
+    """The movement from one broker to another: ids, replicas, bytes."""
 
     source: int
     destination: int
@@ -43,7 +43,7 @@ class Flow:
 
 @frozen
 class RackFlow:
-    """What moves from one rack to another, or within one; None stands for all brokers without a rack."""
+    """The movement from one rack to another, or within one; None stands for all brokers without a rack."""
 
     source: str | None
     destination: str | None
@@ -53,7 +53,7 @@ class RackFlow:
 
 @frozen
 class Evenness:
-    """How far the farthest broker is from its share of a measure, as a part of that share (0.05 is 5 %).
+    """The distance of the farthest broker from its share of a measure, as a part of that share (0.05 is 5 %).
 
     Attributes:
         measure: "replicas", "leaders", "bytes" or "bytes in".

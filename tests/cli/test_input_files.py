@@ -224,12 +224,19 @@ def plan(snapshot: str, *options: str, redirection: str = "") -> subprocess.Comp
 
 
 def test_planning_reads_no_endless_line(tmp_path: Path) -> None:
-    good, long, value = (tmp_path / name for name in ("good", "long", "value"))
+    good, long = tmp_path / "good", tmp_path / "long"
     good.write_bytes(SNAPSHOT)
     with long.open("wb") as file:
         file.truncate(10**12)
     done = plan(str(good), "--loads", str(long))
     assert (done.returncode, done.stderr) == (1, f"Error: {long}: line 1: longer than 16 MB\n")
+    done = plan(str(good), "--brokers-table", str(device(tmp_path, "null")))
+    assert (done.returncode, done.stderr) == (1, f"Error: {tmp_path}/null: it is empty\n")
+
+
+@pytest.mark.soak
+def test_planning_reads_no_endless_value(tmp_path: Path) -> None:
+    value = tmp_path / "value"
     with value.open("wb") as file:
         file.write(b'{"more": [')
         for _ in range(300):
@@ -237,8 +244,6 @@ def test_planning_reads_no_endless_line(tmp_path: Path) -> None:
     done = plan(str(value))
     fault = f"Error: {value}: line 1: not JSON: a value of more than 256 MB\n"
     assert (done.returncode, done.stderr) == (1, fault)
-    done = plan(str(good), "--brokers-table", str(device(tmp_path, "null")))
-    assert (done.returncode, done.stderr) == (1, f"Error: {tmp_path}/null: it is empty\n")
 
 
 def test_planning_reads_pipes(tmp_path: Path) -> None:

@@ -14,7 +14,9 @@ hypothesis.settings.register_profile("soak", deadline=None, max_examples=1_000, 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Refuse to run tests that claim a requirement which is not in docs/requirements.md."""
+    """Put tests on Spark first; refuse to run what claims a requirement that is not in docs/requirements.md."""
+    # Workers begin with parts of this order and take over from its end: one worker, not each, starts a Spark for them.
+    items.sort(key=lambda item: "spark" not in getattr(item, "fixturenames", ()))
     rows = requirements.parse(requirements.DOCUMENT.read_text(encoding="utf-8"))
     problems = ((item, requirements.problem(requirements.claims(item), rows)) for item in items)
     wrong = [f"{item.nodeid}: {problem}" for item, problem in problems if problem]

@@ -65,11 +65,11 @@ def blocks_in(engine: OnSpark) -> list[Block]:
     return [Block.from_bytes(row["state"]) for row in sorted(rows, key=lambda row: row["number"])]
 
 
-def agree(spark: SparkSession, goal: Goal, folder: Path, rows: pa.Table | None = None) -> None:
+def agree(spark: SparkSession, goal: Goal, folder: Path, rows: pa.Table | None = None, cuts: int = 2) -> None:
     some, brokers = cluster()
     rows = some if rows is None else rows
     here = InProcess(list(blocks_of(rows, brokers.ids)))
-    there = on_spark(spark, folder / "blocks", shuffled(rows, seed=1), brokers)
+    there = on_spark(spark, folder / "blocks", shuffled(rows, seed=cuts), brokers, cuts)
     assert here.blocks == there.blocks
     one, other = outcome(here, brokers, goal, folder / "one"), outcome(there, brokers, goal, folder / "other")
     assert one.summary["changed"] > 0
@@ -79,7 +79,7 @@ def agree(spark: SparkSession, goal: Goal, folder: Path, rows: pa.Table | None =
     there.close()
 
 
-@pytest.mark.parametrize("goal", [GOALS[0], GOALS[3]], ids=lambda goal: goal.kind)
+@goals
 def test_one_block_is_planned_alike(spark: SparkSession, goal: Goal, tmp_path: Path) -> None:
     agree(spark, goal, tmp_path)
 
@@ -105,17 +105,12 @@ def test_many_empty_partitions_are_planned_alike(
     agree(spark, GOALS[2], tmp_path, rows)
 
 
+@pytest.mark.parametrize("cuts", [*(pytest.param(few, marks=pytest.mark.soak) for few in (1, 3)), 17])
 def test_the_plan_does_not_depend_on_how_rows_are_cut_and_ordered(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cuts: int, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spark_bridge.model.block.BLOCK_SIZE", 350)
-    rows, brokers = cluster()
-    outcomes = []
-    for cuts in (1, 3, 17):
-        engine = on_spark(spark, tmp_path / f"blocks-{cuts}", shuffled(rows, seed=cuts), brokers, cuts)
-        outcomes.append(outcome(engine, brokers, GOALS[3], tmp_path / str(cuts)))
-        engine.close()
-    assert outcomes[0] == outcomes[1] == outcomes[2]
+    agree(spark, GOALS[3], tmp_path, cuts=cuts)
 
 
 def test_rows_in_any_order_make_the_same_blocks(monkeypatch: pytest.MonkeyPatch) -> None:

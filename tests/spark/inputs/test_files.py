@@ -208,6 +208,14 @@ def test_a_document_reads_the_same_in_pieces_of_any_size(
     assert read_cluster(Sources(path)) == whole
 
 
+def test_a_value_is_not_read_without_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(documents, "_LONGEST_VALUE", 5 << 20)
+    path = tmp_path / "s.json"
+    path.write_bytes(b'{"more": [' + b"1," * (4 << 20))
+    with pytest.raises(PlanError, match=r"s\.json: line 1: not JSON: a value of more than 5 MB$"):
+        read_cluster(Sources(path))
+
+
 def test_by_its_name_a_file_has_json_lines_though_the_first_is_broken(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     path.write_text('{"topic": "my-topic",\n{"topic": "my-topic", "partition": 1}\n')

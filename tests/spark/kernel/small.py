@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_bridge.kernel.tally import loads, sums
-from spark_bridge.kernel.terms import Terms, make_terms, wanted_factors
-from spark_bridge.model.block import MEASURES, NOBODY, Block
+from spark_bridge.drawing_up import AtFirst
+from spark_bridge.engines.in_process import InProcess
+from spark_bridge.kernel.tally import loads
+from spark_bridge.kernel.terms import Terms, make_terms
+from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import Broker, Brokers
-from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
+from spark_bridge.model.goal import Goal, GoalKind
 
 REBALANCE = Goal(GoalKind.REBALANCE)
 
@@ -37,12 +39,8 @@ def load_of(blocks: Sequence[Block], brokers: Brokers) -> NDArray[np.int64]:
 
 def terms_of(blocks: Sequence[Block], brokers: Brokers, goal: Goal = REBALANCE) -> Terms:
     """Draw up the terms for a goal."""
-    by_factor = np.zeros((MOST_REPLICAS + 1, len(MEASURES)), np.int64)
-    for block in blocks:
-        factor = wanted_factors(block, goal.replication_factor, goal.topics)
-        for m in range(len(MEASURES)):
-            by_factor[:, m] += sums(factor.astype(np.int32), block.weights[:, m], MOST_REPLICAS + 1)
-    return make_terms(brokers, goal, load_of(blocks, brokers), by_factor)
+    first = InProcess([*blocks]).ask(AtFirst.of(brokers, goal))
+    return make_terms(brokers, goal, load_of(blocks, brokers), first)
 
 
 def lists_of(replicas: NDArray[np.int32]) -> list[list[int]]:

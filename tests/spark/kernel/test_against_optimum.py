@@ -10,21 +10,23 @@ from spark_bridge.engines.in_process import plan_blocks
 from tests.spark.kernel.instances import KINDS, instance
 from tests.spark.kernel.verdict import Refusal, Verdict, judge
 
-SEEDS = range(40)
+FEW, MANY = range(20), range(40)
 NODES = 1_000
 """Of the solver: what it cannot prove with these counts as the least it could not rule out."""
 
 
-def test_plans_of_small_clusters_are_near_the_best_there_are() -> None:
-    # One test for all: the plans and their optima take most of a minute, in each process that needs them.
-    judged = [judge(instance(seed), plan_blocks, nodes=NODES) for seed in SEEDS]
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seeds", [FEW, pytest.param(MANY, marks=pytest.mark.soak)], ids=["few", "many"])
+def test_plans_of_small_clusters_are_near_the_best_there_are(seeds: range, kind: str) -> None:
+    instances = [given for given in map(instance, seeds) if given.kind == kind]
+    judged = [judge(given, plan_blocks, nodes=NODES) for given in instances]
     verdicts = [v for v in judged if isinstance(v, Verdict)]
-    for kind in KINDS:
-        ratios = [v.ratio for v in verdicts if v.kind == kind and v.proven]
-        assert len(ratios) >= 8, kind
-        assert fmean(ratios) <= (1.05 if kind == "rebalance" else 1.01), kind
-        assert max(ratios) <= 1.25, kind
-    assert fmean(v.uneven for v in verdicts if v.kind in {"add", "replace", "rebalance"}) <= 0.05
+    ratios = [v.ratio for v in verdicts if v.proven]
+    assert len(ratios) >= 0.8 * len(instances)
+    assert fmean(ratios) <= (1.05 if kind == "rebalance" else 1.01)
+    assert max(ratios) <= 1.25
+    # Where brokers are drained, what they had goes where it can.
+    assert kind == "drain" or fmean(v.uneven for v in verdicts) <= 0.05
     # A cluster is refused only where there is no plan, and no bound is above what is possible.
     assert [r for r in judged if isinstance(r, Refusal) and not r.rightly] == []
     assert [v for v in verdicts if v.proven and v.lower_bound > v.optimum] == []

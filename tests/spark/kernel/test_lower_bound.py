@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from attrs import evolve
 
+from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.kernel.lower_bound import Costs, _cheapest, classes, lower_bound
 from spark_bridge.kernel.tally import add
-from spark_bridge.model.block import Block
-from spark_bridge.model.brokers import Brokers
+from spark_bridge.model.block import BYTES, Block
+from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind
 from tests.spark.kernel.small import REBALANCE, block_of, in_racks, load_of, terms_of
 
@@ -24,6 +25,15 @@ def bound_of(brokers: Brokers, goal: Goal, *blocks: Block) -> int:
     for number, block in enumerate(blocks):
         total = add(total, Costs(terms, load)(number, block))
     return lower_bound(terms, load, total)
+
+
+def test_replicas_that_are_larger_than_a_share_need_not_move_to_who_gets_one() -> None:
+    # The added broker's share is 60: the plan takes the largest replica, the bound holds for all that come as near.
+    brokers = Brokers.of([*(Broker(n) for n in range(4)), Broker(4, capacity=2.0)])
+    goal = Goal(GoalKind.ADD_BROKERS, frozenset({4}))
+    planned = plan_blocks([block_of([[0], [1], [2], [3]], [10, 90, 70, 10])], brokers, goal)
+    assert planned.bounds.after[4, BYTES] == 90
+    assert 57 <= planned.bounds.lower_bound <= 70
 
 
 @pytest.mark.parametrize("flow", [1_000, 5_000_000])

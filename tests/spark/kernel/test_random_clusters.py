@@ -18,10 +18,15 @@ from spark_bridge.model.goal import Goal, GoalKind
 pytestmark = pytest.mark.requirement("E3")
 
 SHAPES = [
-    evolve(shape_named(name), topics=300, partitions=1_667, replication_factor=factor)
-    for name in ("uniform", "linear", "exponential", "history")
+    pytest.param(
+        evolve(shape_named(name), topics=300, partitions=1_667, replication_factor=factor),
+        marks=() if factor == usual else pytest.mark.soak,
+    )
+    for name, usual in (("uniform", 3), ("linear", 5), ("exponential", 3), ("history", 5))
     for factor in (3, 5)
 ]
+"""Each placement with one replication factor, and with the other one in the soak."""
+
 TOLERANCE = 0.05
 shapes = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: f"{shape.placement}-{shape.replication_factor}")
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from spark_bridge.model.block import NOBODY, Block, name_hash
-from spark_bridge.model.packing import blocks_of, pack
+from spark_bridge.model.packing import blocks_of, hashes_of, pack
 
 pytestmark = pytest.mark.requirement("E3")
 
@@ -85,3 +85,9 @@ def test_packing_agrees_with_blocks_made_of_lists() -> None:
     assert block.topics == made.topics
     for name in ("topic", "partition", "before", "weights", "bytes_out", "tie"):
         assert np.array_equal(getattr(block, name), getattr(made, name))
+
+
+def test_rows_of_a_table_have_the_hashes_of_their_names() -> None:
+    names = [("t", 0), ("t", 10), ("t-1", 0), ("t", 10), ("größe", 2**31 - 1)]
+    table = pa.Table.from_pylist([{**ROWS[0], "topic": topic, "partition": n} for topic, n in names], SCHEMA)
+    assert hashes_of(table).tolist() == [name_hash(*name) for name in names]

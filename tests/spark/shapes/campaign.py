@@ -138,6 +138,7 @@ def summed(lines: Sequence[Line]) -> Iterator[str]:
         yield f"{len(seeds):>5}  {what}, {goal}: seeds {', '.join(str(s) for _, s in named[:_SEEDS])}{more}"
     refused = [line.refusal for line in lines if line.refusal]
     yield f"refused: {', '.join(f'{refused.count(r)} {r}' for r in sorted(set(refused))) or 'none'}"
+    yield from _cut(lines)
     yield "processor seconds    plans    mean     p99     max"
     least = 0
     for most, name in CLASSES:
@@ -146,6 +147,15 @@ def summed(lines: Sequence[Line]) -> Iterator[str]:
         if times:
             high = quantiles(times, n=100, method="inclusive")[-1] if len(times) > 1 else times[0]
             yield f"{name:<20} {len(times):>5} {sum(times) / len(times):>7.2f} {high:>7.2f} {max(times):>7.2f}"
+
+
+def _cut(lines: Sequence[Line]) -> Iterator[str]:
+    """Yield how many plans the bound on work ended, and which of them planning again would change."""
+    cut = [line for line in lines if line.cut]
+    moving = sorted({line.seed for line in cut if line.cut == "moves again"})
+    named = f": seeds {', '.join(map(str, moving[:_SEEDS]))}" if moving else ""
+    if cut:
+        yield f"cut by the bound on work: {len(cut)}, of which {len(moving)} move again{named}"
 
 
 def _brief(line: Line) -> str:
@@ -166,7 +176,8 @@ def _details(line: Line) -> str:
     faults = [f"FAULT {what}: {details}" for what, details in line.faults]
     time = "unfinished" if line.cpu is None else f"{line.cpu:.2f} s"
     said = f"refused {line.refusal}: {line.said}" if line.refusal else "planned"
-    return "\n".join([f"{line.engine}: {said}, {time}", *faults])
+    cut = [f"cut by the bound on work: {line.cut}"] if line.cut else []
+    return "\n".join([f"{line.engine}: {said}, {time}", *cut, *faults])
 
 
 if __name__ == "__main__":

@@ -47,19 +47,23 @@ class Plan:
         summary: What a report would say; None where the plan was refused before.
         refusal: What the planner said; None where there is a plan.
         cpu: Seconds of processor time.
+        is_cut: Whether the bound on work ended the search.
     """
 
     lists: tuple[tuple[int, ...], ...]
     summary: Summary | None
     refusal: str | None
     cpu: float
+    is_cut: bool = False
 
 
 def planned(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> Plan:
     """Plan an instance that was dealt into blocks."""
     began, engine, summary, refusal = process_time(), engine_of(blocks), None, None
+    is_cut = False
     try:
         made = plan_cluster(engine, given.brokers, given.goal, lambda _: None)
+        is_cut = made.bounds.is_cut
         summary = summarize(made, {}, 0)
         refuse_worse(summary, given.goal)
     except PlanError as refused:
@@ -67,7 +71,7 @@ def planned(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> Pl
     cpu = process_time() - began
     lists = _lists_of(given, held_by(engine)) if refusal is None else ()
     engine.close()
-    return Plan(lists, summary, refusal, cpu)
+    return Plan(lists, summary, refusal, cpu, is_cut)
 
 
 def blocks_for(given: Instance, engine: str) -> list[Block]:

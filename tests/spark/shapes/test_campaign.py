@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from attrs import evolve
 
 from spark_bridge.errors import PlanError
+from spark_bridge.model.block import Block
 from spark_bridge.model.goal import Goal, GoalKind
-from tests.spark.shapes.campaign import looked_at
+from tests.spark.kernel.instances import Instance
+from tests.spark.shapes.campaign import looked_at, summed
 from tests.spark.shapes.clusters import shaped
 from tests.spark.shapes.faults import Fault, Outcome, judged
-from tests.spark.shapes.plans import on_spark
+from tests.spark.shapes.plans import EngineOf, Plan, on_spark, planned
 from tests.spark.shapes.test_rules import cluster
-from tests.spark.shapes.worker import Line, compared
+from tests.spark.shapes.worker import Line, compared, line_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,6 +57,28 @@ def test_many_clusters_of_all_shapes(engine: str) -> None:
     seeds = LONG[::10] if engine == "spark" else LONG
     lines = looked_at([(seed, engine, LONGEST) for seed in seeds], 2)
     assert [line for line in lines if _is_wrong(line)] == []
+
+
+@pytest.mark.parametrize("seed", [60270, 60599])
+def test_planning_again_finds_nothing_where_bounds_are_out_of_reach(seed: int) -> None:
+    outcome = judged(shaped(seed), "kernel", longest=LONGEST)
+    assert (faults_of(outcome), outcome.moves_again) == ([], False)
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_a_plan_that_says_it_was_cut_may_move_again(monkeypatch: pytest.MonkeyPatch, *, is_cut: bool) -> None:
+    given, made = cluster(Goal(GoalKind.REBALANCE), [0, 1], [1, 2]), list[Plan]()
+
+    def moves_each_time(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> Plan:
+        made.append(planned(given, blocks, engine_of))
+        lists = given.replicas if len(made) == 1 else ((0, 2), (1, 2))
+        return evolve(made[-1], lists=lists, is_cut=is_cut)
+
+    monkeypatch.setattr("tests.spark.shapes.faults.planned", moves_each_time)
+    outcome = judged(given, "kernel", longest=LONGEST)
+    found = [fault.what for fault in outcome.faults if fault.what.startswith("again")]
+    assert (found, outcome.moves_again) == (([], True) if is_cut else (["again: moves"], False))
+    assert any("1 move again: seeds 0" in row for row in summed([line_of(given, "kernel", outcome)])) is is_cut
 
 
 def _is_wrong(line: Line) -> bool:

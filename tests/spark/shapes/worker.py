@@ -27,6 +27,10 @@ _GRACE = 60
 """Processor seconds that judging may take on top of planning."""
 
 
+_SMALL = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
+"""Spark's settings for clusters of a few blocks: each part of the data is a task in every job."""
+
+
 @frozen
 class Line:
     """What a worker says of a plan.
@@ -41,6 +45,7 @@ class Line:
         refusal: See `Outcome`.
         said: What the planner said where it refused.
         faults: Pairs of words and details.
+        cut: "stays" or "moves again" where the bound on work ended the search; else empty.
     """
 
     seed: int
@@ -52,6 +57,7 @@ class Line:
     refusal: str
     said: str
     faults: tuple[tuple[str, str], ...]
+    cut: str = ""
 
 
 def line_of(given: Instance, engine: str, outcome: Outcome) -> Line:
@@ -67,16 +73,20 @@ def line_of(given: Instance, engine: str, outcome: Outcome) -> Line:
         refusal=outcome.refusal,
         said=(plan and plan.refusal) or "",
         faults=tuple((fault.what, fault.details) for fault in outcome.faults),
+        cut="" if plan is None or not plan.is_cut else "moves again" if outcome.moves_again else "stays",
     )
 
 
 def look_at(seed: int, engine: str, longest: float, spark: Callable[[], EngineOf]) -> Line:
     """Plan a seed's instance on an engine and judge it."""
     given = shaped(seed)
-    _limit(3 * longest + _GRACE)
     if engine != "spark":
+        _limit(3 * longest + _GRACE)
         return line_of(given, engine, judged(given, engine, longest=longest))
+    # Spark's processes last for all clusters, and would inherit a limit that is for one.
+    _unlimited()
     engine_of = spark()
+    _limit(3 * longest + _GRACE)
     return line_of(given, engine, compared(given, judged(given, engine, engine_of, longest=longest)))
 
 
@@ -99,6 +109,11 @@ def _limit(seconds: float) -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (int(process_time() + seconds), hard))
 
 
+def _unlimited() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (hard, hard))
+
+
 def main() -> None:
     """Look at what is asked for until stdin ends."""
     with ExitStack() as stack:
@@ -106,7 +121,8 @@ def main() -> None:
         @cache
         def spark() -> EngineOf:
             folder = Path(stack.enter_context(TemporaryDirectory()))
-            return on_spark(stack.enter_context(spark_session(folder)), folder / "blocks")
+            session = stack.enter_context(spark_session(folder, "local[2]", conf=_SMALL))
+            return on_spark(session, folder / "blocks")
 
         for asked in sys.stdin:
             seed, engine, longest = json.loads(asked)

@@ -1,0 +1,137 @@
+"""The few partitions that can make room on disks for each other, gathered from all blocks and settled as one block.
+
+A block makes room only with its own partitions (see `room`). What then still has no place is one replica or a few, and
+other blocks may have what has to make way. So the driver gathers these, bounded in number, and gives each block its
+own back.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from attrs import evolve, frozen
+from numpy.typing import NDArray
+
+from spark_bridge.kernel.deal import forced, without_gaps
+from spark_bridge.kernel.ejection import Ejection
+from spark_bridge.kernel.loose import Loose
+from spark_bridge.kernel.redeal import Redealing, Standing
+from spark_bridge.kernel.room import place, room_tally, unplaced
+from spark_bridge.kernel.tally import Tally
+from spark_bridge.kernel.terms import Terms, matching
+from spark_bridge.kernel.view import Turn, View
+from spark_bridge.model.block import BYTES, MEASURES, NOBODY, Block
+from spark_bridge.model.goal import MOST_REPLICAS
+
+_OTHER, _MATCHED = "other", "matched"
+"""The names of a partition's topic where all that counts is whether it gets the new replication factor."""
+
+
+@frozen(eq=False)
+class Gather:
+    """Asks for partitions that need room or can make some.
+
+    Attributes:
+        terms: The terms.
+        evens: Whether what evening out would move makes way as well.
+        most: How many partitions each block gives: those without a place first, then the heaviest.
+    """
+
+    terms: Terms
+    evens: bool
+    most: int
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        """Return, a row each: block and row, whether its topic is matched, tie, weights, and the lists (see `Few`)."""
+        missing = self.terms.factors(block) > np.count_nonzero(block.after != NOBODY, axis=1)
+        loose = Loose.of(block, block.after, self.terms)
+        if self.evens:
+            loose = loose.with_evening(block, self.terms)
+        rows, columns = np.nonzero(block.after != NOBODY)
+        able = missing.copy()
+        able[rows[loose.at(rows, columns, first=not self.terms.keeps_leaders)]] = True
+        rows = np.flatnonzero(able & (block.weights[:, BYTES] > 0))
+        rows = rows[np.lexsort((block.tie[rows], -block.weights[rows, BYTES], ~missing[rows]))][: self.most]
+        matched = matching(block, self.terms.topics)[rows]
+        place = np.stack([np.full(len(rows), number), rows, matched, block.tie[rows]], axis=1)
+        lists = [_widened(block.before[rows]), _widened(block.after[rows])]
+        return {"all_few": np.hstack([place, block.weights[rows], *lists]).astype(np.int64)}
+
+
+def _widened(lists: NDArray[np.int32]) -> NDArray[np.int32]:
+    wide = np.full((len(lists), MOST_REPLICAS), NOBODY, np.int32)
+    wide[:, : lists.shape[1]] = lists
+    return wide
+
+
+def _narrowed(lists: NDArray[np.int64]) -> NDArray[np.int32]:
+    width = int(np.count_nonzero(lists != NOBODY, axis=1).max(initial=1))
+    return lists[:, :width].astype(np.int32)
+
+
+@frozen(eq=False)
+class Few:
+    """The partitions gathered; n of them.
+
+    Attributes:
+        origin: (n, 2) each partition's block and its row there.
+        block: They as one block, which has no names.
+    """
+
+    origin: NDArray[np.int64]
+    block: Block
+
+    @classmethod
+    def of(cls, rows: NDArray[np.int64]) -> Few:
+        """Take what `Gather` asked for, in any order."""
+        rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
+        widths = (2, 1, 1, len(MEASURES), MOST_REPLICAS)
+        origin, topic, tie, weights, before, after = np.split(rows, np.cumsum(widths), axis=1)
+        block = Block(
+            topics=(_OTHER, _MATCHED),
+            topic=topic[:, 0].astype(np.int32),
+            partition=np.arange(len(rows), dtype=np.int32),
+            before=_narrowed(before),
+            after=_narrowed(after),
+            weights=weights,
+            bytes_out=np.zeros(len(rows), np.int64),
+            tie=tie[:, 0].astype(np.uint32),
+        )
+        return cls(origin, block)
+
+    def settled(self, terms: Terms, standing: Standing, *, evens: bool) -> Few | None:
+        """Return them with a place for every replica, None where none is found.
+
+        Args:
+            terms: The terms.
+            standing: What all brokers have, of these partitions and of others.
+            evens: See `Gather`.
+        """
+        terms = evolve(terms, topics=(_MATCHED,) if terms.topics else ())
+        places, kept = forced(self.block, terms, View.of(self.block, 0, Turn(0, 1, 1), terms, standing.load))
+        work = Redealing.of(self.block, kept, terms, standing, 0)
+        if evens:
+            work.loose = work.loose.with_evening(self.block, terms)
+        place(work, places)
+        if unplaced(self.block.with_after(work.after), terms).any() or not Ejection.of(work).fits():
+            return None
+        return evolve(self, block=self.block.with_after(without_gaps(work.after)))
+
+
+@frozen(eq=False)
+class GiveBack:
+    """The step in which blocks get back what was gathered from them."""
+
+    terms: Terms
+    few: Few
+
+    def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
+        """Put the lists into one block; as a tally, return what `Deal` does."""
+        here = self.few.origin[:, 0] == number
+        rows, lists = self.few.origin[here, 1], self.few.block.after[here]
+        width = max(block.after.shape[1], lists.shape[1])
+        after = np.full((len(block), width), NOBODY, np.int32)
+        after[:, : block.after.shape[1]] = block.after
+        after[rows] = NOBODY
+        after[rows, : lists.shape[1]] = lists
+        done = block.with_after(after)
+        return done, room_tally(done, self.terms)
