@@ -10,7 +10,7 @@ from spark_bridge.engines.in_process import plan_blocks
 from tests.spark.kernel.instances import KINDS, instance
 from tests.spark.kernel.verdict import Refusal, Verdict, judge
 
-FEW, MANY = range(20), range(40)
+FEW, MANY = range(16, 35), range(40)
 NODES = 1_000
 """Of the solver: what it cannot prove with these counts as the least it could not rule out."""
 
