@@ -30,8 +30,8 @@ from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.model.summary import Summary
 from spark_bridge.planning import run_plan
-from spark_bridge.request import Engine, PlanRequest
-from spark_bridge.session import spark_session
+from spark_bridge.process.request import Engine, PlanRequest
+from spark_bridge.process.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from spark_bridge.model.summary import Summary
-from spark_bridge.opener import SparkOpener
+from spark_bridge.process.opener import SparkOpener
+from spark_bridge.process.request import PlanRequest
+from spark_bridge.process.serving import serve
 from spark_bridge.progress import OnProgress
-from spark_bridge.request import PlanRequest
-from spark_bridge.serving import serve
 
 
 def main(arguments: Sequence[str]) -> int:

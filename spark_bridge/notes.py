@@ -12,8 +12,8 @@ from spark_bridge.model.block import BYTES, BYTES_IN, MEASURES, REPLICAS
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.model.summary import Evenness
-from spark_bridge.planner import Bounds
 from spark_bridge.report import measures
+from spark_bridge.rounds.moves import Bounds
 
 
 def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal, even: Sequence[Evenness]) -> Iterator[str]:

@@ -13,13 +13,11 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.checks import disk_tally, disk_violations, violations
 from spark_bridge.engines.engine import Engine
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import source_of
 from spark_bridge.jobs import NamedJobs
 from spark_bridge.kernel.tally import Tally
-from spark_bridge.leadership import plan_leaders
 from spark_bridge.model.block import BLOCK_SIZE, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal, LeaderScope
@@ -27,16 +25,18 @@ from spark_bridge.model.summary import Summary
 from spark_bridge.outputs.files import claim_folder, write_plan
 from spark_bridge.outputs.reasons import Marks, reasons_of
 from spark_bridge.outputs.rows import plan_rows
-from spark_bridge.planner import Afresh, Evening, plan_moves
+from spark_bridge.process.request import Engine as EngineName
+from spark_bridge.process.request import PlanRequest
 from spark_bridge.progress import OnProgress, Progress
-from spark_bridge.reading import plan_bytes_out
 from spark_bridge.remote_folder import RemoteFolder, SharedFolder, remove_folder
-from spark_bridge.request import Engine as EngineName
-from spark_bridge.request import PlanRequest
+from spark_bridge.rounds.bytes_out import plan_bytes_out
+from spark_bridge.rounds.leaders import plan_leaders
+from spark_bridge.rounds.moves import Afresh, Evening, plan_moves
+from spark_bridge.rules import disk_tally, disk_violations, violations
 from spark_bridge.summing import Planned, marks_of, needless, summarize
 
 if TYPE_CHECKING:
-    from spark_bridge.opener import SparkOpener
+    from spark_bridge.process.opener import SparkOpener
 
 KERNEL_LIMIT = 64 * BLOCK_SIZE
 """Up to how many partitions the kernel plans where the engine may be chosen.

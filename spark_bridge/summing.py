@@ -9,19 +9,19 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
-from spark_bridge.evenness import COLUMNS, evenness
+from spark_bridge.kernel.flows import Flows
 from spark_bridge.kernel.leader_view import LeaderView
 from spark_bridge.kernel.tally import Tally, cost, loads, moved, sums
 from spark_bridge.kernel.terms import Terms
-from spark_bridge.leadership import leading
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Broker, Brokers, BrokerState
 from spark_bridge.model.goal import FORCED_ONLY, Goal, LeaderScope
 from spark_bridge.model.summary import BrokerChange, Evenness, Flow, Load, RackFlow, Summary
 from spark_bridge.notes import notes_of
-from spark_bridge.outputs.flows import Flows
 from spark_bridge.outputs.reasons import TEXTS, Marks, Reason, reasons_of
-from spark_bridge.planner import Bounds
+from spark_bridge.rounds.evenness import COLUMNS, evenness
+from spark_bridge.rounds.leaders import leading
+from spark_bridge.rounds.moves import Bounds
 
 MOST_FLOWS = 200
 MOST_RACK_FLOWS = 10_000

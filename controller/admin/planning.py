@@ -25,8 +25,8 @@ import spark_bridge
 from spark_bridge.errors import PlanError
 from spark_bridge.failures import last_line
 from spark_bridge.model.summary import Summary
+from spark_bridge.process.request import Engine, PlanRequest
 from spark_bridge.progress import OnProgress, Progress
-from spark_bridge.request import Engine, PlanRequest
 
 __all__ = ["Bridge", "PlanError", "PlanRequest", "Progress", "Summary", "compute_plan", "open_bridge"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from spark_bridge.kernel.flows import FlowsOf
 from spark_bridge.kernel.tally import Query, Step, Tally
 from spark_bridge.model.block import Block
 from spark_bridge.model.summary import Flow
-from spark_bridge.outputs.flows import FlowsOf
 
 Accept = Callable[[Tally], bool]
 Texts = Callable[[int, Block], Sequence[str]]

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import chain, islice
 
 import pyarrow as pa
-from attrs import define, frozen
+from attrs import define
 
 from spark_bridge.engines.engine import Accept, Texts
+from spark_bridge.kernel.flows import FLOWS, FlowsOf
 from spark_bridge.kernel.tally import Query, Step, Tally, add
 from spark_bridge.model.block import Block
-from spark_bridge.model.brokers import Brokers
-from spark_bridge.model.goal import Goal
 from spark_bridge.model.summary import Flow
-from spark_bridge.outputs.flows import FLOWS, FlowsOf
-from spark_bridge.planner import Bounds, plan_moves
 
 
 @define(eq=False)
@@ -66,27 +62,3 @@ class InProcess:
     def close(self) -> None:
         """Let go of the blocks."""
         self.held = []
-
-
-@frozen(eq=False)
-class Planned:
-    """A plan in memory: the blocks with their new lists, and what it was planned to."""
-
-    blocks: tuple[Block, ...]
-    bounds: Bounds
-
-
-def plan_blocks(blocks: Sequence[Block], brokers: Brokers, goal: Goal) -> Planned:
-    """Plan blocks in this process.
-
-    Args:
-        blocks: All partitions of the cluster, dealt into blocks by name.
-        brokers: All brokers.
-        goal: What to plan for.
-
-    Raises:
-        PlanError: There is no plan; the line says why and the smallest change after which there is.
-    """
-    engine = InProcess(list(blocks))
-    bounds = plan_moves(engine, brokers, goal)
-    return Planned(tuple(engine.held), bounds)

@@ -21,11 +21,11 @@ from pyspark.sql import functions as sql
 
 from spark_bridge.engines.engine import Accept, Texts
 from spark_bridge.inputs.dealing import from_bytes
+from spark_bridge.kernel.flows import FLOWS, FlowsOf
 from spark_bridge.kernel.tally import Query, Step, Tally, add
 from spark_bridge.model.block import Block
 from spark_bridge.model.packing import pack
 from spark_bridge.model.summary import Flow
-from spark_bridge.outputs.flows import FLOWS, FlowsOf
 from spark_bridge.remote_folder import SharedFolder, folder_url, remove_folder
 
 _BLOCKS = "number int, state binary, tally binary"

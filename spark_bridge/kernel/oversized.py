@@ -9,12 +9,13 @@ There are fewer of them than brokers, as each is more than a share. So the drive
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from attrs import define, evolve, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.engines.engine import Engine
-from spark_bridge.kernel.tally import Tally, loads
+from spark_bridge.kernel.tally import Query, Tally, loads
 from spark_bridge.kernel.terms import UNBOUNDED, Fixed, Terms
 from spark_bridge.model.block import BYTES, BYTES_IN, MEASURES, NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
@@ -65,6 +66,10 @@ NONE = Oversized(
 )
 
 
+Ask = Callable[[Query], Tally]
+"""Asks all blocks of a cluster, and returns the sum of what they say."""
+
+
 @frozen(eq=False)
 class _Heavier:
     """Asks for the partitions whose replicas are heavier than so much (3) in any measure."""
@@ -84,7 +89,7 @@ class _Heavier:
         }
 
 
-def oversized(engine: Engine, terms: Terms, heaviest: NDArray[np.int64]) -> Oversized:
+def oversized(ask: Ask, terms: Terms, heaviest: NDArray[np.int64]) -> Oversized:
     """Find the oversized replicas of a cluster in which the heaviest weighs so much (3)."""
     most = np.where(terms.receives[:, None], terms.high, 0).max(axis=0)
     weighed = [m for m in _WEIGHED if heaviest[m] > most[m]]
@@ -92,22 +97,22 @@ def oversized(engine: Engine, terms: Terms, heaviest: NDArray[np.int64]) -> Over
         return NONE
     above = np.full(len(MEASURES), UNBOUNDED)
     above[weighed] = most[weighed]
-    found = _heavier(engine, above)
+    found = _heavier(ask, above)
     above[_leave_enough(terms, found)] = UNBOUNDED
     weighed = [m for m in weighed if above[m] < UNBOUNDED]
     while weighed:
         # Without what was found the others' shares are so small that more may be too large for them.
-        found = _heavier(engine, above // 2)
+        found = _heavier(ask, above // 2)
         for m in weighed:
             above[m] = _above(terms, found, m)
         if (above >= found.above)[weighed].all():
             break
-    return _heavier(engine, above)
+    return _heavier(ask, above)
 
 
-def _heavier(engine: Engine, above: NDArray[np.int64]) -> Oversized:
+def _heavier(ask: Ask, above: NDArray[np.int64]) -> Oversized:
     """Return the replicas that are heavier than so much, in order."""
-    tally = engine.ask(_Heavier(above))
+    tally = ask(_Heavier(above))
     rows = tally["all_heavier"]
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
     return Oversized(above, tally["max_other"], *np.split(rows, (2, 2 + len(MEASURES)), axis=1))

@@ -18,8 +18,8 @@ from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.model.summary import BrokerChange, Evenness, Flow, Load, Summary
+from spark_bridge.process.request import Engine, PlanRequest
 from spark_bridge.progress import OnProgress, Progress, in_words
-from spark_bridge.request import Engine, PlanRequest
 
 pytestmark = pytest.mark.requirement("E3")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_bridge.java import java_problem
+from spark_bridge.process.java import java_problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ def java() -> None:
 @pytest.fixture(scope="session")
 def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     del java
-    from spark_bridge.session import spark_session  # noqa: PLC0415 (there may be no PySpark)
+    from spark_bridge.process.session import spark_session  # noqa: PLC0415 (there may be no PySpark)
 
     with spark_session(tmp_path_factory.mktemp("spark")) as session:
         yield session

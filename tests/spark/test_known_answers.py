@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from attrs import frozen
 
-from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind
+from tests.spark.planned import plan_blocks
 
 pytestmark = pytest.mark.requirement("E3")
 

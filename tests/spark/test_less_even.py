@@ -17,8 +17,8 @@ from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.model.summary import Summary
-from spark_bridge.planner import plan_moves
 from spark_bridge.planning import plan_cluster, refuse_worse
+from spark_bridge.rounds.moves import plan_moves
 from spark_bridge.summing import summarize
 
 pytestmark = pytest.mark.requirement("E3")

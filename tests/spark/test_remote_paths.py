@@ -20,8 +20,8 @@ from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import Sources, Url, source_of
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.planning import run_plan
+from spark_bridge.process.request import Engine, PlanRequest
 from spark_bridge.progress import Progress
-from spark_bridge.request import Engine, PlanRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

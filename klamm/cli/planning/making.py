@@ -22,8 +22,8 @@ from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import Source
 from spark_bridge.model.goal import GoalKind
 from spark_bridge.model.summary import Summary
+from spark_bridge.process.request import PlanRequest
 from spark_bridge.progress import Progress, in_words
-from spark_bridge.request import PlanRequest
 
 
 def make_plan(kind: GoalKind, options: Options) -> None:

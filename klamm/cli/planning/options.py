@@ -12,7 +12,7 @@ from klamm.cli.running import patience_option
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Source, Sources, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
-from spark_bridge.request import Engine, PlanRequest
+from spark_bridge.process.request import Engine, PlanRequest
 from transport.settings import INT_MAX
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.goal import Goal, GoalKind
-from spark_bridge.request import Engine, PlanRequest
+from spark_bridge.process.request import Engine, PlanRequest
 
 Asking: TypeAlias = Callable[..., PlanRequest]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spark_bridge.__main__ import run_plan
 from spark_bridge.model import block
-from spark_bridge.serving import serve
+from spark_bridge.process.serving import serve
 
 if __name__ == "__main__":
     block.BLOCK_SIZE = 1_000

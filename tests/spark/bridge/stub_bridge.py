@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from spark_bridge.errors import PlanError
 from spark_bridge.model.summary import Summary
-from spark_bridge.opener import SparkOpener
+from spark_bridge.process.opener import SparkOpener
+from spark_bridge.process.request import PlanRequest
+from spark_bridge.process.serving import serve
 from spark_bridge.progress import OnProgress, Progress
-from spark_bridge.request import PlanRequest
-from spark_bridge.serving import serve
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,7 +51,7 @@ def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> 
 
 def count(spark: SparkOpener, progress: OnProgress, folder: Path, *, gate: bool) -> int:
     """Count bytes in workers; with a gate, each task leaves a file and waits until the gate is opened."""
-    from spark_bridge.session import jvm_of  # noqa: PLC0415 (a bridge may do without PySpark)
+    from spark_bridge.process.session import jvm_of  # noqa: PLC0415 (a bridge may do without PySpark)
 
     session = spark()
     jvm = jvm_of(session)

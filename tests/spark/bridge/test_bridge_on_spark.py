@@ -16,7 +16,7 @@ import trio
 from controller.admin.planning import Bridge, PlanError, PlanRequest, Progress, compute_plan, open_bridge
 from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.goal import Goal, GoalKind
-from spark_bridge.request import Engine
+from spark_bridge.process.request import Engine
 from tests.spark.bridge.conftest import Asking
 from tests.spark.bridge.processes import files_in, is_gone, until
 

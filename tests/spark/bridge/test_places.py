@@ -17,7 +17,7 @@ from spark_bridge.generator.files import write_cluster
 from spark_bridge.generator.shapes import Shape
 from spark_bridge.inputs.sources import Sources, Url
 from spark_bridge.model.goal import Goal, GoalKind
-from spark_bridge.request import Engine
+from spark_bridge.process.request import Engine
 from tests.spark.bridge.conftest import Asking, start_instead
 from tests.spark.bridge.processes import files_in, until
 from tests.spark.clusters import SMALL, bare_python, connect_server, standalone_cluster

@@ -14,7 +14,7 @@ from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import Sources, Url, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.planning import plans_on_spark
-from spark_bridge.request import Engine, PlanRequest
+from spark_bridge.process.request import Engine, PlanRequest
 
 pytestmark = pytest.mark.requirement("E3")
 

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from spark_bridge.session import classic_settings
+from spark_bridge.process.session import classic_settings
 
 pytestmark = pytest.mark.requirement("E3")
 

@@ -10,9 +10,9 @@ import pytest
 
 from controller.admin.planning import PlanError, compute_plan
 from spark_bridge.__main__ import main
-from spark_bridge.java import java_problem
-from spark_bridge.opener import Opener
-from spark_bridge.request import Engine
+from spark_bridge.process.java import java_problem
+from spark_bridge.process.opener import Opener
+from spark_bridge.process.request import Engine
 from tests.spark.bridge.conftest import Asking
 
 pytestmark = pytest.mark.requirement("E3")

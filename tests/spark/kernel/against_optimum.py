@@ -7,9 +7,9 @@ from statistics import fmean, median, quantiles
 
 import click
 
-from spark_bridge.engines.in_process import plan_blocks
 from tests.spark.kernel.instances import KINDS, instance
 from tests.spark.kernel.verdict import Refusal, Verdict, judge
+from tests.spark.planned import plan_blocks
 
 HEADER = (
     "             plans  optimal   bytes / optimum                bound / optimum  uneven   excess   least",

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_bridge.drawing_up import AtFirst
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.kernel.tally import loads
 from spark_bridge.kernel.terms import Terms, make_terms
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.rounds.drawing_up import AtFirst
 
 REBALANCE = Goal(GoalKind.REBALANCE)
 

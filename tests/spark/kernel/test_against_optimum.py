@@ -6,9 +6,9 @@ from statistics import fmean
 
 import pytest
 
-from spark_bridge.engines.in_process import plan_blocks
 from tests.spark.kernel.instances import KINDS, instance
 from tests.spark.kernel.verdict import Refusal, Verdict, judge
+from tests.spark.planned import plan_blocks
 
 FEW, MANY = range(16, 35), range(40)
 NODES = 1_000

@@ -8,7 +8,6 @@ from random import Random
 import numpy as np
 import pytest
 
-from spark_bridge.engines.in_process import Planned, plan_blocks
 from spark_bridge.errors import PlanError
 from spark_bridge.kernel import polish
 from spark_bridge.model.block import Block
@@ -17,6 +16,7 @@ from spark_bridge.model.goal import Goal, GoalKind
 from tests.spark.kernel.exact import Problem, least_bytes
 from tests.spark.kernel.small import block_of, in_racks
 from tests.spark.kernel.verdict import is_proven
+from tests.spark.planned import Planned, plan_blocks
 
 pytestmark = pytest.mark.requirement("E3")
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from spark_bridge import planner
-from spark_bridge.engines.in_process import InProcess, plan_blocks
+from spark_bridge.engines.in_process import InProcess
 from spark_bridge.generator.cluster import GeneratedCluster
 from spark_bridge.generator.shapes import shape_named
 from spark_bridge.kernel.annealing import Annealing
@@ -21,8 +20,10 @@ from spark_bridge.model.block import BYTES_IN, Block
 from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.planning import plan_cluster
+from spark_bridge.rounds import moves as planner
 from spark_bridge.summing import summarize
 from tests.spark.kernel.small import REBALANCE, block_of, load_of, terms_of
+from tests.spark.planned import plan_blocks
 
 pytestmark = pytest.mark.requirement("E3")
 

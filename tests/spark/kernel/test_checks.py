@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from spark_bridge.checks import disk_tally, disk_violations, violations
 from spark_bridge.model.block import Block, padded
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.rules import disk_tally, disk_violations, violations
 
 LIVE, EXCLUDED, DRAINING, DEAD = BrokerState
 REBALANCE, ADD, REMOVE, FACTOR, RELIEVE, RACKS, LEADERS = GoalKind

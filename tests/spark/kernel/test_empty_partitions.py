@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spark_bridge.checks import violations
-from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.model.block import REPLICAS, Block
 from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.rules import violations
 from tests.spark.kernel.small import load_of
+from tests.spark.planned import plan_blocks
 
 pytestmark = pytest.mark.requirement("E3")
 

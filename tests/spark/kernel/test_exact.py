@@ -10,10 +10,10 @@ from random import Random
 import numpy as np
 import pytest
 
-from spark_bridge.checks import disk_tally, disk_violations, violations
 from spark_bridge.model.block import Block, padded
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.rules import disk_tally, disk_violations, violations
 from tests.spark.kernel.exact import Loads, Problem, eased_bound, fullest, least_bytes, least_excess, least_fullest
 
 Lists = tuple[frozenset[int], ...]

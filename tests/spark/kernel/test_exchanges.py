@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.errors import PlanError
 from spark_bridge.kernel.gathering import Few, Gather
 from spark_bridge.model.block import BYTES, NOBODY, Block
@@ -17,6 +16,7 @@ from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind
 from tests.spark.kernel.instances import Instance
 from tests.spark.kernel.small import load_of, terms_of
+from tests.spark.planned import plan_blocks
 from tests.spark.shapes.against_optimum import small
 from tests.spark.shapes.clusters import shaped
 from tests.spark.shapes.plans import blocks_for, in_process, on_spark, planned

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.kernel.lower_bound import Costs, _cheapest, classes, lower_bound
 from spark_bridge.kernel.tally import add
 from spark_bridge.model.block import BYTES, Block
 from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind
 from tests.spark.kernel.small import REBALANCE, block_of, in_racks, load_of, terms_of
+from tests.spark.planned import plan_blocks
 
 pytestmark = pytest.mark.requirement("E3")
 

@@ -11,16 +11,17 @@ import pytest
 from attrs import evolve
 from numpy.typing import NDArray
 
-from spark_bridge.checks import violations
-from spark_bridge.engines.in_process import InProcess, plan_blocks
+from spark_bridge.engines.in_process import InProcess
 from spark_bridge.kernel.tally import loads, moved
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block, name_hash
 from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.model.summary import Summary
 from spark_bridge.planning import plan_cluster, refuse_worse
+from spark_bridge.rules import violations
 from spark_bridge.summing import summarize
 from tests.spark.kernel.small import block_of, in_racks, lists_of
+from tests.spark.planned import plan_blocks
 from tests.spark.shapes.against_optimum import small
 from tests.spark.shapes.clusters import shaped
 

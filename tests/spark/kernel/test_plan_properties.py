@@ -11,7 +11,6 @@ from attrs import evolve
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.errors import PlanError
 from spark_bridge.kernel import polish
 from spark_bridge.model.block import NOBODY, Block, name_hash
@@ -19,6 +18,7 @@ from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
 from tests.spark.kernel.instances import Instance
 from tests.spark.kernel.verdict import Planned, checked
+from tests.spark.planned import plan_blocks
 
 LIVE, EXCLUDED, DRAINING, DEAD = BrokerState
 FEW_STEPS = 300

@@ -9,16 +9,16 @@ from random import Random
 import numpy as np
 import pytest
 
-from spark_bridge.checks import violations
-from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.errors import PlanError
 from spark_bridge.kernel import polish
 from spark_bridge.kernel.racks import rack_limits
 from spark_bridge.model.block import NOBODY, Block, padded
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.rules import violations
 from tests.spark.kernel.exact import Problem
 from tests.spark.kernel.small import block_of, in_racks, lists_of
+from tests.spark.planned import plan_blocks
 
 pytestmark = pytest.mark.requirement("E3")
 

@@ -7,13 +7,13 @@ import pytest
 from attrs import evolve
 from numpy.typing import NDArray
 
-from spark_bridge.checks import violations
-from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.generator.cluster import GeneratedCluster
 from spark_bridge.generator.shapes import Shape, shape_named
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.rules import violations
+from tests.spark.planned import plan_blocks
 
 pytestmark = pytest.mark.requirement("E3")
 

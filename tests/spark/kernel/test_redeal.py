@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.errors import PlanError
 from spark_bridge.model.block import BYTES, NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
@@ -19,6 +18,7 @@ from tests.spark.kernel.fair import fair_shares
 from tests.spark.kernel.instances import Instance, instance
 from tests.spark.kernel.small import block_of, load_of
 from tests.spark.kernel.verdict import checked
+from tests.spark.planned import plan_blocks
 from tests.spark.shapes.against_optimum import compared
 
 pytestmark = pytest.mark.requirement("E3")

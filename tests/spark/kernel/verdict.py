@@ -9,11 +9,11 @@ from typing import Protocol
 import numpy as np
 from attrs import frozen
 
-from spark_bridge.checks import disk_tally, disk_violations, violations
 from spark_bridge.errors import PlanError
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal
+from spark_bridge.rules import disk_tally, disk_violations, violations
 from tests.spark.kernel.exact import MOST_NODES, Answer, Loads, Problem, least_bytes, least_excess
 from tests.spark.kernel.fair import aims, bands, fair_shares
 from tests.spark.kernel.instances import Instance

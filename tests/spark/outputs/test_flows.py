@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from spark_bridge.engines.in_process import InProcess
+from spark_bridge.kernel.flows import FLOWS, Flows
 from spark_bridge.model.block import Block, padded
 from spark_bridge.model.summary import Flow
-from spark_bridge.outputs.flows import FLOWS, Flows
 
 pytestmark = pytest.mark.requirement("E3")
 

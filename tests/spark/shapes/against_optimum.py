@@ -14,7 +14,6 @@ from statistics import fmean
 import click
 from attrs import define, evolve, field, frozen
 
-from spark_bridge.engines.in_process import plan_blocks
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import FORCED_ONLY, Goal, GoalKind, LeaderScope
@@ -22,6 +21,7 @@ from tests.spark.kernel.exact import Problem, fullest, least_fullest
 from tests.spark.kernel.fair import fair_shares
 from tests.spark.kernel.instances import Instance
 from tests.spark.kernel.verdict import Planned, Refusal, Verdict, checked, judge
+from tests.spark.planned import plan_blocks
 from tests.spark.shapes.clusters import drawn
 from tests.spark.shapes.goals import KINDS
 

@@ -17,7 +17,7 @@ from time import process_time
 
 from attrs import asdict, evolve, frozen
 
-from spark_bridge.session import spark_session
+from spark_bridge.process.session import spark_session
 from tests.spark.kernel.instances import Instance
 from tests.spark.shapes.clusters import shaped
 from tests.spark.shapes.faults import Fault, Outcome, judged

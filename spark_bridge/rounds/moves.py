@@ -17,10 +17,7 @@ import numpy as np
 from attrs import define, evolve, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.dealing import deal, redeal
-from spark_bridge.drawing_up import AtFirst, DrawnUp
 from spark_bridge.engines.engine import Engine, taken
-from spark_bridge.evenness import walls_of
 from spark_bridge.kernel.descend import LITTLE, MOST_WORK, Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.lower_bound import Costs, lower_bound
@@ -34,8 +31,11 @@ from spark_bridge.model.block import REPLICAS, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import FORCED_ONLY, Goal, GoalKind
 from spark_bridge.progress import OnProgress, Progress
-from spark_bridge.refusals import refuse_additions, refuse_unplaced
-from spark_bridge.topic_names import refuse_unmatched
+from spark_bridge.rounds.dealing import deal, redeal
+from spark_bridge.rounds.drawing_up import AtFirst, DrawnUp
+from spark_bridge.rounds.evenness import walls_of
+from spark_bridge.rounds.refusals import refuse_additions, refuse_unplaced
+from spark_bridge.rounds.topic_names import refuse_unmatched
 
 MOST_SETTLED = 5_000
 """A cluster of up to so many partitions in one block is planned in one step (see `settle`)."""

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from attrs import asdict, field, frozen
 
-from spark_bridge.document import from_document
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import Sources, Url, source_of
 from spark_bridge.model.goal import Goal
+from spark_bridge.process.document import from_document
 
 
 class Engine(StrEnum):

@@ -92,7 +92,7 @@ class DrawnUp:
     def terms(self, load: NDArray[np.int64]) -> tuple[Terms, NDArray[np.int64]]:
         """Return the terms for what brokers have now, and what moves before all else (see `relocate`)."""
         plain = self.plain(load)
-        found = oversized(self.engine, plain, self.first["max_weight"])
+        found = oversized(self.engine.ask, plain, self.first["max_weight"])
         if not len(found.place):
             return plain, np.zeros((0, 4), np.int64)
         placed, moves = relocate(found, plain, load)

@@ -13,11 +13,11 @@ from spark_bridge.kernel.bytes_out import OutRounds, OutView, even_bytes_out
 from spark_bridge.kernel.shares import bounds
 from spark_bridge.kernel.tally import Tally, sums
 from spark_bridge.kernel.terms import Terms
-from spark_bridge.leadership import in_scope, leading, leading_shares, resting, retired
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal, LeaderScope
 from spark_bridge.progress import OnProgress, Progress
+from spark_bridge.rounds.leaders import in_scope, leading, leading_shares, resting, retired
 
 _WORTH_IT = 0.8
 """A round that leaves more than this part of what is out of bounds is not worth the leaders that it changes."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from spark_bridge.errors import PlanError
 from spark_bridge.failures import is_of_lost_spark
-from spark_bridge.java import java_problem
-from spark_bridge.request import PlanRequest
+from spark_bridge.process.java import java_problem
+from spark_bridge.process.request import PlanRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ class Opener:
         """
         if self._session is None:
             _refuse_without_spark(request)
-            from spark_bridge.session import jvm_of, spark_session  # noqa: PLC0415 (imports PySpark)
+            from spark_bridge.process.session import jvm_of, spark_session  # noqa: PLC0415 (imports PySpark)
 
             place = spark_session(self._scratch, request.master, request.remote, request.conf)
             self._session = self._stack.enter_context(place)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from pyspark.sql import SparkSession
 
-from spark_bridge.shipping import zip_for_workers
+from spark_bridge.process.shipping import zip_for_workers
 
 _LOOPBACK = "127.0.0.1"
 

@@ -23,12 +23,12 @@ from typing import Any, BinaryIO, Final, NoReturn, TypeAlias
 import orjson
 from attrs import Factory, asdict, frozen
 
-from spark_bridge.document import from_document
 from spark_bridge.failures import complaint, is_of_spark, last_line
 from spark_bridge.model.summary import Summary
-from spark_bridge.opener import Opener, SparkOpener
+from spark_bridge.process.document import from_document
+from spark_bridge.process.opener import Opener, SparkOpener
+from spark_bridge.process.request import PlanRequest
 from spark_bridge.progress import OnProgress, Progress
-from spark_bridge.request import PlanRequest
 
 RunPlan: TypeAlias = Callable[[PlanRequest, OnProgress, SparkOpener], Summary]
 """What a request runs. It opens a session only if it needs one."""
