@@ -54,7 +54,7 @@ async def test_a_first_session(klamm: Shell, tmp_path: Path) -> None:
         "partition_state": "OnlinePartition",
     }
     assert await klamm("consume", "orders") == "first\nsecond\n"
-    assert await klamm("reassignment", "list") == "no reassignment is under way\n"
+    assert await klamm("reassignment", "list") == "no reassignment is in progress\n"
     listed = {"topic": "orders", "partitions": 1, "replicas": 3, "marked_for_deletion": False}
     assert json.loads(await klamm("topic", "list", "-o", "json")) == [listed]
     lines = ("- topic: orders", "  partitions: 1", "  replicas: 3", "  marked_for_deletion: false\n")

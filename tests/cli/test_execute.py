@@ -150,7 +150,7 @@ async def test_while_the_controller_is_asked_it_looks_what_came_of_it(controller
         INTERRUPTED,
         [
             "orders-0: was not begun: run this again",
-            "orders-1: not complete, goes on by itself: in progress, waits for luck",
+            "orders-1: not complete, continues by itself: in progress, waits for luck",
         ],
     )  # fmt: skip
     assert kinds(controller) == ["Metadata", "AlterPartitionReassignments", "DescribeReassignments"]
@@ -162,9 +162,9 @@ async def test_while_nobody_answers_it_tells_what_it_saw_last(controller: Contro
     code, said = await execute(controller, tmp_path, interrupt_at=DescribeReassignmentsRequest)
     assert code == INTERRUPTED
     assert said == [
-        "nobody answers: this is what was seen last",
-        "orders-0: not complete, goes on by itself: in progress",
-        "orders-1: not complete, goes on by itself: in progress",
+        "no controller answers: this is the last known state",
+        "orders-0: not complete, continues by itself: in progress",
+        "orders-1: not complete, continues by itself: in progress",
     ]
 
 
@@ -186,7 +186,7 @@ async def test_a_way_back_that_is_the_same_may_stand_there_already(controller: C
     controller.moving.clear()
     code, [said] = await execute(controller, tmp_path)
     assert code == 1
-    assert said.endswith("exists, and may be the way back of an earlier move: name another with --rollback-json-file")
+    assert said.endswith("exists, and may be the rollback of an earlier move: name another with --rollback-json-file")
 
 
 @pytest.mark.requirement("A1")

@@ -268,4 +268,4 @@ async def test_a_way_back_is_not_read_without_limit(klamm: Shell, tmp_path: Path
     command = ("reassignment", "execute", "--reassignment-json-file", str(tmp_path / "moves.json"))
     done = await run_klamm(*command, "--rollback-json-file", str(huge(tmp_path)), "--bootstrap-server", klamm.bootstrap)
     assert done.returncode == 1
-    assert b"may be the way back of an earlier move" in done.stderr
+    assert b"may be the rollback of an earlier move" in done.stderr

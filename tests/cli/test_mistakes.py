@@ -282,7 +282,7 @@ async def test_ctrl_c_ends_the_waiting_for_a_move(zookeeper: str, tmp_path: Path
         said = b""
         while b"t-0 waits for broker 2 to join the ISR" not in said and (more := await waiting.stdout.receive_some()):
             said += more
-        assert "t-0: not complete, goes on by itself" in await interrupt(waiting)
+        assert "t-0: not complete, continues by itself" in await interrupt(waiting)
         assert waiting.returncode == INTERRUPTED
 
 

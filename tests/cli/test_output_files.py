@@ -203,7 +203,7 @@ async def test_a_way_back_leaves_devices_and_links_in_place(klamm: Shell, tmp_pa
     execute = ("reassignment", "execute", "--reassignment-json-file", str(moves), "--rollback-json-file")
     full, link = device(tmp_path, "full"), tmp_path / "link"
     said = await klamm(*execute, str(full), fails=True)
-    assert said == f"Error: nothing was begun, for the way back could not be told: {full}: {NO_SPACE}\n"
+    assert said == f"Error: nothing was begun, because the rollback could not be written: {full}: {NO_SPACE}\n"
     assert is_device(full)
     assert "1,2,3" in await klamm("topic", "describe", "t")
     link.symlink_to("back.json")
@@ -211,4 +211,4 @@ async def test_a_way_back_leaves_devices_and_links_in_place(klamm: Shell, tmp_pa
     assert link.is_symlink()
     assert '"replicas":[1,2,3]' in (tmp_path / "back.json").read_text()
     said = await klamm(*execute, str(link), fails=True)
-    assert "may be the way back of an earlier move" in said
+    assert "may be the rollback of an earlier move" in said

@@ -100,7 +100,7 @@ async def test_a_file_is_rehearsed_executed_verified_and_rolled_back(desk: Desk)
     ]
     assert await klamm(*VERIFY, file) == "orders-0: complete\norders-1: complete\norders-2: complete\n"
     exists = (
-        f"Error: {back} exists, and may be the way back of an earlier move: name another with --rollback-json-file\n"
+        f"Error: {back} exists, and may be the rollback of an earlier move: name another with --rollback-json-file\n"
     )
     assert await klamm(*EXECUTE, file, "--rollback-json-file", back, fails=True) == exists
 
@@ -126,7 +126,7 @@ async def test_ctrl_c_tells_what_is_complete_and_a_cancel_restores_the_rest(desk
     code, said = await desk.interrupted(*EXECUTE, stuck, stuck=[0, 1])
     assert code == INTERRUPTED
     assert "orders-0 waits for broker 9" in said
-    assert "orders-0: not complete, goes on by itself: in progress, waits for broker 9" in said
+    assert "orders-0: not complete, continues by itself: in progress, waits for broker 9" in said
     assert "orders-2: complete" in said
     lines = (await klamm("reassignment", "list")).splitlines()
     assert [line.split()[:4] for line in lines[2:]] == [
@@ -153,11 +153,11 @@ async def test_ctrl_c_cancels_where_that_is_wished(desk: Desk) -> None:
     code, said = await desk.interrupted(*EXECUTE, stuck, "--cancel-on-interrupt", stuck=[0])
     assert code == INTERRUPTED
     assert said.splitlines()[-3:] == [
-        "cancelling 1 of 2 moves; Ctrl-C stops the waiting",
+        "cancelling 1 of 2 moves; Ctrl-C stops waiting",
         "orders-0: cancelled, has replicas [1, 2, 3] again",
         "orders-2: complete",
     ]
-    assert await desk.klamm("reassignment", "list") == "no reassignment is under way\n"
+    assert await desk.klamm("reassignment", "list") == "no reassignment is in progress\n"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ async def test_ctrl_c_cancels_where_that_is_wished(desk: Desk) -> None:
         ("execute --no-wait --cancel-on-interrupt", "--no-wait leaves nothing to interrupt"),
         ("cancel", "name either --reassignment-json-file, --topic and --partition, or --all"),
         ("cancel --all --topic orders", "name either --reassignment-json-file, --topic and --partition, or --all"),
-        ("describe --partition 1", "--partition is one of a topic: name it with --topic"),
+        ("describe --partition 1", "--partition needs the topic: name it with --topic"),
     ],
 )
 def test_options_that_cannot_be_meant_are_refused_with_the_cure(command: str, cure: str, tmp_path: Path) -> None:

@@ -85,8 +85,9 @@ async def test_a_plan_is_carried_out_once_again_and_not_after_other_changes(klam
     for options in ((), ("--dry-run",), ("--throttle", "1000")):
         said = await klamm(*execute, *options, fails=True)
         assert said == (
-            "Error: orders-0, orders-1, orders-2 and 2 more partitions are not as they were when this was planned "
-            "(orders-0 has replicas [5, 6], not [1, 2]): plan again, or begin with what is there by --force\n"
+            "Error: orders-0, orders-1, orders-2 and 2 more partitions have changed since the plan was made "
+            "(orders-0 has replicas [5, 6], not [1, 2]): "
+            "plan again, or use --force to begin with the current replicas\n"
         )
         states = json.loads(await klamm("topic", "describe", "-o", "json"))
         assert [each["replicas"] for each in states[:5]] == [[5, 6]] * 5
@@ -155,7 +156,7 @@ async def test_a_leader_that_stays_is_told_with_the_election_that_lets_the_first
         assert done.returncode == 0
         [line] = [line for line in done.stderr.decode().splitlines() if line.startswith(told)]
         command, _, does = line.removeprefix(told).partition("`")
-        assert does == " lets that lead, once they are complete"
+        assert does == " elects the first once they are complete"
     elect = await klamm(*command.removeprefix("klamm ").split())
     assert elect
     states = json.loads(await klamm("topic", "describe", "orders", "-o", "json"))

@@ -164,11 +164,11 @@ async def test_nothing_is_moved_if_the_way_back_cannot_be_told(klamm: Shell, tmp
     moves.write_text('{"partitions":[{"topic":"t","partition":0,"replicas":[4,5,6]}]}')
     command = ("reassignment", "execute", "--reassignment-json-file", str(moves), "--bootstrap-server", klamm.bootstrap)
     done = await trio.to_thread.run_sync(lambda: redirected(f"> {full}", *command))
-    nothing = "nothing was begun, for the way back could not be told: "
+    nothing = "nothing was begun, because the rollback could not be written: "
     assert (done.returncode, done.stderr) == (1, FULL.replace("Error: ", f"Error: {nothing}"))
     code, said = await trio.to_thread.run_sync(lambda: into_closed_pipe(*command))
     assert (code, said.decode()) == (1, f"Error: {nothing}stdout: Broken pipe\n")
-    assert "no reassignment is under way" in await klamm("reassignment", "list")
+    assert "no reassignment is in progress" in await klamm("reassignment", "list")
     assert "1,2,3" in await klamm("topic", "describe", "t")
 
 

@@ -249,7 +249,7 @@ async def test_while_nobody_answers_it_goes_on_and_says_so(admin: ScriptedAdmin)
     admin.replicas[0] = (3,)
     seen = [status async for status in watch.follow()]
     assert [status.copied for status in seen] == [40, 40, 40, 50, 100]
-    trouble = "cannot see how far it is, trying again: no controller is active"
+    trouble = "cannot see the progress, trying again: no controller is active"
     assert [news.lines(status, trio.current_time(), NOW_MS) for status in seen] == [
         ["orders-0 waits for broker 3 to join the ISR"], [trouble], [], [], [],
     ]  # fmt: skip

@@ -132,7 +132,7 @@ async def test_an_administrators_day(office: Office) -> None:
         "execute", json_file, file, "--rollback-json-file", back, interrupt_at="orders-1 waits for"
     )
     assert code == INTERRUPTED
-    assert any(line.startswith("orders-1: not complete, goes on by itself: in progress, waits for") for line in said)
+    assert any(line.startswith("orders-1: not complete, continues by itself: in progress, waits for") for line in said)
     code, said = await office.klamm("verify", json_file, file)
     assert code == 1
     assert said[0] == "orders-0: complete"
@@ -158,7 +158,7 @@ async def test_an_administrators_day(office: Office) -> None:
     assert (code, said) == (0, ["orders-1: cancelled, has replicas [2, 1] again"])
     await office.until_nothing_moves()
     assert await office.replicas() == [(3, 2), (2, 1)]
-    nothing = "no reassignment is under way: there is nothing to cancel"
+    nothing = "no reassignment is in progress: there is nothing to cancel"
     assert await office.klamm("cancel", "--all") == (0, [nothing])
     await office.resume()
 

@@ -107,7 +107,7 @@ async def test_a_throttled_move_is_slower_and_leaves_no_settings(office: Office)
 
     # Asked for again, it goes on at another rate, and ends with its throttle.
     code, said = await office.klamm("execute", ORDERS, "--throttle", str(FAST))
-    assert (code, "the throttle of what is over was lifted" in said) == (0, True), said
+    assert (code, "the throttle of moves that are over was lifted" in said) == (0, True), said
     assert await office.settings() == {}
 
     # Who does not wait leaves it to verify.

@@ -1,4 +1,4 @@
-"""`klamm reassignment`: move replicas, watch, check, and take back."""
+"""`klamm reassignment`: move replicas, watch and verify moves, and cancel them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`klamm reassignment cancel`: some or all moves, back to the replicas that there were."""
+"""`klamm reassignment cancel`: cancel some or all moves, and restore the original replicas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from transport.metadata import TopicPartition
 
 @frozen
 class Wishes:
-    """What is to be cancelled, and how."""
+    """The moves to cancel, and the options for it."""
 
     partitions: tuple[TopicPartition, ...]
     naming: Naming
@@ -34,12 +34,12 @@ class Wishes:
 @click.command()
 @json_file(required=False)
 @naming_options
-@click.option("--all", "every", is_flag=True, help="Cancel all moves that are under way.")
-@click.option("--no-wait", is_flag=True, help="Return as soon as the moves back are sure to come about.")
+@click.option("--all", "every", is_flag=True, help="Cancel all moves in progress.")
+@click.option("--no-wait", is_flag=True, help="Return as soon as the cancels are certain to happen.")
 @output_option
 @cluster_options
 def cancel(cluster: Cluster, file: Path | None, naming: Naming, output: str, *, every: bool, no_wait: bool) -> None:
-    """Cancel moves, and wait until the partitions have the replicas again that they had before."""
+    """Cancel moves, and wait until the partitions have their original replicas again."""
     if [file is not None, naming.topic is not None, every].count(True) != 1:
         raise click.UsageError("name either --reassignment-json-file, --topic and --partition, or --all")
     partitions = () if file is None else tuple(read_targets(file))
@@ -48,9 +48,9 @@ def cancel(cluster: Cluster, file: Path | None, naming: Naming, output: str, *, 
 
 async def _cancel(cluster: Cluster, wishes: Wishes) -> int:
     async with cluster.open_moves() as admin:
-        partitions = wishes.partitions or await _under_way(admin, wishes.naming)
+        partitions = wishes.partitions or await _in_progress(admin, wishes.naming)
         if not partitions:
-            click.echo(f"no reassignment{wishes.naming.of_what} is under way: there is nothing to cancel", err=True)
+            click.echo(f"no reassignment{wishes.naming.of_what} is in progress: there is nothing to cancel", err=True)
             report((), wishes.output)
             return int(wishes.naming.topic is not None)
         cancelling = Cancelling(admin, partitions)
@@ -65,8 +65,8 @@ async def _cancel(cluster: Cluster, wishes: Wishes) -> int:
         return INTERRUPTED if interrupted else 1
 
 
-async def _under_way(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition, ...]:
+async def _in_progress(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition, ...]:
     if naming.one is not None:
         return (naming.one,)
-    under_way = (await admin.describe_reassignments()).values()
-    return tuple(move.tp for move in under_way if naming.has(move))
+    in_progress = (await admin.describe_reassignments()).values()
+    return tuple(move.tp for move in in_progress if naming.has(move))

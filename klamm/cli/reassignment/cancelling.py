@@ -1,4 +1,4 @@
-"""Cancelling moves: asking for it, waiting until the partitions are back, and telling what became of each."""
+"""Cancelling moves: send the request, wait until the partitions are restored, and report the outcomes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from transport.metadata import TopicPartition
 
 @define
 class Cancelling:
-    """Partitions that are to go back to the replicas that they had."""
+    """Partitions whose moves are cancelled, so that their original replicas are restored."""
 
     admin: MoveAdmin
     partitions: Sequence[TopicPartition]
@@ -27,13 +27,13 @@ class Cancelling:
     _watch: MoveWatch | None = None
 
     async def begin(self) -> None:
-        """Ask for all of it in one request."""
+        """Cancel all moves in one request."""
         under_way = {move.tp: move for move in (await self.admin.describe_reassignments()).values()}
         wanted = [ReassignablePartition(tp.topic, tp.partition, None) for tp in self.partitions]
         try:
             answered = (await self.admin.alter_partition_reassignments(wanted)).partitions
         except OutcomeUnknown as error:
-            click.echo(f"{error}: looking", err=True)
+            click.echo(f"{error}: checking the cluster", err=True)
             answered = tuple(PartitionError(*tp) for tp in self.partitions)
         begun = {}
         for item in answered:
@@ -47,12 +47,12 @@ class Cancelling:
         self._watch = MoveWatch(self.admin, begun)
 
     async def wait(self) -> None:
-        """Show how far it is until all of them are back."""
+        """Show the progress until all partitions are restored."""
         if self._watch is not None and self._watch.targets:
             await show_until_over(self._watch)
 
     async def outcomes(self) -> list[PartitionOutcome]:
-        """Say what became of each; nothing of those for which it was not asked."""
+        """Return the outcome for each partition that was part of the request."""
         if self._watch is None:
             return []
         status = await self._watch.look()
@@ -66,16 +66,16 @@ def _origin(move: ReassignmentDescription | None) -> tuple[int, ...]:
 
 
 def _outcome(tp: TopicPartition, origin: tuple[int, ...], status: MoveStatus) -> PartitionOutcome:
-    """Judge by who has replicas: in which order they were is known to the controller alone."""
+    """Judge by the set of replicas: only the controller knows their original order."""
     if tp not in status.ended:
         move = next((move for move in status.ongoing if move.tp == tp), None)
         if move is not None and set(move.new_replicas) != set(origin):
-            text = f"not cancelled, is being moved to {list(move.new_replicas)}: ask again"
+            text = f"not cancelled, is being moved to {list(move.new_replicas)}: try again"
             return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, move.new_replicas, text)
         waits = "" if move is None else f", waits for {waits_for(move)}"
-        return PartitionOutcome(tp, Outcome.IN_PROGRESS, origin, f"goes back by itself{waits}")
+        return PartitionOutcome(tp, Outcome.IN_PROGRESS, origin, f"still moving back, continues by itself{waits}")
     replicas = status.ended[tp]
     if replicas and set(replicas) == set(origin):
         return PartitionOutcome(tp, Outcome.CANCELLED, replicas, f"cancelled, has replicas {list(replicas)} again")
-    text = f"ended with replicas {list(replicas)}" if replicas else "there is no such partition any more"
+    text = f"ended with replicas {list(replicas)}" if replicas else "the partition no longer exists"
     return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, replicas, text)

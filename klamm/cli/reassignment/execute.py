@@ -1,4 +1,4 @@
-"""`klamm reassignment execute`: Kafka's reassignment JSON in, progress and the way back out."""
+"""`klamm reassignment execute`: carry out Kafka's reassignment JSON, show the progress, and write a rollback."""
 
 from __future__ import annotations
 
@@ -51,15 +51,19 @@ class Wishes:
 
 @click.command()
 @json_file(required=True)
-@click.option("--dry-run", is_flag=True, help="Only show what would change in each partition, and how much is to move.")
+@click.option(
+    "--dry-run", is_flag=True, help="Only show how each partition would change, and how much would be copied."
+)
 @click.option(
     "--rollback-json-file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the assignment as it was to this file instead of printing it; another one is not overwritten.",
+    help="Write the current assignment to this file instead of printing it; a different one is not overwritten.",
 )
-@click.option("--no-wait", is_flag=True, help="Return as soon as the moves are sure to come about.")
-@click.option("--cancel-on-interrupt", is_flag=True, help="Let Ctrl-C cancel the moves, and wait until that is done.")
-@click.option("--force", is_flag=True, help="Begin although partitions are not as they were when this was planned.")
+@click.option("--no-wait", is_flag=True, help="Return as soon as the moves are certain to happen.")
+@click.option(
+    "--cancel-on-interrupt", is_flag=True, help="Cancel the moves on Ctrl-C, and wait until they are cancelled."
+)
+@click.option("--force", is_flag=True, help="Begin even if partitions have changed since the plan was made.")
 @throttle_option
 @output_option
 @cluster_options
@@ -75,13 +79,14 @@ def execute(  # noqa: PLR0913  one for each option
     cancel_on_interrupt: bool,
     force: bool,
 ) -> None:
-    """Begin the moves in a file and wait until they are done. Ctrl-C stops the waiting, not the moves.
+    """Begin the moves in a file and wait until they are complete.
 
-    If one of them cannot be done, or a plan starts from replicas that are no longer there, none is begun. The exit
-    code is 0 only if all of them are complete.
+    Ctrl-C stops waiting; the moves continue, and the command lists those still running. If one of the moves is
+    impossible, or a plan starts from replicas that have changed since, none begins. The exit code is 0 only if all
+    moves are complete.
     """
     if no_wait and cancel_on_interrupt:
-        raise click.UsageError("--no-wait leaves nothing to interrupt: drop it, or --cancel-on-interrupt")
+        raise click.UsageError("--no-wait leaves nothing to interrupt: omit it, or --cancel-on-interrupt")
     wishes = Wishes(file, dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output, throttle, force)
     sys.exit(run(partial(_execute, cluster, read_document(file), wishes)))
 
@@ -103,14 +108,14 @@ async def _execute(cluster: Cluster, document: Document, wishes: Wishes) -> int:
 
 @define
 class Execution:
-    """One file on its way."""
+    """The execution of one file."""
 
     admin: MoveAdmin
     targets: Targets
     starts: Targets
     wishes: Wishes
     exit_code: int | None = None
-    """Set when there is nothing left to do."""
+    """Set when there is nothing more to do."""
 
     _before: MetadataResponse = field(init=False)
     _refused: dict[TopicPartition, str] = field(factory=dict)
@@ -119,7 +124,7 @@ class Execution:
     _cancelling: Cancelling | None = None
 
     async def prepare(self) -> None:
-        """Check every target before anything is begun; show the difference, or the way back."""
+        """Check every target before any move begins; show the changes, or write the rollback."""
         self._before = await self.admin.read_metadata(sorted({tp.topic for tp in self.targets}))
         faults = preview.faults(self._before, self.targets)
         if faults:
@@ -136,17 +141,17 @@ class Execution:
             self.exit_code = 0
         else:
             try:
-                # A pipe may be one that nobody reads yet.
+                # Opening a pipe blocks until something reads it.
                 await trio.to_thread.run_sync(self._show_way_back, abandon_on_cancel=True)
             except OSError as error:
-                text = f"nothing was begun, for the way back could not be told: {line_of(error)}"
+                text = f"nothing was begun, because the rollback could not be written: {line_of(error)}"
                 raise click.ClickException(text) from None
             for tp, state in preview.moving_elsewhere(self._before, self.targets).items():
                 now = [r for r in state.replicas if r not in state.removing_replicas]
                 click.echo(f"{tp}: is being moved to {now}, goes to {list(self.targets[tp])} instead", err=True)
 
     def _refuse_stale(self) -> None:
-        """Raise click.ClickException if partitions are not where the plan starts, unless `--force` is given."""
+        """Raise click.ClickException if partitions have changed since the plan was made, unless `--force` is given."""
         stale = starts.faults_of(preview.states_of(self._before), self.targets, self.starts)
         if stale and not self.wishes.forced:
             raise click.ClickException(starts.refusal(stale))
@@ -154,7 +159,7 @@ class Execution:
     def _show_way_back(self) -> None:
         text = encode_targets(preview.way_back(self._before, self.targets))
         file = self.wishes.rollback_file
-        # A document on stdout is to stay one.
+        # With JSON or YAML, stdout carries only the document.
         to_stderr = self.wishes.output != "table"
         if file is None:
             click.echo(f"Current partition replica assignment\n\n{text}\n", err=to_stderr)
@@ -165,11 +170,11 @@ class Execution:
             write_output(file, [data])
         elif not _holds(file, data):
             raise click.ClickException(
-                f"{file} exists, and may be the way back of an earlier move: name another with --rollback-json-file"
+                f"{file} exists, and may be the rollback of an earlier move: name another with --rollback-json-file"
             )
 
     async def carry_out(self) -> None:
-        """Begin, and wait if that is wished."""
+        """Begin the moves, and wait for them if requested."""
         self._watch = MoveWatch(self.admin, self.targets)
         wanted = [ReassignablePartition(tp.topic, tp.partition, replicas) for tp, replicas in self.targets.items()]
         if self.wishes.throttle is not None:
@@ -177,7 +182,7 @@ class Execution:
         try:
             answer = await self.admin.alter_partition_reassignments(wanted)
         except OutcomeUnknown as error:
-            click.echo(f"{error}: looking", err=True)
+            click.echo(f"{error}: checking the cluster", err=True)
         else:
             self._is_answered = True
             refused = [item for item in answer.partitions if item.error is not ErrorCode.NONE]
@@ -188,11 +193,11 @@ class Execution:
             await show_until_over(self._watch)
 
     async def take_back(self) -> None:
-        """Cancel what is not complete, and wait until it is back."""
+        """Cancel the moves that are not complete, and wait until the partitions are restored."""
         left = [item.tp for item in judge(await self._last_look()) if item.outcome is Outcome.IN_PROGRESS]
         if not left:
             return
-        click.echo(f"cancelling {len(left):,} of {len(self.targets):,} moves; Ctrl-C stops the waiting", err=True)
+        click.echo(f"cancelling {len(left):,} of {len(self.targets):,} moves; Ctrl-C stops waiting", err=True)
         self._cancelling = Cancelling(self.admin, left)
         try:
             await self._cancelling.begin()
@@ -202,21 +207,23 @@ class Execution:
             await self._cancelling.wait()
 
     async def report(self) -> int:
-        """Say for each move what became of it; return the exit code."""
+        """Report the outcome of each move; return the exit code."""
         found = await self._outcomes()
         outcomes = [found[tp] for tp in self.targets]
-        # The cluster comes first: printing may fail because nobody reads the output any more.
+        # Throttles are removed first: printing fails if the reader of the output is gone.
         if self.wishes.throttle is not None:
             await throttling.end(self.admin, list(self.targets))
         report(outcomes, self.wishes.output, Outcome.COMPLETE, Outcome.BEGUN)
         self._tell_of_election(outcomes)
-        goes_on = any(item.outcome in {Outcome.IN_PROGRESS, Outcome.BEGUN} for item in outcomes)
-        if self.wishes.throttle is not None and goes_on:
-            click.echo("what goes on stays throttled: `klamm reassignment verify` lifts that when it is over", err=True)
+        in_progress = any(item.outcome in {Outcome.IN_PROGRESS, Outcome.BEGUN} for item in outcomes)
+        if self.wishes.throttle is not None and in_progress:
+            click.echo(
+                "moves in progress stay throttled: `klamm reassignment verify` lifts that at their end", err=True
+            )
         return int(any(item.outcome not in {Outcome.COMPLETE, Outcome.BEGUN} for item in outcomes))
 
     def _tell_of_election(self, outcomes: Sequence[PartitionOutcome]) -> None:
-        """Print how to elect the first of the new replicas where a move keeps another leader."""
+        """Print how to elect the first of the new replicas of partitions that keep another leader."""
         states = preview.states_of(self._before)
         moved = [item.tp for item in outcomes if item.outcome in {Outcome.COMPLETE, Outcome.BEGUN}]
         kept = [tp for tp in moved if states[tp].leader in self.targets[tp][1:]]
@@ -225,7 +232,7 @@ class Execution:
             elect = "klamm leader elect --election-type preferred" if ours else KAFKAS_ELECTION
             click.echo(
                 f"{len(kept):,} of {len(outcomes):,} partitions keep a leader that is not the first of their new "
-                f"replicas: `{elect} --path-to-json-file {self.wishes.file}` lets that lead, once they are complete",
+                f"replicas: `{elect} --path-to-json-file {self.wishes.file}` elects the first once they are complete",
                 err=True,
             )
 
@@ -242,23 +249,23 @@ class Execution:
         if self._cancelling is not None:
             with suppress(*CANNOT_SEE):
                 cancelled = await self._cancelling.outcomes()
-        # What was over before it could be cancelled is complete all the same.
+        # A move that ended before it could be cancelled is complete.
         complete = {tp for tp, item in judged.items() if item.outcome is Outcome.COMPLETE}
         return refused | judged | {item.tp: item for item in cancelled if item.tp not in complete}
 
     async def _last_look(self) -> MoveStatus:
-        """Look once more, but not for long: who pressed Ctrl-C waits for the answer."""
+        """Look once more, with a short time limit: after Ctrl-C a person waits for the answer."""
         with trio.move_on_after(LAST_LOOK_SECONDS):
             with suppress(*CANNOT_SEE):
                 return await self._watch.look()
-        status = self._watch.recall("nobody answers")
-        click.echo("nobody answers: this is what was seen last", err=True)
+        status = self._watch.recall("no controller answers")
+        click.echo("no controller answers: this is the last known state", err=True)
         return status
 
     def _in_hindsight(self, item: PartitionOutcome) -> PartitionOutcome:
-        """Tell what was never begun from what somebody took elsewhere."""
+        """Distinguish moves that never began from partitions that were moved elsewhere."""
         if item.outcome is Outcome.IN_PROGRESS:
-            return evolve(item, text=f"not complete, goes on by itself: {item.text}")
+            return evolve(item, text=f"not complete, continues by itself: {item.text}")
         if item.outcome is not Outcome.NOT_AS_ASKED or not item.replicas:
             return item
         if not self._is_answered and item.replicas == self._replicas_before(item.tp):
@@ -272,6 +279,6 @@ class Execution:
 
 
 def _holds(file: Path, data: bytes) -> bool:
-    """Return whether a file holds exactly these bytes. Raises OSError."""
+    """Return whether a file contains exactly these bytes. Raises OSError."""
     with file.open("rb") as stream:
         return stream.read(len(data) + 1) == data

@@ -1,4 +1,4 @@
-"""Kafka's reassignment JSON in a file: refused whole if any of it cannot be meant, with the place."""
+"""Kafka's reassignment JSON. A file with a mistake is refused as a whole, with the place of the mistake."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Targets = Mapping[TopicPartition, tuple[int, ...]]
 
 
 def json_file(*, required: bool) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """Give a command the option that names a file, passed to it as `file`."""
+    """Add the option that names a file; it is passed to the command as `file`."""
     return click.option(
         "--reassignment-json-file",
         "file",
@@ -37,19 +37,19 @@ def json_file(*, required: bool) -> Callable[[click.decorators.FC], click.decora
 
 
 class FileFault(Exception):
-    """What is wrong with a file, and where."""
+    """A mistake in a file, and its place."""
 
 
 @frozen
 class Document:
-    """The content of a file: the new replicas per partition, and those it starts from where the file has them."""
+    """The content of a file: the new replicas of each partition, and those it starts from if the file has them."""
 
     targets: Targets
     starts: Targets
 
 
 def read_targets(file: Path) -> Targets:
-    """Return the new replicas per partition, in the order of the file. Raises click.ClickException."""
+    """Return the new replicas of each partition, in the order of the file. Raises click.ClickException."""
     return read_document(file).targets
 
 
@@ -73,7 +73,7 @@ def encode_targets(targets: Targets) -> str:
 
 
 def decode_document(data: bytes) -> Document:
-    """Decode Kafka's reassignment JSON, with what `klamm plan` adds to it. Raises FileFault."""
+    """Decode Kafka's reassignment JSON, with the fields that `klamm plan` adds. Raises FileFault."""
     value = load_object(data)
     if value.get("version", 1) != 1:
         raise FileFault(f"version must be 1, is {value['version']!r}")
@@ -92,7 +92,7 @@ def decode_document(data: bytes) -> Document:
 
 
 def load_object(data: bytes) -> dict[str, Any]:
-    """Return the JSON object that a file holds. Raises FileFault, also for a duplicate key."""
+    """Return the JSON object in a file. Raises FileFault, also for a duplicate key."""
     if not data.strip():
         raise FileFault("the file is empty")
     try:
@@ -102,7 +102,7 @@ def load_object(data: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise FileFault(f"not UTF-8: byte {error.start}") from None
     except RecursionError:
-        raise FileFault("nested too deep") from None
+        raise FileFault("nested too deeply") from None
     except ValueError as error:
         raise FileFault(f"not JSON: {error}") from None
     if not isinstance(value, dict):
@@ -111,13 +111,13 @@ def load_object(data: bytes) -> dict[str, Any]:
 
 
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object, if it has no key twice: JSON leaves open which of the values would hold."""
+    """Return an object. Raises FileFault for a duplicate key: JSON does not say which of its values counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         about = {name: value for name, value in pairs if name in {"topic", "partition"}}
-        raise FileFault(f'the key "{twice}" stands twice in one object{f", that with {about}" if about else ""}')
+        raise FileFault(f'duplicate key "{twice}" in an object{f", the one with {about}" if about else ""}')
     return found
 
 
@@ -134,7 +134,7 @@ def _check(where: str, tp: TopicPartition, replicas: tuple[int, ...], log_dirs: 
     if not isinstance(log_dirs, list) or len(log_dirs) != len(replicas):
         raise FileFault(f"{where}.log_dirs must be a list of {len(replicas)}, one for each replica, is {log_dirs!r}")
     if any(name != _ANY for name in log_dirs):
-        raise FileFault(f'{where}.log_dirs: nothing moves logs between directories: leave it out, or name each "any"')
+        raise FileFault(f'{where}.log_dirs: logs cannot be moved between directories: leave it out, or name each "any"')
 
 
 def _check_replicas(where: str, replicas: tuple[int, ...]) -> None:
@@ -149,7 +149,7 @@ def _check_replicas(where: str, replicas: tuple[int, ...]) -> None:
 
 
 def _start(where: str, before: object) -> tuple[int, ...]:
-    """Return the replicas that a partition had when it was planned, a field that Kafka's tools ignore."""
+    """Return the replicas that a partition had when the plan was made. Kafka's tools ignore this field."""
     if isinstance(before, list) and before and all(type(item) is int and item >= 0 for item in before):
         return tuple(before)
     raise FileFault(f"{where} must be a list of broker ids, is {before!r}")

@@ -1,4 +1,4 @@
-"""`klamm reassignment list / describe`: the moves under way."""
+"""`klamm reassignment list` and `describe`: the moves in progress."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PROGRESS_COLUMNS: Final = ("broker", "in sync", "has", "of", "records behind", 
 
 @frozen
 class Naming:
-    """Which moves a command is about: those of all topics, of one, or of one of its partitions."""
+    """The moves that a command applies to: those of all topics, of one, or of one of its partitions."""
 
     topic: str | None
     partition: int | None
@@ -41,11 +41,11 @@ class Naming:
 
     @property
     def of_what(self) -> str:
-        """What is named, as it stands in a sentence."""
+        """The topic or partition, as part of a sentence; empty if all are meant."""
         return "" if self.topic is None else f" of {self.one or self.topic}"
 
     def has(self, move: ReassignmentDescription) -> bool:
-        """Whether a move is meant."""
+        """Return whether the command applies to a move."""
         return self.topic in {None, move.topic} and self.partition in {None, move.partition}
 
 
@@ -55,7 +55,7 @@ def naming_options(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def with_naming(*, topic: str | None, partition: int | None, **options: object) -> None:
         if partition is not None and topic is None:
-            raise click.UsageError("--partition is one of a topic: name it with --topic")
+            raise click.UsageError("--partition needs the topic: name it with --topic")
         command(naming=Naming(topic, partition), **options)
 
     one = click.option("--partition", type=PARTITION, help="Only this partition of --topic.")
@@ -66,12 +66,12 @@ def naming_options(command: Callable[..., None]) -> Callable[..., None]:
 @output_option
 @cluster_options
 def list_(cluster: Cluster, output: str) -> None:
-    """List the moves under way."""
-    found = _under_way(cluster, Naming(None, None))
+    """List the moves in progress."""
+    found = _in_progress(cluster, Naming(None, None))
     if output != "table":
         print_document([{name: getattr(move, name) for name in _LIST_FIELDS} for move in found], output)
     elif not found:
-        click.echo("no reassignment is under way")
+        click.echo("no reassignment is in progress")
     else:
         rows = [
             (str(m.tp), m.replicas, m.adding_replicas, m.removing_replicas, m.isr, moment(m.start_time_ms))
@@ -85,19 +85,19 @@ def list_(cluster: Cluster, output: str) -> None:
 @output_option
 @cluster_options
 def describe(cluster: Cluster, naming: Naming, output: str) -> None:
-    """Tell how far moves are, what they wait for, and whether they are stalled."""
-    found = _under_way(cluster, naming)
+    """Show how far moves are, what they wait for, and whether they are stalled."""
+    found = _in_progress(cluster, naming)
     if naming.topic is not None and not found:
-        raise click.ClickException(f"no reassignment{naming.of_what} is under way: see `klamm reassignment list`")
+        raise click.ClickException(f"no reassignment{naming.of_what} is in progress: see `klamm reassignment list`")
     if output != "table":
         print_document([_document(move) for move in found], output)
     elif not found:
-        click.echo("no reassignment is under way")
+        click.echo("no reassignment is in progress")
     else:
         _print_descriptions(found, Host().now_ms())
 
 
-def _under_way(cluster: Cluster, naming: Naming) -> list[ReassignmentDescription]:
+def _in_progress(cluster: Cluster, naming: Naming) -> list[ReassignmentDescription]:
     async def work() -> Sequence[ReassignmentDescription]:
         async with cluster.open_moves() as admin:
             return list((await admin.describe_reassignments()).values())
@@ -106,7 +106,7 @@ def _under_way(cluster: Cluster, naming: Naming) -> list[ReassignmentDescription
 
 
 def _document(move: ReassignmentDescription) -> dict[str, Any]:
-    """Return a description with null for what nobody can tell, and for a throttle that is none."""
+    """Return a description with null for unknown values and for a throttle that is not set."""
     fields = {name: _known(getattr(move, name)) for name in _DESCRIBE_FIELDS}
     progress = [
         {name: _known(getattr(item, name)) for name in _PROGRESS_FIELDS} | {"throttle": _throttle(item.throttle)}

@@ -1,4 +1,4 @@
-"""What became of each partition, said in the same words by every command."""
+"""The outcome for each partition, in the same words for every command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transport.metadata import TopicPartition
 
 
 class Outcome(Enum):
-    """What became of a partition that was to move, or to stop moving."""
+    """The outcome of a request to move a partition, or to cancel its move."""
 
     BEGUN = "begun"
     COMPLETE = "complete"
@@ -29,7 +29,7 @@ class Outcome(Enum):
 
 @frozen
 class PartitionOutcome:
-    """The outcome for a partition, the replicas that it has or will have, and in words what else there is to say."""
+    """The outcome for a partition, the replicas that it has or will have, and a text with the details."""
 
     tp: TopicPartition
     outcome: Outcome
@@ -38,12 +38,12 @@ class PartitionOutcome:
 
     @property
     def line(self) -> str:
-        """What a person is told."""
+        """The line that is printed."""
         return f"{self.tp}: {self.text}"
 
 
 def judge(status: MoveStatus) -> list[PartitionOutcome]:
-    """Say of each target whether it was reached."""
+    """Return for each target whether it was reached."""
     ongoing = {move.tp: move for move in status.ongoing}
     return [_judge(tp, target, ongoing.get(tp), status) for tp, target in status.targets.items()]
 
@@ -65,7 +65,7 @@ def _judge(
 
 
 def report(outcomes: Iterable[PartitionOutcome], output: str, *good: Outcome) -> None:
-    """Print outcomes: a document, or lines, those that are not as they should be on stderr."""
+    """Print outcomes as a document, or as lines; lines with an outcome that is not `good` go to stderr."""
     if output != "table":
         print_document([_json(item) for item in outcomes], output)
         return

@@ -1,4 +1,4 @@
-"""What a file would change: what of it is refused, every partition's difference, the bytes to move, the way back."""
+"""The effect of a file before it is executed: refused moves, changes, bytes to copy, and the rollback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLUMNS: Final = ("partition", "replicas", "target", "change", "leader", "bytes"
 
 @frozen
 class Change:
-    """What becomes of one partition. `size` is that of its log on the leader, in bytes, UNKNOWN if nobody said."""
+    """The planned change of one partition. `size` is its log's size on the leader in bytes, or UNKNOWN."""
 
     tp: TopicPartition
     state: PartitionState
@@ -31,12 +31,12 @@ class Change:
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas that it had before it began to move, or has."""
+        """The current replicas, or those from before the move in progress."""
         return origin_of(self.state)
 
     @property
     def adding(self) -> tuple[int, ...]:
-        """The brokers that get a replica."""
+        """The brokers that receive a replica."""
         return tuple(r for r in self.target if r not in self.origin)
 
     @property
@@ -46,36 +46,36 @@ class Change:
 
     @property
     def new_leader(self) -> int:
-        """Who leads in the end: the leader stays if it may."""
+        """The leader after the move: the current one if it is among the target replicas."""
         return self.state.leader if self.state.leader in self.target else self.target[0]
 
     @property
     def kind(self) -> str:
-        """Whether replicas move (move), only their order changes (order), or nothing does (none)."""
+        """The kind of change: "move" if replicas move, "order" if only their order changes, or "none"."""
         if self.adding or self.removing:
             return "move"
         return "none" if self.target == self.state.replicas else "order"
 
     @property
     def bytes(self) -> int:
-        """How many bytes are to be copied, UNKNOWN if nobody said."""
+        """The number of bytes to copy, or UNKNOWN."""
         if not self.adding:
             return 0
         return UNKNOWN if self.size == UNKNOWN else self.size * len(self.adding)
 
 
 def origin_of(state: PartitionState) -> tuple[int, ...]:
-    """Return the replicas that a partition goes back to if its reassignment is cancelled."""
+    """Return the replicas that cancelling its reassignment would restore."""
     return tuple(r for r in state.replicas if r not in state.adding_replicas)
 
 
 def states_of(metadata: MetadataResponse) -> dict[TopicPartition, PartitionState]:
-    """Return the partitions by name."""
+    """Return the state of each partition."""
     return {state.tp: state for state in metadata.partitions}
 
 
 def faults(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, str]:
-    """Return why the controller would refuse some of the targets."""
+    """Return the targets that the controller would refuse, each with the reason."""
     states, live = states_of(metadata), {broker.id for broker in metadata.brokers}
     found = {tp: _fault(states.get(tp), tp, target, live) for tp, target in targets.items()}
     return {tp: text for tp, text in found.items() if text is not None}
@@ -91,7 +91,7 @@ def _fault(state: PartitionState | None, tp: TopicPartition, target: Sequence[in
 
 
 async def changes(admin: MoveAdmin, metadata: MetadataResponse, targets: Targets) -> list[Change]:
-    """Return what becomes of each partition, all of which there must be."""
+    """Return the change of each partition. All of them must exist."""
     states = states_of(metadata)
     planned = [Change(tp, states[tp], target) for tp, target in targets.items()]
     sizes = await _sizes(admin, [change.state for change in planned if change.adding])
@@ -99,7 +99,7 @@ async def changes(admin: MoveAdmin, metadata: MetadataResponse, targets: Targets
 
 
 async def _sizes(admin: MoveAdmin, states: Iterable[PartitionState]) -> dict[TopicPartition, int]:
-    """Ask the leaders how large partitions are; those of who says nothing are left out."""
+    """Ask the leaders for the sizes of partitions; those whose leader does not answer are omitted."""
     led: defaultdict[int, set[TopicPartition]] = defaultdict(set)
     for state in states:
         if state.leader != NO_LEADER:
@@ -117,7 +117,7 @@ async def _sizes(admin: MoveAdmin, states: Iterable[PartitionState]) -> dict[Top
 
 
 def moving_elsewhere(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, PartitionState]:
-    """Return the partitions that are being moved to other replicas than these."""
+    """Return the partitions that are being moved to other replicas than their targets."""
     states = states_of(metadata)
     moving = {tp: states[tp] for tp in targets if states[tp].adding_replicas or states[tp].removing_replicas}
     return {
@@ -128,13 +128,13 @@ def moving_elsewhere(metadata: MetadataResponse, targets: Targets) -> dict[Topic
 
 
 def way_back(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the replicas that the partitions have, or had before they began to move."""
+    """Return the current replicas of the partitions, or those from before a move in progress."""
     states = states_of(metadata)
     return {tp: origin_of(states[tp]) for tp in targets}
 
 
 def print_changes(planned: Sequence[Change], output: str) -> None:
-    """Print the difference that a file would make."""
+    """Print the changes that a file would make."""
     if output != "table":
         print_document([_json(change) for change in planned], output)
         return
@@ -152,7 +152,7 @@ def print_changes(planned: Sequence[Change], output: str) -> None:
 
 
 def _amount(known: int, unknown: int) -> str:
-    """Return a size in words, of which `unknown` partitions are left out."""
+    """Return a size in words; it excludes `unknown` partitions of unknown size."""
     if not unknown:
         return size(known)
     return f"{size(known)}, not counting {unknown:,} partitions of unknown size" if known else "unknown"
@@ -168,7 +168,7 @@ def _row(change: Change) -> tuple[object, ...]:
 
 
 def show_leader(leader: int) -> str:
-    """Return a leader's id, a dash if there is none."""
+    """Return a leader's id, or a dash if there is none."""
     return "-" if leader == NO_LEADER else str(leader)
 
 

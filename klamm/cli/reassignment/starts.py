@@ -1,4 +1,4 @@
-"""The start of a plan: the replicas that its partitions had when it was made, which each entry may name."""
+"""The replicas that partitions had when a plan was made, which each entry of its file may contain."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from transport.messages import PartitionState
 from transport.metadata import TopicPartition
 
 _NAMED: Final = 3
-"""The number of partitions that a refusal names."""
+"""The number of partitions that an error message names."""
 
 
 def faults_of(
     states: Mapping[TopicPartition, PartitionState], targets: Targets, starts: Targets
 ) -> dict[TopicPartition, str]:
-    """Describe the partitions that are neither as they were when planned nor on their way to their targets.
+    """Describe the partitions that have changed since the plan was made and are not moving to their targets.
 
-    A moving partition counts with its target replicas, as it does in planning.
+    A moving partition counts with its target replicas, as in planning.
     """
     found = {}
     for tp, start in starts.items():
@@ -31,16 +31,16 @@ def faults_of(
 
 
 def refusal(faults: Mapping[TopicPartition, str]) -> str:
-    """Return one line that names changed partitions and says what to do."""
+    """Return a line that names the changed partitions and says what to do."""
     names = list(map(str, faults))
     shown, left = names[:_NAMED], len(names) - _NAMED
     if left > 0:
         listed = f"{', '.join(shown)} and {left:,} more partition{'' if left == 1 else 's'}"
     else:
         listed = " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
-    are, they = ("is", "it was") if len(names) == 1 else ("are", "they were")
+    have = "has" if len(names) == 1 else "have"
     first, fault = next(iter(faults.items()))
     return (
-        f"{listed} {are} not as {they} when this was planned ({first} {fault}): plan again, or begin with what is "
-        "there by --force"
+        f"{listed} {have} changed since the plan was made ({first} {fault}): plan again, or use --force to begin with "
+        "the current replicas"
     )

@@ -1,4 +1,4 @@
-"""`--throttle`: how commands slow moves down, and lift that when they are over."""
+"""`--throttle`: slow moves down, and lift the throttle when they are over."""
 
 from __future__ import annotations
 
@@ -18,19 +18,22 @@ throttle_option = click.option(
     "--throttle",
     type=RATE,
     metavar="BYTES_PER_SECOND",
-    help="How much each broker may send and fetch for the moves; lifted when they are over.",
+    help="The most that each broker may send and fetch for the moves; lifted when they are over.",
 )
-preserve_option = click.option("--preserve-throttles", is_flag=True, help="Leave the throttles of moves that are over.")
+preserve_option = click.option("--preserve-throttles", is_flag=True, help="Keep the throttles of moves that are over.")
 
 
 async def begin(admin: MoveAdmin, states: Iterable[PartitionState], targets: Targets, rate: int) -> None:
-    """Slow the moves to `targets` down, which are to begin. Raises click.ClickException where Kafka's controller is."""
+    """Throttle the moves to `targets`, before they begin.
+
+    Raises click.ClickException if Kafka's own controller is active.
+    """
     if not isinstance(admin, AdminClient):
         raise click.ClickException("Kafka's own controller is active: throttle its brokers with kafka-configs")
     await move_throttles.throttle(admin, states, targets, rate)
 
 
 async def end(admin: MoveAdmin, partitions: Collection[TopicPartition]) -> None:
-    """Lift what throttles those of the partitions whose moves are over."""
+    """Lift the throttles of those partitions whose moves are over."""
     if isinstance(admin, AdminClient) and await move_throttles.lift(admin, partitions):
-        click.echo("the throttle of what is over was lifted", err=True)
+        click.echo("the throttle of moves that are over was lifted", err=True)

@@ -1,4 +1,4 @@
-"""`klamm reassignment verify`: whether the cluster is as a file says."""
+"""`klamm reassignment verify`: check whether a file has been carried out."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from klamm.cli.running import run
 @output_option
 @cluster_options
 def verify(cluster: Cluster, file: Path, output: str, *, preserve_throttles: bool) -> None:
-    """Say for each partition in a file whether its move is complete. The exit code is 0 only if all are.
+    """Report for each partition in a file whether its move is complete. The exit code is 0 only if all are.
 
-    The throttle that `klamm reassignment execute` has set for moves that are over is lifted.
+    Throttles that `klamm reassignment execute` set for moves that are over are removed.
     """
     outcomes = run(partial(_verify, cluster, read_targets(file), lifts=not preserve_throttles))
     report(outcomes, output, *Outcome)

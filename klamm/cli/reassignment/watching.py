@@ -1,4 +1,4 @@
-"""Showing moves as they go on, on stderr: a bar on a terminal, else a line whenever there is news."""
+"""The progress of moves on stderr: a bar on a terminal, otherwise a line for each piece of news."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from transport.host import Host
 from transport.messages import UNKNOWN, ReassignmentDescription
 
 NAMED = 5
-"""How many stalled moves are named; of the others it is said how many there are."""
+"""The number of stalled moves that are named; the others are counted."""
 
 FEW = 10
-"""Of so many moves it is told what the first one waits for, whenever that changes."""
+"""Up to this number of moves, a line says what the first one waits for, whenever that changes."""
 
 BETWEEN_LINES = 10.0
-"""Seconds between two lines that tell only how far it is."""
+"""Seconds between two lines that report only progress."""
 
 _SHORTEST_BAR = 8
 _AMOUNT = re.compile(r"[\d.,]+ ([kMGT]?B|records|s)\b")
@@ -56,7 +56,7 @@ async def show_until_over(watch: MoveWatch) -> None:
 
 
 def panel(status: MoveStatus, now_ms: int) -> RenderableType:
-    """Return the bar, and below it what is stalled, or what the first move waits for."""
+    """Return the bar, and below it the stalled moves, or what the first move waits for."""
     bar = ProgressBar(max(status.to_copy, 1), status.copied) if status.to_copy else _bar_of_partitions(status)
     grid = Table.grid(padding=(0, 1), expand=True)
     for ratio in (None, 1, None):
@@ -67,7 +67,7 @@ def panel(status: MoveStatus, now_ms: int) -> RenderableType:
 
 
 def _trouble(status: MoveStatus) -> list[str]:
-    return [f"cannot see how far it is, trying again: {status.trouble}"] if status.trouble else []
+    return [f"cannot see the progress, trying again: {status.trouble}"] if status.trouble else []
 
 
 def _bar_of_partitions(status: MoveStatus) -> ProgressBar:
@@ -75,7 +75,7 @@ def _bar_of_partitions(status: MoveStatus) -> ProgressBar:
 
 
 def figures(status: MoveStatus) -> str:
-    """Return bytes, rate and what is left, as far as they are known."""
+    """Return bytes, rate and the time left, as far as they are known."""
     parts = []
     if status.to_copy:
         parts.append(f"{size(status.copied)} of {size(status.to_copy)}")
@@ -105,10 +105,13 @@ def waiting_lines(status: MoveStatus) -> list[str]:
 
 @define
 class News:
-    """Decides what of a status has not been told yet. That a number in what a move waits for is another is no news."""
+    """The news in a status, compared with the lines printed before.
+
+    A change of a number in what a move waits for does not count as news.
+    """
 
     is_watched: bool = False
-    """True if a person watches the output, who wants news more often than a file needs it."""
+    """True if a person watches the output, and wants progress more often than a file needs it."""
 
     _stalled: frozenset[str] = frozenset()
     _waiting: str = ""
@@ -141,7 +144,7 @@ class News:
         return lines if self._waiting != told else []
 
     def _how_far(self, status: MoveStatus, now: float) -> list[str]:
-        """Return a line if another tenth of the partitions or bytes is done, but not too often.
+        """Return a line if another tenth of the partitions or bytes is done, at most every BETWEEN_LINES seconds.
 
         A person who watches gets a line every few seconds if the figures have changed.
         """
