@@ -161,7 +161,7 @@ def _sole_user(data_dir: Path) -> Iterator[None]:
         data_dir.mkdir(parents=True, exist_ok=True)
         lock = (data_dir / LOCK_NAME).open("w")
     except OSError as error:
-        raise DevelopmentServerError(f"cannot write in {data_dir} ({error.strerror}): name another directory") from None
+        raise DevelopmentServerError(f"cannot write to {data_dir} ({error.strerror}): name another directory") from None
     with lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -19,34 +19,34 @@ from klamm.cli.streams import exit_code_of, quiet_end
 _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "demo": ("klamm.cli.demo:demo", "Run a cluster on this machine and move a partition under load."),
     "controller": ("klamm.cli.services:controller", "Run a controller."),
-    "broker": ("klamm.cli.services:broker", "Run a broker, list brokers."),
+    "broker": ("klamm.cli.services:broker", "Run a broker, or list brokers."),
     "zookeeper": ("klamm.cli.services:zookeeper", "Run a development ZooKeeper."),
-    "cluster": ("klamm.cli.cluster:cluster", "Look at the cluster as a whole."),
+    "cluster": ("klamm.cli.cluster:cluster", "Describe the cluster as a whole."),
     "topic": ("klamm.cli.topics:topic", "Create, list, describe, enlarge and delete topics."),
     "reassignment": ("klamm.cli.reassignment:reassignment", "Move replicas between brokers."),
     "leader": ("klamm.cli.leaders:leader", "Elect leaders."),
-    "config": ("klamm.cli.configs:config", "Look at and change settings of topics and brokers."),
-    "plan": ("klamm.cli.planning.commands:plan", "Plan big moves of replicas, in memory or on Spark."),
+    "config": ("klamm.cli.configs:config", "Describe and change settings of topics and brokers."),
+    "plan": ("klamm.cli.planning.commands:plan", "Plan large moves of replicas, in memory or on Spark."),
     "produce": ("klamm.cli.data:produce", "Write lines of standard input as records."),
     "consume": ("klamm.cli.data:consume", "Print records as lines."),
     "simulate": ("klamm.cli.simulate:simulate", "Run a scripted cluster on virtual time."),
-    "state": ("klamm.cli.state:state", "Look at what is in ZooKeeper."),
+    "state": ("klamm.cli.state:state", "Export the contents of ZooKeeper."),
 }
-"""Where each command is, and what its line in the help says."""
+"""The place of each command, and its line in the help."""
 
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are used."""
 
     def main(self, *args: Any, standalone_mode: bool = True, **more: Any) -> Any:  # noqa: ANN401  as click has it
-        """Run the command, and end the process with its exit code if it is `standalone_mode`."""
+        """Run the command; with `standalone_mode`, end the process with its exit code."""
         command = partial(super().main, *args, standalone_mode=False, **more)
         if not standalone_mode:
             return command()
         sys.exit(exit_code_of(command))
 
     def make_context(self, *args: Any, **more: Any) -> click.Context:
-        """Parse the command line, and print help if that is asked for."""
+        """Parse the command line, and print help if requested."""
         with quiet_end():
             return super().make_context(*args, **more)
 
@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command, None if there is none of that name."""
+        """Import a command. Return None if there is no command of that name."""
         if cmd_name not in _COMMANDS:
             return None
         module, _, attribute = _COMMANDS[cmd_name][0].partition(":")
@@ -66,9 +66,9 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Import the command that is named, and let Ctrl-C interrupt it from then on.
+        """Import the named command; from then on Ctrl-C interrupts it.
 
-        Raises click.UsageError with the nearest name if there is none.
+        Raises click.UsageError, with the nearest name, if there is no such command.
         """
         near = [] if args[0] in _COMMANDS else get_close_matches(args[0], _COMMANDS, n=1)
         if near:

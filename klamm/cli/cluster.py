@@ -1,4 +1,4 @@
-"""`klamm cluster`: the cluster at a glance."""
+"""`klamm cluster`: an overview of the cluster."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _BROKER_COLUMNS = ("id", "address", "rack", "epoch", "leaders", "replicas", "sta
 
 @click.group()
 def cluster() -> None:
-    """Look at the cluster as a whole."""
+    """Describe the cluster as a whole."""
 
 
 @cluster.command()
 @output_option
 @cluster_options
 def describe(cluster: Cluster, output: str) -> None:
-    """Print who the controller is, its brokers, and how many partitions are not well."""
+    """Show the active controller, the brokers, and the number of unhealthy partitions."""
 
     async def work() -> DescribeClusterResponse:
         async with cluster.open_admin() as admin:

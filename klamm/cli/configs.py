@@ -1,4 +1,4 @@
-"""`klamm config`: describe, alter."""
+"""`klamm config`: describe and alter settings."""
 
 from __future__ import annotations
 
@@ -33,15 +33,17 @@ _ITEM: Final = re.compile(r"([^=,]+)=(\[[^\]]*\]|[^,]*)(?:,|$)")
 
 @click.group()
 def config() -> None:
-    """Look at and change settings of topics and brokers."""
+    """Describe and change settings of topics and brokers."""
 
 
 def entity_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say whose settings are meant."""
+    """Add the options that select a topic or broker."""
     options = (
-        click.option("--entity-type", type=click.Choice(list(_TYPES)), required=True, help="What has the settings."),
-        click.option("--entity-name", metavar="NAME", help="The topic, or the id of the broker."),
-        click.option("--entity-default", is_flag=True, help="The default of all brokers, instead of one."),
+        click.option(
+            "--entity-type", type=click.Choice(list(_TYPES)), required=True, help="Settings of topics or of brokers."
+        ),
+        click.option("--entity-name", metavar="NAME", help="The name of the topic, or the id of the broker."),
+        click.option("--entity-default", is_flag=True, help="The default of all brokers, instead of one broker."),
     )
     for option in reversed(options):
         command = option(command)
@@ -49,7 +51,7 @@ def entity_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _resource(entity_type: str, name: str | None, *, default: bool) -> ConfigResource:
-    """Return whose settings are meant. Raises click.UsageError."""
+    """Return the topic or broker. Raises click.UsageError."""
     if entity_type == "topics" and (default or not name):
         raise click.UsageError("name the topic with --entity-name: topics have no default of their own")
     check_text(name or "", "--entity-name")
@@ -63,7 +65,7 @@ def _resource(entity_type: str, name: str | None, *, default: bool) -> ConfigRes
 @output_option
 @cluster_options
 def describe(cluster: Cluster, entity_type: str, entity_name: str | None, *, entity_default: bool, output: str) -> None:
-    """Show the settings that are in force, and where their values are from."""
+    """Show the settings in effect, and the source of each value."""
     resource = _resource(entity_type, entity_name, default=entity_default)
 
     async def work() -> ResourceConfigs:
@@ -83,7 +85,7 @@ def describe(cluster: Cluster, entity_type: str, entity_name: str | None, *, ent
 
 
 def _limit(entry: ConfigEntry) -> str | None:
-    """Return the value of a setting, or None for a number that means "no limit"."""
+    """Return the value of a setting, or None if it means "no limit"."""
     setting = BROKER_SETTINGS.get(entry.name)
     is_none = setting is not None and setting.default == LONG_MAX and entry.value == str(LONG_MAX)
     return None if is_none else entry.value
@@ -91,8 +93,10 @@ def _limit(entry: ConfigEntry) -> str | None:
 
 @config.command()
 @entity_options
-@click.option("--add-config", metavar="NAME=VALUE,...", help="Set; a value with commas stands in [brackets].")
-@click.option("--delete-config", metavar="NAME,...", help="Inherit again.")
+@click.option(
+    "--add-config", metavar="NAME=VALUE,...", help="Set values; write one that contains commas in [brackets]."
+)
+@click.option("--delete-config", metavar="NAME,...", help="Remove values, so that they are inherited again.")
 @cluster_options
 def alter(
     cluster: Cluster,
@@ -103,7 +107,7 @@ def alter(
     add_config: str | None,
     delete_config: str | None,
 ) -> None:
-    """Change settings at run time: all that are named, or none."""
+    """Change settings at run time. Either all changes are made, or none."""
     resource = _resource(entity_type, entity_name, default=entity_default)
     changes = [AlterableConfig(name, ConfigOperation.SET, value) for name, value in parse_settings(add_config)]
     for text, option in ((add_config, "--add-config"), (delete_config, "--delete-config")):
@@ -111,7 +115,7 @@ def alter(
     names = [name.strip() for name in (delete_config or "").split(",")]
     changes += [AlterableConfig(name, ConfigOperation.DELETE) for name in names if name]
     if not changes:
-        raise click.UsageError("say what to change with --add-config or --delete-config")
+        raise click.UsageError("name the changes with --add-config or --delete-config")
 
     async def work() -> None:
         async with cluster.open_admin() as admin:
@@ -124,12 +128,12 @@ def alter(
 
 
 async def _warn_of_absence(admin: AdminClient, resource: ConfigResource) -> None:
-    """Say that a broker is not there, which may be down or not be meant: its settings are kept for it, as in Kafka."""
+    """Warn if a broker is not registered: it may be down, or a mistake. Its settings are stored, as in Kafka."""
     if resource.type is not ConfigResourceType.BROKER or not resource.name:
         return
     brokers = (await admin.read_metadata([])).brokers
     if int(resource.name) not in [broker.id for broker in brokers]:
-        text = f"no broker {resource.name} is registered now: if that is no mistake, the settings wait for it"
+        text = f"broker {resource.name} is not registered now: its settings take effect when it registers"
         click.echo(text, err=True)
 
 
@@ -151,7 +155,9 @@ def parse_settings(text: str | None) -> Sequence[tuple[str, str]]:
     while rest:
         item = _ITEM.match(rest)
         if item is None:
-            raise click.BadParameter(f"{rest!r} is not NAME=VALUE,NAME=[VALUE,VALUE]", param_hint="--add-config")
+            raise click.BadParameter(
+                f"{rest!r} is not of the form NAME=VALUE,NAME=[VALUE,VALUE]", param_hint="--add-config"
+            )
         name, value = item.groups()
         settings.append((name.strip(), value[1:-1] if value.startswith("[") else value))
         rest = rest[item.end() :]

@@ -1,4 +1,4 @@
-"""The options that say which cluster, and how commands reach it."""
+"""The options that select a cluster, and the connections of commands to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 
 @frozen
 class Cluster:
-    """Which cluster a command is about."""
+    """The cluster that a command works with."""
 
     bootstrap_server: str
     zookeeper: str | None
@@ -30,7 +30,7 @@ class Cluster:
 
     @asynccontextmanager
     async def open_admin(self) -> AsyncIterator[AdminClient]:
-        """Open an admin client of the cluster. Raises ClusterUnreachable at once if no address can lead to it."""
+        """Open an admin client of the cluster. Raises ClusterUnreachable at once if no address can work."""
         bootstrap = parse_addresses(self.bootstrap_server)
         if self.zookeeper is None:
             await require_served(bootstrap)
@@ -44,7 +44,7 @@ class Cluster:
 
     @asynccontextmanager
     async def open_moves(self) -> AsyncIterator[MoveAdmin]:
-        """Open who moves replicas: the cluster's controller, or ZooKeeper where Apache Kafka's own is active."""
+        """Open a client for moves: of the controller, or of ZooKeeper if Apache Kafka's own controller is active."""
         async with self.open_admin() as admin:
             if admin.store is None or not await is_led_by_kafka(admin.store):
                 yield admin
@@ -58,20 +58,20 @@ _OPTIONS: Final = (
         "--bootstrap-server",
         show_default=DEFAULT_BOOTSTRAP,
         metavar="HOST:PORT,...",
-        help="Brokers or controllers to ask first.",
+        help="Brokers or controllers to contact first.",
     ),
     click.option("--zookeeper", metavar="HOST:PORT/CHROOT", help="Find the controller through ZooKeeper instead."),
-    patience_option(30.0, "How long to try."),
+    patience_option(30.0, "The time to keep trying."),
 )
 
 
 def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `Cluster`, passed to it as `cluster`."""
+    """Add the options of `Cluster`; the command receives them as `cluster`."""
 
     @wraps(command)
     def with_cluster(*, bootstrap_server: str | None, zookeeper: str | None, timeout: float, **options: object) -> None:
         if bootstrap_server is not None and zookeeper is not None:
-            raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: give one of them")
+            raise click.UsageError("--bootstrap-server and --zookeeper each name a cluster: use only one of them")
         bootstrap = DEFAULT_BOOTSTRAP if bootstrap_server is None else bootstrap_server
         parse_addresses(bootstrap)
         command(cluster=Cluster(bootstrap, zookeeper, timeout), **options)
@@ -82,7 +82,7 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Give a command the address of ZooKeeper."""
+    """Add the option for the address of ZooKeeper."""
     return click.option(
         "--zookeeper",
         default="127.0.0.1:2181",
@@ -93,12 +93,12 @@ def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:
 
 
 def output_option(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command `-o table|json|yaml`."""
+    """Add the option `-o table|json|yaml`."""
     return click.option(
         "-o",
         "--output",
         type=click.Choice(["table", "json", "yaml"]),
         default="table",
         show_default=True,
-        help="How to print.",
+        help="The format of the output.",
     )(command)

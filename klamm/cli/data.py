@@ -1,4 +1,4 @@
-"""`klamm produce` and `klamm consume`: lines in, lines out, through the reference brokers."""
+"""`klamm produce` and `klamm consume`: write and read lines through the reference brokers."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ T = TypeVar("T")
 
 
 def bootstrap_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Give a command the brokers to ask first."""
+    """Add the option for the brokers to contact first."""
     return click.option(
         "--bootstrap-server",
         default=DEFAULT_BOOTSTRAP,
         show_default=True,
         metavar="HOST:PORT,...",
-        help="Brokers to ask first.",
+        help="Brokers to contact first.",
     )(command)
 
 
-timeout_option = patience_option(10.0, "How long to try while there is no leader.")
+timeout_option = patience_option(10.0, "The time to keep trying while there is no leader.")
 
 
 @click.command()
@@ -42,12 +42,12 @@ timeout_option = patience_option(10.0, "How long to try while there is no leader
     type=click.Choice(["all", "1"]),
     default="all",
     show_default=True,
-    help="Wait for the whole ISR or for the leader alone.",
+    help="Wait for the whole ISR, or only for the leader.",
 )
 @bootstrap_option
 @timeout_option
 def produce(topic: str, partition: int, acks: str, bootstrap_server: str, timeout: float) -> None:
-    """Write each line of standard input to TOPIC as a record, as soon as it is there."""
+    """Write each line of standard input to TOPIC as a record, as soon as it arrives."""
     if sys.stdin is None:
         raise click.ClickException("standard input is closed: there is nothing to write")
 
@@ -78,7 +78,7 @@ def _run(work: Callable[[], Awaitable[T]]) -> T:
 @click.argument("topic", type=TOPIC)
 @click.option("--partition", type=PARTITION, default=0, show_default=True)
 @click.option("--from-offset", type=OFFSET, default=0, show_default=True)
-@click.option("--follow", is_flag=True, help="Wait for more at the end.")
+@click.option("--follow", is_flag=True, help="Wait for more records at the end.")
 @bootstrap_option
 @timeout_option
 def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstrap_server: str, timeout: float) -> None:

@@ -1,4 +1,4 @@
-"""Kafka's election JSON, with an order of the replicas where the file names one."""
+"""Kafka's election JSON, with an optional order of the replicas."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from transport.store import formats
 
 @frozen
 class Wanted:
-    """For which partitions leaders are to be elected: plainly, of all with None, and with a new order."""
+    """The partitions to elect leaders for: `plain` ones (None means all), and those with a new order."""
 
     plain: tuple[TopicPartition, ...] | None
     orders: Mapping[TopicPartition, tuple[int, ...]] = field(factory=dict)
 
 
 def read(file: Path) -> Wanted:
-    """Read `{"partitions":[{"topic":"t","partition":0,"replicas":[3,1,2]}]}`, where `replicas` may be left out.
+    """Read `{"partitions":[{"topic":"t","partition":0,"replicas":[3,1,2]}]}`, where `replicas` is optional.
 
-    A file for `klamm reassignment` is such a file. Raises ClickException with the place of what is wrong.
+    A file for `klamm reassignment` has this form as well. Raises click.ClickException with the place of a mistake.
     """
     try:
         data = read_text(file, LIMIT).encode()
@@ -49,7 +49,7 @@ def read(file: Path) -> Wanted:
             text = f"partitions[{number}].partition must be from 0 to {INT_MAX}, is {tp.partition}"
             raise click.ClickException(f"{file}: {text}")
         if tp in seen:
-            raise click.ClickException(f"{file}: partitions[{number}]: {tp} stands in the list twice")
+            raise click.ClickException(f"{file}: partitions[{number}]: duplicate partition {tp}")
         seen.add(tp)
         if entry.get("replicas") is not None:
             orders[tp] = _order(f"{file}: partitions[{number}].replicas", entry["replicas"])
@@ -57,12 +57,12 @@ def read(file: Path) -> Wanted:
 
 
 def parse_order(text: str) -> tuple[int, ...]:
-    """Return the order that an option like `3,1,2` names. Raises UsageError."""
+    """Return the order in an option such as `3,1,2`. Raises UsageError."""
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isdecimal() for part in parts):
         raise click.UsageError(f"--replicas {text}: name broker ids, the leader first: --replicas 3,1,2")
     if any(int(part) > INT_MAX for part in parts):
-        raise click.UsageError(f"--replicas {text}: the id of a broker is {INT_MAX} at most")
+        raise click.UsageError(f"--replicas {text}: a broker id is at most {INT_MAX}")
     return tuple(map(int, parts))
 
 

@@ -1,6 +1,7 @@
 """`klamm leader elect`: preferred and unclean elections, with the options of Kafka's kafka-leader-election.
 
-What Kafka has not is an order of the replicas, the leader first: which replica leads is chosen without a move.
+In addition to Kafka, a request may give a new order of the replicas, leader first, which chooses the leader without a
+move.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _NAMING: Final = (
 
 
 def _naming_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say which partitions, passed to it as `wanted`."""
+    """Add the options that select partitions; the command receives them as `wanted`."""
 
     @wraps(command)
     def with_wanted(
@@ -56,12 +57,12 @@ def _naming_options(command: Callable[..., None]) -> Callable[..., None]:
         **options: object,
     ) -> None:
         if (topic is None) is not (partition is None):
-            raise click.UsageError("--topic and --partition go together: name both")
+            raise click.UsageError("--topic and --partition go together: give both")
         if [topic is not None, file is not None, every].count(True) != 1:
-            text = "name either --topic and --partition, --path-to-json-file, or --all-topic-partitions"
+            text = "give either --topic and --partition, --path-to-json-file, or --all-topic-partitions"
             raise click.UsageError(text)
         if replicas is not None and topic is None:
-            raise click.UsageError("--replicas is the order of one partition: name it with --topic and --partition")
+            raise click.UsageError("--replicas is the order of one partition: give it with --topic and --partition")
         if file is not None:
             wanted = election_file.read(file)
         elif topic is not None and partition is not None:
@@ -84,20 +85,21 @@ def _one(tp: TopicPartition, replicas: str | None) -> Wanted:
     "--election-type",
     type=click.Choice([kind.name.lower() for kind in ElectionType]),
     required=True,
-    help="preferred: the first replica of the assignment. unclean: any live one if none of the ISR is; loses records.",
+    help="preferred: the first replica. unclean: any live one if no member of the ISR is alive; loses records.",
 )
 @_naming_options
 @output_option
 @cluster_options
 def elect(cluster: Cluster, election_type: str, wanted: Wanted, output: str) -> None:
-    """Elect leaders of one partition, of those in a file, or of all that need it.
+    """Elect leaders of one partition, of those in a file, or of all partitions that need it.
 
-    With replicas, in a file or as an option, a partition's replicas are put into that order and the first of them
-    leads. It must be alive and in the ISR, and the partition must not be moving: else nothing of it changes.
+    If replicas are given, in a file or as an option, the partition's replicas take that order and the first of them
+    leads. It must be alive and in the ISR, and the partition must not be moving; otherwise the partition does not
+    change.
     """
     kind = ElectionType[election_type.upper()]
     if wanted.orders and kind is not ElectionType.PREFERRED:
-        raise click.UsageError("an order names a preferred leader: use it with --election-type preferred")
+        raise click.UsageError("--replicas and orders in a file need --election-type preferred")
 
     async def work() -> tuple[PartitionError, ...]:
         async with cluster.open_admin() as admin:

@@ -1,4 +1,4 @@
-"""Names and numbers on the command line, checked for form before they are sent; existence is not checked here."""
+"""Names and numbers on the command line. Their form is checked before they are sent, not their existence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Number(click.IntRange):
         """Return the number."""
         number = int(super().convert(value, param, ctx))
         if number > self._at_most:
-            self.fail(f"{number} is more than there can be: {self._at_most} at most", param, ctx)
+            self.fail(f"{number} is too large: the maximum is {self._at_most}", param, ctx)
         return number
 
 
@@ -31,12 +31,12 @@ RATE: Final = Number(1, LONG_MAX)
 
 
 class TopicName(click.ParamType[str]):
-    """The name of a topic, whether the topic exists or not."""
+    """The name of a topic that may or may not exist."""
 
     name = "topic"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name, checked to be sendable."""
+        """Return the name. Fail if it cannot be sent."""
         if not is_text(value):
             self.fail(f"{value!r} is not the name of a topic: it is not UTF-8", param, ctx)
         return value

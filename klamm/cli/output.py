@@ -1,4 +1,4 @@
-"""How commands print: tables that fit 80 columns, JSON and YAML in one form everywhere."""
+"""The output of commands: tables that fit the terminal, and one form of JSON and YAML everywhere."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE, NO_EPOCH
 
 UNLIMITED: Final = sys.maxsize
-"""Columns of a table that nobody reads on a terminal."""
+"""The width of a table that is not printed on a terminal."""
 
 _NARROWEST: Final = 8
 
 
 def partition_json(state: PartitionState) -> dict[str, Any]:
-    """Return a partition in the one JSON form that every command prints."""
+    """Return a partition in the JSON form that every command prints."""
     return {
         "topic": state.topic,
         "partition": state.partition,
@@ -66,9 +66,9 @@ def print_document(value: object, output: str) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, narrow: bool = False) -> None:
-    """Print a plain table; cells are folded and never cut. A `narrow` one leaves one space between columns, not two.
+    """Print a plain table; cells are folded and never cut. A `narrow` one has one space between columns, not two.
 
-    It is as wide as the terminal at most. On a pipe it is as wide as it is: who reads that looks for whole names.
+    It is at most as wide as the terminal. On a pipe its width is unlimited, so that programs read whole names.
     """
     cells = [[show(cell) for cell in row] for row in rows]
     by_column = list(zip(columns, *cells, strict=True))
@@ -82,14 +82,14 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, nar
 
 
 def _room() -> int:
-    """Return how many columns there are to print in."""
+    """Return the number of columns to print in."""
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
         return shutil.get_terminal_size().columns
     return UNLIMITED
 
 
 def _fitting(widths: Sequence[int], words: Sequence[int], room: int) -> list[int]:
-    """Return widths that fit, taken from the widest first, and from words only if nothing else will do."""
+    """Return widths that fit. The widest columns shrink first, and below a whole word only if necessary."""
     fitting = list(widths)
     for floors in (words, [_NARROWEST] * len(widths)):
         while sum(fitting) > room:
@@ -101,7 +101,7 @@ def _fitting(widths: Sequence[int], words: Sequence[int], room: int) -> list[int
 
 
 def _folded(row: Sequence[str], widths: Sequence[int], gap: str) -> Iterator[str]:
-    """Yield the lines of a row, broken between words if that will do."""
+    """Yield the lines of a row, broken between words if possible."""
     folded = [_broken(cell, width) for cell, width in zip(row, widths, strict=True)]
     for line in zip_longest(*folded, fillvalue=""):
         yield gap.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -112,7 +112,7 @@ def _broken(cell: str, width: int) -> list[str]:
 
 
 def show(cell: object) -> str:
-    """Return a cell's text: a list of brokers as 1,2,3, nothing as a dash."""
+    """Return a cell's text: a list of brokers as 1,2,3, an empty value as a dash."""
     if isinstance(cell, tuple | list):
         return ",".join(map(str, cell)) or "-"
     return "-" if cell is None else str(cell) or "-"

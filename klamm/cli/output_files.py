@@ -1,6 +1,6 @@
-"""Files that commands write: whole or not at all, and never replacing anything but a regular file.
+"""Files that commands write: completely or not at all. Only regular files are replaced.
 
-A regular or new file is written under a temporary name in the same folder and renamed when it is whole. Links are
+A regular or new file is written under a temporary name in the same folder and renamed when it is complete. Links are
 followed: their target is written. Anything else (a device, a pipe, or a stream of this process such as /dev/stdout)
 is opened and written to.
 """
@@ -28,7 +28,7 @@ def is_stream(path: Path) -> bool:
     """Return whether a path is a device, a pipe or a stream of this process, where every write takes effect at once.
 
     Raises:
-        OSError: What is there cannot be looked at.
+        OSError: The path cannot be examined.
     """
     try:
         mode = path.stat().st_mode
@@ -42,14 +42,14 @@ def check_file(path: Path) -> None:
 
     Raises:
         click.ClickException: It cannot.
-        OSError: What is there cannot be looked at.
+        OSError: The path cannot be examined.
     """
     if path.is_dir():
         raise click.ClickException(f"{path} is a folder: name a file")
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     if not is_stream(path):
-        # A link is followed, and what it says is not what was typed.
+        # A link is followed; its target is not the path that was typed.
         check_parent(_target(path) if path.is_symlink() else path)
 
 
@@ -62,7 +62,7 @@ def check_parent(path: Path) -> None:
     if not path.parent.is_dir():
         raise click.ClickException(f"{path}: there is no folder {path.parent}")
     if not os.access(path.parent, os.W_OK):
-        raise click.ClickException(f"{path}: nobody may write to {path.parent} but its owner")
+        raise click.ClickException(f"{path}: only the owner of {path.parent} may write to it")
 
 
 @contextmanager
@@ -99,19 +99,19 @@ def _named(fd: int, path: Path) -> BufferedWriter:
 
 
 def _make_alike(part: Path, found: os.stat_result) -> None:
-    # Only root can change the owner of a file; for anybody else the new file stays their own.
+    # Only root can change the owner of a file; otherwise the new file belongs to the current user.
     with suppress(PermissionError):
         os.chown(part, found.st_uid, found.st_gid)
     part.chmod(stat.S_IMODE(found.st_mode))
 
 
 def _target(path: Path) -> Path:
-    """Return the target of links, which need not exist."""
+    """Return the target of links, which may not exist."""
     return Path(os.path.realpath(path))
 
 
 def _is_open_file(path: Path) -> bool:
-    """Return whether links lead through a file descriptor of a process; such a file is appended to, as in a shell."""
+    """Return whether links lead through a file descriptor of a process: such a file is appended to, as in a shell."""
     for _ in range(_MOST_LINKS):
         if not path.is_symlink():
             break

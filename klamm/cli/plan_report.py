@@ -1,4 +1,4 @@
-"""A plan's summary on a terminal of 80 columns: what to know before carrying it out, most important first."""
+"""A plan's summary on a terminal of 80 columns: everything to know before carrying it out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LONGEST_NAME: Final = 12
 
 
 def print_report(summary: Summary, console: Console) -> None:
-    """Print what a plan changes, what it costs, who stays hot, and what to beware of."""
+    """Print the changes of a plan, its cost, hot brokers, and warnings."""
     for part in _parts(summary):
         console.print(part)
         if isinstance(part, Table):
@@ -118,13 +118,13 @@ def _racks(summary: Summary) -> Iterator[RenderableType]:
 def _changes(
     heads: Sequence[str], rows: Sequence[tuple[Sequence[str], BrokerChange]], measures: Sequence[Measure]
 ) -> Iterator[Table]:
-    """Yield tables of before, after and change, two measures in each: more do not fit side by side."""
+    """Yield tables of before, after and change, with two measures each: more do not fit side by side."""
     for pair in _TOGETHER:
         shown = [measure for measure in pair if measure in measures]
         if not shown:
             continue
         numbers = [head for measure in shown for head in (measure.heading, "after", "change")]
-        # Sizes are wider than counts: what the first table tells of a row, the second has no room for.
+        # Sizes are wider than counts: the second table has no room for all heads of the first.
         told = len(heads) if pair is _TOGETHER[0] else _KEY
         table = _table(*heads[:told], numbers=numbers)
         for names, broker in rows:
@@ -147,5 +147,5 @@ def _table(*heads: str, numbers: Sequence[str] = ()) -> Table:
 
 
 def _name(name: str) -> Text:
-    """Return a name as it is (markup in it does not count), shortened from the left: names differ at their ends."""
+    """Return a name without interpreting markup, shortened from the left because names differ at their ends."""
     return Text(name if len(name) <= _LONGEST_NAME else f"…{name[1 - _LONGEST_NAME :]}")

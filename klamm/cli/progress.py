@@ -1,4 +1,4 @@
-"""Progress on stderr: a moving bar if the terminal can show one, else lines."""
+"""Progress on stderr: a moving bar if the terminal can show one, otherwise lines."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def is_animated(console: Console) -> bool:
 
 
 def is_lines_only(console: Console) -> bool:
-    """Return whether a person watches a terminal that can show no bar (TERM=dumb)."""
+    """Return whether a person watches a terminal that cannot show a bar (TERM=dumb)."""
     return console.is_terminal and console.is_dumb_terminal
 
 
 @define
 class Lines:
-    """Prints the first text that it gets, then at most one new text every few seconds."""
+    """Print the first text, and then at most one new text every few seconds."""
 
     _told: str = ""
     _next: float = 0.0
 
     def tell(self, text: str) -> None:
-        """Print a text if it is new and the last one is old enough. Called within trio."""
+        """Print a text if it is new and enough time has passed. Needs a trio task."""
         now = trio.current_time()
         if text != self._told and (not self._told or now >= self._next):
             self._told, self._next = text, now + BETWEEN_LINES

@@ -1,4 +1,4 @@
-"""What `klamm simulate --seed` and `--seeds` do without a scenario."""
+"""`klamm simulate --seed` and `--seeds` without a scenario: random runs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from simulator.random_run.run import run
 from simulator.trace import Trace
 
 PrintValue = Callable[[object], None]
-"""Prints what JSON can say."""
+"""Prints a value that has a JSON form."""
 
 
 def run_seeds(seeds: range, print_value: PrintValue | None) -> int:
-    """Execute the random runs of some seeds and print what came of them; return an exit code.
+    """Execute the random runs of some seeds and print the results; return an exit code.
 
-    A single one is shown with its plan, and as a value, for JSON and the like, with its whole trace.
+    A single run is printed with its plan; as a JSON or YAML value, also with its whole trace.
     """
     return _run_one(seeds[0], print_value) if len(seeds) == 1 else _run_many(seeds, print_value)
 
@@ -50,7 +50,7 @@ def _run_many(seeds: range, print_value: PrintValue | None) -> int:
         _print(line for outcome in tally.failures for line in (*report.failure_lines(outcome), ""))
         _print(report.tally_lines(tally))
     if not has_ended:
-        # They are begun in order. A run that never ends would be among these.
+        # Runs begin in order, so a run that never ends is among these.
         begun = [str(seed) for seed in islice(seeds, tally.runs + processes) if seed not in tally.seeds]
         click.echo(f"interrupted after {tally.runs:,} of {len(seeds):,} runs, during {', '.join(begun)}", err=True)
         return INTERRUPTED
@@ -58,7 +58,7 @@ def _run_many(seeds: range, print_value: PrintValue | None) -> int:
 
 
 def _add_up(seeds: range, processes: int, tally: Tally) -> bool:
-    """Execute the runs, with a bar on a terminal, and add them up; return whether they ended before Ctrl-C."""
+    """Execute the runs, with a bar on a terminal, and count the results; return whether they ended before Ctrl-C."""
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = Console(file=sys.stderr)
     with Progress(

@@ -1,4 +1,4 @@
-"""Faults of the addresses given to a command, as far as they are certain."""
+"""Faults in the addresses given to a command, if they are certain."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ DOUBT_SECONDS: Final = 2.0
 async def require_served(addresses: Sequence[Address]) -> None:
     """Return as soon as a broker or controller answers at one of the addresses, or may still do so.
 
-    Raises ClusterUnreachable if it is certain that no address has one, so that waiting would not help: the host is
-    unknown, nothing listens, or something else does.
+    Raises ClusterUnreachable if it is certain that none of the addresses has one, so that waiting would not help: the
+    host is unknown, nothing listens, or something else does.
     """
     faults: dict[Address, str] = {}
 

@@ -1,4 +1,4 @@
-"""What commands share: running async code with one-line errors, services that stop on signals, logs."""
+"""Common parts of commands: async code with one-line errors, services that stop on signals, logs."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ MAX_PORT: Final = 65535
 MAX_SECONDS: Final = INT_MAX // 1000
 """The longest waiting time, 24 days: requests carry it as milliseconds in 32 bits."""
 _DIGITS: Final = 6
-"""The most digits read of a port, enough to see that it is too large."""
+"""The most digits that are read of a port, enough to see that it is too large."""
 
 
 def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
-    """Run `work` in trio. What a user can cause, and `expected`, becomes one line on stderr and exit code 1.
+    """Run `work` in trio. Errors that a user can cause, and `expected`, become one line on stderr and exit code 1.
 
-    Ctrl-C reaches `work` where it waits, and nowhere else: raised between the two lines that open a cancel scope, it
-    would leave the scope open, and a traceback on the screen.
+    Ctrl-C interrupts `work` only where it waits. Raised between the two lines that open a cancel scope, it would leave
+    the scope open, and a traceback on the screen.
     """
     try:
         return trio.run(work, restrict_keyboard_interrupt_to_checkpoints=True)
@@ -55,7 +55,7 @@ def run(work: Callable[[], Awaitable[T]], *expected: type[Exception]) -> T:
         cause = _only_leaf(error)
         if isinstance(cause, KeyboardInterrupt):
             sys.exit(INTERRUPTED)
-        # The reader of our output has closed the pipe: `streams` ends the command quietly.
+        # The reader of the output has closed the pipe: `streams` ends the command quietly.
         if isinstance(cause, BrokenPipeError):
             raise cause from None
         if isinstance(cause, _CAUSED_BY_USERS + expected):
@@ -76,15 +76,15 @@ def _only_leaf(error: BaseException) -> BaseException:
 
 
 async def until_signal(scope: trio.CancelScope) -> None:
-    """Cancel `scope` at SIGINT or SIGTERM, so that running work ends in good order."""
+    """Cancel `scope` at SIGINT or SIGTERM, so that running work ends cleanly."""
     await _first_signal(None)
     scope.cancel()
 
 
 async def until_stopped(scope: trio.CancelScope, leave: Callable[[], Awaitable[None]] | None = None) -> None:
-    """End a service in good order: cancel `scope` at SIGTERM, raise KeyboardInterrupt at SIGINT.
+    """End a service cleanly: cancel `scope` at SIGTERM, raise KeyboardInterrupt at SIGINT.
 
-    Before that `leave` is run, until it returns or a second signal comes.
+    `leave` runs before that, until it returns or a second signal arrives.
     """
     if await _first_signal(leave) == signal.SIGINT:
         raise KeyboardInterrupt
@@ -119,24 +119,24 @@ async def _cancel_at_next(signals: AsyncIterator[int], scope: trio.CancelScope) 
 
 
 def log_level_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Give a service the level from which on it logs, passed as one of the numbers of `logging`."""
+    """Add the option for the lowest level to log; the command receives one of the numbers of `logging`."""
 
     def number(_context: click.Context, _option: click.Parameter, name: str) -> int:
         return logging.getLevelNamesMapping()[name.upper()]
 
     levels = click.Choice(["debug", "info", "warning", "error"])
     return click.option(
-        "--log-level", type=levels, default="info", show_default=True, callback=number, help="From which level to log."
+        "--log-level", type=levels, default="info", show_default=True, callback=number, help="The lowest level to log."
     )(command)
 
 
 def _put_cause_first(_logger: object, _method: str, line: EventDict) -> EventDict:
-    """Let the id and the name of the event that a line is about stand at its beginning."""
+    """Put the id and the name of the event that a line is about at its beginning."""
     return {name: line[name] for name in ("event_id", "during", "caused_by") if name in line} | dict(line)
 
 
 def configure_logs(level: int = logging.INFO) -> None:
-    """Log to stderr, a line an event; colours only on a terminal that has them."""
+    """Log to stderr, one line per event; colours only on a terminal that supports them."""
     colours = sys.stderr.isatty() and not is_dumb_terminal()
     structlog.configure(
         processors=[
@@ -157,9 +157,9 @@ def _patience(_context: click.Context, _option: click.Parameter, seconds: float 
     if seconds is None:
         return None
     if not seconds > 0:
-        raise click.BadParameter(f"{seconds:g} is no number of seconds above 0")
+        raise click.BadParameter(f"{seconds:g} is not a number of seconds above 0")
     if seconds > MAX_SECONDS:
-        raise click.BadParameter(f"{seconds:g} seconds are too many: wait for {MAX_SECONDS} at most")
+        raise click.BadParameter(f"{seconds:g} seconds are too many: the maximum is {MAX_SECONDS}")
     return seconds
 
 

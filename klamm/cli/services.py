@@ -1,4 +1,4 @@
-"""`klamm controller run`, `klamm broker run / list`, `klamm zookeeper run`: the services, each its own process."""
+"""`klamm controller run`, `klamm broker run`, `klamm broker list` and `klamm zookeeper run`."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def controller() -> None:
 
 
 @controller.command(name="run")
-@setting_options("controller", port="any free one")
+@setting_options("controller", port="any free port")
 @log_level_option
 def run_controller(config: Path | None, log_level: int, **flags: object) -> None:
-    """Run a controller: the active one, or standing by to become it."""
+    """Run a controller, which becomes the active one or stands by."""
     settings = ControllerConfig(**given("controller", config, flags))
     _require_advertised(settings)
     configure_logs(log_level)
@@ -63,13 +63,13 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
             service = await nursery.start(klamm.run, settings)
             _tell_where(f"controller {settings.controller_id}", settings, service.port)
             if service.metrics_port is not None:
-                click.echo(f"its metrics are at http://{settings.metrics_host}:{service.metrics_port}/metrics")
+                click.echo(f"metrics: http://{settings.metrics_host}:{service.metrics_port}/metrics")
 
     _serve(work, settings.host, settings.port, klamm.ControllerIdInUse, CannotServeMetrics)
 
 
 def _require_advertised(settings: ControllerConfig | BrokerConfig) -> None:
-    """Refuse, in one line, an advertised address that other hosts could not use."""
+    """Raise click.ClickException for an advertised address that other hosts could not use."""
     try:
         settings.advertised(settings.host, settings.port)
     except InvalidSetting as invalid:
@@ -80,11 +80,11 @@ def _tell_where(name: str, settings: ControllerConfig | BrokerConfig, port: int)
     click.echo(f"{name} listens on {settings.host}:{port}")
     told = settings.advertised(settings.host, port)
     if told != (settings.host, port):
-        click.echo(f"others are told {told[0]}:{told[1]}")
+        click.echo(f"advertised as {told[0]}:{told[1]}")
 
 
 def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected: type[Exception]) -> None:
-    """Run a service; say in one line that its address is in use, or cannot be used."""
+    """Run a service. Raises click.ClickException if its address is in use or cannot be used."""
 
     async def listening() -> None:
         try:
@@ -92,28 +92,32 @@ def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected:
         except* OSError as group:
             in_use = [error for error in _leaves(group) if error.errno == errno.EADDRINUSE]
             if in_use:
-                raise click.ClickException(f"port {port} of {host} is in use: name another with --port") from None
+                raise click.ClickException(f"port {port} of {host} is in use: choose another with --port") from None
             if any(isinstance(e, socket.gaierror) or e.errno == errno.EADDRNOTAVAIL for e in _leaves(group)):
-                raise click.ClickException(f"{host} is no address of this machine: name one with --host") from None
+                raise click.ClickException(
+                    f"{host} is not an address of this machine: choose one with --host"
+                ) from None
             raise
 
     run(listening, *expected)
 
 
 def _require_directory(path: Path, option: str) -> None:
-    """Make a directory for data, or say in one line why it cannot be used."""
+    """Create a directory for data. Raises click.ClickException if it cannot be used."""
     try:
         path.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=path):
             pass
     except OSError as error:
-        raise click.ClickException(f"cannot write in {path} ({error.strerror}): name another with {option}") from None
+        raise click.ClickException(
+            f"cannot write to {path} ({error.strerror}): choose another directory with {option}"
+        ) from None
 
 
 def _require_directories(paths: Sequence[Path], option: str) -> None:
-    """Make directories for data; one that can be used is enough."""
+    """Create directories for data. Raises click.ClickException if none of them can be used."""
     if not paths:
-        raise click.ClickException(f"{option} names no directory: separate several with commas")
+        raise click.ClickException(f"{option} needs at least one directory: separate several with commas")
     faults = []
     for path in paths:
         try:
@@ -137,7 +141,7 @@ def _leaves(group: BaseExceptionGroup[OSError]) -> Iterator[OSError]:
 
 @click.group()
 def broker() -> None:
-    """Run a broker, list brokers."""
+    """Run a broker, or list brokers."""
 
 
 @broker.command(name="run")
@@ -145,7 +149,8 @@ def broker() -> None:
 def run_broker(config: Path | None, **flags: object) -> None:
     """Run a reference broker.
 
-    SIGTERM and Ctrl-C let it stop in good order, with its leadership moved away; a second one stops it at once.
+    SIGTERM and Ctrl-C stop it cleanly, after its leaderships have moved to other brokers; a second one stops it at
+    once.
     """
     values = given("broker", config, flags)
     broker_id = values["broker_id"]
@@ -167,11 +172,11 @@ def run_broker(config: Path | None, **flags: object) -> None:
 
 
 def _default_port(broker_id: int, values: Mapping[str, Any]) -> int:
-    """Return the port of a broker that was given none: it follows from the id, unless the id is too large."""
+    """Return the default port of a broker, 9091 + id. Raises click.ClickException if the id is too large."""
     port = FIRST_BROKER_PORT + broker_id
     if port > MAX_PORT and "port" not in values:
         raise click.ClickException(
-            f"broker {broker_id} needs --port: only ids up to {MAX_PORT - FIRST_BROKER_PORT} have one, 9091 + id"
+            f"broker {broker_id} needs --port: only ids up to {MAX_PORT - FIRST_BROKER_PORT} have a default, 9091 + id"
         )
     return port
 
@@ -189,22 +194,22 @@ async def _run_on_zookeeper(settings: BrokerConfig, *, task_status: trio.TaskSta
 
 
 async def _leave(started: Sequence[BrokerHandle]) -> None:
-    """Shut a broker down in good order if it has started, and say what loses its leader all the same."""
+    """Shut a broker down cleanly if it has started, and report partitions that lose their leader nevertheless."""
     for handle in started:
         outcome = await handle.shut_down()
         name = f"broker {handle.broker_id} stops"
         if outcome.failure:
-            click.echo(f"{name} though leadership was not moved away: {outcome.failure}", err=True)
+            click.echo(f"{name}, but its leaderships were not moved: {outcome.failure}", err=True)
         elif outcome.remaining:
             led = ", ".join(map(str, outcome.remaining))
-            click.echo(f"{name} though no other member of the ISR is there to lead {led}", err=True)
+            click.echo(f"{name}, but no other member of the ISR can lead {led}", err=True)
 
 
 @broker.command(name="list")
 @output_option
 @cluster_options
 def list_brokers(cluster: Cluster, output: str) -> None:
-    """List the live brokers, and what they lead and hold."""
+    """List the live brokers, with their numbers of leaders and replicas."""
 
     async def work() -> MetadataResponse:
         async with cluster.open_admin() as admin:
@@ -239,7 +244,7 @@ def zookeeper() -> None:
 @click.option("--port", type=PORT, default=2181, show_default=True)
 @click.option("--data-dir", type=click.Path(path_type=Path), default=Path("klamm-data/zookeeper"), show_default=True)
 def run_zookeeper(port: int, data_dir: Path) -> None:
-    """Run the ZooKeeper that comes with PySpark, for development: it does not force its log to disk."""
+    """Run the ZooKeeper that comes with PySpark, for development only: it does not sync its log to disk."""
     configure_logs()
     print_if_possible()
 

@@ -1,7 +1,7 @@
-"""Settings that a service starts with: from `klamm.toml`, and from flags, which win over it.
+"""The settings that a service starts with, from `klamm.toml` and from flags, which take precedence.
 
-Both follow from the fields of the config classes, under Kafka's names. A setting that does not exist or cannot have its
-value is refused before anything starts.
+Both are derived from the fields of the config classes, under Kafka's names. An unknown setting or an invalid value is
+rejected before anything starts.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ SECTIONS: Final[Mapping[str, type[AttrsInstance]]] = {"controller": ControllerCo
 """The tables of `klamm.toml`."""
 
 ONE_OF: Final = frozenset({"log_dir", "log_dirs"})
-"""Settings that exclude each other as flags; if a file has both, `log.dirs` counts, as in Kafka."""
+"""Settings that exclude each other as flags; if a file has both, `log.dirs` takes precedence, as in Kafka."""
 
-LIMIT: Final = Limit(1, "this is no file of settings")
+LIMIT: Final = Limit(1, "this is not a settings file")
 
 SHORT_FLAGS: Final = {
     "controller_id": "--id",
@@ -36,22 +36,22 @@ SHORT_FLAGS: Final = {
     "zookeeper_connect": "--zookeeper",
     "zookeeper_session_timeout_ms": "--session-timeout",
 }
-"""What is also understood, by the field."""
+"""Short flags, by field."""
 
 
 # --- klamm.toml -------------------------------------------------------------------------------------------------
 
 
 def read_file(path: Path, section: str) -> dict[str, Any]:
-    """Return the values that one table of a file gives to fields of its config class.
+    """Return the values of one table of a file, by the fields of its config class.
 
-    A name may be written as one quoted key or as nested tables. The other table is checked too, for both belong to one
-    cluster. Raises click.ClickException, in one line with the file, the key, and the nearest valid name.
+    A name may be written as one quoted key or as nested tables. The other table is checked too, because both belong to
+    one cluster. Raises click.ClickException, in one line with the file, the key, and the nearest valid name.
     """
     try:
         tables = tomllib.loads(read_text(path, LIMIT))
     except UnreadableFile as fault:
-        raise click.ClickException(f"{fault}: name another with --config") from None
+        raise click.ClickException(f"{fault}: name another file with --config") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise click.ClickException(f"{path}: not TOML: {error}") from None
     values = {}
@@ -89,9 +89,9 @@ def _flatten(table: Mapping[str, object], prefix: str) -> Iterator[tuple[str, ob
 
 
 def setting_options(section: str, **defaults: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """Give a command `--config` and a flag for each setting of a table; `defaults` tell of those that it computes.
+    """Add `--config` and a flag for each setting of a table; `defaults` describe defaults that are computed.
 
-    They come to it by the names of the fields, None where they are not given.
+    The command receives the values by the names of the fields, None for those not given.
     """
 
     def decorate(command: click.decorators.FC) -> click.decorators.FC:
@@ -129,15 +129,15 @@ def _parsed(setting: Setting) -> Callable[[click.Context, click.Parameter, str |
 
 
 def given(section: str, config: Path | None, flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a table's settings that were given, by field: flags first, then the file `config`."""
+    """Return the given values of a table's settings, by field. Flags take precedence over the file `config`."""
     values = {} if config is None else read_file(config, section)
     flagged = {field: value for field, value in flags.items() if value is not None}
     if flagged.keys() >= ONE_OF:
-        raise click.UsageError("name directories with --log-dir or with --log-dirs, not with both")
+        raise click.UsageError("use either --log-dir or --log-dirs, not both")
     if ONE_OF & flagged.keys():
         values = {field: value for field, value in values.items() if field not in ONE_OF}
     values |= flagged
     first, setting = next(iter(settings_of(SECTIONS[section]).items()))
     if first not in values:
-        raise click.UsageError(f"name the {section} with --id, or with {setting.name} in the file of --config")
+        raise click.UsageError(f"give the {section} an id with --id, or with {setting.name} in the file of --config")
     return values

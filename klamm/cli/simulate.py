@@ -1,4 +1,4 @@
-"""`klamm simulate`: a cluster in one process on virtual time, and what comes of a scenario."""
+"""`klamm simulate`: scenarios and random runs on a cluster in one process, on virtual time."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SEED = click.IntRange(min=0)
 
 
 class SeedRange(click.ParamType[tuple[int, int]]):
-    """A..B, both included."""
+    """A range of seeds A..B, both ends included."""
 
     name = "A..B"
 
@@ -31,31 +31,31 @@ class SeedRange(click.ParamType[tuple[int, int]]):
         """Return both ends."""
         first, _, last = value.partition("..")
         if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
-            self.fail(f"{value!r} is no range of seeds: write 0..99 for a hundred of them", param, ctx)
+            self.fail(f"{value!r} is not a range of seeds: write 0..99 for a hundred of them", param, ctx)
         return int(first), int(last)
 
 
 @click.command()
 @click.argument("scenario", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--seed", type=SEED, help="Of all that is left to chance; 0 for a scenario if not given.")
+@click.option("--seed", type=SEED, help="The seed of everything random; 0 for a scenario if not given.")
 @click.option("--seeds", type=SeedRange(), help="Random runs, or the scenario, for each of these seeds.")
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 def simulate(scenario: Path | None, seed: int | None, seeds: tuple[int, int] | None, output: str) -> None:
     """Run SCENARIO.yaml on a simulated cluster, or random runs without one.
 
-    The same seed gives the same run. The exit code is 0 only if everything came about that the scenario expects, and
-    nothing happened that must never happen.
+    The same seed gives the same run. The exit code is 0 only if all expectations of the scenario were met and no
+    invariant was violated.
     """
     if seed is not None and seeds is not None:
-        raise click.UsageError("--seed is one and --seeds are many: give one of them")
+        raise click.UsageError("--seed and --seeds exclude each other: use only one of them")
     if scenario is None and seed is None and seeds is None:
-        raise click.UsageError("name a scenario's file, or give --seeds 0..99 for random runs")
+        raise click.UsageError("give the file of a scenario, or --seeds 0..99 for random runs")
     first, last = seeds or (seed or 0, seed or 0)
     sys.exit(_run(scenario, range(first, last + 1), output))
 
 
 def _run(scenario: Path | None, seeds: range, output: str) -> int:
-    """Run what was asked for; return an exit code, that of Ctrl-C too, around which trio may have put its groups."""
+    """Run the scenario or random runs; return an exit code, also after Ctrl-C, which trio may wrap in groups."""
     code = INTERRUPTED
     try:
         if scenario is not None:
@@ -105,7 +105,7 @@ def _load(path: Path) -> list[Scenario]:
 
 @contextmanager
 def _tables(in_brief: bool) -> Iterator[Show]:
-    """Print a table for each run; in brief a line for each that succeeded."""
+    """Print a table for each run; if `in_brief`, a line for each run that succeeded."""
     from simulator.scenario.table import lines
 
     def show(outcome: Outcome) -> None:
@@ -117,7 +117,7 @@ def _tables(in_brief: bool) -> Iterator[Show]:
         for line in lines(outcome):
             click.echo(line)
         if outcome.violation is not None:
-            click.echo(f"all that happened is in the trace: --seed {outcome.seed} -o json")
+            click.echo(f"see the whole trace with --seed {outcome.seed} -o json")
 
     yield show
 

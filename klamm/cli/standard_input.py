@@ -1,7 +1,7 @@
-"""Lines of standard input as they come, from a file, a pipe, a terminal or /dev/null.
+"""Lines of standard input as they arrive, from a file, a pipe, a terminal or /dev/null.
 
-The wait for input happens in trio, and a read never blocks: a thread that is blocked in a read cannot be cancelled, and
-cannot be abandoned either, because the interpreter waits for the lock of `sys.stdin` when it ends. The descriptor is
+The wait for input happens in trio, and a read never blocks: a thread that is blocked in a read cannot be cancelled. It
+cannot be abandoned either, because the interpreter waits for the lock of `sys.stdin` when it exits. The descriptor is
 not made non-blocking, because that would affect every process that shares the terminal.
 """
 
@@ -33,9 +33,11 @@ class Lines:
         self._is_over = False
 
     async def take(self) -> list[bytes]:
-        """Wait for a line and return the lines that are there, up to a batch, without line feeds; none at the end.
+        """Wait for a line and return the available lines, up to a batch, without line feeds; none at the end.
 
-        A last line needs no line feed. Raises OSError, and click.ClickException if a line is too long for a record.
+        The last line does not need a line feed.
+
+        Raises OSError, and click.ClickException if a line is too long for a record.
         """
         while not self._ready and not self._is_over:
             self._require_short()
@@ -58,16 +60,16 @@ class Lines:
         if len(self._begun) > self._max_line_bytes:
             number = self._taken + 1
             raise click.ClickException(
-                f"line {number} has more than {self._max_line_bytes} bytes: it and what follows were not written"
+                f"line {number} has more than {self._max_line_bytes} bytes: it and later lines were not written"
             )
 
     async def _read(self) -> bytes:
         while True:
             try:
                 await trio.lowlevel.wait_readable(self._fd)
-            except PermissionError:  # a file or /dev/null is always ready, and epoll refuses it
+            except PermissionError:  # a file or /dev/null is always ready, and epoll rejects it
                 await trio.lowlevel.checkpoint()
             try:
                 return os.read(self._fd, _PART)
-            except BlockingIOError:  # another process made it non-blocking, and has read first
+            except BlockingIOError:  # another process made it non-blocking and read first
                 continue

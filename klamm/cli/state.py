@@ -1,4 +1,4 @@
-"""`klamm state dump`: what is in ZooKeeper."""
+"""`klamm state dump`: export the contents of ZooKeeper."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from transport.store.security import security_of_environment
 
 @click.group()
 def state() -> None:
-    """Look at what is in ZooKeeper."""
+    """Export the contents of ZooKeeper."""
 
 
 @state.command()
@@ -27,19 +27,19 @@ def state() -> None:
     type=click.Choice(["json", "jsonl", "parquet"]),
     default="json",
     show_default=True,
-    help="One JSON document; for large clusters a JSON object a line, or a folder of Parquet.",
+    help="A single JSON document; for large clusters, one JSON object per line, or a folder of Parquet.",
 )
-@click.option("-o", "--output", metavar="PATH", help="The file or, for Parquet, the folder; without it, stdout.")
+@click.option("-o", "--output", metavar="PATH", help="The file or, for Parquet, the folder; stdout if not given.")
 def dump(zookeeper: str, form: str, output: str | None) -> None:
-    """Print brokers and partitions as JSON, read from ZooKeeper without being controller.
+    """Print brokers and partitions as JSON, read directly from ZooKeeper.
 
-    Planning reads each of the formats.
+    `klamm plan` reads all of the formats.
     """
 
     async def work(writer: Writer) -> None:
         async with open_existing(zookeeper, security=security_of_environment()) as store:
             writer.finish(await dump_in_parts(store, writer.partitions))
 
-    # The wait for the reader of a pipe happens here, where Ctrl-C can end it.
+    # Ctrl-C can end the wait for the reader of a pipe here.
     with open_writer(form, output) as writer:
         run(partial(work, writer))

@@ -1,4 +1,4 @@
-"""The files of `klamm state dump`: what was written is whole, or not there."""
+"""The files of `klamm state dump`, which are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from klamm.cli.output_files import open_output
 
 
 class Writer(Protocol):
-    """Takes a dump, a part at a time."""
+    """Receives a dump, one part at a time."""
 
     def partitions(self, rows: Rows) -> None:
         """Write some partitions."""
@@ -29,7 +29,7 @@ class Writer(Protocol):
 
 
 class JsonDocument:
-    """Writes one document, indented; it is put together in memory."""
+    """Writes a single indented document, which is built in memory."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -40,20 +40,20 @@ class JsonDocument:
         self._partitions.extend(rows)
 
     def finish(self, others: dict[str, Any]) -> None:
-        """Write all of it, brokers before partitions."""
+        """Write everything, brokers before partitions."""
         head = {name: others[name] for name in ("controller", "brokers")}
         document = {**head, "partitions": self._partitions, **others}
         self._file.write(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
 
 
 class JsonLines:
-    """Writes an object a line: partitions, then brokers, then one with the rest, which begins with `controller`."""
+    """Writes one object per line: partitions, then brokers, then one with the rest, which begins with `controller`."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
 
     def partitions(self, rows: Rows) -> None:
-        """Write a line for each."""
+        """Write a line for each partition."""
         self._file.writelines(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows)
 
     def finish(self, others: dict[str, Any]) -> None:
@@ -94,10 +94,10 @@ class ParquetFolder:
 def open_writer(form: str, output: str | None) -> Iterator[Writer]:
     """Open the output: a file or stdout for "json" and "jsonl", a new folder for "parquet".
 
-    A file or folder gets its name once it is whole.
+    A file or folder gets its name once it is complete.
 
     Raises:
-        click.ClickException: The form does not suit the output, or the output may not be replaced.
+        click.ClickException: The format does not suit the output, or the output must not be replaced.
         OSError: The output cannot be written.
     """
     if form == "parquet":
@@ -121,9 +121,9 @@ def _folder(output: str | None) -> Iterator[Path]:
         raise click.ClickException("Parquet needs PyArrow: pip install 'klamm[plan]'") from None
     del pa
     if output is None:
-        raise click.ClickException("a folder of Parquet does not go to stdout: name one with --output")
+        raise click.ClickException("a folder of Parquet cannot go to stdout: name one with --output")
     if Path(output).exists():
-        raise click.ClickException(f"{output}: it is there already: name another folder")
+        raise click.ClickException(f"{output} exists already: name another folder")
     part = Path(f"{output}.part")
     part.mkdir(parents=True)
     try:

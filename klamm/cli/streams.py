@@ -1,7 +1,7 @@
-"""The standard streams of the command, and its end when it cannot print.
+"""The standard streams of the command, and its exit when it cannot print.
 
-stdout carries the result: if it cannot be written, the command fails with one line. If it is a pipe that nobody reads
-any more, the command ends quietly with exit code 0. stderr carries messages: if it cannot be written, nothing stops.
+stdout carries the result: if it cannot be written, the command fails with one line. If it is a pipe whose reader is
+gone, the command ends quietly with exit code 0. stderr carries messages: if it cannot be written, nothing stops.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LENIENT: Final = "backslashreplace"
 
 
 class NamedFile(io.FileIO):
-    """A file that is open for writing, and whose name appears in the errors of writing it."""
+    """A file open for writing, whose name appears in the errors of writing it."""
 
     def __init__(self, fd: int, name: str, *, closefd: bool = True) -> None:
         super().__init__(fd, "w", closefd=closefd)
@@ -57,7 +57,7 @@ def line_of(error: OSError) -> str:
 
 
 def exit_code_of(command: Callable[[], int | None]) -> str | int | None:
-    """Run a command, print its error in one line if it has one, and return its exit code."""
+    """Run a command, print its error, if any, in one line, and return its exit code."""
     _prepare()
     try:
         code = _ended(command)
@@ -79,7 +79,7 @@ def exit_code_of(command: Callable[[], int | None]) -> str | int | None:
 
 @contextmanager
 def quiet_end() -> Iterator[None]:
-    """End the command with exit code 0 when nobody reads its output; click would end it with 1."""
+    """End the command with exit code 0 when the reader of its output is gone; click would use 1."""
     try:
         yield
     except BrokenPipeError:
@@ -102,7 +102,7 @@ def _ended(command: Callable[[], int | None]) -> str | int | None:
 def _prepare() -> None:
     """Take over the streams of the process, unless a program or a test that calls the command has replaced them.
 
-    A closed file descriptor is opened, though not for writing: otherwise the next file opened would get its number.
+    A closed file descriptor is opened, but not for writing: otherwise the next file opened would get its number.
     """
     if sys.stdin is None:
         _nowhere()
@@ -119,14 +119,14 @@ def _nowhere() -> int:
 
 
 def _text(raw: io.FileIO, before: TextIO | None) -> TextIO:
-    """Return a text stream like the one before; characters that its encoding lacks are written as escapes."""
+    """Return a text stream like the previous one; characters that its encoding lacks are written as escapes."""
     encoding, errors = ("utf-8", _LENIENT) if before is None else (before.encoding, before.errors)
     lenient = _LENIENT if errors in {None, "strict"} else errors
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding, lenient, line_buffering=raw.isatty())
 
 
 def _let_go() -> None:
-    """Drop unwritten output: Python would try to write it again at its end, and complain."""
+    """Drop unwritten output: Python would try to write it again on exit, and complain."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -134,5 +134,5 @@ def _let_go() -> None:
 
 
 def is_dumb_terminal() -> bool:
-    """Return whether the terminal, if there is one, can only print lines: it shows colours as rubbish."""
+    """Return whether the terminal, if any, can only print lines: it shows colour codes as garbage."""
     return os.environ.get("TERM") in {"dumb", "unknown"}

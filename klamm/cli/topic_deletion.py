@@ -1,4 +1,4 @@
-"""`klamm topic delete`: asks, and waits until nothing is left, saying what it waits for."""
+"""`klamm topic delete`: request the deletion, and wait until it is complete, saying what it waits for."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ POLL_SECONDS: Final = 0.2
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, type=TOPIC)
-@click.option("--no-wait", is_flag=True, help="Return as soon as the deletion is sure to come about.")
+@click.option("--no-wait", is_flag=True, help="Return as soon as the deletion is certain to happen.")
 @cluster_options
 def delete(cluster: Cluster, names: tuple[str, ...], no_wait: bool) -> None:
-    """Delete the topics NAMES, and wait until no broker has anything of them."""
+    """Delete the topics NAMES, and wait until no broker has any data of them."""
     sys.exit(run(partial(_delete, cluster, tuple(dict.fromkeys(names)), waits=not no_wait)))
 
 
@@ -53,14 +53,14 @@ def _report(begun: Iterable[str], left: Collection[str], *, waits: bool) -> int:
         if not waits:
             click.echo(f"deleting topic {name}")
         elif name in left:
-            click.echo(f"{name}: not gone yet, its deletion goes on by itself: see `klamm topic list`", err=True)
+            click.echo(f"{name}: not deleted yet, the deletion continues by itself: see `klamm topic list`", err=True)
         else:
             click.echo(f"deleted topic {name}")
     return INTERRUPTED if left else 0
 
 
 async def _until_gone(admin: AdminClient, names: Sequence[str]) -> None:
-    """Wait for the end of deletions; say on stderr what they wait for, whenever that is news."""
+    """Wait for the end of deletions; print on stderr what they wait for, whenever that changes."""
     told = ""
     while states := await _being_deleted(admin, names):
         live = [broker.id for broker in (await admin.read_metadata([])).brokers]
@@ -77,7 +77,7 @@ async def _being_deleted(admin: AdminClient, names: Sequence[str]) -> list[Parti
 
 
 def waits_for(states: Iterable[PartitionState], live: Collection[int]) -> str:
-    """Say what the first topic waits for that is being deleted; empty if it is under way."""
+    """Return what the first topic being deleted waits for; empty if no deletion waits for a broker."""
     states = [state for state in states if state.offline_replicas]
     if not states:
         return ""
@@ -85,10 +85,8 @@ def waits_for(states: Iterable[PartitionState], live: Collection[int]) -> str:
     missing = sorted({r for state in states if state.topic == name for r in state.offline_replicas})
     dead = [r for r in missing if r not in live]
     if dead:
-        return f"{name} waits for {_brokers(dead)} to come back, and to delete the replicas there"
-    return (
-        f"{name} waits for {_brokers(missing)} to delete replicas, which failed and is tried again: see the log there"
-    )
+        return f"{name} waits for {_brokers(dead)} to come back and delete its replicas"
+    return f"{name} waits for {_brokers(missing)} to delete replicas: this failed and is retried, see the broker's log"
 
 
 def _brokers(ids: Sequence[int]) -> str:

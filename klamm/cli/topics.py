@@ -32,7 +32,7 @@ from transport.metadata import LEADER_DURING_DELETE
 from transport.wire import WireError
 
 _SETTINGS_SECONDS: Final = 5.0
-"""The longest time spent on asking for the settings of a new topic."""
+"""The most seconds spent on reading the settings of a new topic."""
 
 
 @click.group()
@@ -45,12 +45,14 @@ topic.add_command(delete)
 
 @topic.command()
 @click.argument("name", type=TOPIC)
-@click.option("--partitions", type=COUNT, default=1, show_default=True, help="How many partitions.")
-@click.option("--replication-factor", type=COUNT, default=1, show_default=True, help="How many replicas each has.")
+@click.option("--partitions", type=COUNT, default=1, show_default=True, help="The number of partitions.")
+@click.option(
+    "--replication-factor", type=COUNT, default=1, show_default=True, help="The number of replicas of each partition."
+)
 @click.option(
     "--replica-assignment",
     metavar="1:2:3,4:5:6",
-    help="The brokers of each partition, preferred leader first, instead of counts.",
+    help="The brokers of each partition, preferred leader first, instead of the counts.",
 )
 @click.option("--config", "configs", multiple=True, metavar="NAME=VALUE", help="A setting of the topic; repeatable.")
 @cluster_options
@@ -77,7 +79,7 @@ def create(
 
 
 async def _warn_of_too_few(admin: AdminClient, name: str, replicas: int) -> None:
-    """Warn if a topic has fewer replicas than min.insync.replicas asks for; Kafka creates such a topic, too."""
+    """Warn if a topic has fewer replicas than min.insync.replicas requires; Kafka creates such a topic too."""
     resource, settings = ConfigResource(ConfigResourceType.TOPIC, name), {}
     # The topic has been created, so a failure to read its settings is not reported.
     with trio.move_on_after(_SETTINGS_SECONDS), suppress(ApiError, ClusterUnreachable, WireError):
@@ -97,11 +99,11 @@ async def _warn_of_too_few(admin: AdminClient, name: str, replicas: int) -> None
 
 
 def _require_one_way_to_place(replica_assignment: str | None) -> None:
-    """Raise click.UsageError if there are counts beside an assignment: they would go unheard."""
+    """Raise click.UsageError if counts are given with an assignment, which would ignore them."""
     given = click.get_current_context().get_parameter_source
     counts = [name for name in ("partitions", "replication_factor") if given(name) is ParameterSource.COMMANDLINE]
     if replica_assignment is not None and counts:
-        raise click.UsageError("name either --replica-assignment, or --partitions and --replication-factor")
+        raise click.UsageError("give either --replica-assignment, or --partitions and --replication-factor")
 
 
 def _parse_configs(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
@@ -117,13 +119,13 @@ def _parse_config(value: str) -> tuple[str, str]:
     check_text(value, "--config")
     name, equals, setting = value.partition("=")
     if not equals:
-        raise click.BadParameter(f"{value!r} is not NAME=VALUE", param_hint="--config")
+        raise click.BadParameter(f"{value!r} is not of the form NAME=VALUE", param_hint="--config")
     return name.strip(), setting
 
 
 @topic.command(name="add-partitions")
 @click.argument("name", type=TOPIC)
-@click.option("--partitions", required=True, type=COUNT, help="How many partitions the topic is to have in all.")
+@click.option("--partitions", required=True, type=COUNT, help="The new total number of partitions.")
 @click.option(
     "--replica-assignment",
     metavar="1:2:3,4:5:6",
@@ -131,7 +133,7 @@ def _parse_config(value: str) -> tuple[str, str]:
 )
 @cluster_options
 def add_partitions(cluster: Cluster, name: str, partitions: int, replica_assignment: str | None) -> None:
-    """Add partitions to the topic NAME. Which partition a key goes to may change: records stay where they are."""
+    """Add partitions to the topic NAME. Keys may then map to other partitions; existing records stay in place."""
     more = NewPartitions(name, partitions, _parse_assignment(replica_assignment))
 
     async def work() -> None:
@@ -155,7 +157,7 @@ def _parse_assignment(value: str | None) -> tuple[tuple[int, ...], ...]:
         return tuple(tuple(broker_id(broker) for broker in partition.split(":")) for partition in value.split(","))
     except ValueError:
         raise click.BadParameter(
-            f"{value!r} is not broker ids like 1:2:3 for each partition, separated by commas",
+            f"{value!r} is not a list of broker ids such as 1:2:3 for each partition, separated by commas",
             param_hint="--replica-assignment",
         ) from None
 
@@ -173,14 +175,14 @@ def list_(cluster: Cluster, output: str) -> None:
 
 
 def print_topics(rows: Iterable[dict[str, Any]]) -> None:
-    """Print what `list_topics` returns as a table, with Kafka's words for what is being deleted."""
+    """Print the rows of topics as a table; topics being deleted are marked as by Kafka's tools."""
     marks = {True: " - marked for deletion", False: ""}
     cells = [(row["topic"] + marks[row["marked_for_deletion"]], row["partitions"], row["replicas"]) for row in rows]
     print_table(["topic", "partitions", "replicas"], cells)
 
 
 def list_topics(states: Iterable[PartitionState]) -> list[dict[str, Any]]:
-    """Return a row for each topic: how many partitions and replicas it has, and whether it is being deleted."""
+    """Return a row for each topic: its numbers of partitions and replicas, and whether it is being deleted."""
     topics: defaultdict[str, list[PartitionState]] = defaultdict(list)
     for state in states:
         topics[state.topic].append(state)
@@ -200,7 +202,7 @@ def list_topics(states: Iterable[PartitionState]) -> list[dict[str, Any]]:
 @output_option
 @cluster_options
 def describe(cluster: Cluster, names: tuple[str, ...], output: str) -> None:
-    """Show the partitions of the topics NAMES, or of all."""
+    """Show the partitions of the topics NAMES, or of all topics."""
     states = _metadata(cluster, names or None).partitions
     unknown = sorted(set(names) - {state.topic for state in states})
     if unknown:
@@ -212,7 +214,7 @@ def describe(cluster: Cluster, names: tuple[str, ...], output: str) -> None:
 
 
 def _print_partitions(states: Sequence[PartitionState]) -> None:
-    """Print a line for each partition; what is added and removed only if there is something."""
+    """Print a line for each partition; the columns for adding and removing replicas only if there are any."""
     columns = ["topic", "partition", "leader", "epoch", "replicas", "isr", "offline"]
     moving = any(s.adding_replicas or s.removing_replicas for s in states)
     rows = []

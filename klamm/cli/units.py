@@ -1,4 +1,4 @@
-"""Sizes, rates and times as people read them; what nobody knows yet is "unknown"."""
+"""Sizes, rates and times as people read them; an unknown value is "unknown"."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _STEPS: Final = ((_DAY, "d", _HOUR, "h"), (_HOUR, "h", _MINUTE, "min"), (_MINUTE
 
 
 def size(number: int) -> str:
-    """Return a number of bytes, in units of 1000."""
+    """Return a number of bytes in decimal units."""
     return "unknown" if number == UNKNOWN else decimal(number)
 
 
 def rate(bytes_per_second: int) -> str:
-    """Return a rate; a throttle that is none too."""
+    """Return a rate, or the text for a throttle that is not set."""
     if bytes_per_second == UNTHROTTLED:
         return "unthrottled"
     return "unknown" if bytes_per_second == UNKNOWN else f"{decimal(bytes_per_second)}/s"
@@ -37,7 +37,7 @@ def duration(milliseconds: int) -> str:
 
 
 def moment(milliseconds: int) -> str:
-    """Return a time, given in ms since 1970, in the zone of this machine."""
+    """Return a time, given in ms since 1970, in the time zone of this machine."""
     if milliseconds == UNKNOWN:
         return "unknown"
     return f"{datetime.fromtimestamp(milliseconds / 1000, tz=UTC).astimezone():%Y-%m-%d %H:%M:%S}"

@@ -92,7 +92,7 @@ async def test_a_topic_grows(klamm: Shell) -> None:
 async def test_settings_of_a_broker_are_kept_for_it_though_it_is_not_there(klamm: Shell) -> None:
     for broker_id, warning in (
         ("6", ""),
-        ("9", "no broker 9 is registered now: if that is no mistake, the settings wait for it\n"),
+        ("9", "broker 9 is not registered now: its settings take effect when it registers\n"),
     ):
         entity = ("--entity-type", "brokers", "--entity-name", broker_id)
         change = ("--add-config", "message.max.bytes=1000", "--bootstrap-server", klamm.bootstrap)

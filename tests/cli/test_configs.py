@@ -30,7 +30,10 @@ BROKERS = ("--entity-type", "brokers")
     ("arguments", "cure"),
     [
         (("alter", *TOPIC), "--add-config or --delete-config"),
-        (("alter", *TOPIC, "--add-config", "min.insync.replicas"), "'min.insync.replicas' is not NAME=VALUE"),
+        (
+            ("alter", *TOPIC, "--add-config", "min.insync.replicas"),
+            "'min.insync.replicas' is not of the form NAME=VALUE",
+        ),
         (("alter", *BROKERS, "--add-config", "a=1"), "--entity-default"),
         (("describe", *BROKERS, "--entity-name", "1", "--entity-default"), "--entity-default"),
         (("describe", "--entity-type", "topics"), "--entity-name"),

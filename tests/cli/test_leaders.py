@@ -24,12 +24,12 @@ def entries(*items: str) -> str:
 @pytest.mark.parametrize(
     ("arguments", "cure"),
     [
-        ((), "name either --topic and --partition, --path-to-json-file, or --all-topic-partitions"),
-        (("--topic", "orders"), "--topic and --partition go together: name both"),
-        (("--partition", "0"), "--topic and --partition go together: name both"),
+        ((), "give either --topic and --partition, --path-to-json-file, or --all-topic-partitions"),
+        (("--topic", "orders"), "--topic and --partition go together: give both"),
+        (("--partition", "0"), "--topic and --partition go together: give both"),
         (("--topic", "orders", "--partition", "0", "--all-topic-partitions"), "name either --topic and --partition"),
         (("--topic", "orders", "--partition", "-1"), "-1 is not in the range x>=0"),
-        (("--all-topic-partitions", "--replicas", "2,1"), "--replicas is the order of one partition: name it with"),
+        (("--all-topic-partitions", "--replicas", "2,1"), "--replicas is the order of one partition: give it with"),
         ((*ONE, "--replicas", "2,b"), "--replicas 2,b: name broker ids, the leader first: --replicas 3,1,2"),
         ((*ONE, "--replicas", ""), "name broker ids, the leader first"),
         ((*ONE, "--replicas", "2,1", "--election-type", "unclean"), "use it with --election-type preferred"),

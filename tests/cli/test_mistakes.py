@@ -145,7 +145,7 @@ def test_no_place_for_data(tmp_path: Path) -> None:
     place.write_text("")
     below = str(place / "data")
     assert complaint("broker", "run", "--id", "1", "--log-dir", below) == (
-        f"Error: cannot write in {below} (Not a directory): name another with --log-dir"
+        f"Error: cannot write to {below} (Not a directory): choose another directory with --log-dir"
     )
     assert complaint("zookeeper", "run", "--port", "0", "--data-dir", below).endswith(": name another directory")
 
@@ -154,7 +154,7 @@ def test_no_place_for_data(tmp_path: Path) -> None:
 def test_no_permission_to_write_data(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     said = complaint("broker", "run", "--id", "1", "--log-dir", str(tmp_path / "data"))
-    assert "(Permission denied): name another with --log-dir" in said
+    assert "(Permission denied): choose another directory with --log-dir" in said
 
 
 # --- addresses --------------------------------------------------------------------------------------------------
@@ -163,27 +163,27 @@ def test_no_permission_to_write_data(tmp_path: Path) -> None:
 async def test_ports_and_hosts_that_cannot_be_had(zookeeper: str, tmp_path: Path, nursery: trio.Nursery) -> None:
     taken = str(await nursery.start(serve, TcpNetwork(), {}, "127.0.0.1", 0))
     store = ("--zookeeper", f"{zookeeper}/ports")
-    in_use = f"Error: port {taken} of 127.0.0.1 is in use: name another with --port"
+    in_use = f"Error: port {taken} of 127.0.0.1 is in use: choose another with --port"
     assert await refused("controller", "run", "--id", "1001", "--port", taken, *store) == in_use
     log_dir = ("--log-dir", str(tmp_path / "1"))
     assert await refused("broker", "run", "--id", "1", "--port", taken, *log_dir, *store) == in_use
     said = await refused("zookeeper", "run", "--port", taken, "--data-dir", str(tmp_path / "zookeeper"))
     assert said.startswith(f"Error: port {taken} of 127.0.0.1 is not free")
     said = await refused("controller", "run", "--id", "1001", "--host", "192.0.2.1", *store)
-    assert said == "Error: 192.0.2.1 is no address of this machine: name one with --host"
+    assert said == "Error: 192.0.2.1 is not an address of this machine: choose one with --host"
 
 
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("topic list --timeout -1", "-1 is no number of seconds above 0"),
-        ("consume t --timeout nan", "nan is no number of seconds above 0"),
-        ("produce t --timeout 0", "0 is no number of seconds above 0"),
+        ("topic list --timeout -1", "-1 is not a number of seconds above 0"),
+        ("consume t --timeout nan", "nan is not a number of seconds above 0"),
+        ("produce t --timeout 0", "0 is not a number of seconds above 0"),
         ("produce t --partition -1", "-1 is not in the range x>=0."),
         ("consume t --from-offset -1", "-1 is not in the range x>=0."),
         ("topic list --bootstrap-server a:65536", "Invalid value for --bootstrap-server: 'a:65536' is not HOST:PORT"),
         ("topic create t --replica-assignment 1:2 --partitions 2",
-         "Error: name either --replica-assignment, or --partitions and --replication-factor"),
+         "Error: give either --replica-assignment, or --partitions and --replication-factor"),
     ],
 )  # fmt: skip
 def test_options_that_cannot_be_meant(command: str, said: str) -> None:

@@ -164,8 +164,8 @@ async def test_ctrl_c_cancels_where_that_is_wished(desk: Desk) -> None:
     ("command", "cure"),
     [
         ("execute --no-wait --cancel-on-interrupt", "--no-wait leaves nothing to interrupt"),
-        ("cancel", "name either --reassignment-json-file, --topic and --partition, or --all"),
-        ("cancel --all --topic orders", "name either --reassignment-json-file, --topic and --partition, or --all"),
+        ("cancel", "give either --reassignment-json-file, --topic and --partition, or --all"),
+        ("cancel --all --topic orders", "give either --reassignment-json-file, --topic and --partition, or --all"),
         ("describe --partition 1", "--partition needs the topic: name it with --topic"),
     ],
 )

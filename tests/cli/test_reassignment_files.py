@@ -50,7 +50,7 @@ def plan(*entries: str) -> str:
         (plan('{"topic":"t","partition":-1,"replicas":[1]}'), "partitions[0].partition must not be negative, is -1"),
         (plan(T0, '{"topic":"t","partition":1}'), "partitions[1].replicas must be a list of integers, is None"),
         (plan('{"topic":"t","partition":0,"replicas":[1.0]}'), "partitions[0].replicas must be a list of integers"),
-        (plan(T0, T0), "partitions[1]: t-0 stands in the list twice"),
+        (plan(T0, T0), "partitions[1]: duplicate partition t-0"),
         (plan('{"topic":"t","partition":0,"replicas":[]}'), "partitions[0].replicas: the list of replicas is empty"),
         (plan('{"topic":"t","partition":0,"replicas":[2,1,2]}'),
          "partitions[0].replicas: the list of replicas [2, 1, 2] names a broker twice"),

@@ -112,7 +112,7 @@ def test_a_flag_for_directories_wins_over_both_names_in_the_file(
 def test_both_flags_for_directories_are_refused() -> None:
     done = CliRunner().invoke(broker, ["run", "--id", "1", "--log-dir", "/a", "--log-dirs", "/b"])
     assert done.exit_code == 2
-    assert done.output.endswith("Error: name directories with --log-dir or with --log-dirs, not with both\n")
+    assert done.output.endswith("Error: use either --log-dir or --log-dirs, not both\n")
 
 
 def test_nothing_starts_with_a_file_that_is_not_valid(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_nothing_starts_with_a_file_that_is_not_valid(tmp_path: Path) -> None:
     ("arguments", "cure"),
     [
         (("--id", "1", "--config", "nowhere.toml"), "nowhere.toml: No such file or directory"),
-        ((), "name the controller with --id, or with controller.id in the file of --config"),
+        ((), "give the controller an id with --id, or with controller.id in the file of --config"),
         (("--id", "-1"), "controller.id must be an integer from 0, is -1"),
         (("--id", "1", "--request-timeout-ms", "soon"), "request.timeout.ms must be an integer from 1, is 'soon'"),
         (("--id", "1", "--request-timeout", "1"), "No such option '--request-timeout'"),

@@ -138,7 +138,7 @@ async def test_a_broker_takes_no_controllers_id(zookeeper: str, tmp_path: Path) 
 @pytest.mark.parametrize("id_", ["56445", "70000", "2147483647"])
 async def test_an_id_without_a_port_of_its_own(id_: str) -> None:
     done = await run_klamm("broker", "run", "--id", id_, "--zookeeper", "127.0.0.1:1")
-    said = f"Error: broker {id_} needs --port: only ids up to 56444 have one, 9091 + id\n"
+    said = f"Error: broker {id_} needs --port: only ids up to 56444 have a default, 9091 + id\n"
     assert (done.returncode, done.stderr.decode()) == (1, said)
 
 
@@ -153,9 +153,9 @@ async def test_others_are_told_the_advertised_address(zookeeper: str, tmp_path: 
         running(*broker("1", tmp_path), *everywhere, "--advertised-host", "h", "--advertised-port", "7") as broker_,
         open_zookeeper(address) as store,
     ):
-        port = (await controller.says(r"listens on 0\.0\.0\.0:(\d+)\nothers are told localhost:\1\n"))[1]
+        port = (await controller.says(r"listens on 0\.0\.0\.0:(\d+)\nadvertised as localhost:\1\n"))[1]
         await controller.says("in office")
-        await broker_.says(r"broker 1 listens on 0\.0\.0\.0:\d+\nothers are told h:7\n")
+        await broker_.says(r"broker 1 listens on 0\.0\.0\.0:\d+\nadvertised as h:7\n")
         registered, endpoint = await store.read([paths.broker(1), paths.controller_endpoint(1001)])
         assert registered is not None
         assert endpoint is not None

@@ -63,8 +63,8 @@ def test_a_dump_that_breaks_off_leaves_nothing(form: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ((), "a folder of Parquet does not go to stdout: name one with --output"),
-        (("-o", "."), ".: it is there already: name another folder"),
+        ((), "a folder of Parquet cannot go to stdout: name one with --output"),
+        (("-o", "."), ". exists already: name another folder"),
         (("-o", "/proc/dump"), "/proc/dump.part: No such file or directory"),
     ],
 )

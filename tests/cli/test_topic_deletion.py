@@ -20,7 +20,7 @@ def deleting(topic: str, *offline: int) -> PartitionState:
 def test_dead_brokers_before_those_that_fail() -> None:
     assert waits_for([deleting("orders")], [1, 2, 3]) == ""
     dead = waits_for([deleting("orders", 2, 3), deleting("orders", 3, 1)], [1])
-    assert dead == "orders waits for brokers 2, 3 to come back, and to delete the replicas there"
+    assert dead == "orders waits for brokers 2, 3 to come back and delete its replicas"
     failing = waits_for([deleting("orders"), deleting("payments", 2)], [1, 2, 3])
     text = "payments waits for broker 2 to delete replicas, which failed and is tried again: see the log there"
     assert failing == text

@@ -85,7 +85,7 @@ async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookee
         await until(is_deleted)
         assert deleting.returncode == 0
         lines = (tmp_path / "delete.log").read_text().splitlines()
-        waits = "orders waits for broker 3 to come back, and to delete the replicas there"
+        waits = "orders waits for broker 3 to come back and delete its replicas"
         assert lines == [waits, "deleted topic orders"]
         assert not any(log.exists() for log in logs.values())
         assert await store.children([paths.TOPICS, paths.DELETE_TOPICS]) == [[], []]

@@ -105,12 +105,12 @@ def test_what_is_missed_is_told_with_its_line_and_seed_and_fails(scenario: Path)
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        ("", 2, "Error: name a scenario's file, or give --seeds 0..99 for random runs"),
+        ("", 2, "Error: give the file of a scenario, or --seeds 0..99 for random runs"),
         ("nowhere.yaml", 2, "File 'nowhere.yaml' does not exist."),
         ("examples", 2, "File 'examples' is a directory."),
-        ("--seeds 5..1", 2, "'5..1' is no range of seeds: write 0..99 for a hundred of them"),
+        ("--seeds 5..1", 2, "'5..1' is not a range of seeds: write 0..99 for a hundred of them"),
         ("--seed -1", 2, "-1 is not in the range x>=0."),
-        ("--seed 1 --seeds 1..2", 2, "Error: --seed is one and --seeds are many: give one of them"),
+        ("--seed 1 --seeds 1..2", 2, "Error: --seed and --seeds exclude each other: use only one of them"),
         ("--seed 1 -o xml", 2, "'xml' is not one of 'table', 'json', 'yaml'."),
         (".gitignore", 1, ".gitignore:1:1: a scenario is a mapping with the keys cluster, topics, load,"),
     ],

@@ -301,7 +301,7 @@ def reassign_targets(value: Mapping[str, Any]) -> dict[TopicPartition, tuple[int
             raise UndecodableZnode(path, f"{where} must be an object with a topic")
         tp = TopicPartition(entry["topic"], fields.integer(path, entry.get("partition"), f"{where}.partition"))
         if tp in targets:
-            raise UndecodableZnode(path, f"{where}: {tp} stands in the list twice")
+            raise UndecodableZnode(path, f"{where}: duplicate partition {tp}")
         targets[tp] = fields.integers(path, entry.get("replicas"), f"{where}.replicas")
     return targets
 

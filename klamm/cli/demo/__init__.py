@@ -1,4 +1,4 @@
-"""`klamm demo`: a cluster on this machine, a move under load, and proof that nothing was lost."""
+"""`klamm demo`: a cluster on this machine, a move under load, and a check that nothing was lost."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from transport.zookeeper_server import DevelopmentServerError, find_jars, find_j
     type=click.Choice(["zookeeper", "memory"]),
     default="zookeeper",
     show_default=True,
-    help="Processes on a development ZooKeeper, or one process without Java.",
+    help="Processes with a development ZooKeeper, or one process without Java.",
 )
 @click.option("--kill-controller", is_flag=True, help="Kill the active controller in the middle of the move.")
 def demo(store: str, kill_controller: bool) -> None:
@@ -47,7 +47,7 @@ def demo(store: str, kill_controller: bool) -> None:
 
 
 async def _demo(directory: Path, store: str, *, kill_controller: bool) -> Outcome | None:
-    """Play the demo; None if a signal ended it."""
+    """Run the demo. Return None if a signal ended it."""
     outcome = None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(until_signal, nursery.cancel_scope)
@@ -57,7 +57,7 @@ async def _demo(directory: Path, store: str, *, kill_controller: bool) -> Outcom
 
 
 def _require_zookeeper() -> None:
-    """Say in one line what is missing for a ZooKeeper, and how to do without."""
+    """Raise click.ClickException if ZooKeeper cannot run, with the way to run the demo without it."""
     try:
         find_java(), find_jars()
     except DevelopmentServerError as error:
@@ -68,7 +68,11 @@ async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcom
     if store == "zookeeper":
         _require_zookeeper()
     start = process_cluster if store == "zookeeper" else task_cluster
-    kind = "processes on a development ZooKeeper" if store == "zookeeper" else "tasks of one process on a memory store"
+    kind = (
+        "processes with a development ZooKeeper"
+        if store == "zookeeper"
+        else "tasks of one process with an in-memory store"
+    )
     click.echo(f"starting {len(BROKERS)} brokers and {len(CONTROLLERS)} controllers as {kind}")
     async with start(directory) as cluster, trio.open_nursery() as nursery:
         scene = await scenario.set_up(cluster, nursery)
@@ -77,7 +81,7 @@ async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcom
         if find_spec("numpy") and find_spec("pyarrow"):
             await remove_broker_one(scene)
         else:
-            click.echo("no plan of another move without NumPy and PyArrow: pip install 'klamm[plan]' to see one")
+            click.echo("skipping the planned move, which needs NumPy and PyArrow: pip install 'klamm[plan]'")
         outcome = await scenario.judge(scene)
         nursery.cancel_scope.cancel()
     return outcome
@@ -87,11 +91,11 @@ def _show(outcome: Outcome) -> None:
     print_table(["step", *COLUMNS, "zxid", "versions", "acked"], map(_cells, outcome.rows), narrow=True)
     click.echo(f"{outcome.acknowledged} records acknowledged, {outcome.read_back} read back, {outcome.lost} lost")
     if outcome.repeated:
-        click.echo(f"{outcome.repeated} of them are there twice: their producer tried again")
+        click.echo(f"{outcome.repeated} of them are duplicates: the producer retried")
     for fault in (*outcome.gaps, *outcome.faults):
-        click.echo(f"not as it should be: {fault}", err=True)
+        click.echo(f"fault: {fault}", err=True)
     if not outcome.faults:
-        click.echo("the last row equals the store; 4, 5, 6 hold equal logs and 1, 2, 3 none")
+        click.echo("the last row equals the store; brokers 4, 5, 6 have equal logs and 1, 2, 3 have none")
 
 
 def _cells(row: Row) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""The load of the demo: a producer that never stops until told, and a count of what was acknowledged."""
+"""The load of the demo: a producer that writes until stopped, and the count of acknowledged records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Load:
     _stopping: bool = field(default=False, init=False)
 
     async def produce(self, batch: int) -> None:
-        """Write records, `batch` at a time, until told to stop."""
+        """Write records, `batch` at a time, until `stop` is called."""
         async with Producer(self.network, self.bootstrap, host=Host()) as producer:
             while not self._stopping:
                 await self._send(producer, batch)
@@ -42,20 +42,20 @@ class Load:
         self.acknowledged += batch
 
     def stop(self) -> None:
-        """Let `produce` end after the batch under way."""
+        """End `produce` after the current batch."""
         self._stopping = True
 
     async def until(self, count: int) -> None:
-        """Wait until that many records were acknowledged."""
+        """Wait until `count` records have been acknowledged."""
         while self.acknowledged < count:
             await trio.sleep(0.01)
 
     async def read_back(self) -> list[bytes]:
-        """Read all that is committed."""
+        """Read all committed records."""
         async with Consumer(self.network, self.bootstrap, host=Host()) as consumer:
             return await consumer.read_all(self.topic, 0, up_to=self.acknowledged)
 
 
 def record(number: int) -> bytes:
-    """Return the record of a number, padded so that there is something to copy."""
+    """Return the record with a number, padded so that there is data to copy."""
     return f"record {number} ".encode().ljust(RECORD_BYTES, b".")

@@ -1,4 +1,4 @@
-"""The demo's second move: planned by the bulk planner, executed like any other."""
+"""The demo's second move, made by the planner and executed like any other."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from transport.metadata import TopicPartition
 
 
 async def remove_broker_one(scene: Scene) -> None:
-    """Plan where the replicas of broker 1 go, and move them there."""
-    click.echo("planning where the replicas of broker 1 go")
+    """Plan new places for the replicas of broker 1, and move them there."""
+    click.echo("planning new places for the replicas of broker 1")
     snapshot, folder = scene.cluster.data_dir / "snapshot.json", scene.cluster.data_dir / "plan"
     snapshot.write_bytes(orjson.dumps(await dump(scene.cluster.store)))
     goal = Goal(GoalKind.REMOVE_BROKERS, frozenset({1}))

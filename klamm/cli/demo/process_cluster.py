@@ -1,4 +1,4 @@
-"""The demo's cluster as processes on a ZooKeeper."""
+"""The demo's cluster as processes with a ZooKeeper server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STOP_SECONDS: Final = 5.0
 
 @define
 class ProcessCluster:
-    """Every broker and controller is a process of its own, with its output in `data_dir`."""
+    """A cluster whose brokers and controllers are processes, with their output in `data_dir`."""
 
     store: MetadataStore
     data_dir: Path
@@ -37,11 +37,11 @@ class ProcessCluster:
         for id_ in ids:
             where = ("--log-dir", str(log_dir(self.data_dir, id_)))
             settings = ("--replica-fetch-max-bytes", str(FETCH_BYTES), "--min-insync-replicas", "2")
-            # All of them stop together in the end: nobody is to wait for another to lead.
+            # All brokers stop together at the end: none should wait for another to take over its leaderships.
             self.start(id_, "klamm", "broker", "run", *where, *settings, "--controlled-shutdown-max-retries", "1")
 
     def start(self, id_: int, module: str, *arguments: str) -> None:
-        """Start a module with what all services have in common."""
+        """Start a module with the options that all services share."""
         command = [sys.executable, "-m", module, *arguments, "--id", str(id_), "--port", "0"]
         command += ["--zookeeper", self.zookeeper, "--session-timeout", str(SESSION_TIMEOUT_MS)]
         self.processes[id_] = spawn(command, self.data_dir / f"{id_}.log")
@@ -56,7 +56,7 @@ class ProcessCluster:
         await self._end([id_ for id_ in self.processes if id_ not in CONTROLLERS])
 
     async def stop(self) -> None:
-        """Stop everything that still runs."""
+        """Stop all processes that still run."""
         await self._end(list(self.processes))
 
     async def _end(self, ids: list[int]) -> None:
@@ -73,7 +73,7 @@ class ProcessCluster:
 
 @asynccontextmanager
 async def process_cluster(data_dir: Path) -> AsyncIterator[DemoCluster]:
-    """Run the cluster as processes on a development ZooKeeper in `data_dir`."""
+    """Run the cluster as processes with a development ZooKeeper in `data_dir`."""
     async with (
         development_zookeeper(data_dir / "zookeeper") as server,
         open_zookeeper(server.address) as store,
@@ -87,7 +87,7 @@ async def process_cluster(data_dir: Path) -> AsyncIterator[DemoCluster]:
 
 @asynccontextmanager
 async def stopping(cluster: ProcessCluster) -> AsyncIterator[ProcessCluster]:
-    """Stop what runs in the end, come what may."""
+    """Stop all processes at the end, even after an error."""
     try:
         yield cluster
     finally:

@@ -1,4 +1,4 @@
-"""What the demo does with its cluster, from the first topic to the comparison of the logs."""
+"""The course of the demo, from the first topic to the comparison of the logs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ START_SECONDS: Final = 60
 
 @frozen
 class Outcome:
-    """What the demo found."""
+    """The results of the demo."""
 
     rows: list[Row]
     acknowledged: int
@@ -47,19 +47,19 @@ class Outcome:
     lost: int
     repeated: int
     gaps: list[str]
-    """What the table does not show: stages that a controller took to its grave, waits that were too short."""
+    """What the table does not show: stages lost with a controller that died, and waits that were too short."""
 
     faults: list[str]
-    """What is wrong with the store, the trace or the logs."""
+    """Faults in the store, the trace or the logs."""
 
 
 class DemoFailed(Exception):
-    """The cluster did not do what the demo shows; the message says what."""
+    """The demo failed; the message gives the reason."""
 
 
 @frozen
 class Scene:
-    """What is running while the demo goes on."""
+    """Everything that runs during the demo."""
 
     cluster: DemoCluster
     admin: AdminClient
@@ -69,7 +69,7 @@ class Scene:
 
 
 async def set_up(cluster: DemoCluster, nursery: trio.Nursery) -> Scene:
-    """Wait until everything runs, create the topics and begin to follow the traces."""
+    """Wait until the cluster runs, create the topics and begin to follow the traces."""
     with trio.move_on_after(START_SECONDS) as waiting:
         controllers = await _endpoints(cluster.store)
         bootstrap = [(c.host, c.port) for c in controllers.values()]
@@ -92,7 +92,7 @@ async def set_up(cluster: DemoCluster, nursery: trio.Nursery) -> Scene:
 
 
 async def _endpoints(store: MetadataStore) -> dict[int, BrokerEndpoint]:
-    """Wait until every controller has said where it listens."""
+    """Wait until every controller has announced its endpoint."""
     while True:
         found = await store.read([paths.controller_endpoint(id_) for id_ in CONTROLLERS])
         endpoints = [
@@ -106,7 +106,7 @@ async def _endpoints(store: MetadataStore) -> dict[int, BrokerEndpoint]:
 
 
 async def move(scene: Scene, meanwhile: Callable[[Scene], Awaitable[None]] | None = None) -> None:
-    """Move the partition while the producer writes, and whatever is to happen `meanwhile`."""
+    """Move the partition while the producer writes, and run `meanwhile` at the same time."""
     await scene.load.fill(RECORDS_BEFORE, 100)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(scene.load.produce, BATCH)
@@ -125,7 +125,7 @@ async def reassign(admin: AdminClient, targets: dict[TopicPartition, tuple[int, 
     try:
         answer = await admin.alter_partition_reassignments(wanted)
     except OutcomeUnknown:
-        # Nobody else moves anything here, and nothing changes if the same target is asked for twice.
+        # The demo has no other administrator, and a repeated request for the same target changes nothing.
         answer = await admin.alter_partition_reassignments(wanted)
     for item in answer.partitions:
         if item.error is not ErrorCode.NONE:
@@ -140,7 +140,7 @@ async def kill_active_controller(scene: Scene) -> None:
 
 
 async def until_begun(scene: Scene) -> TracedCommit:
-    """Wait until the new replicas were told to follow."""
+    """Wait until the new replicas have been told to follow."""
 
     def is_brought_in(commit: TracedCommit) -> bool:
         return commit.round == "A1" and any(state.topic == ORDERS.topic for state in commit.partitions)
@@ -165,14 +165,14 @@ async def judge(scene: Scene) -> Outcome:
 
 
 async def _until_deleted(store: MetadataStore) -> None:
-    """Let the brokers delete what the move took from them; what they do not delete shows in the logs."""
+    """Wait until the brokers have deleted their removed replicas; any that remain show in the logs."""
     with trio.move_on_after(START_SECONDS):
         while any(await store.children([paths.STRAYS])):
             await trio.sleep(0.05)
 
 
 async def _last_commits(scene: Scene) -> None:
-    """Let the trace arrive up to the end of the move: the subscription is a step behind the controller."""
+    """Wait for the trace up to the end of the move: the subscription is a step behind the controller."""
     with trio.move_on_after(START_SECONDS):
         await scene.trace.wait_for(
             lambda commit: any(
@@ -203,7 +203,7 @@ def _row_faults(table: Sequence[Row]) -> list[str]:
     if stages != [stage for stage in Stage if stage in stages]:
         faults.append(f"the stages are out of order: {[stage.value for stage in stages]}")
     if zxids != sorted(set(zxids)):
-        faults.append(f"the zxids do not rise: {zxids}")
+        faults.append(f"the zxids do not increase: {zxids}")
     return faults
 
 

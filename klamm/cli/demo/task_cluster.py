@@ -1,4 +1,4 @@
-"""The demo's cluster as tasks of one process, on loopback sockets and a memory store."""
+"""The demo's cluster as tasks of one process, with loopback sockets and an in-memory store."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from transport.store.protocol import MetadataStore
 
 @define
 class TaskCluster:
-    """Every broker and controller is a task of this process, with a session of its own on one memory store."""
+    """A cluster whose brokers and controllers are tasks, each with its own session of one in-memory store."""
 
     store: MetadataStore
     data_dir: Path
@@ -33,7 +33,7 @@ class TaskCluster:
     _tasks: dict[int, tuple[trio.CancelScope, trio.Event, MetadataStore]] = field(factory=dict)
 
     async def start(self, id_: int, service: Callable[[MetadataStore], Callable[..., Any]]) -> None:
-        """Start what `service` makes of a session of its own."""
+        """Start `service` with a session of its own."""
         await self.nursery.start(self._run, id_, service)
 
     async def _run(
@@ -48,7 +48,7 @@ class TaskCluster:
         ended.set()
 
     async def kill(self, id_: int) -> None:
-        """Cut a session first, so that nothing that it does at its end reaches the store."""
+        """Cut the session first, so that nothing the controller does while it ends reaches the store."""
         self.zookeeper.expire(self._tasks[id_][2].session_id, reconnect=False)
         await self._end(id_)
 
@@ -65,7 +65,7 @@ class TaskCluster:
 
 @asynccontextmanager
 async def task_cluster(data_dir: Path, *, auto_leader_rebalance_enable: bool = True) -> AsyncIterator[DemoCluster]:
-    """Run the cluster in this process; without rebalancing leaders stay where they are as long as they can."""
+    """Run the cluster in this process; without rebalancing, leaders stay where they are if they can."""
     zookeeper = MemoryZooKeeper(Host().now_ms)
     async with zookeeper.session() as store, trio.open_nursery() as nursery:
         cluster = TaskCluster(store, data_dir, zookeeper, nursery)

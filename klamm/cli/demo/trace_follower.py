@@ -1,4 +1,4 @@
-"""Follows the commit traces of all controllers over the wire, from one controller to the next."""
+"""The commit traces of all controllers, followed over the network from one controller to the next."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ WAIT_MS = 500
 
 @define
 class TraceFollower:
-    """Subscribes to controllers and keeps what they committed, with the count of acknowledged records at that time."""
+    """Subscribes to controllers and keeps their commits, with the number of acknowledged records at that time."""
 
     admin: AdminClient
     acknowledged: Callable[[], int]

@@ -1,8 +1,8 @@
 """The rows RS / AR / RR / leader / ISR of a move, taken from the controllers' commit traces.
 
-A partition that moves from ORS to TRS goes through six stages, told apart by its state alone; a row is the first
-commit of its stage (of the first stage, the last before the move). ISR growth in between makes no row, and neither does
-a new controller that finds what the last one left: a stage is entered once.
+A partition that moves from ORS to TRS passes through six stages, which its state identifies. A row is the first commit
+of its stage (of the first stage, the last before the move). Growth of the ISR in between makes no row, and neither does
+a new controller that finds the state that the previous one left: a stage is entered once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from transport.messages import PartitionState, TracedCommit
 
 @frozen
 class Seen:
-    """A commit as a subscriber saw it, and how many records had been acknowledged by then."""
+    """A commit as a subscriber saw it, and the number of records acknowledged by then."""
 
     commit: TracedCommit
     acknowledged: int
@@ -49,7 +49,7 @@ def rows(seen: Sequence[Seen], topic: str, partition: int, target: frozenset[int
 
 
 def _order(item: Seen) -> tuple[int, bool]:
-    # What a new controller loaded has the zxid of the commit that wrote it, and comes after it.
+    # A state that a new controller loads has the zxid of the commit that wrote it, and comes after it.
     return item.commit.zxid, item.commit.round == "loaded"
 
 
@@ -57,7 +57,7 @@ def _is_first(stage: Stage, state: PartitionState, found: dict[Stage, Row]) -> b
     known = found.get(stage)
     if known is None:
         return True
-    # U1 enters the stage under the old leader epoch, A1 and A2 complete it: the row shows what A2 published.
+    # U1 enters the stage under the old leader epoch; A1 and A2 complete it: the row shows what A2 published.
     return (
         stage is Stage.BRING_IN
         and known.state.leader_epoch == found[Stage.INITIAL].state.leader_epoch < state.leader_epoch

@@ -41,7 +41,7 @@ class Wishes:
 def cancel(cluster: Cluster, file: Path | None, naming: Naming, output: str, *, every: bool, no_wait: bool) -> None:
     """Cancel moves, and wait until the partitions have their original replicas again."""
     if [file is not None, naming.topic is not None, every].count(True) != 1:
-        raise click.UsageError("name either --reassignment-json-file, --topic and --partition, or --all")
+        raise click.UsageError("give either --reassignment-json-file, --topic and --partition, or --all")
     partitions = () if file is None else tuple(read_targets(file))
     sys.exit(run(partial(_cancel, cluster, Wishes(partitions, naming, not no_wait, output))))
 
