@@ -61,7 +61,7 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(until_stopped, nursery.cancel_scope)
             service = await nursery.start(klamm.run, settings)
-            _tell_where(f"controller {settings.controller_id}", settings, service.port)
+            _print_address(f"controller {settings.controller_id}", settings, service.port)
             if service.metrics_port is not None:
                 click.echo(f"metrics: http://{settings.metrics_host}:{service.metrics_port}/metrics")
 
@@ -76,11 +76,11 @@ def _require_advertised(settings: ControllerConfig | BrokerConfig) -> None:
         raise click.ClickException(str(invalid)) from None
 
 
-def _tell_where(name: str, settings: ControllerConfig | BrokerConfig, port: int) -> None:
+def _print_address(name: str, settings: ControllerConfig | BrokerConfig, port: int) -> None:
     click.echo(f"{name} listens on {settings.host}:{port}")
-    told = settings.advertised(settings.host, port)
-    if told != (settings.host, port):
-        click.echo(f"advertised as {told[0]}:{told[1]}")
+    advertised = settings.advertised(settings.host, port)
+    if advertised != (settings.host, port):
+        click.echo(f"advertised as {advertised[0]}:{advertised[1]}")
 
 
 def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected: type[Exception]) -> None:
@@ -166,7 +166,7 @@ def run_broker(config: Path | None, **flags: object) -> None:
             started: list[BrokerHandle] = []
             nursery.start_soon(until_stopped, nursery.cancel_scope, partial(_leave, started))
             started.append(await nursery.start(_run_on_zookeeper, settings))
-            _tell_where(f"broker {broker_id}", settings, started[0].port)
+            _print_address(f"broker {broker_id}", settings, started[0].port)
 
     _serve(work, settings.host, settings.port, BrokerIdInUse, WrongLogDir, AllLogDirsFailed)
 

@@ -68,7 +68,10 @@ async def test_a_broker_that_knows_no_controller(nursery: trio.Nursery) -> None:
     [
         ("--bootstrap-server a:0", "Invalid value for --bootstrap-server: 'a:0' is not HOST:PORT"),
         (f"--bootstrap-server a:{'9' * 5000}", "is not HOST:PORT"),
-        ("--bootstrap-server a:1 --zookeeper b:1", "--bootstrap-server and --zookeeper each name a cluster: give one"),
+        (
+            "--bootstrap-server a:1 --zookeeper b:1",
+            "--bootstrap-server and --zookeeper each name a cluster: use only one",
+        ),
     ],
 )
 def test_addresses_that_cannot_be_meant(options: str, said: str) -> None:

@@ -27,12 +27,12 @@ def entries(*items: str) -> str:
         ((), "give either --topic and --partition, --path-to-json-file, or --all-topic-partitions"),
         (("--topic", "orders"), "--topic and --partition go together: give both"),
         (("--partition", "0"), "--topic and --partition go together: give both"),
-        (("--topic", "orders", "--partition", "0", "--all-topic-partitions"), "name either --topic and --partition"),
+        (("--topic", "orders", "--partition", "0", "--all-topic-partitions"), "give either --topic and --partition"),
         (("--topic", "orders", "--partition", "-1"), "-1 is not in the range x>=0"),
         (("--all-topic-partitions", "--replicas", "2,1"), "--replicas is the order of one partition: give it with"),
         ((*ONE, "--replicas", "2,b"), "--replicas 2,b: name broker ids, the leader first: --replicas 3,1,2"),
         ((*ONE, "--replicas", ""), "name broker ids, the leader first"),
-        ((*ONE, "--replicas", "2,1", "--election-type", "unclean"), "use it with --election-type preferred"),
+        ((*ONE, "--replicas", "2,1", "--election-type", "unclean"), "need --election-type preferred"),
     ],
 )
 def test_partitions_that_are_not_named_well_are_refused_with_the_cure(arguments: tuple[str, ...], cure: str) -> None:
@@ -49,7 +49,7 @@ def test_partitions_that_are_not_named_well_are_refused_with_the_cure(arguments:
         ('{"partitions":[{"topic":"orders"}]}', "partitions[0].partition must be"),
         (
             entries('{"topic":"orders","partition":0}', '{"topic":"orders","partition":0}'),
-            "partitions[1]: orders-0 stands",
+            "partitions[1]: duplicate partition orders-0",
         ),
         (
             entries('{"topic":"orders","partition":0,"replicas":3}'),

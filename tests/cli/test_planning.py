@@ -231,11 +231,11 @@ def test_a_page_is_written_beside_the_plan(planner: Planner, tmp_path: Path) -> 
         ),
         (
             ("rebalance", "--master", "yarn"),
-            "on a cluster workers write the plan: give -o, a place that all of them share",
+            "on a cluster, workers write the plan: give -o, a place that all of them share",
         ),
         (
             ("rebalance", "--remote", "sc://host:15002"),
-            "on a cluster workers write the plan: give -o, a place that all of them share",
+            "on a cluster, workers write the plan: give -o, a place that all of them share",
         ),
         (
             ("rebalance", "-o", "plan", "--remote", "host:15002"),
@@ -251,7 +251,7 @@ def test_a_page_is_written_beside_the_plan(planner: Planner, tmp_path: Path) -> 
         ),
         (
             ("rebalance", "--json"),
-            "--json prints to stdout, where the plan goes without -o: say where that is to go",
+            "--json prints to stdout, where the plan goes without -o: give -o",
         ),
         (("rebalance", "-o", "no/plan.json"), "no/plan.json: there is no folder no"),
         (("rebalance", "-o", "no/plan"), "no/plan: there is no folder no"),

@@ -111,7 +111,7 @@ async def test_a_line_without_end_is_refused_where_no_record_can_be_as_long() ->
         assert await lines.take() == [b"nine byte"]
         with (
             trio.fail_after(5),
-            pytest.raises(click.ClickException, match="line 2 has more than 9 bytes: it and what follows were not"),
+            pytest.raises(click.ClickException, match="line 2 has more than 9 bytes: it and later lines were not"),
         ):
             await lines.take()
     finally:

@@ -8,7 +8,7 @@ import pytest
 
 from controller.admin.moves import MoveStatus
 from klamm.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
-from klamm.cli.reassignment.preview import Change, faults, moving_elsewhere, print_changes, way_back
+from klamm.cli.reassignment.preview import Change, faults, moving_elsewhere, print_changes, rollback
 from klamm.cli.units import duration, moment, rate, size
 from transport.messages import (
     UNKNOWN,
@@ -61,7 +61,7 @@ def test_a_partition_that_moves_already_counts_from_the_replicas_that_it_had() -
     found = change(partition(0, (4, 1, 2), leader=1, adding=(4,)), (5, 1, 2))
     assert (found.adding, found.removing, found.bytes) == ((5,), (4,)[:0], UNKNOWN)
     metadata = MetadataResponse(None, 1, LIVE, (found.state,))
-    assert way_back(metadata, {T0: (5, 1, 2)}) == {T0: (1, 2)}
+    assert rollback(metadata, {T0: (5, 1, 2)}) == {T0: (1, 2)}
     assert list(moving_elsewhere(metadata, {T0: (5, 1, 2)})) == [T0]
     assert moving_elsewhere(metadata, {T0: (4, 1, 2)}) == {}
 

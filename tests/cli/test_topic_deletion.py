@@ -22,7 +22,7 @@ def test_dead_brokers_before_those_that_fail() -> None:
     dead = waits_for([deleting("orders", 2, 3), deleting("orders", 3, 1)], [1])
     assert dead == "orders waits for brokers 2, 3 to come back and delete its replicas"
     failing = waits_for([deleting("orders"), deleting("payments", 2)], [1, 2, 3])
-    text = "payments waits for broker 2 to delete replicas, which failed and is tried again: see the log there"
+    text = "payments waits for broker 2 to delete replicas: this failed and is retried, see the broker's log"
     assert failing == text
 
 

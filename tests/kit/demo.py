@@ -30,5 +30,5 @@ def check(printed: str) -> None:
     verdict = VERDICT.search(printed)
     assert verdict is not None
     assert int(verdict[1]) == int(verdict[2]) >= 1000
-    assert "4, 5, 6 hold equal logs and 1, 2, 3 none" in printed
+    assert "4, 5, 6 have equal logs and 1, 2, 3 have none" in printed
     assert max(map(len, printed.splitlines())) <= 80

@@ -68,11 +68,7 @@ async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcom
     if store == "zookeeper":
         _require_zookeeper()
     start = process_cluster if store == "zookeeper" else task_cluster
-    kind = (
-        "processes with a development ZooKeeper"
-        if store == "zookeeper"
-        else "tasks of one process with an in-memory store"
-    )
+    kind = "processes with a development ZooKeeper" if store == "zookeeper" else "tasks of one process without Java"
     click.echo(f"starting {len(BROKERS)} brokers and {len(CONTROLLERS)} controllers as {kind}")
     async with start(directory) as cluster, trio.open_nursery() as nursery:
         scene = await scenario.set_up(cluster, nursery)
@@ -81,7 +77,7 @@ async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcom
         if find_spec("numpy") and find_spec("pyarrow"):
             await remove_broker_one(scene)
         else:
-            click.echo("skipping the planned move, which needs NumPy and PyArrow: pip install 'klamm[plan]'")
+            click.echo("no planned move without NumPy and PyArrow: pip install 'klamm[plan]'")
         outcome = await scenario.judge(scene)
         nursery.cancel_scope.cancel()
     return outcome
@@ -95,7 +91,7 @@ def _show(outcome: Outcome) -> None:
     for fault in (*outcome.gaps, *outcome.faults):
         click.echo(f"fault: {fault}", err=True)
     if not outcome.faults:
-        click.echo("the last row equals the store; brokers 4, 5, 6 have equal logs and 1, 2, 3 have none")
+        click.echo("the last row equals the store; 4, 5, 6 have equal logs and 1, 2, 3 have none")
 
 
 def _cells(row: Row) -> tuple[object, ...]:

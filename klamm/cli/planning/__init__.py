@@ -1,3 +1,3 @@
-"""`klamm plan`: plans for big moves, and what they change; nothing is moved by planning."""
+"""`klamm plan`: plans for large moves, and their reports. Planning itself moves nothing."""
 
 from __future__ import annotations

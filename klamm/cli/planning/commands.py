@@ -21,10 +21,10 @@ from spark_bridge.model.goal import GoalKind
 
 @click.group()
 def plan() -> None:
-    """Plan big moves of replicas: in this machine's memory, or on Spark.
+    """Plan large moves of replicas, in this machine's memory or on Spark.
 
-    Planning moves nothing. A plan is Kafka's reassignment JSON, for `klamm reassignment execute`; what it changes is
-    told on stderr.
+    Planning moves nothing. A plan is Kafka's reassignment JSON, for `klamm reassignment execute`; a report of its
+    changes goes to stderr.
     """
 
 
@@ -43,7 +43,7 @@ def rebalance(**options: Unpack[Options]) -> None:
 def add_brokers(**options: Unpack[Options]) -> None:
     """Give new brokers their share; no other broker receives anything.
 
-    But for partitions whose replicas are not in as many racks as they can be: these are repaired.
+    Partitions whose replicas could be in more racks are an exception: they are repaired.
     """
     make_plan(GoalKind.ADD_BROKERS, options)
 
@@ -53,36 +53,38 @@ def add_brokers(**options: Unpack[Options]) -> None:
 @racks_option
 @planning_options
 def remove_brokers(**options: Unpack[Options]) -> None:
-    """Plan new places for all replicas on some brokers, which then can be stopped.
+    """Plan new places for all replicas on some brokers, which can then be stopped.
 
-    The other brokers end as evenly loaded as moving only these replicas permits.
+    The other brokers end as evenly loaded as possible without moving any other replica.
     """
     make_plan(GoalKind.REMOVE_BROKERS, options)
 
 
 @plan.command(GoalKind.SET_REPLICATION_FACTOR.value)
-@click.option("--replication-factor", type=int, required=True, metavar="N", help="How many replicas a partition gets.")
+@click.option(
+    "--replication-factor", type=int, required=True, metavar="N", help="The number of replicas of each partition."
+)
 @topics_option
 @racks_option
 @planning_options
 def set_replication_factor(**options: Unpack[Options]) -> None:
-    """Add or take away replicas until every partition has as many as asked."""
+    """Add or remove replicas so that every partition has the given number."""
     make_plan(GoalKind.SET_REPLICATION_FACTOR, options)
 
 
 @plan.command(GoalKind.RELIEVE.value)
-@brokers_option("The brokers that carry too much, such as 3,7.")
+@brokers_option("The overloaded brokers, such as 3,7.")
 @racks_option
 @planning_options
 def relieve(**options: Unpack[Options]) -> None:
-    """Take from some brokers what they carry above their share; nothing else moves."""
+    """Move the load above their share away from some brokers; nothing else moves."""
     make_plan(GoalKind.RELIEVE, options)
 
 
 @plan.command(GoalKind.REPAIR_RACKS.value)
 @planning_options
 def repair_racks(**options: Unpack[Options]) -> None:
-    """Spread the replicas of each partition over as many racks as there are; nothing else moves."""
+    """Spread the replicas of each partition over as many racks as possible; nothing else moves."""
     make_plan(GoalKind.REPAIR_RACKS, options)
 
 
@@ -90,10 +92,10 @@ def repair_racks(**options: Unpack[Options]) -> None:
 @topics_option
 @leader_options
 def leaders(**options: Unpack[Options]) -> None:
-    """Choose preferred leaders among the brokers that have the partitions; no data moves.
+    """Choose preferred leaders among the replicas of each partition; no data moves.
 
-    Every broker gets its share of all leaders, and of bytes out as far as that leaves room, by the fewest changes.
-    `klamm leader elect --election-type preferred --path-to-json-file` carries the plan out in one go.
+    Every broker gets its share of all leaders with the fewest changes and, as far as that permits, its share of bytes
+    out. `klamm leader elect --election-type preferred --path-to-json-file` carries out the whole plan.
     """
     make_plan(GoalKind.LEADERS, options)
 

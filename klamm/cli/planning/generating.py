@@ -1,4 +1,4 @@
-"""`klamm plan generate-cluster`: clusters to try plans on."""
+"""`klamm plan generate-cluster`: generated clusters to try plans on."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from spark_bridge.errors import PlanError
 from spark_bridge.generator.shapes import SHAPES, Shape, shape_named
 
 _NUMBERS: Final = {
-    "brokers": "How many brokers have replicas.",
-    "new-brokers": "How many more brokers there are that have nothing yet.",
-    "racks": "Into how many racks brokers are dealt; 0 for none.",
-    "topics": "How many topics there are.",
-    "partitions": "How many partitions all topics have together.",
-    "replication-factor": "How many replicas a partition has.",
-    "seed": "What everything is drawn from.",
+    "brokers": "The number of brokers with replicas.",
+    "new-brokers": "The number of additional brokers, which are empty.",
+    "racks": "The number of racks; 0 for none.",
+    "topics": "The number of topics.",
+    "partitions": "The number of partitions of all topics together.",
+    "replication-factor": "The number of replicas of each partition.",
+    "seed": "The seed of all random choices.",
 }
 
 
 def _numbers(command: click.decorators.FC) -> click.decorators.FC:
-    """Give the command an option for each number of a shape."""
+    """Add an option for each number of a shape."""
     for name, text in reversed(_NUMBERS.items()):
         command = click.option(f"--{name}", type=int, metavar="N", help=text)(command)
     return command
@@ -34,16 +34,16 @@ def _numbers(command: click.decorators.FC) -> click.decorators.FC:
 
 @click.command("generate-cluster")
 @click.option(
-    "--shape", type=click.Choice([*SHAPES]), default="history", show_default=True, help="Where the numbers begin."
+    "--shape", type=click.Choice([*SHAPES]), default="history", show_default=True, help="The defaults of the numbers."
 )
 @_numbers
 @click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder for the files.")
 def generate_cluster(shape: str, output: str, **numbers: int | None) -> None:
-    """Write a made-up cluster to try plans on: FOLDER/snapshot, FOLDER/loads and FOLDER/brokers.csv.
+    """Generate a cluster to try plans on: FOLDER/snapshot, FOLDER/loads and FOLDER/brokers.csv.
 
-    The shapes uniform, linear and exponential are those of Cruise Control's tests; in `history` brokers came one after
-    the other, and older ones are fuller; nine of ten topics of `mostly-empty` hold nothing. The others have the size of
-    real clusters. The same numbers give the same cluster.
+    The shapes uniform, linear and exponential are those of Cruise Control's tests. In `history`, brokers were added one
+    after another, and older ones are fuller. In `mostly-empty`, nine of ten topics are empty. The others have the sizes
+    of real clusters. The same numbers give the same cluster.
     """
     try:
         from spark_bridge.generator.files import write_cluster
@@ -63,9 +63,9 @@ def generate_cluster(shape: str, output: str, **numbers: int | None) -> None:
 
 
 def _chosen(name: str, numbers: dict[str, Any]) -> Shape:
-    """Return the shape with the numbers that were given.
+    """Return the shape with the given numbers.
 
     Raises:
-        PlanError: That is no cluster.
+        PlanError: The numbers do not describe a cluster.
     """
     return evolve(shape_named(name), **{key: number for key, number in numbers.items() if number is not None})

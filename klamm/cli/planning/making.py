@@ -1,4 +1,4 @@
-"""Making one plan: what can be told wrong at once, then planning with progress, then all files or none."""
+"""Making one plan: early checks, planning with progress, and then all files or none."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from spark_bridge.progress import Progress, in_words
 
 
 def make_plan(kind: GoalKind, options: Options) -> None:
-    """Plan, put the files where they belong, and tell what changes.
+    """Make a plan, put its files in place, and report the changes.
 
     Raises:
-        click.ClickException: There is no plan; nothing was written.
+        click.ClickException: No plan was made; nothing was written.
     """
     _check_places(options)
     with workplace(options["output"]) as place:
@@ -38,16 +38,16 @@ def make_plan(kind: GoalKind, options: Options) -> None:
         with without_pipes(options, place) as files:
             summary = _computed(request_of(kind, files, folder))
         _write(summary, folder, options)
-    _tell(summary, as_json=options["as_json"])
+    _report(summary, as_json=options["as_json"])
 
 
 def _check_places(options: Options) -> None:
     output, report, master = options["output"], options["report"], options["master"]
     if options["as_json"] and output is None:
-        raise click.ClickException("--json prints to stdout, where the plan goes without -o: say where that is to go")
+        raise click.ClickException("--json prints to stdout, where the plan goes without -o: give -o")
     is_on_cluster = options["remote"] or (master or "local").partition("[")[0] != "local"
     if is_on_cluster and (output is None or is_stream(Path(output))):
-        raise click.ClickException("on a cluster workers write the plan: give -o, a place that all of them share")
+        raise click.ClickException("on a cluster, workers write the plan: give -o, a place that all of them share")
     if output is not None:
         check_output(output)
     if report is not None:
@@ -55,7 +55,7 @@ def _check_places(options: Options) -> None:
 
 
 def _computed(request: PlanRequest) -> Summary:
-    """Plan in a process of its own; on a terminal, with a line that tells how far that is."""
+    """Plan in a separate process; on a terminal, show the progress in a line."""
     console = Console(stderr=True, highlight=False)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
     lines = Lines() if is_lines_only(console) else None
@@ -73,10 +73,10 @@ def _computed(request: PlanRequest) -> Summary:
 
 
 def _write(summary: Summary, folder: Source, options: Options) -> None:
-    """Put the page and the plan's files where they belong.
+    """Put the report page and the plan's files in place.
 
     Raises:
-        OSError: They cannot be put there.
+        OSError: They cannot be written.
     """
     from spark_bridge.report.page import html
 
@@ -86,7 +86,7 @@ def _write(summary: Summary, folder: Source, options: Options) -> None:
         publish(folder, options["output"])
 
 
-def _tell(summary: Summary, *, as_json: bool) -> None:
+def _report(summary: Summary, *, as_json: bool) -> None:
     from klamm.cli.plan_report import WIDTH, print_report
     from spark_bridge.report.document import document
 

@@ -17,7 +17,7 @@ from transport.settings import INT_MAX
 
 
 class Options(TypedDict, total=False):
-    """What click hands to a command; which are there depends on the command."""
+    """The options that click passes to a command; each command has some of them."""
 
     snapshot: str
     loads: tuple[str, ...]
@@ -42,10 +42,10 @@ class Options(TypedDict, total=False):
 
 
 def request_of(kind: GoalKind, options: Options, output: Source) -> PlanRequest:
-    """Put the options together.
+    """Combine the options into a request.
 
     Raises:
-        click.ClickException: They do not belong together or are out of range.
+        click.ClickException: They exclude each other or are out of range.
     """
     leaders, table = options.get("leaders"), options["brokers_table"]
     try:
@@ -89,7 +89,7 @@ def _ids(_context: click.Context, option: click.Parameter, text: str | None) -> 
 
 def _names(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
     for text in texts:
-        # None would be taken for all of them.
+        # An empty list of names would mean all topics.
         if not text.strip(", "):
             raise click.ClickException(f"{option.opts[0]} takes names such as orders,click*, not {text!r}")
     return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
@@ -108,37 +108,37 @@ def _settings(_context: click.Context, option: click.Parameter, texts: tuple[str
 
 
 def brokers_option(text: str) -> Callable[[click.decorators.FC], click.decorators.FC]:
-    """Give a command the brokers that it is about."""
+    """Add the option for the brokers of the goal."""
     return click.option("--brokers", required=True, metavar="IDS", callback=_ids, help=text)
 
 
 def topics_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Give a command the topics that it is about."""
+    """Add the option for the topics of the goal."""
     text = "Only these topics, by names or patterns such as orders,click*; repeatable."
     return click.option("--topics", multiple=True, metavar="NAMES", callback=_names, help=text)(command)
 
 
 def racks_option(command: click.decorators.FC) -> click.decorators.FC:
-    """Give a command the choice to plan as if no broker had a rack."""
+    """Add the option to plan as if brokers had no racks."""
     return click.option("--ignore-racks", is_flag=True, help="Plan as if brokers had no racks.")(command)
 
 
 _INPUTS: Final = (
-    click.option("--snapshot", required=True, metavar="FILE", help="The cluster, as `klamm state dump` prints it."),
+    click.option("--snapshot", required=True, metavar="FILE", help="The cluster, as printed by `klamm state dump`."),
     click.option(
         "--loads",
         multiple=True,
         metavar="FILE",
-        help="Bytes and rates of partitions: CSV, JSON, Parquet, or what kafka-log-dirs prints; repeatable.",
+        help="Bytes and rates of partitions: CSV, JSON, Parquet, or the output of kafka-log-dirs; repeatable.",
     ),
     click.option(
         "--brokers-table", metavar="FILE", help="Racks, capacities, disks and states of brokers: CSV, JSON or Parquet."
     ),
-    click.option("--set-aside-bad-rows", is_flag=True, help="Leave out rows that are wrong, and count them."),
+    click.option("--set-aside-bad-rows", is_flag=True, help="Skip bad rows, and count them."),
 )
 _CHOICES: Final = (
     click.option(
-        "--exclude", metavar="IDS", callback=_ids, help="Brokers that get nothing new and keep what they have."
+        "--exclude", metavar="IDS", callback=_ids, help="Brokers that receive nothing new and keep what they have."
     ),
     click.option(
         "--tolerance",
@@ -146,19 +146,19 @@ _CHOICES: Final = (
         default=0.05,
         show_default=True,
         metavar="PART",
-        help="How far from its share a broker may end: a low one is even, a high one moves less.",
+        help="How far from its share a broker may end: a low value gives a more even cluster, a high one moves less.",
     ),
 )
 _CHOICES_OF_MOVES: Final = (
     click.option(
         "--leaders",
         type=click.Choice([scope.value for scope in LeaderScope]),
-        help="Which partitions may get another preferred leader without a move; by default what suits the plan.",
+        help="The partitions whose preferred leader may change without a move; the default depends on the goal.",
     ),
     click.option(
         "--force",
         is_flag=True,
-        help="Accept a plan that leaves some measure less even without need.",
+        help="Accept a plan that leaves a measure less even without need.",
     ),
 )
 _PLACES: Final = (
@@ -167,14 +167,14 @@ _PLACES: Final = (
         type=click.Choice([engine.value for engine in Engine]),
         default=Engine.AUTO.value,
         show_default=True,
-        help="What computes the plan, which is the same.",
+        help="What computes the plan; the plan is the same.",
     ),
-    click.option("--master", metavar="URL", help="Where Spark runs, as for spark-submit; by default on this machine."),
+    click.option("--master", metavar="URL", help="Where Spark runs, as for spark-submit; this machine by default."),
     click.option("--remote", metavar="URL", help="A Spark Connect server to use, such as sc://host:15002."),
     click.option(
         "--conf", multiple=True, metavar="NAME=VALUE", callback=_settings, help="A setting for Spark; repeatable."
     ),
-    patience_option(None, "Give up after so long."),
+    patience_option(None, "Give up after this time."),
 )
 _RESULTS: Final = (
     click.option(
@@ -182,10 +182,10 @@ _RESULTS: Final = (
         "--output",
         metavar="FOLDER",
         callback=_place,
-        help="A new folder for the plan: JSON in files of limited size, rollbacks, Parquet. NAME.json puts the JSON "
-        "alone into one file. Without it, that goes to stdout.",
+        help="A new folder for the plan: JSON in files of limited size, rollbacks, Parquet. NAME.json writes only the "
+        "JSON, to one file. Without -o, the JSON goes to stdout.",
     ),
-    click.option("--report", metavar="FILE", help="Also write a report there, as one HTML page."),
+    click.option("--report", metavar="FILE", help="Also write the report to this file, as an HTML page."),
     click.option(
         "--json", "as_json", is_flag=True, help="Print the report as JSON to stdout, not as tables to stderr."
     ),
@@ -193,12 +193,12 @@ _RESULTS: Final = (
 
 
 def planning_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Give a command the options that all plans have, in the order of the help."""
+    """Add the options of all plans that move replicas, in the order of the help."""
     return _with(command, (*_INPUTS, *_CHOICES, *_CHOICES_OF_MOVES, *_PLACES, *_RESULTS))
 
 
 def leader_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Give a command the options of a plan that moves no replica."""
+    """Add the options of a plan that moves no replicas."""
     return _with(command, (*_INPUTS, *_CHOICES, *_PLACES, *_RESULTS))
 
 

@@ -1,4 +1,4 @@
-"""Inputs that come from pipes, kept as files: planning reads its inputs more than once, and in another process."""
+"""Copies of inputs that are pipes: planning reads its inputs more than once, and in another process."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ DEVICE: Final = Limit(16, "name a file or a pipe")
 
 @contextmanager
 def without_pipes(options: Options, place: Path) -> Iterator[Options]:
-    """Yield options whose inputs are all files: the content of pipes is kept in a folder.
+    """Yield options whose inputs are all files: the contents of pipes are copied to a folder.
 
     Raises:
-        click.ClickException: An input cannot be read. Those that the block raises name inputs as the user gave them.
+        click.ClickException: An input cannot be read. Errors of the block name inputs as the user gave them.
     """
     names: dict[str, str] = {}
 

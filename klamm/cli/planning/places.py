@@ -1,4 +1,4 @@
-"""Where a plan's files go: to a folder, to one file, or to stdout; all of them or none."""
+"""The destination of a plan's files: a folder, one file, or stdout. All files are written, or none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAIL: Final = b"]}\n"
 
 
 def check_output(output: str) -> None:
-    """See that the plan can go there.
+    """Check that the plan can be written to `output`.
 
     Raises:
         click.ClickException: It cannot.
@@ -28,7 +28,7 @@ def check_output(output: str) -> None:
     path = Path(output)
     if isinstance(source_of(output), Url):
         if _is_one_file(path):
-            raise click.ClickException(f"{output} is one file, and Spark writes a plan as several: name a folder")
+            raise click.ClickException(f"{output} is a single file, but Spark writes a plan as several: name a folder")
     elif _is_one_file(path):
         check_file(path)
     elif path.is_dir():
@@ -42,7 +42,7 @@ def check_output(output: str) -> None:
 
 @contextmanager
 def workplace(output: str | None) -> Iterator[Path]:
-    """Lend a folder to plan in, beside the place where the plan goes: workers reach that as well."""
+    """Yield a temporary folder to plan in, next to the destination, which workers can reach as well."""
     if output is None or isinstance(source_of(output), Url) or is_stream(Path(output)):
         with TemporaryDirectory(prefix="klamm-plan-") as name:
             yield Path(name)
@@ -60,16 +60,16 @@ def workplace(output: str | None) -> Iterator[Path]:
 
 
 def plan_folder(output: str | None, place: Path) -> Source:
-    """Return the folder that planning writes to: in the workplace, or the output itself if only Spark reaches that."""
+    """Return the folder that planning writes to: in the workplace, or the output if only Spark can reach that."""
     target = None if output is None else source_of(output)
     return target if isinstance(target, Url) else place / "plan"
 
 
 def publish(folder: Path, output: str | None) -> None:
-    """Put a plan's files where they were asked for.
+    """Put a plan's files at their destination.
 
     Raises:
-        OSError: They cannot be put there.
+        OSError: They cannot be written.
     """
     if output is None:
         for piece in _joined(folder):
@@ -81,7 +81,7 @@ def publish(folder: Path, output: str | None) -> None:
 
 
 def _joined(folder: Path) -> Iterator[bytes]:
-    """Yield the plan's JSON as one document: its files are limited in size, each begins and ends alike."""
+    """Yield the plan's JSON as one document, joined from files that begin and end alike."""
     yield _HEAD
     end = b""
     for file in sorted(folder.glob("plan*.json")):

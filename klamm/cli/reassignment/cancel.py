@@ -22,7 +22,7 @@ from transport.metadata import TopicPartition
 
 
 @frozen
-class Wishes:
+class Options:
     """The moves to cancel, and the options for it."""
 
     partitions: tuple[TopicPartition, ...]
@@ -43,23 +43,23 @@ def cancel(cluster: Cluster, file: Path | None, naming: Naming, output: str, *, 
     if [file is not None, naming.topic is not None, every].count(True) != 1:
         raise click.UsageError("give either --reassignment-json-file, --topic and --partition, or --all")
     partitions = () if file is None else tuple(read_targets(file))
-    sys.exit(run(partial(_cancel, cluster, Wishes(partitions, naming, not no_wait, output))))
+    sys.exit(run(partial(_cancel, cluster, Options(partitions, naming, not no_wait, output))))
 
 
-async def _cancel(cluster: Cluster, wishes: Wishes) -> int:
+async def _cancel(cluster: Cluster, options: Options) -> int:
     async with cluster.open_moves() as admin:
-        partitions = wishes.partitions or await _in_progress(admin, wishes.naming)
+        partitions = options.partitions or await _in_progress(admin, options.naming)
         if not partitions:
-            click.echo(f"no reassignment{wishes.naming.of_what} is in progress: there is nothing to cancel", err=True)
-            report((), wishes.output)
-            return int(wishes.naming.topic is not None)
+            click.echo(f"no reassignment{options.naming.of_what} is in progress: there is nothing to cancel", err=True)
+            report((), options.output)
+            return int(options.naming.topic is not None)
         cancelling = Cancelling(admin, partitions)
         await cancelling.begin()
-        interrupted = wishes.waits and await stoppable(cancelling.wait)
+        interrupted = options.waits and await stoppable(cancelling.wait)
         outcomes = await cancelling.outcomes()
-        good = (Outcome.CANCELLED,) if wishes.waits else (Outcome.CANCELLED, Outcome.IN_PROGRESS)
+        good = (Outcome.CANCELLED,) if options.waits else (Outcome.CANCELLED, Outcome.IN_PROGRESS)
         await throttling.end(admin, partitions)
-        report(outcomes, wishes.output, *good)
+        report(outcomes, options.output, *good)
         if all(item.outcome in good for item in outcomes):
             return 0
         return INTERRUPTED if interrupted else 1

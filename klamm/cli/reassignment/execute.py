@@ -36,7 +36,7 @@ KAFKAS_ELECTION: Final = "kafka-leader-election --election-type PREFERRED"
 
 
 @frozen
-class Wishes:
+class Options:
     """The file to execute, and the options for it."""
 
     file: Path
@@ -87,21 +87,21 @@ def execute(  # noqa: PLR0913  one for each option
     """
     if no_wait and cancel_on_interrupt:
         raise click.UsageError("--no-wait leaves nothing to interrupt: omit it, or --cancel-on-interrupt")
-    wishes = Wishes(file, dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output, throttle, force)
-    sys.exit(run(partial(_execute, cluster, read_document(file), wishes)))
+    options = Options(file, dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output, throttle, force)
+    sys.exit(run(partial(_execute, cluster, read_document(file), options)))
 
 
-async def _execute(cluster: Cluster, document: Document, wishes: Wishes) -> int:
+async def _execute(cluster: Cluster, document: Document, options: Options) -> int:
     async with cluster.open_moves() as admin:
-        execution = Execution(admin, document.targets, document.starts, wishes)
+        execution = Execution(admin, document.targets, document.starts, options)
         if await stoppable(execution.prepare):
             click.echo("interrupted: nothing was begun", err=True)
             return INTERRUPTED
         if execution.exit_code is not None:
             return execution.exit_code
         interrupted = await stoppable(execution.carry_out)
-        if interrupted and wishes.cancels:
-            await stoppable(execution.take_back)
+        if interrupted and options.cancels:
+            await stoppable(execution.cancel)
         code = await execution.report()
         return INTERRUPTED if code and interrupted else code
 
@@ -113,7 +113,7 @@ class Execution:
     admin: MoveAdmin
     targets: Targets
     starts: Targets
-    wishes: Wishes
+    options: Options
     exit_code: int | None = None
     """Set when there is nothing more to do."""
 
@@ -135,14 +135,14 @@ class Execution:
             self.exit_code = 1
             return
         self._refuse_stale()
-        if self.wishes.dry_run:
+        if self.options.dry_run:
             planned = await preview.changes(self.admin, self._before, self.targets)
-            preview.print_changes(planned, self.wishes.output)
+            preview.print_changes(planned, self.options.output)
             self.exit_code = 0
         else:
             try:
                 # Opening a pipe blocks until something reads it.
-                await trio.to_thread.run_sync(self._show_way_back, abandon_on_cancel=True)
+                await trio.to_thread.run_sync(self._write_rollback, abandon_on_cancel=True)
             except OSError as error:
                 text = f"nothing was begun, because the rollback could not be written: {line_of(error)}"
                 raise click.ClickException(text) from None
@@ -153,14 +153,14 @@ class Execution:
     def _refuse_stale(self) -> None:
         """Raise click.ClickException if partitions have changed since the plan was made, unless `--force` is given."""
         stale = starts.faults_of(preview.states_of(self._before), self.targets, self.starts)
-        if stale and not self.wishes.forced:
+        if stale and not self.options.forced:
             raise click.ClickException(starts.refusal(stale))
 
-    def _show_way_back(self) -> None:
-        text = encode_targets(preview.way_back(self._before, self.targets))
-        file = self.wishes.rollback_file
+    def _write_rollback(self) -> None:
+        text = encode_targets(preview.rollback(self._before, self.targets))
+        file = self.options.rollback_file
         # With JSON or YAML, stdout carries only the document.
-        to_stderr = self.wishes.output != "table"
+        to_stderr = self.options.output != "table"
         if file is None:
             click.echo(f"Current partition replica assignment\n\n{text}\n", err=to_stderr)
             click.echo("Save this to use as the --reassignment-json-file option during rollback", err=to_stderr)
@@ -177,8 +177,8 @@ class Execution:
         """Begin the moves, and wait for them if requested."""
         self._watch = MoveWatch(self.admin, self.targets)
         wanted = [ReassignablePartition(tp.topic, tp.partition, replicas) for tp, replicas in self.targets.items()]
-        if self.wishes.throttle is not None:
-            await throttling.begin(self.admin, self._before.partitions, self.targets, self.wishes.throttle)
+        if self.options.throttle is not None:
+            await throttling.begin(self.admin, self._before.partitions, self.targets, self.options.throttle)
         try:
             answer = await self.admin.alter_partition_reassignments(wanted)
         except OutcomeUnknown as error:
@@ -189,10 +189,10 @@ class Execution:
             self._refused = {item.tp: item.message or item.error.name for item in refused}
         begun = {tp: target for tp, target in self.targets.items() if tp not in self._refused}
         self._watch = MoveWatch(self.admin, begun)
-        if self.wishes.waits and begun:
+        if self.options.waits and begun:
             await show_until_over(self._watch)
 
-    async def take_back(self) -> None:
+    async def cancel(self) -> None:
         """Cancel the moves that are not complete, and wait until the partitions are restored."""
         left = [item.tp for item in judge(await self._last_look()) if item.outcome is Outcome.IN_PROGRESS]
         if not left:
@@ -211,18 +211,18 @@ class Execution:
         found = await self._outcomes()
         outcomes = [found[tp] for tp in self.targets]
         # Throttles are removed first: printing fails if the reader of the output is gone.
-        if self.wishes.throttle is not None:
+        if self.options.throttle is not None:
             await throttling.end(self.admin, list(self.targets))
-        report(outcomes, self.wishes.output, Outcome.COMPLETE, Outcome.BEGUN)
-        self._tell_of_election(outcomes)
+        report(outcomes, self.options.output, Outcome.COMPLETE, Outcome.BEGUN)
+        self._suggest_election(outcomes)
         in_progress = any(item.outcome in {Outcome.IN_PROGRESS, Outcome.BEGUN} for item in outcomes)
-        if self.wishes.throttle is not None and in_progress:
+        if self.options.throttle is not None and in_progress:
             click.echo(
                 "moves in progress stay throttled: `klamm reassignment verify` lifts that at their end", err=True
             )
         return int(any(item.outcome not in {Outcome.COMPLETE, Outcome.BEGUN} for item in outcomes))
 
-    def _tell_of_election(self, outcomes: Sequence[PartitionOutcome]) -> None:
+    def _suggest_election(self, outcomes: Sequence[PartitionOutcome]) -> None:
         """Print how to elect the first of the new replicas of partitions that keep another leader."""
         states = preview.states_of(self._before)
         moved = [item.tp for item in outcomes if item.outcome in {Outcome.COMPLETE, Outcome.BEGUN}]
@@ -232,7 +232,7 @@ class Execution:
             elect = "klamm leader elect --election-type preferred" if ours else KAFKAS_ELECTION
             click.echo(
                 f"{len(kept):,} of {len(outcomes):,} partitions keep a leader that is not the first of their new "
-                f"replicas: `{elect} --path-to-json-file {self.wishes.file}` elects the first once they are complete",
+                f"replicas: `{elect} --path-to-json-file {self.options.file}` elects the first once they are complete",
                 err=True,
             )
 
@@ -241,7 +241,7 @@ class Execution:
             tp: PartitionOutcome(tp, Outcome.REFUSED, self._replicas_before(tp), f"refused: {text}")
             for tp, text in self._refused.items()
         }
-        if not self.wishes.waits:
+        if not self.options.waits:
             begun = [tp for tp in self.targets if tp not in refused]
             return refused | {tp: PartitionOutcome(tp, Outcome.BEGUN, self.targets[tp], "begun") for tp in begun}
         judged = {item.tp: self._in_hindsight(item) for item in judge(await self._last_look())}

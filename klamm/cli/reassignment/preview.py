@@ -127,7 +127,7 @@ def moving_elsewhere(metadata: MetadataResponse, targets: Targets) -> dict[Topic
     }
 
 
-def way_back(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, tuple[int, ...]]:
+def rollback(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the current replicas of the partitions, or those from before a move in progress."""
     states = states_of(metadata)
     return {tp: origin_of(states[tp]) for tp in targets}
