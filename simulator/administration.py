@@ -1,14 +1,16 @@
-"""What else an administrator asks of a simulated cluster, through its admin api or by hand in the store.
-
-What is asked through the api raises ApiError for the first refusal, ClusterUnreachable or WireError if there is no
-answer.
-"""
+"""An administrator of a simulated cluster, and a producer: what they ask for goes through the cluster's own apis."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
-from simulator.cluster import ADMIN, SimulatedCluster, partition_named
+from attrs import define
+
+from controller.admin.client import AdminClient
+from simulator.load import Load
+from simulator.trace import Trace
+from simulator.world import World
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     AlterableConfig,
@@ -16,58 +18,133 @@ from transport.messages import (
     ConfigOperation,
     ConfigResource,
     ConfigResourceType,
+    ElectionType,
+    NewPartitions,
+    NewTopic,
+    PartitionError,
+    ReassignablePartition,
+    ResourceError,
+    TopicError,
 )
 from transport.metadata import TopicPartition
-from transport.store import formats, paths
-from transport.store.protocol import ANY_VERSION, Create, Op, Set
+
+ADMIN: Final = "admin"
 
 
-async def alter(cluster: SimulatedCluster, topic: str, setting: str, value: str | None) -> None:
-    """Give a topic a setting, all brokers by default without a name; None takes it away again."""
-    cluster.trace.add("admin", ADMIN, f"alter {topic or 'the default'}: {setting}={value}")
+def require_done(results: Iterable[TopicError | PartitionError | ResourceError]) -> None:
+    """Raise ApiError for the first refusal of an answer that lists outcomes."""
+    for result in results:
+        if result.error is not ErrorCode.NONE:
+            raise ApiError(result.error, result.message)
+
+
+def partition_named(name: str) -> TopicPartition:
+    """Return the partition `topic-number`. Raises ValueError if the name is none."""
+    topic, _, number = name.rpartition("-")
+    if not topic or not number.isdecimal():
+        raise ValueError(f"{name!r} is no partition: write TOPIC-NUMBER, orders-0 for instance")
+    return TopicPartition(topic, int(number))
+
+
+@define(eq=False)
+class Administered:
+    """The part of a simulated cluster that an administrator and producers see."""
+
+    world: World
+    admin: AdminClient
+    load: Load
+
+    @property
+    def trace(self) -> Trace:
+        """What happened so far."""
+        return self.world.trace
+
+    async def create_topic(
+        self, name: str, assignment: Sequence[Sequence[int]] = (), *, partitions: int = 1, replication_factor: int = 1
+    ) -> None:
+        """Create a topic with the replicas of `assignment`, one row per partition, or placed by the controller.
+
+        Raises ApiError; ClusterUnreachable if there is no controller for too long.
+        """
+        rows = tuple(tuple(row) for row in assignment)
+        topic = NewTopic(name, len(rows) or partitions, len(rows[0]) if rows else replication_factor, rows)
+        self.trace.add("admin", ADMIN, f"create {topic}")
+        require_done((await self.admin.create_topics([topic])).topics)
+
+    async def add_partitions(self, name: str, count: int) -> None:
+        """Let a topic have `count` partitions in all. Returns when they have leaders. Raises ApiError."""
+        self.trace.add("admin", ADMIN, f"give {name} {count} partitions")
+        require_done((await self.admin.create_partitions([NewPartitions(name, count)])).topics)
+
+    async def delete_topic(self, *names: str) -> None:
+        """Delete topics. Returns when that is sure to come about. Raises ApiError for the first refusal."""
+        self.trace.add("admin", ADMIN, f"delete {', '.join(names)}")
+        before = self.world.safety.before()
+        require_done((await self.admin.delete_topics(names)).topics)
+        for name in names:
+            self.world.safety.deletion_answered(before, name)
+
+    async def reassign(self, targets: Mapping[str, Sequence[int] | None]) -> None:
+        """Begin or override reassignments, or cancel those whose target is None. Raises ApiError for the first refusal.
+
+        Returns when they have begun, or were refused: `until` waits for their end.
+        """
+        self.trace.add("admin", ADMIN, f"reassign {dict(targets)}")
+        wanted = [
+            ReassignablePartition(*partition_named(name), None if target is None else tuple(target))
+            for name, target in targets.items()
+        ]
+        require_done((await self.admin.alter_partition_reassignments(wanted)).partitions)
+
+    async def cancel(self, name: str) -> None:
+        """Cancel a partition's reassignment. Raises ApiError."""
+        await self.reassign({name: None})
+
+    async def elect_leaders(
+        self,
+        kind: ElectionType,
+        names: Sequence[str] | None = None,
+        orders: Mapping[str, Sequence[int]] | None = None,
+    ) -> None:
+        """Elect leaders of the partitions named, or of all that need it. Raises ApiError for the first failure.
+
+        With `orders` the replicas of these partitions take a new order, and its first leads.
+        """
+        self.trace.add("admin", ADMIN, f"elect {kind.name} {names or ('' if orders else 'all')} {orders or ''}".strip())
+        wanted = None if names is None else [partition_named(name) for name in names]
+        ordered = {partition_named(name): tuple(order) for name, order in (orders or {}).items()}
+        safety = self.world.safety
+        before = safety.before()
+        results = await self.admin.elect_leaders(kind, wanted, orders=ordered)
+        for item in results:
+            if item.error is ErrorCode.NONE:
+                tp = item.tp
+                safety.election_answered(before, kind, tp, ordered.get(tp))
+        for item in results:
+            if item.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
+                raise ApiError(item.error, item.message)
+
+    async def alter_topics(self, settings: Mapping[str, Mapping[str, str | None]]) -> None:
+        """Give topics settings; the name "" stands for all brokers by default, None takes a setting away again.
+
+        Raises ApiError for the first refusal.
+        """
+        for topic, values in settings.items():
+            for setting, value in values.items():
+                self.trace.add("admin", ADMIN, f"alter {topic or 'the default'}: {setting}={value}")
+        asked = [_alterations(topic, values) for topic, values in settings.items()]
+        require_done(await self.admin.incremental_alter_configs(asked))
+
+    async def produce(self, name: str, values: Sequence[bytes]) -> int:
+        """Append records with acks=all and return the offset of the first. Raises ApiError or GaveUp."""
+        async with self.load.producer("producer") as producer:
+            return await self.load.send(producer, partition_named(name), values)
+
+
+def _alterations(topic: str, values: Mapping[str, str | None]) -> AlterConfigsResource:
     kind = ConfigResourceType.TOPIC if topic else ConfigResourceType.BROKER
-    operation = ConfigOperation.DELETE if value is None else ConfigOperation.SET
-    altered = AlterConfigsResource(ConfigResource(kind, topic), (AlterableConfig(setting, operation, value or ""),))
-    [result] = await cluster.admin.incremental_alter_configs([altered])
-    if result.error is not ErrorCode.NONE:
-        raise ApiError(result.error, result.message)
-
-
-# --- by hand ----------------------------------------------------------------------------------------------------
-
-
-def mark_for_deletion(cluster: SimulatedCluster, name: str) -> None:
-    """Mark a topic for deletion, unless it is."""
-    if cluster.durable.tree.read(paths.delete_topic(name)) is None:
-        _write(cluster, Create(paths.delete_topic(name)))
-
-
-def request_election(cluster: SimulatedCluster, names: Sequence[str]) -> None:
-    """Write `/admin/preferred_replica_election`, as Kafka's old tool does."""
-    path, data = paths.PREFERRED_REPLICA_ELECTION, formats.encode_partitions(map(partition_named, names))
-    is_there = cluster.durable.tree.read(path) is not None
-    _write(cluster, Set(path, data, ANY_VERSION) if is_there else Create(path, data))
-
-
-def request_moves(cluster: SimulatedCluster, targets: Mapping[TopicPartition, tuple[int, ...]]) -> None:
-    """Write `/admin/reassign_partitions`, as Kafka's old tool does."""
-    path, data = paths.REASSIGN_PARTITIONS, formats.encode_reassign_partitions(targets)
-    is_there = cluster.durable.tree.read(path) is not None
-    _write(cluster, Set(path, data, ANY_VERSION) if is_there else Create(path, data))
-
-
-def notify_isr_change(cluster: SimulatedCluster, names: Sequence[str]) -> None:
-    """Say that the ISRs of partitions changed, as leaders do that write them by themselves."""
-    data = formats.encode_partitions(map(partition_named, names))
-    _write(cluster, Create(f"{paths.ISR_CHANGE_NOTIFICATION}/isr_change_", data, sequence=True))
-
-
-def notify_log_dir(cluster: SimulatedCluster, broker_id: int) -> None:
-    """Say that a broker lost a log directory."""
-    data = formats.encode_log_dir_event(broker_id)
-    _write(cluster, Create(f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", data, sequence=True))
-
-
-def _write(cluster: SimulatedCluster, op: Op) -> None:
-    cluster.trace.add("admin", ADMIN, f"writes {op.path}")
-    cluster.world.ensemble.commit_by_hand([op])
+    operations = [
+        AlterableConfig(setting, ConfigOperation.DELETE if value is None else ConfigOperation.SET, value or "")
+        for setting, value in values.items()
+    ]
+    return AlterConfigsResource(ConfigResource(kind, topic), tuple(operations))

@@ -6,7 +6,7 @@ happens at once; what is async asks the cluster through its own admin api, or wa
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
@@ -15,6 +15,7 @@ from attrs import define, field
 
 from controller.admin.client import AdminClient
 from simulator import liveness
+from simulator.administration import ADMIN, Administered, partition_named
 from simulator.disk import Disk
 from simulator.hooks import Hooks
 from simulator.load import Load
@@ -28,25 +29,16 @@ from simulator.store.durable import Durable
 from simulator.store.ensemble import SimulatedEnsemble
 from simulator.trace import Trace
 from simulator.world import World
-from transport.errors import ApiError, ErrorCode
 from transport.messages import (
-    ElectionType,
-    NewPartitions,
-    NewTopic,
-    PartitionError,
     PartitionState,
-    ReassignablePartition,
     Request,
-    TopicError,
 )
-from transport.metadata import TopicPartition
 from transport.store import paths
 from transport.store.protocol import Delete
 from transport.wire import open_connection
 
 R = TypeVar("R")
 
-ADMIN: Final = "admin"
 CLIENT: Final = "client"
 POLL_SECONDS: Final = 0.05
 START_SECONDS: Final = 60.0
@@ -56,39 +48,16 @@ class NotInTime(Exception):
     """What was waited for did not come about within its virtual time."""
 
 
-def require_done(results: Iterable[TopicError | PartitionError]) -> None:
-    """Raise ApiError for the first refusal of an answer that lists outcomes."""
-    for result in results:
-        if result.error is not ErrorCode.NONE:
-            raise ApiError(result.error, result.message)
-
-
-def partition_named(name: str) -> TopicPartition:
-    """Return the partition `topic-number`. Raises ValueError if the name is none."""
-    topic, _, number = name.rpartition("-")
-    if not topic or not number.isdecimal():
-        raise ValueError(f"{name!r} is no partition: write TOPIC-NUMBER, orders-0 for instance")
-    return TopicPartition(topic, int(number))
-
-
 @define(eq=False)
-class SimulatedCluster:
+class SimulatedCluster(Administered):
     """The cluster, and every way to disturb it. Open one with `simulated_cluster`."""
 
-    world: World
     controllers: dict[int, ControllerProcess]
     brokers: dict[int, BrokerProcess]
-    admin: AdminClient
-    load: Load
     durable: Durable
     _blocked: dict[tuple[str, str], None] = field(factory=dict, init=False)
 
     # --- looking ------------------------------------------------------------------------------------------------
-
-    @property
-    def trace(self) -> Trace:
-        """What happened so far."""
-        return self.world.trace
 
     @property
     def steps(self) -> Steps:
@@ -112,77 +81,7 @@ class SimulatedCluster:
         """Return a partition as it is durable; None before it has a leader for the first time."""
         return self.durable.state(partition_named(name))
 
-    # --- what an administrator does -----------------------------------------------------------------------------
-
-    async def create_topic(
-        self, name: str, assignment: Sequence[Sequence[int]] = (), *, partitions: int = 1, replication_factor: int = 1
-    ) -> None:
-        """Create a topic with the replicas of `assignment`, one row per partition, or placed by the controller.
-
-        Raises ApiError; ClusterUnreachable if there is no controller for too long.
-        """
-        rows = tuple(tuple(row) for row in assignment)
-        topic = NewTopic(name, len(rows) or partitions, len(rows[0]) if rows else replication_factor, rows)
-        self.trace.add("admin", ADMIN, f"create {topic}")
-        require_done((await self.admin.create_topics([topic])).topics)
-
-    async def add_partitions(self, name: str, count: int) -> None:
-        """Let a topic have `count` partitions in all. Returns when they have leaders. Raises ApiError."""
-        self.trace.add("admin", ADMIN, f"give {name} {count} partitions")
-        require_done((await self.admin.create_partitions([NewPartitions(name, count)])).topics)
-
-    async def delete_topic(self, *names: str) -> None:
-        """Delete topics. Returns when that is sure to come about. Raises ApiError for the first refusal."""
-        self.trace.add("admin", ADMIN, f"delete {', '.join(names)}")
-        before = self.world.safety.before()
-        require_done((await self.admin.delete_topics(names)).topics)
-        for name in names:
-            self.world.safety.deletion_answered(before, name)
-
-    async def reassign(self, targets: Mapping[str, Sequence[int] | None]) -> None:
-        """Begin or override reassignments, or cancel those whose target is None. Raises ApiError for the first refusal.
-
-        Returns when they have begun, or were refused: `until` waits for their end.
-        """
-        self.trace.add("admin", ADMIN, f"reassign {dict(targets)}")
-        wanted = [
-            ReassignablePartition(*partition_named(name), None if target is None else tuple(target))
-            for name, target in targets.items()
-        ]
-        require_done((await self.admin.alter_partition_reassignments(wanted)).partitions)
-
-    async def cancel(self, name: str) -> None:
-        """Cancel a partition's reassignment. Raises ApiError."""
-        await self.reassign({name: None})
-
-    async def elect_leaders(
-        self,
-        kind: ElectionType,
-        names: Sequence[str] | None = None,
-        orders: Mapping[str, Sequence[int]] | None = None,
-    ) -> None:
-        """Elect leaders of the partitions named, or of all that need it. Raises ApiError for the first failure.
-
-        With `orders` the replicas of these partitions take a new order, and its first leads.
-        """
-        self.trace.add("admin", ADMIN, f"elect {kind.name} {names or ('' if orders else 'all')} {orders or ''}".strip())
-        wanted = None if names is None else [partition_named(name) for name in names]
-        ordered = {partition_named(name): tuple(order) for name, order in (orders or {}).items()}
-        safety = self.world.safety
-        before = safety.before()
-        results = await self.admin.elect_leaders(kind, wanted, orders=ordered)
-        for item in results:
-            if item.error is ErrorCode.NONE:
-                tp = item.tp
-                safety.election_answered(before, kind, tp, ordered.get(tp))
-        for item in results:
-            if item.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED):
-                raise ApiError(item.error, item.message)
-
-    async def produce(self, name: str, values: Sequence[bytes]) -> int:
-        """Append records with acks=all and return the offset of the first. Raises ApiError or GaveUp."""
-        async with self.load.producer("producer") as producer:
-            return await self.load.send(producer, partition_named(name), values)
+    # --- what a client does -----------------------------------------------------------------------------------------
 
     async def ask(self, broker_id: int, request: Request[R], *, within: float = 10.0) -> R:
         """Ask a broker as a client does that knows the settings' own apis too.
@@ -410,4 +309,4 @@ def _assemble(world: World) -> SimulatedCluster:
     world.safety.disks.update((id_, process.disk) for id_, process in brokers.items())
     bootstrap = [(process.host, PORT) for process in controllers.values()]
     admin = AdminClient(world.network.at(ADMIN), bootstrap, None, 30.0)
-    return SimulatedCluster(world, controllers, brokers, admin, Load(world), world.safety.durable)
+    return SimulatedCluster(world, admin, Load(world), controllers, brokers, world.safety.durable)

@@ -7,6 +7,7 @@ time; in an asyncio program `open_asyncio_cluster`; in code without async, a sta
 
 from __future__ import annotations
 
+from klamm.testing import actions
 from klamm.testing.asyncio_cluster import AsyncioCluster, open_asyncio_cluster
 from klamm.testing.opening import ClusterFactory, open_cluster
 from klamm.testing.stepped_cluster import SteppedCluster
@@ -20,6 +21,7 @@ __all__ = [
     "SimulatedCluster",
     "SteppedCluster",
     "Violation",
+    "actions",
     "open_asyncio_cluster",
     "open_cluster",
 ]

@@ -8,23 +8,15 @@ from typing import Final
 
 from attrs import define
 
+from simulator.actions.requests import AlterTopic
+from simulator.actions.scene import Action
+from simulator.actions.znodes import NotifyIsrChange, NotifyLogDir, WriteElection
 from simulator.random_run import topology
-from simulator.random_run.actions import (
-    Alter,
-    AtStep,
-    DeleteTopic,
-    Elect,
-    Happening,
-    Notification,
-    NotifyIsrChange,
-    NotifyLogDir,
-    Request,
-)
+from simulator.random_run.happenings import AtStep, Happening, Replace
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
-from transport.messages import ElectionType
 
 _CHANCE_AT_STEP: Final = 0.3
 _ROUNDS: Final = ("elect", "shrink", "A2", "B3", "B4", "mark", "delete", "stop", "remove")
@@ -56,22 +48,23 @@ class _Keeper:
             step = AtStep(self.rng.choice(_ROUNDS), Moment.DECIDED, self.rng.choice((0.0, 0.001, 0.1)))
         return Happening(at, step, make())
 
-    def _delete(self) -> Request:
+    def _delete(self) -> Action:
         name = self._topic()
-        again = topology.draw_topic(self.rng, self.settings, name).assignment
-        return DeleteTopic(name, by_hand=self.rng.random() < 0.5, again=again)  # noqa: PLR2004  as often
+        again = topology.draw_topic(self.rng, self.settings, name)
+        return Replace(again, by_hand=self.rng.random() < 0.5)  # noqa: PLR2004  as often
 
-    def _elect(self) -> Request:
-        return Elect(ElectionType.PREFERRED, self._some(), by_hand=True)
+    def _elect(self) -> Action:
+        return WriteElection(self._some())
 
-    def _alter(self) -> Request:
+    def _alter(self) -> Action:
         # Mostly of one topic: where all may lose records, little is left to judge.
         topic = "" if self.rng.random() < 0.1 else self._topic()  # noqa: PLR2004
         if self.rng.random() < 0.7:  # noqa: PLR2004
-            return Alter(topic, UNCLEAN_LEADER_ELECTION_ENABLE, self.rng.choice(("true", "true", "false", None)))
-        return Alter(topic, MIN_INSYNC_REPLICAS, self.rng.choice(("1", "2", None)))
+            value = self.rng.choice(("true", "true", "false", None))
+            return AlterTopic({topic: {UNCLEAN_LEADER_ELECTION_ENABLE: value}})
+        return AlterTopic({topic: {MIN_INSYNC_REPLICAS: self.rng.choice(("1", "2", None))}})
 
-    def _notify(self) -> Notification:
+    def _notify(self) -> Action:
         if self.rng.random() < 0.5:  # noqa: PLR2004
             return NotifyIsrChange(self._some())
         return NotifyLogDir(self.rng.choice(self.settings.broker_ids))

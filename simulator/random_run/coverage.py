@@ -9,7 +9,13 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from simulator.random_run.actions import Alter, Elect, Request
+from simulator.actions.processes import Crash, FailDisk, Start
+from simulator.actions.requests import AlterTopic, Elect
+from simulator.actions.scene import Action, Strike
+from simulator.actions.sessions import Disconnect, Expire
+from simulator.actions.znodes import WriteElection
+from simulator.process import BrokerProcess, Process, ProcessState
+from simulator.random_run.happenings import Leave, Replace
 from simulator.steps import Moment, Step
 from simulator.store.durable import Durable
 from transport.metadata import TopicPartition
@@ -41,9 +47,11 @@ NEEDED: Final = {
 }
 """What must come about in so many as SEEDS random runs."""
 
-_ACCEPTED: Final[Mapping[type[Request], str]] = {
+_ACCEPTED: Final[Mapping[type[Action], str]] = {
     Elect: "elections asked for and accepted",
-    Alter: "changes of settings accepted",
+    WriteElection: "elections asked for and accepted",
+    AlterTopic: "changes of settings accepted",
+    Replace: "topics created again as soon as they were gone",
 }
 
 _TELLS_NOBODY: Final = "B1"
@@ -75,24 +83,41 @@ class Coverage:
             self.counts["topics deleted"] += 1
         return False
 
-    def controller_crashes(self, controller_id: int) -> None:
-        """Take note that a controller is about to die."""
+    def strikes(self, action: Strike, process: Process, *, again: bool) -> None:
+        """Take note of what is about to happen to a process, to the same as before or not."""
+        match action:
+            case Crash() if isinstance(process, BrokerProcess):
+                self._broker_crashes(process.id)
+            case Crash():
+                self._controller_crashes(process.id)
+            case Leave():
+                self.count("processes stopped")
+            case FailDisk():
+                self.count("log directories failed")
+            case Start(elsewhere=True) if isinstance(process, BrokerProcess) and process.state is ProcessState.DEAD:
+                self.count("brokers that moved to another port")
+            # Only what was to happen at a commit happens to the same node again.
+            case Expire() if again:
+                self.count("session expiries with a commit in flight")
+            case Disconnect() if again:
+                self.count("disconnects with a commit in flight")
+
+    def _controller_crashes(self, controller_id: int) -> None:
         self.counts["controller crashes"] += 1
         name, at = self._last_rounds.pop(controller_id, ("", 0.0))
         if name in (*CRASH_POINTS, *DELETION_POINTS) and trio.current_time() - at <= RIGHT_AFTER_SECONDS:
             self.counts[f"controller crashes right after {name}"] += 1
 
-    def broker_crashes(self, broker_id: int) -> None:
-        """Take note that a broker is about to die."""
+    def _broker_crashes(self, broker_id: int) -> None:
         self.counts["broker crashes"] += 1
         states = (self.durable.leadership(tp) for tp, _ in self.durable.partitions())
         if any(state is not None and state.leader == broker_id for state in states):
             self.counts["broker crashes of a leader"] += 1
 
-    def accepted(self, request: Request) -> None:
-        """Take note that an administrator was told that something was done, or is to be."""
+    def accepted(self, action: Action) -> None:
+        """Take note that an administrator was told that something was done, or will be."""
         self.counts["requests accepted"] += 1
-        what = _ACCEPTED.get(type(request))
+        what = _ACCEPTED.get(type(action))
         if what is not None:
             self.counts[what] += 1
 

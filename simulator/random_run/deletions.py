@@ -6,9 +6,12 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
+from simulator.actions.processes import Crash, Start
+from simulator.actions.requests import CreateTopic, DeleteTopic
+from simulator.actions.scene import CONTROLLER, SAME
 from simulator.random_run import topology
-from simulator.random_run.actions import Active, AtStep, Crash, CreateTopic, DeleteTopic, Happening, Node
 from simulator.random_run.coverage import CRASH_POINTS
+from simulator.random_run.happenings import AtStep, Happening, Lasting
 from simulator.settings import Settings
 from simulator.steps import Moment
 
@@ -29,8 +32,9 @@ def draw(rng: random.Random, settings: Settings, topics: Sequence[CreateTopic], 
     step = AtStep(rng.choice(CRASH_POINTS), Moment.DECIDED) if rng.random() < _CHANCE_AT_STEP else None
     happenings = [Happening(at, step, DeleteTopic(topic.name))]
     if rng.random() < _CHANCE_OF_CRASH:
-        who = Active() if rng.random() < 0.5 else Node(rng.choice(settings.broker_ids))  # noqa: PLR2004  as often
-        crash = Crash(who, rng.uniform(0.5, 10.0), noticed=rng.random() < 0.5)  # noqa: PLR2004  as often
+        who = CONTROLLER if rng.random() < 0.5 else rng.choice(settings.broker_ids)  # noqa: PLR2004  as often
+        seconds_dead = rng.uniform(0.5, 10.0)
+        crash = Lasting(Crash(who, noticed=rng.random() < 0.5), seconds_dead, (Start(SAME),))  # noqa: PLR2004  as often
         happenings.append(Happening(at, AtStep(rng.choice(_ROUNDS), Moment.DECIDED, rng.choice((0.0, 0.01))), crash))
     while rng.random() < _CHANCE_OF_NAMESAKE:
         at += rng.uniform(0.0, 3.0)

@@ -6,35 +6,14 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from attrs import define
+from attrs import define, evolve
 
-from simulator.random_run.actions import (
-    Active,
-    Alter,
-    AtStep,
-    BreakConnections,
-    Crash,
-    Depose,
-    Disconnect,
-    Elect,
-    Expire,
-    ExpireInCommit,
-    FailLogDir,
-    Fault,
-    Happening,
-    Isolate,
-    Lag,
-    LeaderOf,
-    Node,
-    Pause,
-    Reassign,
-    Request,
-    Skew,
-    SlowLink,
-    SlowStore,
-    Stop,
-    Who,
-)
+from simulator.actions.network import BreakConnections, Heal, Isolate, Slow
+from simulator.actions.processes import Crash, FailDisk, MendDisk, Pause, Restart, Skew, Start, Wake
+from simulator.actions.requests import AlterTopic, Elect, Reassign
+from simulator.actions.scene import CONTROLLER, LEADER_OF, SAME, Node, Request, Strike
+from simulator.actions.sessions import AtCommit, Depose, Disconnect, Expire, Lag, Reconnect, SlowStore
+from simulator.random_run.happenings import AtStep, Happening, InTurn, Lasting, Leave
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
@@ -99,11 +78,12 @@ def calamity(rng: random.Random, partitions: Mapping[str, Replicas], at: float) 
     name = rng.choice(list(partitions))
     happenings = []
     for _ in partitions[name]:
-        happenings.append(Happening(at, None, Crash(LeaderOf(name), rng.uniform(3.0, 15.0), noticed=True)))
+        crash = Lasting(Crash(LEADER_OF + name, noticed=True), rng.uniform(3.0, 15.0), (Start(SAME),))
+        happenings.append(Happening(at, None, crash))
         at += rng.uniform(0.2, 2.0)
     survivor = rng.choice(partitions[name])
-    asked: list[Request] = [Reassign(((name, (survivor,)),)), Elect(ElectionType.UNCLEAN, (name,))]
-    asked.append(Alter(name.rpartition("-")[0], UNCLEAN_LEADER_ELECTION_ENABLE, "true"))
+    asked: list[Request] = [Reassign({name: (survivor,)}), Elect(ElectionType.UNCLEAN, (name,))]
+    asked.append(AlterTopic({name.rpartition("-")[0]: {UNCLEAN_LEADER_ELECTION_ENABLE: "true"}}))
     for request in rng.sample(asked, rng.randint(1, 3)):
         happenings.append(Happening(at, None, request))
         at += rng.uniform(0.0, 6.0)
@@ -121,11 +101,11 @@ class _Maker:
         rng = self.rng
         kind = rng.choices(("crash at a step", "deposed at a step", "at a step", "at a time"), (6, 1, 4, 12))[0]
         if kind == "crash at a step":
-            return Happening(at, self._step(), Crash(Active(), self._time()))
+            return Happening(at, self._step(), Lasting(Crash(CONTROLLER), self._time(), (Start(SAME),)))
         if kind == "deposed at a step":
             return Happening(at, self._step(), self._depose())
         if kind == "at a step":
-            action = rng.choice((Pause(Active(), self._time()), Disconnect(Active(), self._time()), self._any()))
+            action = rng.choice((self._pause(CONTROLLER), self._disconnect(CONTROLLER), self._any()))
             return Happening(at, self._step(), action)
         return Happening(at, None, self._any())
 
@@ -135,12 +115,12 @@ class _Maker:
         moment = self.rng.choice((Moment.DECIDED, *[ends[name]] * 4))
         return AtStep(name, moment, self.rng.choice((0.0, 0.0, self.rng.uniform(0.0, 0.01))))
 
-    def _any(self) -> Fault:
+    def _any(self) -> Strike:
         draws = (
             (4, self._crash),
             (1, self._stop),
-            (1, self._fail_log_dir),
-            (2, self._pause),
+            (1, self._fail_disk),
+            (2, lambda: self._pause(self._anyone())),
             (3, self._session),
             (4, self._in_commit),
             (1, self._depose),
@@ -153,69 +133,81 @@ class _Maker:
         make = self.rng.choices([make for _, make in draws], [weight for weight, _ in draws])[0]
         return make()
 
-    def _crash(self) -> Crash:
+    def _crash(self) -> Strike:
         wipe = self.rng.random() < 0.1  # noqa: PLR2004  rare
         who = self._leader() if self.rng.random() < 0.6 else self._anyone()  # noqa: PLR2004  often
-        noticed, moves = self.rng.random() < 0.3, self.rng.random() < 0.2  # noqa: PLR2004
-        return Crash(who, self._time(), wipe, noticed, moves)
+        noticed, elsewhere = self.rng.random() < 0.3, self.rng.random() < 0.2  # noqa: PLR2004
+        return Lasting(Crash(who, noticed), self._time(), (Start(SAME, wipe, elsewhere),))
 
-    def _stop(self) -> Stop:
+    def _stop(self) -> Strike:
         who = self._leader() if self.rng.random() < 0.6 else self._anyone()  # noqa: PLR2004  often
-        return Stop(who, self._time(), self.rng.random() < 0.2)  # noqa: PLR2004
+        return Leave(who, self._time(), self.rng.random() < 0.2)  # noqa: PLR2004
 
-    def _fail_log_dir(self) -> FailLogDir:
-        return FailLogDir(self._leader(), self.rng.choice((None, 0, 1)), self._time())
+    def _fail_disk(self) -> Strike:
+        fault = FailDisk(self._leader(), self.rng.choice((None, 0, 1)))
+        return Lasting(fault, self._time(), (MendDisk(SAME), Restart(SAME)))
 
-    def _pause(self) -> Pause:
-        return Pause(self._anyone(), self._time())
+    def _pause(self, who: Node) -> Strike:
+        return Lasting(Pause(who), self._time(), (Wake(SAME),))
 
-    def _session(self) -> Fault:
+    def _disconnect(self, who: Node) -> Strike:
+        return Lasting(Disconnect(who), self._time(), (Reconnect(SAME),))
+
+    def _session(self) -> Strike:
         if self.rng.random() < 0.4:  # noqa: PLR2004
             return Expire(self._anyone())
-        return Disconnect(self._anyone(), self._time())
+        return self._disconnect(self._anyone())
 
-    def _in_commit(self) -> Fault:
+    def _in_commit(self) -> Strike:
         instant = self.rng.choice(_INSTANTS)
-        who = Active() if self.rng.random() < 0.8 else self._anyone()  # noqa: PLR2004  brokers commit rarely
+        who = CONTROLLER if self.rng.random() < 0.8 else self._anyone()  # noqa: PLR2004  brokers commit rarely
         if self.rng.random() < 0.7:  # noqa: PLR2004
-            return ExpireInCommit(who, instant)
-        return Disconnect(who, self._time(), instant)
+            return AtCommit(who, instant, (Expire(SAME),))
+        return AtCommit(who, instant, (self._disconnect(SAME),))
 
-    def _depose(self) -> Depose:
+    def _depose(self) -> Strike:
         # Shorter than a session's timeout, so that the session does not end.
-        return Depose(self.settings.session_timeout * self.rng.choice((0.0, 0.1, 0.5)))
+        pause = self.settings.session_timeout * self.rng.choice((0.0, 0.1, 0.5))
+        return InTurn((Lasting(Pause(CONTROLLER), pause, (Wake(SAME),)), Depose())) if pause else Depose()
 
-    def _isolate(self) -> Isolate:
+    def _isolate(self) -> Strike:
         nodes = self._nodes()
         some = tuple(self.rng.sample(nodes, self.rng.choice((1, 1, 2))))
         rest = tuple(node for node in nodes if node not in some)
         others = rest if self.rng.random() < 0.5 else tuple(self.rng.sample(rest, 1))  # noqa: PLR2004
-        return Isolate(some, others, self.rng.random() < 0.5, self._time())  # noqa: PLR2004
+        one_way = self.rng.random() < 0.5  # noqa: PLR2004
+        return Lasting(Isolate(some, others, one_way), self._time(), (Heal(),))
 
     def _break(self) -> BreakConnections:
-        return BreakConnections(*self.rng.sample(self._nodes(), 2))
+        return BreakConnections(self.rng.sample(self._nodes(), 2))
 
-    def _slow(self) -> Fault:
+    def _slow(self) -> Strike:
         if self.rng.random() < 0.3:  # noqa: PLR2004
-            return SlowStore(self._anyone(), self.rng.uniform(0.05, 2.0), self._time())
+            return self._slow_store(2.0)
         source, destination = self.rng.sample(self._nodes(), 2)
         latency = self.rng.choice((0.001, 0.1, 1.0))
-        return SlowLink(source, destination, latency, self.rng.choice((_STALLED, 2_000.0)), self._time())
+        slow = Slow(source, latency, self.rng.choice((_STALLED, 2_000.0)), destination, one_way=True)
+        return Lasting(slow, self._time(), (evolve(slow, bytes_per_second=None),))
 
-    def _lag(self) -> Fault:
+    def _slow_store(self, most: float) -> Strike:
+        slow = SlowStore({self._anyone(): self.rng.uniform(0.05, most)})
+        return Lasting(slow, self._time(), (SlowStore({SAME: None}),))
+
+    def _lag(self) -> Strike:
         if self.settings.servers == 1:
-            return SlowStore(self._anyone(), self.rng.uniform(0.05, 1.0), self._time())
-        return Lag(self.rng.randint(2, self.settings.servers), self.rng.uniform(0.1, 2.0), self._time())
+            return self._slow_store(1.0)
+        server, seconds = self.rng.randint(2, self.settings.servers), self.rng.uniform(0.1, 2.0)
+        return Lasting(Lag({server: seconds}), self._time(), (Lag({server: 0.0}),))
 
     def _skew(self) -> Skew:
-        return Skew(self._anyone(), self.rng.choice((-3_600_000, -1_500, 1_500, 3_600_000)))
+        return Skew({self._anyone(): self.rng.choice((-3600.0, -1.5, 1.5, 3600.0))})
 
-    def _anyone(self) -> Who:
-        draws = (Active(), Node(self.rng.choice(self._nodes())), Node(self.rng.choice(self._nodes())), self._leader())
+    def _anyone(self) -> Node:
+        draws = (CONTROLLER, self.rng.choice(self._nodes()), self.rng.choice(self._nodes()), self._leader())
         return self.rng.choice(draws)
 
-    def _leader(self) -> LeaderOf:
-        return LeaderOf(self.rng.choice(self.partitions))
+    def _leader(self) -> str:
+        return LEADER_OF + self.rng.choice(self.partitions)
 
     def _nodes(self) -> list[int]:
         return [*self.settings.broker_ids, *self.settings.controller_ids]

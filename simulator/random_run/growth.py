@@ -6,7 +6,10 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-from simulator.random_run.actions import Active, AtStep, Crash, CreateTopic, Grow, Happening
+from simulator.actions.processes import Crash, Start
+from simulator.actions.requests import AddPartitions, CreateTopic
+from simulator.actions.scene import CONTROLLER, SAME
+from simulator.random_run.happenings import AtStep, Happening, Lasting
 from simulator.steps import Moment
 
 _CHANCE_AT_STEP: Final = 0.3
@@ -21,9 +24,10 @@ def draw(rng: random.Random, topics: Sequence[CreateTopic], seconds: float) -> l
         step = None
         if rng.random() < _CHANCE_AT_STEP:
             step = AtStep(rng.choice(("U1", "B6", "expel", "shrink")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
-        grow = Grow(topic.name, len(topic.assignment) + rng.randint(1, 3))
+        grow = AddPartitions({topic.name: len(topic.assignment) + rng.randint(1, 3)})
         happenings.append(Happening(rng.uniform(0.5, seconds - 1), step, grow))
     if happenings and rng.random() < _CHANCE_OF_CRASH:
         added = AtStep("grow", Moment.COMMITTED)
-        happenings.append(Happening(rng.uniform(0.0, seconds - 2), added, Crash(Active(), rng.uniform(0.5, 8.0))))
+        at = rng.uniform(0.0, seconds - 2)
+        happenings.append(Happening(at, added, Lasting(Crash(CONTROLLER), rng.uniform(0.5, 8.0), (Start(SAME),))))
     return happenings

@@ -10,13 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 import trio
+from attrs import frozen
 
-from simulator import administration
-from simulator.cluster import SimulatedCluster
-from simulator.random_run.actions import AtStep, CancelAfterFailover, Happening, Reassign
-from simulator.random_run.administrator import Administrator
-from simulator.random_run.coverage import Coverage
+from simulator.actions.processes import Crash, Start
+from simulator.actions.requests import Reassign
+from simulator.actions.scene import CONTROLLER, SAME, Node, Scene, Strike
+from simulator.actions.znodes import WriteRequests
+from simulator.random_run.happenings import AtStep, Happening, InTurn, Lasting
 from simulator.random_run.requests import elsewhere
+from simulator.random_run.scene import RunScene
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
@@ -37,7 +39,7 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
     at = rng.uniform(0.5, seconds / 2)
     name, (end, moment) = rng.choice(sorted(partitions)), rng.choice(_ENDS)
     cancel = CancelAfterFailover(rng.random() < 0.5, rng.uniform(2.0, 10.0))  # noqa: PLR2004  as often
-    move = Reassign(((name, elsewhere(rng, settings, partitions[name])),))
+    move = Reassign({name: elsewhere(rng, settings, partitions[name])})
     return [Happening(at, AtStep(end, moment), cancel), Happening(at, None, move)]
 
 
@@ -53,26 +55,49 @@ def _is_between(durable: Durable, tp: TopicPartition) -> bool:
     return set(state.isr) <= set(assignment.target_replicas)
 
 
-def cancel_by_hand(cluster: SimulatedCluster, coverage: Coverage, tps: Sequence[TopicPartition]) -> None:
-    """Write into the store that partitions are to go back to where they were."""
-    assignments = {tp: cluster.durable.assignment(tp) for tp in tps}
-    origins = {tp: assignment.origin_replicas for tp, assignment in assignments.items() if assignment is not None}
-    administration.request_moves(cluster, origins)
-    coverage.counts[COUNT] += len(origins)
+@frozen
+class CancelAfterFailover(Strike):
+    """The controller dies in the middle of phase B, and the next one is asked to cancel what has not ended.
+
+    It is asked by hand in the store before it is elected, or else through the api: then the brokers of the target
+    die too, otherwise it would complete the moves before anybody could ask.
+    """
+
+    by_hand: bool
+    seconds: float
+    """How long the dead stay dead."""
+
+    def strike(self, scene: Scene) -> None:
+        """Crash the controller of the step, and ask."""
+        assert isinstance(scene, RunScene), "its coverage is counted"
+        assert scene.step is not None, "it is drawn for a step"
+        durable = scene.cluster.durable
+        tps = unfinished(durable, scene.step.subjects)
+        InTurn((self._crash(CONTROLLER),)).strike(scene)
+        assignments = {tp: assignment for tp in tps if (assignment := durable.assignment(tp)) is not None}
+        if tps and self.by_hand:
+            WriteRequests({str(tp): assignment.origin_replicas for tp, assignment in assignments.items()}).strike(scene)
+            scene.coverage.counts[COUNT] += len(assignments)
+        elif tps:
+            targets = dict.fromkeys(r for assignment in assignments.values() for r in assignment.target_replicas)
+            InTurn(tuple(map(self._crash, targets))).strike(scene)
+            scene.nursery.start_soon(_cancel_through_the_next, scene, scene.step.controller_id, tps)
+
+    def _crash(self, who: Node) -> Strike:
+        return Lasting(Crash(who, noticed=True), self.seconds, (Start(SAME),))
 
 
-async def cancel_through_the_next(
-    cluster: SimulatedCluster, coverage: Coverage, dead: int, tps: Sequence[TopicPartition]
-) -> None:
+async def _cancel_through_the_next(scene: RunScene, dead: int, tps: Sequence[TopicPartition]) -> None:
     """Ask the controller after the one that died to cancel the moves of partitions that have not ended."""
+    cluster = scene.cluster
     while cluster.active_controller in (None, dead):  # noqa: ASYNC110  anything may make another one active
         await trio.sleep(_POLL_SECONDS)
     left = unfinished(cluster.durable, tps)
     if not left:
         return
     targets = {tp: cluster.durable.assignment(tp) for tp in left}
-    await Administrator(cluster, coverage).do(Reassign(tuple((str(tp), None) for tp in left)))
+    await scene.ask(Reassign(dict.fromkeys(map(str, left))))
     for tp, before in targets.items():
         after = cluster.durable.assignment(tp)
         has_ended = before is None or after is None or after.replicas == before.target_replicas
-        coverage.counts[COUNT] += not has_ended
+        scene.coverage.counts[COUNT] += not has_ended

@@ -6,7 +6,10 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
-from simulator.random_run.actions import Active, AtStep, Crash, Elect, Happening, NameLeader, Reassign
+from simulator.actions.processes import Crash, Start
+from simulator.actions.requests import Elect, Reassign
+from simulator.actions.scene import CONTROLLER, SAME
+from simulator.random_run.happenings import AtStep, Happening, Lasting, NameLeader
 from simulator.random_run.requests import elsewhere
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
@@ -31,7 +34,8 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
     if rng.random() < _CHANCE_OF_CRASH:
         moment = rng.choice((Moment.DECIDED, Moment.COMMITTED, Moment.PUBLISHED))
         at = rng.uniform(0.0, seconds / 2)
-        happenings.append(Happening(at, AtStep("order", moment), Crash(Active(), rng.uniform(0.5, 8.0))))
+        crash = Lasting(Crash(CONTROLLER), rng.uniform(0.5, 8.0), (Start(SAME),))
+        happenings.append(Happening(at, AtStep("order", moment), crash))
     if rng.random() < _CHANCE_OF_NONSENSE:
         name = rng.choice(names)
         happenings.append(Happening(rng.uniform(0.5, seconds - 1), None, _nonsense(rng, settings, name, partitions)))
@@ -50,7 +54,7 @@ def _in_a_move(
     rng: random.Random, settings: Settings, name: str, partitions: Mapping[str, Replicas], at: float
 ) -> list[Happening]:
     """Return a move and, while it goes on, a leader that is named for the partition."""
-    move = Happening(at, None, Reassign(((name, elsewhere(rng, settings, partitions[name])),)))
+    move = Happening(at, None, Reassign({name: elsewhere(rng, settings, partitions[name])}))
     step = AtStep(rng.choice(("U1", "A1", "B3", "B4")), Moment.COMMITTED, rng.choice((0.0, 0.001, 0.1)))
     return [move, Happening(at, step, NameLeader((name,), rng.randrange(1, 2 * _MOST_REPLICAS)))]
 
@@ -59,12 +63,12 @@ def _nonsense(rng: random.Random, settings: Settings, name: str, partitions: Map
     """Return an election that must be refused."""
     now, stranger = partitions[name], settings.broker_ids[-1] + 1
     orders = ((), (*now, now[0]), (stranger, *now[1:]), (*now, stranger), now[1:])
-    wrong = (name, rng.choice(orders))
+    wrong = {name: rng.choice(orders)}
     return rng.choice(
         (
-            Elect(ElectionType.PREFERRED, (), orders=(wrong,)),
-            Elect(ElectionType.PREFERRED, (name,), orders=(wrong,)),
-            Elect(ElectionType.PREFERRED, (), orders=(("nowhere-0", now),)),
-            Elect(ElectionType.UNCLEAN, (), orders=((name, now),)),
+            Elect(ElectionType.PREFERRED, (), orders=wrong),
+            Elect(ElectionType.PREFERRED, (name,), orders=wrong),
+            Elect(ElectionType.PREFERRED, (), orders={"nowhere-0": now}),
+            Elect(ElectionType.UNCLEAN, (), orders={name: now}),
         )
     )

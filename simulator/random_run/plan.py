@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
+from simulator.actions.requests import CreateTopic
 from simulator.random_run import (
     chores,
     deletions,
@@ -15,7 +16,7 @@ from simulator.random_run import (
     topology,
     upkeep,
 )
-from simulator.random_run.actions import CreateTopic, Happening
+from simulator.random_run.happenings import Happening
 from simulator.scheduling import generator
 from simulator.settings import Settings
 

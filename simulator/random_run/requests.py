@@ -8,9 +8,10 @@ from typing import Final
 
 from attrs import define
 
+from simulator.actions.requests import Reassign
 from simulator.random_run import topology
-from simulator.random_run.actions import AtStep, Happening, Reassign
 from simulator.random_run.coverage import CRASH_POINTS
+from simulator.random_run.happenings import AtStep, Happening
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
@@ -70,23 +71,23 @@ class _Asker:
         first = self.settings.broker_ids[0]
         return self.rng.choice(
             (
-                Reassign(((name, (first, _NOBODY)),)),
-                Reassign(((name, ()),)),
-                Reassign(((name, (first, first)),)),
-                Reassign((("nowhere-0", (first,)),)),
-                Reassign(((name, None),)),
+                Reassign({name: (first, _NOBODY)}),
+                Reassign({name: ()}),
+                Reassign({name: (first, first)}),
+                Reassign({"nowhere-0": (first,)}),
+                Reassign({name: None}),
             )
         )
 
     def _request(self, names: list[str]) -> Reassign:
         for name in names:
             self.wanted[name] = self._target(self.wanted[name])
-        return Reassign(tuple((name, self.wanted[name]) for name in names))
+        return Reassign({name: self.wanted[name] for name in names})
 
     def _second_thought(self, names: list[str], before: Mapping[str, Replicas]) -> Reassign:
         if self.rng.random() < 0.5:  # noqa: PLR2004  as often a cancel as an override
             self.wanted |= before
-            return Reassign(tuple((name, None) for name in names))
+            return Reassign(dict.fromkeys(names))
         return self._request(names)
 
     def _soon(self, at: float) -> tuple[float, AtStep | None]:

@@ -14,7 +14,8 @@ import trio
 from attrs import frozen
 
 from simulator import scheduling
-from simulator.cluster import SimulatedCluster, partition_named, simulated_cluster
+from simulator.administration import partition_named
+from simulator.cluster import SimulatedCluster, simulated_cluster
 from simulator.quiet_logs import ignore, quiet_logs
 from simulator.random_run.coverage import Coverage
 from simulator.random_run.execution import Execution

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from simulator.random_run.actions import CreateTopic
+from simulator.actions.requests import CreateTopic
 from simulator.settings import Settings
 
 Replicas = tuple[int, ...]

@@ -8,7 +8,9 @@ from typing import Final
 
 from attrs import evolve
 
-from simulator.random_run.actions import AtStep, Elect, Happening, LeaderOf, Node, Stop
+from simulator.actions.requests import Elect
+from simulator.actions.scene import LEADER_OF
+from simulator.random_run.happenings import AtStep, Happening, Leave
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
@@ -37,11 +39,11 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
 
 
 def _stop(rng: random.Random, settings: Settings, names: list[str], at: float) -> Happening:
-    who = rng.choice((Node(rng.choice(settings.broker_ids)), LeaderOf(rng.choice(names))))
+    who = rng.choice((rng.choice(settings.broker_ids), LEADER_OF + rng.choice(names)))
     step = None
     if rng.random() < _CHANCE_AT_STEP:
         step = AtStep(rng.choice(("A1", "B3", "B4", "elect", "shrink")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
-    return Happening(at, step, Stop(who, rng.uniform(0.5, 8.0)))
+    return Happening(at, step, Leave(who, rng.uniform(0.5, 8.0)))
 
 
 def _elect(rng: random.Random, names: list[str], at: float) -> Happening:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from attrs import asdict
 
-from simulator.cluster import SimulatedCluster, partition_named
+from simulator.administration import partition_named
+from simulator.cluster import SimulatedCluster
 from simulator.scenario.model import Expectations, PartitionExpectation
 from simulator.scenario.outcome import Chronicle
 from transport.metadata import TopicPartition

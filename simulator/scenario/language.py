@@ -10,17 +10,15 @@ from attrs import evolve, frozen
 from yaml import MappingNode, ScalarNode
 from yaml import Node as YamlNode
 
-from simulator.scenario.actions import VERBS, Isolation, Slowness
+from simulator.actions.scene import Request
 from simulator.scenario.faults import unreadable
 from simulator.scenario.model import (
     OUTCOMES,
     PATIENCE,
-    Action,
     Event,
     Expectations,
     LoadPlan,
     PartitionExpectation,
-    TopicPlan,
     Trigger,
 )
 from simulator.scenario.names import Names
@@ -28,16 +26,14 @@ from simulator.scenario.nouns import (
     PARTITION,
     ROUNDS,
     NodeId,
-    NodeShape,
     PartitionName,
-    SettingValue,
-    TopicName,
     WhenShape,
 )
 from simulator.scenario.shapes import (
     Anything,
+    Built,
     Choice,
-    Duration,
+    Either,
     Flag,
     Int,
     Key,
@@ -53,15 +49,12 @@ from simulator.scenario.shapes import (
     pairs_of,
     read_keys,
 )
+from simulator.scenario.verbs import BROKERS, PARTITIONS, SECONDS, TOPICS, VERBS
 from simulator.settings import Settings
-from transport.dynamic_configs import TOPIC_SETTINGS
 from transport.errors import ErrorCode
 
-BROKERS: Final = ListOf(NodeId())
-NODES: Final = ListOf(NodeShape(), or_one=True)
-PARTITIONS: Final = ListOf(PartitionName(), or_one=True)
 ROUND_LIST: Final = ListOf(Choice(ROUNDS), or_one=True)
-SECONDS: Final = Duration()
+RATE: Final = Number("records per second", 0.001)
 
 # --- cluster, topics, load --------------------------------------------------------------------------------------
 
@@ -89,96 +82,16 @@ SETTINGS: Final = Record(
     },
 )
 
-ROWS: Final = ListOf(BROKERS)
-
-COUNTS: Final = Record(
-    TopicPlan,
-    {
-        "partitions": Key(Int("how many partitions", 1), "How many partitions it has."),
-        "replication_factor": Key(Int("how many replicas", 1), "How many replicas each has."),
-    },
-)
-
-
-@frozen
-class TopicShape(Shape[TopicPlan]):
-    """The replicas of each partition of a topic, or how many."""
-
-    def read(self, node: YamlNode, names: Names) -> TopicPlan:
-        """Return the plan."""
-        if isinstance(node, MappingNode):
-            return COUNTS.read(node, names)
-        plan = TopicPlan(ROWS.read(node, names))
-        if not plan.assignment:
-            raise unreadable(node, "a topic has one partition or more: write [[1, 2, 3]]")
-        return plan
-
-    def schema(self) -> Schema:
-        """Return both forms."""
-        return {"anyOf": [ROWS.schema(), COUNTS.schema()]}
-
-
-TOPICS: Final = MapOf(Text("a topic's name", r"[a-zA-Z0-9._-]{1,249}"), TopicShape())
-
-LOAD_KEYS: Final = Record(
-    LoadPlan,
-    {
-        "per_second": Key(Number("records per second", 0.001), "Records per second, all in all.", is_required=True),
-        "partitions": Key(PARTITIONS, "Where they go, in turn; without it to all partitions."),
-    },
-)
-
-
-@frozen
-class LoadShape(Shape[LoadPlan]):
-    """Records per second, and perhaps to which partitions."""
-
-    def read(self, node: YamlNode, names: Names) -> LoadPlan:
-        """Return the plan."""
-        if isinstance(node, MappingNode):
-            return LOAD_KEYS.read(node, names)
-        return LoadPlan(Number("records per second", 0.001).read(node, names))
-
-    def schema(self) -> Schema:
-        """Return both forms."""
-        return {"anyOf": [Number("records per second", 0.001).schema(), LOAD_KEYS.schema()]}
-
-
-# --- what happens -----------------------------------------------------------------------------------------------
-
-TARGETS: Final = MapOf(PartitionName(), BROKERS)
-
-ARGUMENTS: Final[Mapping[str, Shape[Any]]] = {
-    **dict.fromkeys(("crash", "restart", "stop", "pause", "wake", "expire", "disconnect", "reconnect"), NODES),
-    **dict.fromkeys(("lose_answer", "break_connections", "silence_connections"), NODES),
-    **dict.fromkeys(("wipe", "fail_disk", "mend_disk"), ListOf(NodeShape(brokers_only=True), or_one=True)),
-    **dict.fromkeys(("depose", "heal"), Flag()),
-    **dict.fromkeys(("reassign", "elect_in_order"), TARGETS),
-    "write_requests": MapOf(Text("a partition", PARTITION), ListOf(Int("a broker's id"))),
-    **dict.fromkeys(("create_topic", "rewrite_topic"), TOPICS),
-    **dict.fromkeys(("skew", "slow_store"), MapOf(NodeId(brokers_only=False), Duration(least=-86_400))),
-    **dict.fromkeys(("cancel", "elect_preferred", "elect_unclean"), PARTITIONS),
-    "delete_topic": ListOf(TopicName(), or_one=True),
-    "alter_topic": MapOf(TopicName(), MapOf(Choice(tuple(TOPIC_SETTINGS)), SettingValue())),
-    "produce": MapOf(PartitionName(), Int("how many records", 1)),
-    "lag": MapOf(Int("the number of a server", 2), SECONDS),
-    "isolate": Record(
-        lambda nodes, one_way=False, **others: Isolation(nodes, others.get("from", ()), one_way),
+LOAD: Final = Either(
+    Record(
+        LoadPlan,
         {
-            "nodes": Key(NODES, "Who is isolated.", is_required=True),
-            "from": Key(NODES, "From whom; without it from all other nodes."),
-            "one_way": Key(Flag(), "Whether they still hear what they are sent."),
+            "per_second": Key(RATE, "Records per second, all in all.", is_required=True),
+            "partitions": Key(PARTITIONS, "Where they go, in turn; without it to all partitions."),
         },
     ),
-    "slow": Record(
-        Slowness,
-        {
-            "nodes": Key(NODES, "Whose links are slow.", is_required=True),
-            "latency": Key(SECONDS, "What a message takes."),
-            "bytes_per_second": Key(Number("a number of bytes", 1), "How fast they are."),
-        },
-    ),
-}
+    Built(RATE, LoadPlan),
+)
 
 # --- what is expected -------------------------------------------------------------------------------------------
 
@@ -241,7 +154,7 @@ EVENT_KEYS: Final[Mapping[str, Key[Any]]] = {
     "at": Key(SECONDS, "When it happens, counted from the beginning."),
     "when": Key(WhenShape(), "At which step: TOPIC-NUMBER (or anything) decides, reaches or publishes ROUND."),
     "after": Key(SECONDS, "How long after the event before is done it happens."),
-    **{verb: Key(ARGUMENTS[verb], VERBS[verb].text) for verb in VERBS},
+    **{name: Key(verb.shape, verb.text) for name, verb in VERBS.items()},
     "expect": Key(ExpectShape({**EXPECT_KEYS, "refused": REFUSED}), "What is to hold when it is done."),
     "within": Key(SECONDS, "How long to wait for what is expected."),
 }
@@ -265,12 +178,12 @@ class EventShape(Shape[Event]):
                 raise unreadable(keys[several[1]], f"one {what} is enough: there is {several[0]} already")
         if not verbs and "expect" not in keys:
             raise unreadable(node, f"nothing happens here: write one of {', '.join(VERBS)}, or expect")
-        if _expects(node) and (not verbs or VERBS[verbs[0]].ask is None):
-            askable = ", ".join(verb for verb, how in VERBS.items() if how.ask is not None)
+        if _expects(node) and (not verbs or not issubclass(VERBS[verbs[0]].kind, Request)):
+            askable = ", ".join(name for name, verb in VERBS.items() if issubclass(verb.kind, Request))
             raise unreadable(keys["expect"], f"nothing is asked here that can be refused: write one of {askable}")
         if "within" in keys and "expect" not in keys:
             raise unreadable(keys["within"], "nothing is expected here that could be waited for: write expect, too")
-        action = Action(verbs[0], values[verbs[0]]) if verbs else None
+        action = VERBS[verbs[0]].build(values[verbs[0]]) if verbs else None
         text = f"{verbs[0]} {flow(dict(pairs_of(node))[keys[verbs[0]]])}" if verbs else "expect"
         trigger = Trigger(values.get("at"), values.get("when"), values.get("after", 0.0))
         expect = values.get("expect", Expectations())
@@ -293,7 +206,7 @@ def _expects(node: YamlNode, code: ErrorCode | None = None) -> bool:
 TOP_KEYS: Final[Mapping[str, Key[Any]]] = {
     "cluster": Key(SETTINGS, "How big the cluster is, and how it is configured."),
     "topics": Key(TOPICS, "The topics that there are from the beginning."),
-    "load": Key(LoadShape(), "Records per second that producers write all the time, with acks=all."),
+    "load": Key(LOAD, "Records per second that producers write all the time, with acks=all."),
     "matrix": Key(
         MapOf(Text("a name of small letters", r"[a-z_]+"), ListOf(Anything())),
         "Values for which the scenario is run, each with each; $NAME stands for one anywhere.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,12 +9,14 @@ import yaml
 from attrs import evolve
 from yaml import MappingNode, Node
 
+from simulator.actions.requests import CreateTopic
 from simulator.scenario.faults import Fault, ScenarioFault, Unreadable, unreadable
 from simulator.scenario.language import TOP_KEYS
 from simulator.scenario.matrix import Variant, variants
-from simulator.scenario.model import PATIENCE, Expectations, Scenario, TopicPlan
+from simulator.scenario.model import PATIENCE, Expectations, Scenario
 from simulator.scenario.names import Names
 from simulator.scenario.shapes import pairs_of, read_keys
+from simulator.scenario.verbs import TOPICS, TOTALS
 from simulator.settings import Settings
 from transport.input_files import Limit, read_text
 
@@ -82,7 +83,7 @@ def _scenario(variant: Variant, path: str) -> Scenario:
     document = variant.document
     values = read_keys(document, TOP_KEYS, _names(document))
     created, expected = _below(document, "topics") or document, _below(document, "expect") or document
-    topics: Mapping[str, TopicPlan] = values.get("topics", {})
+    topics: tuple[CreateTopic, ...] = values.get("topics", ())
     load = _below(document, "load")
     if load is not None and not topics:
         raise unreadable(load, "there is nothing to write to: name a topic under topics")
@@ -104,23 +105,26 @@ def _names(document: MappingNode) -> Names:
     """Return what the rest of a document may speak of."""
     known = Names()
     cluster, topics = _below(document, "cluster"), _below(document, "topics")
-    plans: dict[str, TopicPlan] = {}
+    counts: dict[str, int] = {}
     try:
         if cluster is not None:
             known = evolve(known, settings=TOP_KEYS["cluster"].shape.read(cluster, known))
-        for node in [node for node in (topics, *_created(document)) if node is not None]:
-            plans |= TOP_KEYS["topics"].shape.read(node, known)
+        for node in [node for node in (topics, *_below_events(document, "create_topic", "rewrite_topic")) if node]:
+            counts |= {topic.name: topic.count for topic in TOPICS.read(node, known)}
+        known = evolve(known, topics=counts)
+        for node in _below_events(document, "add_partitions"):
+            known = evolve(known, topics={**known.topics, **TOTALS.read(node, known)})
     except Unreadable:  # which will be found again
         return evolve(known, are_known=False)
-    return evolve(known, topics={name: plan.count for name, plan in plans.items()})
+    return known
 
 
-def _created(document: MappingNode) -> list[Node]:
-    """Return what is below every `create_topic`, and every `rewrite_topic`, which may add partitions."""
+def _below_events(document: MappingNode, *verbs: str) -> list[Node]:
+    """Return what is below these verbs in the events."""
     events = _below(document, "events")
     items: Any = events.value if isinstance(events, yaml.SequenceNode) else []
     mappings = [item for item in items if isinstance(item, MappingNode)]
-    found = [_below(item, verb) for verb in ("create_topic", "rewrite_topic") for item in mappings]
+    found = [_below(item, verb) for verb in verbs for item in mappings]
     return [node for node in found if node is not None]
 
 

@@ -8,30 +8,15 @@ from typing import Final
 
 from attrs import field, frozen
 
+from simulator.actions.requests import CreateTopic
+from simulator.actions.scene import Action
 from simulator.settings import Settings
-
-Node = int | str
-"""A broker or a controller: its id, or a word that means one when the event comes."""
 
 PATIENCE: Final = 120.0
 """How long an event waits for its step, and in the end everything for being mended, unless a scenario says else."""
 
 OUTCOMES: Final = ("UNREACHABLE", "GAVE_UP")
 """What an action may come to beside the errors of the protocol: no controller was found, no leader took a record."""
-
-
-@frozen
-class TopicPlan:
-    """How a topic is created: with these replicas, or placed by the controller."""
-
-    assignment: tuple[tuple[int, ...], ...] = ()
-    partitions: int = 1
-    replication_factor: int = 1
-
-    @property
-    def count(self) -> int:
-        """How many partitions it has."""
-        return len(self.assignment) or self.partitions
 
 
 @frozen
@@ -68,14 +53,6 @@ class Trigger:
     at: float | None = None
     when: When | None = None
     after: float = 0.0
-
-
-@frozen
-class Action:
-    """What happens: a verb of `actions.VERBS` and what it is done to."""
-
-    verb: str
-    argument: object
 
 
 @frozen
@@ -133,7 +110,7 @@ class Scenario:
     path: str
     variant: Mapping[str, str]
     settings: Settings
-    topics: Mapping[str, TopicPlan]
+    topics: tuple[CreateTopic, ...]
     topics_line: int
     load: LoadPlan | None
     events: tuple[Event, ...]

@@ -9,9 +9,9 @@ from attrs import frozen
 from yaml import Node as YamlNode
 from yaml import ScalarNode
 
-from simulator.scenario.actions import LEADER_OF
+from simulator.actions.scene import LEADER_OF, WORDS, Node
 from simulator.scenario.faults import nearest, unreadable
-from simulator.scenario.model import Node, Reach, When
+from simulator.scenario.model import Reach, When
 from simulator.scenario.names import Names
 from simulator.scenario.shapes import VARIABLE, Schema, Shape, found, is_null
 
@@ -25,7 +25,6 @@ ROUNDS: Final = (
 
 PARTITION: Final = r".+-\d+"
 ANYTHING: Final = "anything"
-WORDS: Final = ("controller", "standby", "same")
 
 
 @frozen

@@ -12,11 +12,13 @@ from attrs import define, field
 from broker.client import GaveUp
 from controller.admin.client import ClusterUnreachable, OutcomeUnknown
 from simulator import scheduling
-from simulator.cluster import NotInTime, SimulatedCluster, partition_named, simulated_cluster
+from simulator.actions.requests import CreateTopics
+from simulator.actions.scene import CannotBeDone, Request, Scene, Strike
+from simulator.administration import partition_named
+from simulator.cluster import NotInTime, SimulatedCluster, simulated_cluster
 from simulator.quiet_logs import ignore, quiet_logs
 from simulator.safety.invariants import Violation
 from simulator.scenario import expectations
-from simulator.scenario.actions import VERBS, CannotBeDone, Scene, create
 from simulator.scenario.model import PATIENCE, Event, Expectations, Reach, Scenario, When
 from simulator.scenario.outcome import Chronicle, Happening, Miss, Outcome
 from simulator.steps import Moment, Step
@@ -109,17 +111,17 @@ class _Play:
 
     async def _begin(self) -> bool:
         """Create the topics and start the load; return whether there is anything to go on with."""
-        for name, plan in self.scenario.topics.items():
+        for topic in self.scenario.topics:
             try:
-                await create(self._scene.cluster, {name: plan})
+                await CreateTopics((topic,)).ask(self._scene)
             except ApiError as error:
-                self._miss(self.scenario.topics_line, f"topic {name} was refused: {error}")
+                self._miss(self.scenario.topics_line, f"topic {topic.name} was refused: {error}")
                 return False
         self._began = trio.current_time()
         load = self.scenario.load
         if load is not None:
             names = load.partitions or [
-                f"{name}-{number}" for name, plan in self.scenario.topics.items() for number in range(plan.count)
+                f"{topic.name}-{number}" for topic in self.scenario.topics for number in range(topic.count)
             ]
             self._scene.cluster.load.start("producer-0", [partition_named(name) for name in names], load.per_second)
         return True
@@ -153,7 +155,7 @@ class _Play:
     async def _wait_for_step(self, event: Event, when: When) -> bool:
         tp = None if when.partition is None else partition_named(when.partition)
         came = trio.Event()
-        is_strike = event.action is not None and VERBS[event.action.verb].strike is not None
+        is_strike = isinstance(event.action, Strike)
 
         def watcher(step: Step) -> bool:
             if step.round != when.round or step.moment not in _MOMENTS[when.reach]:
@@ -175,30 +177,26 @@ class _Play:
         return False
 
     async def _carry_out(self, event: Event, struck: bool, done: trio.Event) -> None:  # noqa: FBT001
-        if event.action is not None and VERBS[event.action.verb].ask is not None:
-            await self._ask(event)
-        elif event.action is not None and not struck:
+        if isinstance(event.action, Request):
+            await self._ask(event, event.action)
+        elif not struck:
             self._strike(event)
         await self._expect(event)
         done.set()
 
     def _strike(self, event: Event) -> None:
-        assert event.action is not None
-        strike = VERBS[event.action.verb].strike
-        assert strike is not None
+        if not isinstance(event.action, Strike):
+            return
         self._happened(event)
         try:
-            strike(self._scene, event.action.argument)
+            event.action.strike(self._scene)
         except CannotBeDone as error:
             self._miss(event.line, str(error))
 
-    async def _ask(self, event: Event) -> None:
+    async def _ask(self, event: Event, action: Request) -> None:
         """Make a request, and compare how it ends with what is expected of that."""
-        assert event.action is not None
-        ask = VERBS[event.action.verb].ask
-        assert ask is not None
         self._happened(event)
-        code, text = await _refusal(partial(ask, self._scene, event.action.argument))
+        code, text = await _refusal(partial(action.ask, self._scene))
         if code is not None:
             self.chronicle.entries.append(Happening(self._now(), f"refused: {text}"))
         if code != event.expect.refused:

@@ -73,6 +73,38 @@ class Anything(Shape[Node]):
         return {}
 
 
+@frozen
+class Built(Shape[T]):
+    """A value made of what a shape reads."""
+
+    shape: Shape[Any]
+    build: Callable[[Any], T]
+
+    def read(self, node: Node, names: Names) -> T:
+        """Read and build."""
+        return self.build(self.shape.read(node, names))
+
+    def schema(self) -> Schema:
+        """Return the schema of the shape."""
+        return self.shape.schema()
+
+
+@frozen
+class Either(Shape[T]):
+    """A mapping with known keys, or a shorter form."""
+
+    record: Shape[T]
+    short: Shape[T]
+
+    def read(self, node: Node, names: Names) -> T:
+        """Read the form that is there."""
+        return (self.record if isinstance(node, MappingNode) else self.short).read(node, names)
+
+    def schema(self) -> Schema:
+        """Return both forms."""
+        return {"anyOf": [self.short.schema(), self.record.schema()]}
+
+
 # --- scalars ----------------------------------------------------------------------------------------------------
 
 

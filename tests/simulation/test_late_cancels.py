@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from simulator.random_run.actions import CancelAfterFailover
-from simulator.random_run.late_cancels import COUNT, unfinished
+from simulator.random_run.late_cancels import COUNT, CancelAfterFailover, unfinished
 from simulator.random_run.plan import draw
 from simulator.random_run.run import run
 from tests.simulation.histories import MOVING, TARGET, TP, History

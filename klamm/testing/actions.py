@@ -1,0 +1,71 @@
+"""Everything that can be done to a simulated cluster: strikes happen at once, requests are awaited.
+
+`Crash(1).on(cluster)`, `await AddPartitions({"orders": 6}).on(cluster)`; see docs/testing.md.
+"""
+
+from __future__ import annotations
+
+from simulator.actions.network import BreakConnections, Heal, Isolate, SilenceConnections, Slow
+from simulator.actions.processes import Crash, FailDisk, MendDisk, Pause, Restart, Skew, Start, Stop, Wake
+from simulator.actions.requests import (
+    AddPartitions,
+    AlterTopic,
+    CreateTopic,
+    CreateTopics,
+    DeleteTopic,
+    Elect,
+    Produce,
+    Reassign,
+)
+from simulator.actions.scene import CannotBeDone, Request, Strike
+from simulator.actions.sessions import AtCommit, Depose, Disconnect, Expire, Lag, Reconnect, SlowStore, lose_answer
+from simulator.actions.znodes import (
+    MarkForDeletion,
+    NotifyIsrChange,
+    NotifyLogDir,
+    RewriteTopic,
+    WriteElection,
+    WriteRequests,
+)
+
+__all__ = [
+    "AddPartitions",
+    "AlterTopic",
+    "AtCommit",
+    "BreakConnections",
+    "CannotBeDone",
+    "Crash",
+    "CreateTopic",
+    "CreateTopics",
+    "DeleteTopic",
+    "Depose",
+    "Disconnect",
+    "Elect",
+    "Expire",
+    "FailDisk",
+    "Heal",
+    "Isolate",
+    "Lag",
+    "MarkForDeletion",
+    "MendDisk",
+    "NotifyIsrChange",
+    "NotifyLogDir",
+    "Pause",
+    "Produce",
+    "Reassign",
+    "Reconnect",
+    "Request",
+    "Restart",
+    "RewriteTopic",
+    "SilenceConnections",
+    "Skew",
+    "Slow",
+    "SlowStore",
+    "Start",
+    "Stop",
+    "Strike",
+    "Wake",
+    "WriteElection",
+    "WriteRequests",
+    "lose_answer",
+]

@@ -1,0 +1,125 @@
+"""What administrators and producers ask for, through the cluster's own apis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from attrs import field, frozen
+
+from simulator.actions.scene import Request, Scene
+from simulator.cluster import SimulatedCluster
+from transport.messages import ElectionType
+
+
+def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Return names; a single one needs no tuple."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+@frozen
+class CreateTopic(Request):
+    """Create a topic with the replicas of each partition, or with counts for the controller to place."""
+
+    name: str
+    assignment: tuple[tuple[int, ...], ...] = ()
+    partitions: int = 1
+    replication_factor: int = 1
+
+    @property
+    def count(self) -> int:
+        """How many partitions it has."""
+        return len(self.assignment) or self.partitions
+
+    async def ask(self, scene: Scene) -> None:
+        """Create it."""
+        await scene.cluster.create_topic(
+            self.name, self.assignment, partitions=self.partitions, replication_factor=self.replication_factor
+        )
+
+
+@frozen
+class CreateTopics(Request):
+    """Create topics, and wait until each of their partitions has a leader."""
+
+    topics: tuple[CreateTopic, ...]
+
+    async def ask(self, scene: Scene) -> None:
+        """Create one topic after the other. Raises NotInTime, too."""
+        for topic in self.topics:
+            await topic.ask(scene)
+            for number in range(topic.count):
+                await _until_led(scene.cluster, f"{topic.name}-{number}")
+
+
+async def _until_led(cluster: SimulatedCluster, name: str) -> None:
+    await cluster.until(lambda: cluster.partition(name) is not None, what=f"a leader of {name}")
+
+
+@frozen
+class AddPartitions(Request):
+    """Add partitions to topics, up to these totals."""
+
+    totals: Mapping[str, int]
+
+    async def ask(self, scene: Scene) -> None:
+        """Add them, one topic after the other."""
+        for topic, total in self.totals.items():
+            await scene.cluster.add_partitions(topic, total)
+
+
+@frozen
+class DeleteTopic(Request):
+    """Delete topics; their data goes later."""
+
+    names: tuple[str, ...] = field(converter=as_names)
+
+    async def ask(self, scene: Scene) -> None:
+        """Delete them."""
+        await scene.cluster.delete_topic(*self.names)
+
+
+@frozen
+class AlterTopic(Request):
+    """Change settings of topics at run time; null inherits them again."""
+
+    settings: Mapping[str, Mapping[str, str | None]]
+
+    async def ask(self, scene: Scene) -> None:
+        """Change them."""
+        await scene.cluster.alter_topics(self.settings)
+
+
+@frozen
+class Reassign(Request):
+    """Begin or override reassignments through the admin api; None cancels one."""
+
+    targets: Mapping[str, Sequence[int] | None]
+
+    async def ask(self, scene: Scene) -> None:
+        """Begin them."""
+        await scene.cluster.reassign(self.targets)
+
+
+@frozen
+class Elect(Request):
+    """Elect leaders of partitions, or of all that need it; `orders` gives partitions a new order of replicas."""
+
+    kind: ElectionType
+    partitions: tuple[str, ...] | None = None
+    orders: Mapping[str, tuple[int, ...]] = field(factory=dict)
+
+    async def ask(self, scene: Scene) -> None:
+        """Elect them."""
+        await scene.cluster.elect_leaders(self.kind, self.partitions, self.orders)
+
+
+@frozen
+class Produce(Request):
+    """Write this many records to partitions with acks=all, and wait until they are acknowledged."""
+
+    counts: Mapping[str, int]
+
+    async def ask(self, scene: Scene) -> None:
+        """Write them."""
+        for name, count in self.counts.items():
+            await scene.cluster.produce(name, [f"{name} {number}".encode() for number in range(count)])

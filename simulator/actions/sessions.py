@@ -1,0 +1,106 @@
+"""What happens to the sessions of nodes with the store, and to the store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from attrs import evolve, field, frozen
+
+from simulator.actions.scene import SAME, Node, NodeStrike, Scene, Strike, as_nodes
+from simulator.cluster import SimulatedCluster
+from simulator.settings import host_of
+from simulator.store.host import Moment
+
+
+@frozen
+class Expire(NodeStrike):
+    """End the sessions of nodes with the store at once."""
+
+    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
+        """End the session of a node."""
+        cluster.expire(id_)
+
+
+@frozen
+class Disconnect(NodeStrike):
+    """Cut nodes off from the store; their sessions end if that lasts too long."""
+
+    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
+        """Cut a node off."""
+        cluster.disconnect(id_)
+
+
+@frozen
+class Reconnect(NodeStrike):
+    """Let nodes reach the store again."""
+
+    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
+        """Let a node reach the store."""
+        cluster.reconnect(id_)
+
+
+@frozen
+class AtCommit(Strike):
+    """Do something right before or after the next commit of nodes takes effect: to them, as `same`."""
+
+    nodes: tuple[Node, ...] = field(converter=as_nodes)
+    moment: Moment
+    strikes: tuple[Strike, ...]
+
+    def strike(self, scene: Scene) -> None:
+        """Wait for the commit."""
+        for id_ in scene.victims(self, self.nodes):
+            at_commit = partial(self._strike_all, evolve(scene, chosen=(id_,)))
+            scene.cluster.world.ensemble.on_next_multi(host_of(id_), at_commit, when=self.moment)
+
+    def _strike_all(self, scene: Scene) -> None:
+        for strike in self.strikes:
+            strike.strike(scene)
+
+
+def lose_answer(nodes: Node | tuple[Node, ...], *, applied: bool = True) -> AtCommit:
+    """Lose the answer to the next commit of nodes with the connection, which they may open again at once.
+
+    Unless it is `applied`, the commit itself is lost, which its node cannot know.
+    """
+    return AtCommit(nodes, "after" if applied else "before", (Disconnect(SAME), Reconnect(SAME)))
+
+
+@frozen
+class SlowStore(Strike):
+    """Set how many seconds each message between nodes and the store takes; None is the usual time."""
+
+    seconds: Mapping[Node, float | None]
+
+    def strike(self, scene: Scene) -> None:
+        """Set the latencies."""
+        ensemble = scene.cluster.world.ensemble
+        for node, seconds in self.seconds.items():
+            for id_ in scene.victims(self, (node,)):
+                if seconds is not None:
+                    scene.cluster.trace.add("fault", host_of(id_), f"the store answers after {seconds:g} s")
+                ensemble.set_latency(host_of(id_), ensemble.default_latency if seconds is None else seconds)
+
+
+@frozen
+class Lag(Strike):
+    """Set how many seconds followers of the ensemble (servers 2, 3, ...) are behind with each commit."""
+
+    seconds: Mapping[int, float]
+
+    def strike(self, scene: Scene) -> None:
+        """Set the lags."""
+        for server, seconds in self.seconds.items():
+            if seconds:
+                scene.cluster.trace.add("fault", f"zookeeper-{server}", f"lags {seconds:g} s behind")
+            scene.cluster.world.ensemble.set_lag(server, seconds)
+
+
+@frozen
+class Depose(Strike):
+    """Delete `/controller`, as operators do to have another controller elected."""
+
+    def strike(self, scene: Scene) -> None:
+        """Delete it, if it is there."""
+        scene.cluster.depose()
