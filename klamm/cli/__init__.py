@@ -31,6 +31,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "consume": ("klamm.cli.data:consume", "Print records as lines."),
     "simulate": ("klamm.cli.simulate:simulate", "Run a scripted cluster on virtual time."),
     "state": ("klamm.cli.state:state", "Export the contents of ZooKeeper."),
+    "completion": ("klamm.cli.completion:completion", "Print a script that completes the command in a shell."),
 }
 """The place of each command, and its line in the help."""
 

@@ -36,8 +36,10 @@ def klamm_seed(request: pytest.FixtureRequest) -> int:
 
 
 @pytest.fixture
-def cluster(klamm_seed: int) -> ClusterFactory:
+def cluster(request: pytest.FixtureRequest, klamm_seed: int) -> ClusterFactory:
     """Open clusters that have the seed; see `open_cluster`."""
+    if not request.config.pluginmanager.hasplugin("trio"):
+        raise pytest.UsageError("the fixture cluster needs pytest-trio: pip install 'klamm[testing]'")
     return ClusterFactory(klamm_seed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -35,8 +36,10 @@ def main() -> None:
             sys.exit("PySpark came along, which is an extra")
         if not run(scratch, klamm, "--version").strip().endswith(version):
             sys.exit(f"klamm --version does not say {version}")
+        shutil.copytree(ROOT / "examples", scratch / "examples")
+        run(scratch, sys.executable, "-m", "mypy", "--strict", "--python-executable", str(python), "examples")
         print(run(scratch, klamm, "demo", "--store", "memory"), end="")
-        print(f"{wheel.name} installs and runs by itself")
+        print(f"{wheel.name} installs, runs by itself, and is typed for the programs in examples/")
 
 
 def run(directory: Path, *command: str) -> str:

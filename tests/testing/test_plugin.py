@@ -57,3 +57,9 @@ def test_a_failure_tells_the_seed_that_replays_it_and_how_the_trace_ends(tmp_pat
 def test_time_is_virtual_for_who_takes_our_fixture_and_for_nobody_else(tmp_path: Path, trio_mode: str) -> None:
     done = run_pytest(tmp_path, CLOCKS, "-o", f"trio_mode={trio_mode}")
     assert "3 passed" in done.stdout, done.stdout + done.stderr
+
+
+def test_without_pytest_trio_it_says_what_to_install(tmp_path: Path) -> None:
+    done = run_pytest(tmp_path, FAILING, "-p", "no:trio", "-p", "no:pytest_trio")
+    assert done.returncode == 1
+    assert "the fixture cluster needs pytest-trio: pip install 'klamm[testing]'" in done.stdout
