@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mkdocs.structure.pages import Page
 
 ROOT: Final = Path(__file__).parents[1]
-ROOT_PAGES: Final = {"README.md": "overview.md", "CHANGELOG.md": "changelog.md"}
+ROOT_PAGES: Final = {"README.md": "overview.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 """What the pages at the root of the repository are called on the site."""
 
 _LINK: Final = re.compile(r"(?<=\]\()(?P<path>[^)#:\s]+)(?=[)#])")

@@ -37,7 +37,17 @@ def main() -> None:
         if not run(scratch, klamm, "--version").strip().endswith(version):
             sys.exit(f"klamm --version does not say {version}")
         shutil.copytree(ROOT / "examples", scratch / "examples")
-        run(scratch, sys.executable, "-m", "mypy", "--strict", "--python-executable", str(python), "examples")
+        run(
+            scratch,
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--explicit-package-bases",
+            "--python-executable",
+            str(python),
+            "examples",
+        )
         print(run(scratch, klamm, "demo", "--store", "memory"), end="")
         print(f"{wheel.name} installs, runs by itself, and is typed for the programs in examples/")
 
