@@ -1,4 +1,4 @@
-"""Child processes that do not outlive their parent, however that ends."""
+"""Child processes that do not outlive their parent, even if it is killed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-# Replaces itself by the command, so the pid stays. The kernel ends the child when the *thread* that forked it ends,
-# hence `spawn` is never handed to a worker thread. Where prctl is missing (macOS) only a SIGKILL leaves it running.
+# The script replaces itself by the command, so the pid stays the same. The kernel kills the child when the *thread*
+# that forked it ends, so `spawn` must not run in a worker thread. Where prctl is missing (macOS), a parent that is
+# killed by SIGKILL leaves the child running.
 _DIE_WITH_PARENT: Final = """\
 import ctypes, os, signal, sys
 if sys.platform == "linux":
@@ -20,10 +21,10 @@ if os.getppid() == int(sys.argv[1]):
 
 
 def spawn(command: list[str], log: Path) -> subprocess.Popen[bytes]:
-    """Start `command`, whose first word is the path of a program, with its output appended to `log`.
+    """Start `command`, whose first word is the path of a program, and append its output to `log`.
 
-    It is killed when the calling thread ends, so call this from the main thread. It is in a process group of its own:
-    a Ctrl-C reaches the parent alone, which then stops its children in order.
+    The process is killed when the calling thread ends, so call this from the main thread. It has a session of its own:
+    Ctrl-C reaches only the parent, which then stops its children in order.
     """
     shim = [sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid())]
     with log.open("ab") as output:

@@ -1,8 +1,8 @@
-"""The settings of topics and brokers that change at run time, and which of several values is in force.
+"""The settings of topics and brokers that change at run time, and which of several values is in effect.
 
-They are kept below `/config` in Kafka's format: a topic's own, a broker's own, and the default of all brokers. A topic
-inherits from its broker under the broker's name of the setting, a broker from the default, and that from what the
-process was started with.
+They are stored below `/config` in Kafka's format: a topic's own, a broker's own, and the default of all brokers. A
+topic inherits from its broker, under the broker's name of the setting; a broker inherits from the default of all
+brokers, and that from the settings that the process was started with.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEADER_THROTTLED_RATE: Final = "leader.replication.throttled.rate"
 FOLLOWER_THROTTLED_RATE: Final = "follower.replication.throttled.rate"
 
 LARGEST_MESSAGE: Final = 16 * 1024 * 1024
-"""What an answer to a fetch has room for, in bytes."""
+"""The largest record in bytes, so that a fetch response has room for it."""
 
 _UNCLEAN_DOC: Final = "Whether a replica outside the ISR may lead when no member of the ISR can, which loses records."
 _MIN_ISR_DOC: Final = "The minimum size of the ISR for acks=all."
@@ -49,7 +49,7 @@ TOPIC_SETTINGS: Final = _table(
         Setting(FOLLOWER_THROTTLED_REPLICAS, Kind.REPLICAS, "", _REPLICAS_DOC.format("followers")),
     ]
 )
-"""What a topic can have of its own."""
+"""The settings that a topic can have."""
 
 BROKER_SETTINGS: Final = _table(
     [
@@ -60,7 +60,7 @@ BROKER_SETTINGS: Final = _table(
         Setting(FOLLOWER_THROTTLED_RATE, Kind.LONG, LONG_MAX, _RATE_DOC.format("fetch"), at_most=LONG_MAX),
     ]
 )
-"""What a broker, or the default of all brokers, can have."""
+"""The settings that a broker, or the default of all brokers, can have."""
 
 _MOVE_REPLICAS_DOC: Final = "The throttled replicas that `klamm reassignment execute` added for its moves."
 _MOVE_RATE_DOC: Final = "The rate that `klamm reassignment execute` replaced for its moves; -1 if there was none."
@@ -78,17 +78,17 @@ MOVE_SETTINGS: Final = _table(
         Setting(FOLLOWER_RATE_BEFORE_MOVES, Kind.LONG, -1, _MOVE_RATE_DOC, at_least=-1, at_most=LONG_MAX),
     ]
 )
-"""What tells the throttles of moves, which end with them, from those that others have set."""
+"""The settings that distinguish the throttles of moves, which end with the moves, from throttles set by others."""
 
 DEFAULT_ONLY: Final = frozenset({UNCLEAN_LEADER_ELECTION_ENABLE})
-"""What no single broker can have, because the controller decides by it."""
+"""The settings that a single broker cannot have, because the controller decides by them."""
 
 BROKER_NAMES: Final = {
     UNCLEAN_LEADER_ELECTION_ENABLE: UNCLEAN_LEADER_ELECTION_ENABLE,
     MIN_INSYNC_REPLICAS: MIN_INSYNC_REPLICAS,
     MAX_MESSAGE_BYTES: MESSAGE_MAX_BYTES,
 }
-"""Under which name a broker has what a topic inherits."""
+"""The broker's name of each setting that a topic inherits."""
 
 
 @frozen
@@ -101,10 +101,7 @@ class Layer:
 
 @frozen
 class InForce:
-    """The value of a setting that counts, and where it is from.
-
-    `faults` tells of values that would outrank it and are not valid.
-    """
+    """The value in effect of a setting, and its source. `faults` lists the invalid values of higher layers."""
 
     value: Value
     source: str
@@ -115,7 +112,7 @@ DEFAULT_CONFIG: Final = "DEFAULT_CONFIG"
 
 
 def in_force(setting: Setting, layers: Sequence[Layer]) -> InForce:
-    """Return the first valid value of a setting in layers, the highest first; after them comes its default."""
+    """Return the first valid value of a setting in layers, highest first; without one, its default."""
     faults: list[str] = []
     for layer in layers:
         text = layer.settings.get(setting.name)
@@ -123,13 +120,14 @@ def in_force(setting: Setting, layers: Sequence[Layer]) -> InForce:
             try:
                 return InForce(setting.parse(text), layer.source, tuple(faults))
             except InvalidSetting as fault:
+                # Somebody else wrote this value: report it, and use the next one.
                 faults.append(str(fault))
     assert setting.default is not None, "every dynamic setting has a default"
     return InForce(setting.default, DEFAULT_CONFIG, tuple(faults))
 
 
 def as_topic_layer(layer: Layer) -> Layer:
-    """Return what topics inherit of a broker's layer, under the topics' names."""
+    """Return the settings that topics inherit from a broker's layer, under the topics' names."""
     inherited = {ours: layer.settings[theirs] for ours, theirs in BROKER_NAMES.items() if theirs in layer.settings}
     return Layer(layer.source, inherited)
 
@@ -138,9 +136,9 @@ ALL_REPLICAS: Final = "*"
 
 
 def parse_replicas(text: str) -> frozenset[tuple[int, int]] | None:
-    """Return the replicas that a valid value of `*.replication.throttled.replicas` names, None for all of the topic.
+    """Return the replicas in a valid value of `*.replication.throttled.replicas`; None for all replicas of the topic.
 
-    A replica is a partition's number and a broker's id.
+    A replica is a pair of partition number and broker id.
     """
     if text == ALL_REPLICAS:
         return None
@@ -149,5 +147,5 @@ def parse_replicas(text: str) -> frozenset[tuple[int, int]] | None:
 
 
 def render_replicas(replicas: Iterable[tuple[int, int]]) -> str:
-    """Return what `parse_replicas` parses."""
+    """Return the text that `parse_replicas` parses."""
     return ",".join(f"{partition}:{broker_id}" for partition, broker_id in sorted(replicas))

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """What went wrong with a request or with one item of it; the numbers are those of Kafka's protocol."""
+    """The reason why a request, or one item of it, failed. The numbers are those of Kafka's protocol."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -50,7 +50,7 @@ class ErrorCode(IntEnum):
 
 
 class ApiError(Exception):
-    """A request was answered with an error code; `message` says what to do about it, for people."""
+    """A request was answered with an error code; `message` tells people what to do."""
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         super().__init__(f"{code.name}: {message}" if message else code.name)

@@ -1,7 +1,7 @@
-"""The one door to the host's wall clock and randomness.
+"""The only access to the host's wall clock and randomness.
 
-Everything that decides or is replayed takes a `Host`, so that a simulation can pass its own. No other
-module may read the wall clock or draw a random number (the lint holds this).
+Code that decides or is replayed takes a `Host`, so that a simulation can pass its own. No other module may read the
+wall clock or draw a random number (`make lint` checks this).
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ def _wall_clock_ms() -> int:
 
 @frozen
 class Host:
-    """What a process takes from its host besides I/O."""
+    """The inputs that a process takes from its host, apart from I/O."""
 
     now_ms: Callable[[], int] = _wall_clock_ms
-    """Milliseconds since 1970 (UTC), for timestamps that people and znodes see; never for measuring time."""
+    """Milliseconds since 1970 (UTC), for timestamps in znodes and for people; not for measuring durations."""
 
     rng: random.Random = field(factory=random.SystemRandom)
     """The only source of randomness: ids, jitter, placement."""

@@ -1,4 +1,4 @@
-"""Files that are read whole, pipes as well: up to a limit for each kind, and each fault is one line."""
+"""Files and pipes that are read whole, up to a limit for each kind. Each error is one line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SECONDS_BETWEEN_LOOKS: Final = 0.05
 
 @frozen
 class Limit:
-    """The largest size of a kind of file, and the advice for a larger one."""
+    """The largest size of a kind of file, and advice for a larger file."""
 
     megabytes: int
     cure: str
@@ -34,7 +34,7 @@ class UnreadableFile(Exception):
     """A file cannot be read, or is not of the expected kind; the message is one line with its path.
 
     Attributes:
-        os_error: The error of the system, if that is the reason.
+        os_error: The operating system's error, if that is the reason.
     """
 
     def __init__(self, path: Path, fault: str, os_error: OSError | None = None) -> None:
@@ -43,17 +43,17 @@ class UnreadableFile(Exception):
 
 
 def read_bytes(path: Path, limit: Limit) -> bytes:
-    """Return what a file holds, or what comes out of a pipe or device until its end. Raises UnreadableFile.
+    """Return the content of a file, or of a pipe or device up to its end. Raises UnreadableFile.
 
-    It waits for a pipe that nobody has opened for writing yet, but not for ever.
+    Waits a limited time for a writer of a pipe that nobody has opened for writing yet.
     """
     return b"".join(read_pieces(path, limit))
 
 
 def read_pieces(path: Path, limit: Limit) -> Iterator[bytes]:
-    """Yield what `read_bytes` returns, a piece at a time. Raises UnreadableFile."""
+    """Yield the content that `read_bytes` returns in pieces. Raises UnreadableFile."""
     try:
-        # A blocking open of a pipe without a writer would delay even Ctrl-C.
+        # A blocking open of a pipe without a writer would hold up even Ctrl-C.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
         try:
             yield from _pieces(path, fd, limit)
@@ -64,7 +64,7 @@ def read_pieces(path: Path, limit: Limit) -> Iterator[bytes]:
 
 
 def read_text(path: Path, limit: Limit) -> str:
-    """Return the text that a file holds in UTF-8, without a byte order mark. Raises UnreadableFile."""
+    """Return the content of a UTF-8 file without its byte order mark. Raises UnreadableFile."""
     data = read_bytes(path, limit)
     try:
         return data.decode("utf-8-sig")
@@ -78,11 +78,13 @@ def _pieces(path: Path, fd: int, limit: Limit) -> Iterator[bytes]:
         try:
             piece = os.read(fd, min(_PIECE, limit.bytes + 1 - size))
         except BlockingIOError:
+            # The pipe is empty, but has a writer.
             select.select([fd], [], [])
             continue
         if piece:
             size += len(piece)
             yield piece
+        # Nothing to read means the end, except for a pipe that has not had a writer yet.
         elif size or not _may_get_writer(fd):
             return
         elif looks < _LOOKS:
@@ -94,7 +96,7 @@ def _pieces(path: Path, fd: int, limit: Limit) -> Iterator[bytes]:
 
 
 def _may_get_writer(fd: int) -> bool:
-    """Return whether this is a pipe that nobody has opened for writing yet, or one with data to read by now."""
+    """Return whether this is a pipe that nobody has opened for writing yet, or one that has data by now."""
     if not stat.S_ISFIFO(os.fstat(fd).st_mode):
         return False
     poll = select.poll()

@@ -1,6 +1,6 @@
-"""The values that znodes and messages both carry: partitions, assignments, leadership, brokers.
+"""The values that both znodes and messages carry: partitions, assignments, leadership, brokers.
 
-Pure values without I/O. Names and sentinels are Kafka's.
+Pure values, without I/O. Names and sentinels are Kafka's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NO_LEADER: Final = -1
 NO_EPOCH: Final = -1
 LEADER_DURING_DELETE: Final = -2
 EPOCH_DURING_DELETE: Final = -2
-"""The leader epoch of a StopReplica that is obeyed whatever epoch the replica knows (KIP-570)."""
+"""The leader epoch of a StopReplica that takes effect whatever epoch the replica knows (KIP-570)."""
 
 INITIAL_LEADER_EPOCH: Final = 0
 
@@ -23,8 +23,8 @@ MAX_NUMBER: Final = 2**31 - 1
 """The largest broker id, partition number or epoch: Kafka's messages carry them as int32."""
 
 MAX_RISING_EPOCH: Final = 2**30
-"""The largest stored epoch that is accepted. Epochs rise by one, so a larger one was written by mistake, and would
-soon leave the range."""
+"""The largest stored epoch that is accepted. Epochs rise by one, so a larger one was written by mistake, and the next
+ones would leave the range."""
 
 MAX_PORT: Final = 65_535
 MAX_TEXT: Final = 32_767
@@ -41,12 +41,12 @@ def is_topic_name(name: str) -> bool:
 
 
 def is_topic_id(text: str) -> bool:
-    """Return whether a text may be a topic's id: of any length, but fit for a path, as Kafka's ids are."""
+    """Return whether a text may be a topic's id: not only Kafka's form, but anything fit for a path."""
     return _TOPIC_ID.fullmatch(text) is not None
 
 
 def number_in(text: str) -> int | None:
-    """Return the broker id or partition number that a name stands for, None unless it is written canonically."""
+    """Return the broker id or partition number in a text; None unless it is in canonical form."""
     number = int(text) if _NUMBER.fullmatch(text) else None
     return number if number is not None and number <= MAX_NUMBER else None
 
@@ -81,7 +81,7 @@ class OfPartition:
 
 
 class Stray(NamedTuple):
-    """A replica that no assignment names any more and that its broker may still have."""
+    """A replica that is no longer in any assignment and that its broker may still have."""
 
     topic_id: str
     topic: str
@@ -95,7 +95,7 @@ class Stray(NamedTuple):
 
 
 class LeaderRecoveryState(IntEnum):
-    """Whether the leader was elected from the ISR, or uncleanly and has not recovered yet (KIP-704)."""
+    """Whether the leader was elected from the ISR, or was elected uncleanly and has not recovered yet (KIP-704)."""
 
     RECOVERED = 0
     RECOVERING = 1
@@ -103,10 +103,10 @@ class LeaderRecoveryState(IntEnum):
 
 @frozen
 class ReplicaAssignment:
-    """Which brokers hold a partition, preferred leader first, and what a reassignment adds and removes.
+    """The brokers that hold a partition, preferred leader first, and those that a reassignment adds and removes.
 
-    While a reassignment runs, `replicas` is the target followed by what is left of the original set
-    (KIP-455), so that both can be computed back from one value.
+    While a reassignment is in progress, `replicas` is the target followed by the rest of the original set (KIP-455), so
+    that both sets follow from the one value.
     """
 
     replicas: tuple[int, ...]
@@ -115,25 +115,25 @@ class ReplicaAssignment:
 
     @property
     def target_replicas(self) -> tuple[int, ...]:
-        """TRS: what the replica set will be when the reassignment is complete."""
+        """The replica set after the reassignment (Kafka's TRS)."""
         return tuple(r for r in self.replicas if r not in self.removing_replicas)
 
     @property
     def origin_replicas(self) -> tuple[int, ...]:
-        """ORS: what the replica set was before the reassignment began."""
+        """The replica set before the reassignment (Kafka's ORS)."""
         return tuple(r for r in self.replicas if r not in self.adding_replicas)
 
     @property
     def is_being_reassigned(self) -> bool:
-        """Whether a reassignment of this partition has begun and has not ended."""
+        """Whether a reassignment of this partition is in progress."""
         return bool(self.adding_replicas or self.removing_replicas)
 
 
 @frozen
 class LeaderAndIsr:
-    """A partition's leadership as its state znode has it.
+    """A partition's leadership as stored in its state znode.
 
-    `partition_epoch` is the dataVersion of the state znode, `controller_epoch` that of the controller which wrote it.
+    `partition_epoch` is the dataVersion of that znode, `controller_epoch` the epoch of the controller that wrote it.
     """
 
     leader: int
@@ -146,7 +146,7 @@ class LeaderAndIsr:
 
 @frozen
 class BrokerRegistration:
-    """A broker as `/brokers/ids/N` announces it. `epoch` is that znode's czxid, the broker epoch."""
+    """A broker as registered in `/brokers/ids/N`. `epoch`, the broker epoch, is the czxid of that znode."""
 
     id: int
     host: str

@@ -1,7 +1,7 @@
-"""The network as the product sees it: streams to and from addresses.
+"""The network: streams to and from addresses.
 
-Everything that opens or accepts a connection takes a `Network`, so that tests and simulations can pass their own.
-No other module may open a socket.
+Code that opens or accepts connections takes a `Network`, so that tests and simulations can pass their own. No other
+module may open a socket.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Network(Protocol):
     """A way to connect to addresses and to listen on them."""
 
     async def connect(self, host: str, port: int) -> trio.abc.Stream:
-        """Connect to an address; raises OSError if nobody can be reached there."""
+        """Connect to an address. Raises OSError if it cannot be reached."""
 
     async def serve(
         self,
@@ -36,27 +36,27 @@ class Network(Protocol):
         *,
         task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Accept connections until cancelled, each handled in a task of its own.
+        """Accept connections until cancelled, and handle each in a task of its own.
 
-        Reports the real port as started, which tells what a `port` of 0 became. A connection's stream is closed when
-        its handler ends; an Exception from a handler is logged and ends that connection only. Raises OSError if the
-        address cannot be listened on.
+        Reports the actual port when started, also for a `port` of 0. The stream of a connection is closed when its
+        handler ends. An exception of a handler is logged and ends only that connection. Raises OSError if the address
+        cannot be listened on.
         """
 
 
 class TcpNetwork:
     """The real network: TCP with TCP_NODELAY, which trio sets on every stream.
 
-    At most `max_connections` are served at a time per listener; one more is closed at once.
+    Each listener serves at most `max_connections` at a time; further connections are closed at once.
     """
 
     def __init__(self, max_connections: int = MAX_CONNECTIONS) -> None:
         self._max_connections = max_connections
 
     async def connect(self, host: str, port: int) -> trio.abc.Stream:
-        """Connect to the first of the host's addresses that answers.
+        """Connect to the first address of the host that answers.
 
-        Raises socket.gaierror for a host without address, ConnectionRefusedError where nothing listens, else OSError.
+        Raises socket.gaierror for an unknown host, ConnectionRefusedError if nothing listens there, else OSError.
         """
         try:
             return await trio.open_tcp_stream(host, port)
@@ -73,7 +73,7 @@ class TcpNetwork:
         *,
         task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Listen on all addresses of `host`, or with `port` 0 on the first one alone, and see `Network.serve`."""
+        """Listen on all addresses of `host`, or with `port` 0 only on the first; see `Network.serve`."""
         listeners = await _open_listeners(host, port)
         bound_port: int = listeners[0].socket.getsockname()[1]
         slots = trio.CapacityLimiter(self._max_connections)
@@ -87,7 +87,7 @@ class TcpNetwork:
 
 
 def _sole_reason(error: OSError) -> OSError:
-    """Return the error that all addresses of a host have in common; trio reports one for each address only."""
+    """Return the error that all addresses of a host have in common; trio reports one per address."""
     reasons = error.__cause__.exceptions if isinstance(error.__cause__, ExceptionGroup) else ()
     numbers = {reason.errno for reason in reasons if isinstance(reason, OSError)}
     if len(numbers) != 1:
@@ -101,7 +101,8 @@ async def _open_listeners(host: str, port: int) -> list[trio.SocketListener]:
         first, *others = await trio.open_tcp_listeners(port, host=host)
     except UnicodeError:
         raise socket.gaierror(socket.EAI_NONAME, "not the name of a host") from None
-    if port == 0:  # each address would get a port of its own, and only one can be reported
+    # Each address would get a different free port, and only one can be reported.
+    if port == 0:
         for listener in others:
             await listener.aclose()
         return [first]
@@ -116,7 +117,7 @@ async def _handle_one(handler: StreamHandler, stream: trio.abc.Stream, slots: tr
         return
     try:
         await handler(stream)
-    except Exception:  # noqa: BLE001  one connection's fault must not end the others
+    except Exception:  # noqa: BLE001  a fault of one connection must not end the others
         _log.exception("connection handler failed")
     finally:
         slots.release()

@@ -1,4 +1,4 @@
-"""The settings of every service for its advertised address and its wait for ZooKeeper."""
+"""The settings that every service has: its advertised address and its wait for ZooKeeper."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from transport.security_settings import SecuritySettings
 from transport.settings import InvalidSetting, setting
 
 _NAME: Final = re.compile(r"[\w-]+(\.[\w-]+)*\.?")
-"""Host names that a resolver can look up, with letters of any alphabet."""
+"""A host name that a resolver can look up, in letters of any alphabet."""
 
 
 @frozen(kw_only=True)
 class ServiceSettings(SecuritySettings):
-    """The address that a service advertises, and its patience with ZooKeeper as it starts."""
+    """The address that a service advertises, and its wait for ZooKeeper at the start."""
 
     advertised_host: str | None = setting(
         None, "The address to advertise instead of host; required if host is 0.0.0.0."
@@ -39,20 +39,17 @@ class ServiceSettings(SecuritySettings):
     def advertised(self, host: str, port: int) -> tuple[str, int]:
         """Return the host and port that a service advertises if it listens on `host` and `port`.
 
-        Raises InvalidSetting for a wildcard address such as 0.0.0.0, which others cannot use, as in Kafka; and for an
-        advertised host that is neither a name nor an address.
+        Raises InvalidSetting for an advertised host that is neither a name nor an address and, as in Kafka, for a
+        wildcard address such as 0.0.0.0, which others cannot use.
         """
         if self.advertised_host is not None and not _is_host(self.advertised_host):
             raise InvalidSetting(
-                f"{self.advertised_host!r:.200} is neither the name nor the address of a host:"
-                " say with advertised.host what to tell others, and with advertised.port the port"
+                f"{self.advertised_host!r:.200} is neither a host name nor an address:"
+                " set advertised.host to one of these, and advertised.port to the port"
             )
         told = self.advertised_host or host
         if _is_wildcard(told):
-            raise InvalidSetting(
-                f"{told} is every address of this machine, and none for others:"
-                " say with advertised.host what to tell them"
-            )
+            raise InvalidSetting(f"{told} is a wildcard address, which others cannot connect to: set advertised.host")
         return told, self.advertised_port or port
 
 

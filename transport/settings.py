@@ -23,7 +23,7 @@ _THROTTLED_REPLICAS: Final = re.compile(r"\*|([0-9]{1,10}:[0-9]{1,10}(,[0-9]{1,1
 
 
 class Kind(Enum):
-    """What values a setting has: Kafka's types, and how a fault names them."""
+    """The type of a setting's values: Kafka's types, each with its name in error messages."""
 
     BOOLEAN = "true or false"
     INT = "an integer"
@@ -37,12 +37,12 @@ _NUMBERS: Final = frozenset({Kind.INT, Kind.LONG, Kind.DOUBLE})
 
 
 class InvalidSetting(ValueError):
-    """A setting does not exist or cannot have that value; the message says what is valid."""
+    """An unknown setting or an invalid value; the message says what is valid."""
 
 
 @frozen
 class Setting:
-    """One setting: Kafka's name, and what values it may have. A number lies between `at_least` and `at_most`."""
+    """A setting: Kafka's name and the valid values. Numbers lie between `at_least` and `at_most`."""
 
     name: str
     kind: Kind
@@ -52,7 +52,7 @@ class Setting:
     at_most: int = INT_MAX
 
     def parse(self, text: str) -> Value:
-        """Return the value that a text stands for, as a znode or a command has it. Raises InvalidSetting."""
+        """Return the value of a text from a znode or a command. Raises InvalidSetting."""
         text = text.strip()
         match self.kind:
             case Kind.BOOLEAN:
@@ -65,10 +65,11 @@ class Setting:
                 return self.check(text)
 
     def check(self, value: object) -> Value:
-        """Return a value of the setting's type and within its bounds. Raises InvalidSetting."""
+        """Return `value` if it has the setting's type and is within its bounds. Raises InvalidSetting."""
         match value:
             case bool() if self.kind is Kind.BOOLEAN:
                 return value
+            # A bool is an int to Python, and no number here.
             case bool():
                 pass
             case int() if self.kind in _NUMBERS and self.at_least <= value <= self.at_most:
@@ -83,7 +84,7 @@ class Setting:
 
     @property
     def range(self) -> str:
-        """What values are valid, in words."""
+        """The valid values in words."""
         kind = str(self.kind.value)
         if self.kind not in _NUMBERS:
             return kind
@@ -98,20 +99,20 @@ def render(value: Value) -> str:
 
 
 def find(settings: Mapping[str, Setting], name: str) -> Setting:
-    """Return the setting of a name. Raises InvalidSetting that names the nearest one."""
+    """Return the setting with a name. Raises InvalidSetting, which suggests the nearest name."""
     if name not in settings:
         raise InvalidSetting(f"there is no setting {name}{did_you_mean(name, settings)}")
     return settings[name]
 
 
 def did_you_mean(name: str, valid: Iterable[str]) -> str:
-    """Return the end of a sentence that names what is nearest to a name that is not valid."""
+    """Return the end of a sentence about an unknown name that suggests the nearest valid one, or lists them all."""
     names = sorted(valid)
     near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.4)
     return f": did you mean {near[0]}?" if near else f": valid are {', '.join(names)}"
 
 
-# --- settings that a process starts with ------------------------------------------------------------------------
+# --- settings of a process, given at its start ------------------------------------------------------------------
 
 _METADATA: Final = "setting"
 _KINDS: Final[Mapping[object, Kind]] = {
@@ -134,22 +135,22 @@ class _About:
 
 
 def setting(
-    default: Any = attrs.NOTHING,  # noqa: ANN401  whatever the field's type is
+    default: Any = attrs.NOTHING,  # noqa: ANN401  of the field's type
     doc: str = "",
     *,
     name: str | None = None,
     at_least: int = 0,
     at_most: int = INT_MAX,
 ) -> Any:  # noqa: ANN401  as attrs.field, which type checkers know
-    """Declare a field of a config class: its default, what it is, and its bounds if it is a number.
+    """Declare a field of a config class: its default, its description, and the bounds of a number.
 
-    `name` is Kafka's where that is not the field's own with dots.
+    `name` is Kafka's name, if that is not the name of the field with dots.
     """
     return attrs.field(default=default, metadata={_METADATA: _About(doc, name, at_least, at_most)})
 
 
 def settings_of(config: type[AttrsInstance]) -> dict[str, Setting]:
-    """Return the settings that the fields of a config class are, by the name of the field, its own ones first."""
+    """Return the settings of a config class by field name, those of the class itself before inherited ones."""
     types = get_type_hints(config)
     fields = sorted(attrs.fields(config), key=lambda field: field.inherited)
     return {field.name: _declared(field, types[field.name]) for field in fields}

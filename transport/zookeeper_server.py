@@ -1,8 +1,7 @@
-"""A ZooKeeper for development and tests, run from the jars that PySpark carries.
+"""A ZooKeeper for development and tests, run from the jars that come with PySpark.
 
-It listens on 127.0.0.1 only (with TLS on a port of its own, if that is asked for), trades durability for speed (no
-fsync), and dies with the process that started it.
-Java 17 or later is all that it needs from the system.
+It listens on 127.0.0.1 only (with TLS on another port, if requested), trades durability for speed (no fsync), and ends
+with the process that started it. It needs Java 17 or later.
 """
 
 from __future__ import annotations
@@ -51,14 +50,14 @@ _JVM_OPTIONS: Final = ("-Xmx512m", "-XX:+UseSerialGC", "-Dorg.apache.logging.log
 
 
 class DevelopmentServerError(Exception):
-    """The development ZooKeeper cannot run; the message is one line that says why and what to do."""
+    """The development ZooKeeper cannot run; the message is one line with the reason and the cure."""
 
 
 @frozen
 class ServerTls:
-    """The server's PEM files: its key with its certificate, and the authorities of the certificates that clients need.
+    """The server's PEM files: its key with its certificate, and the authorities that sign clients' certificates.
 
-    It takes a Netty on the class path, which PySpark has.
+    TLS needs Netty on the class path, which comes with PySpark.
     """
 
     keystore: Path
@@ -76,12 +75,12 @@ class DevelopmentServer:
 
     @property
     def address(self) -> str:
-        """What clients connect to, as host:port."""
+        """The address for clients, as host:port."""
         return f"{self.host}:{self.port}"
 
     @property
     def secure_address(self) -> str:
-        """What clients connect to with TLS, if the server has it."""
+        """The address for clients with TLS, as host:port, if the server has TLS."""
         return f"{self.host}:{self.secure_port}"
 
 
@@ -89,7 +88,7 @@ def find_jars() -> list[Path]:
     """Find the server's jars in the installed PySpark, without importing it.
 
     Raises:
-        DevelopmentServerError: PySpark is not installed, or has no ZooKeeper.
+        DevelopmentServerError: PySpark is not installed, or contains no ZooKeeper.
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is not None and spec.origin is not None:
@@ -100,10 +99,10 @@ def find_jars() -> list[Path]:
 
 
 def find_java() -> str:
-    """Find a Java 17 or later: the one of JAVA_HOME, else the first on PATH.
+    """Find a Java 17 or later: that of JAVA_HOME, else the first on PATH.
 
     Raises:
-        DevelopmentServerError: there is none, or it is too old.
+        DevelopmentServerError: There is none, or it is too old.
     """
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin") if home else None
@@ -117,7 +116,7 @@ def find_java() -> str:
 
 
 def _java_version(java: str) -> int:
-    # A session of its own: Ctrl-C on the terminal is for us, and a Java that it ends would seem to be too old.
+    # In a session of its own: otherwise Ctrl-C would end Java as well, which would then seem to be too old.
     shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, start_new_session=True)
     match = re.search(r'version "(?:1\.)?(\d+)', shown.stderr)
     return int(match[1]) if match else 0
@@ -130,12 +129,12 @@ async def development_zookeeper(
     """Run a ZooKeeper with its data, configuration and log in `data_dir` until the block ends.
 
     Args:
-        data_dir: created if missing; what an earlier run left in it is served again.
-        port: on 127.0.0.1; 0 chooses a free one.
-        tls: to listen with TLS as well, on another free port.
+        data_dir: Created if missing; data of an earlier run is served again.
+        port: On 127.0.0.1; 0 for any free port.
+        tls: To listen with TLS as well, on another free port.
 
     Raises:
-        DevelopmentServerError: it cannot run, does not answer, or another one runs in `data_dir`.
+        DevelopmentServerError: It cannot run, does not answer, or another one runs in `data_dir`.
     """
     with _sole_user(data_dir):
         port = free_port(port)
@@ -153,9 +152,9 @@ async def development_zookeeper(
 
 @contextmanager
 def _sole_user(data_dir: Path) -> Iterator[None]:
-    """Lock a directory while the block lasts, at the longest until this process ends: two servers would mix their data.
+    """Lock a directory for the block, at most until this process ends, because two servers would mix their data.
 
-    Raises DevelopmentServerError if it cannot be written, or another process has it.
+    Raises DevelopmentServerError if the directory is not writable, or another process has locked it.
     """
     try:
         data_dir.mkdir(parents=True, exist_ok=True)
@@ -173,13 +172,13 @@ def _sole_user(data_dir: Path) -> Iterator[None]:
 
 
 def spawn_server(main: str, config: Path, log: Path) -> subprocess.Popen[bytes]:
-    """Start a main class of ZooKeeper's. Raises DevelopmentServerError if there is no Java or no ZooKeeper."""
+    """Start a main class of ZooKeeper. Raises DevelopmentServerError if Java or ZooKeeper is missing."""
     java, classpath = find_java(), os.pathsep.join(map(str, find_jars()))
     return spawn([java, *_JVM_OPTIONS, "-cp", classpath, main, str(config)], log)
 
 
 def free_port(port: int = 0) -> int:
-    """Return a port of 127.0.0.1 that is free; 0 chooses one. Raises DevelopmentServerError if `port` is not free."""
+    """Return `port`, or any port for 0, if it is free on 127.0.0.1. Raises DevelopmentServerError if it is not."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -192,7 +191,7 @@ def free_port(port: int = 0) -> int:
 
 
 def write_config(data_dir: Path, port: int, more: Mapping[str, object]) -> Path:
-    """Write a server's configuration, with `more` settings, and return its path. Raises DevelopmentServerError."""
+    """Write a server's configuration, including `more`, and return its path. Raises DevelopmentServerError."""
     settings = {
         "dataDir": data_dir.absolute(),
         "clientPortAddress": HOST,
@@ -229,7 +228,7 @@ def _tls_settings(tls: ServerTls | None, port: int | None) -> dict[str, object]:
 
 
 async def wait_until_serving(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Wait until a server answers at its port. Raises DevelopmentServerError if it ends, or takes too long."""
+    """Wait until a server answers at its port. Raises DevelopmentServerError if it ends or takes too long."""
     with trio.move_on_after(START_SECONDS):
         while process.poll() is None:
             if await _answers(port):
@@ -240,12 +239,12 @@ async def wait_until_serving(process: subprocess.Popen[bytes], port: int, log: P
 
 
 async def _answers(port: int) -> bool:
-    """Ask for `srvr`: the port is open before the server serves."""
+    """Return whether the server answers `srvr`; its port is open before that."""
     answer = b""
-    # A server that is just starting leaves the odd question unanswered.
+    # A server that is starting leaves some requests unanswered.
     with suppress(OSError, trio.BrokenResourceError), trio.move_on_after(ANSWER_SECONDS):
         async with await trio.open_tcp_stream(HOST, port) as stream:
-            # While nobody listens, the kernel may connect a socket to itself, and so take the server's port.
+            # While nothing listens, the kernel may connect a socket to itself, which then occupies the server's port.
             if stream.socket.getsockname()[1] != port:
                 await stream.send_all(b"srvr")
                 answer = b"".join([part async for part in stream])
@@ -253,7 +252,7 @@ async def _answers(port: int) -> bool:
 
 
 def stop_server(process: subprocess.Popen[bytes]) -> None:
-    """Stop a server, with SIGKILL if it takes too long; blocks."""
+    """Stop a server, with SIGKILL if it takes too long. Blocks the thread."""
     process.terminate()
     try:
         process.wait(STOP_SECONDS)

@@ -172,6 +172,6 @@ async def test_an_address_of_every_interface_is_none_for_others(
 ) -> None:
     command = CONTROLLER if kind == "controller" else broker("1", tmp_path)
     done = await run_klamm(*command, *options, "--zookeeper", "127.0.0.1:1")
-    fault = f"{options[1]} is every address of this machine, and none for others"
-    said = f"Error: {fault}: say with advertised.host what to tell them\n"
+    fault = f"{options[1]} is a wildcard address, which others cannot connect to"
+    said = f"Error: {fault}: set advertised.host\n"
     assert (done.returncode, done.stderr.decode()) == (1, said)

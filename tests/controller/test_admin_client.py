@@ -198,7 +198,7 @@ async def test_a_broker_that_is_silent_holds_up_no_other(nursery: trio.Nursery) 
     assert said[1] == BrokerLogDirs((log_dir,))
     assert [broker.fault for broker in said.values() if broker.fault] == [
         "broker 2 did not answer within 0.5 s",
-        f"127.0.0.1:{ports[2]} does not offer DescribeLogDirs in a version from 0 to 0",
+        f"127.0.0.1:{ports[2]} does not offer DescribeLogDirs in versions 0 to 0",
         "broker 4 is not alive",
     ]
     assert asked == [(("orders", 0),)]

@@ -304,7 +304,7 @@ async def test_a_client_whose_thread_dies_of_a_fault_is_started_again(chroot: st
         with capture_logs() as logs, pytest.raises(SessionExpired):
             await store.read(["/"])
         await events.expect(EXPIRED, CONNECTED)
-        assert [log["reason"] for log in logs] == ["the client met a fault"]
+        assert [log["reason"] for log in logs] == ["the client failed"]
         assert store.session_id != before
         assert await store.read(["/missing"]) == [None]
         assert store.state is SessionState.CONNECTED

@@ -85,7 +85,7 @@ async def test_the_first_request_negotiates_versions_whatever_else_is_offered(ne
         nursery.start_soon(answer)
         async with open_connection(network_to(ours), "broker", 9092, client_id="me") as connection:
             assert await connection.call(MetadataRequest()) == METADATA_RESPONSE
-            with pytest.raises(UnsupportedApi, match="broker:9092 does not offer Produce in a version from 0 to 0"):
+            with pytest.raises(UnsupportedApi, match="broker:9092 does not offer Produce in versions 0 to 0"):
                 await connection.call(_produce(1))
             with pytest.raises(UnsupportedApi, match="Fetch"):
                 await connection.call(FetchRequest(-1, 0, ()))

@@ -180,7 +180,7 @@ async def attack_repeatedly(rng: random.Random, times: int) -> None:
             async with open_connection(TcpNetwork(), HOST, port, client_id="new") as newcomer:
                 await require_service(newcomer)
         assert {(log["log_level"], log["event"]) for log in logs} <= {
-            ("warning", "connection closed: the peer sent what is no request")
+            ("warning", "connection closed: the peer did not send a valid request")
         }
         nursery.cancel_scope.cancel()
 

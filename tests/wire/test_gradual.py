@@ -106,8 +106,8 @@ def nested_topics() -> CreateTopicsRequest:
 @pytest.mark.parametrize(
     ("request_", "fault"),
     [
-        (DeleteTopicsRequest(("t",) * 10_001), "names lists 10,001 entries, and 10,000 is the most"),
-        (DeleteTopicsRequest(("orders",) * 1_000_000), "names lists 1,000,000 entries, and 10,000 is the most"),
+        (DeleteTopicsRequest(("t",) * 10_001), "names lists 10,001 entries, more than the limit of 10,000"),
+        (DeleteTopicsRequest(("orders",) * 1_000_000), "names lists 1,000,000 entries, more than the limit of 10,000"),
         (DeleteTopicsRequest(("x" * (MAX_ENTRY_BYTES + SLICE_BYTES),)), "an entry has more than 2,097,152 bytes"),
         (nested_topics(), "its entries have more than 2,000,000 fields and entries together"),
     ],

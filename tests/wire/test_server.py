@@ -124,8 +124,8 @@ async def test_requests_are_answered_in_order_one_at_a_time(serve_in_memory: Ser
     [
         (9999, 0, "There is no api with key 9999 here."),
         (CREATE_TOPICS, 0, "There is no api with key 19 here."),
-        (METADATA, 2, "Metadata is spoken here in versions 0 to 1, not 2."),
-        (METADATA, -1, "Metadata is spoken here in versions 0 to 1, not -1."),
+        (METADATA, 2, "Metadata is supported in versions 0 to 1, not 2."),
+        (METADATA, -1, "Metadata is supported in versions 0 to 1, not -1."),
     ],
 )
 async def test_an_unknown_api_or_version_is_answered_with_a_sentence(
@@ -142,7 +142,7 @@ async def test_a_body_that_is_not_the_message_is_refused_and_the_connection_goes
     frames = serve_in_memory(HANDLERS)
     code, sentence = _error(await _ask(frames, PRODUCE, body))
     assert code is ErrorCode.INVALID_REQUEST
-    assert sentence.startswith("This is no Produce request: ")
+    assert sentence.startswith("This is not a valid Produce request: ")
     assert (await _ask(frames, PRODUCE, _produce_body(1))).error == ErrorCode.NONE
 
 
@@ -176,7 +176,9 @@ async def test_a_request_that_lists_too_much_is_refused_and_the_connection_goes_
     monkeypatch.setattr(MetadataRequest, "max_listed", 2)
     frames = serve_in_memory(HANDLERS)
     error, text = _error(await _ask(frames, METADATA, encode(MetadataRequest(("a", "b", "c")))))
-    fault = "This Metadata is too large: topics lists 3 entries, and 2 is the most. Split it into several requests."
+    fault = (
+        "This Metadata is too large: topics lists 3 entries, more than the limit of 2. Split it into several requests."
+    )
     assert (error, text) == (ErrorCode.INVALID_REQUEST, fault)
     assert _error(await _ask(frames, METADATA, encode(MetadataRequest(("a", "b")))))[0] is ErrorCode.NOT_CONTROLLER
 

@@ -1,9 +1,9 @@
 """The requests and responses of the wire, as frozen values apart from their encoding.
 
-Names, fields and api keys are Kafka's where Kafka has the message; keys from 1000 on are our own. A message
-is encoded as the array of its fields in the order given here (`transport.wire.codec`), so a field may only be
-appended, with a default, together with a new version in `APIS`; a reader ignores what it does not know.
-Errors of a whole request travel in the response's envelope, errors of one item beside the item.
+Names, fields and api keys are Kafka's where Kafka has the message; keys from 1000 on are our own. A message is encoded
+as the array of its fields in the order given here (`transport.wire.codec`). A field may therefore only be appended,
+with a default and together with a new version in `APIS`; readers ignore fields that they do not know. The error of a
+whole request travels in the response's envelope, the error of one item beside the item.
 """
 
 from __future__ import annotations

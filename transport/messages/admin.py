@@ -1,4 +1,4 @@
-"""Between administrators and the cluster: what there is, and what is to become of it."""
+"""Messages between administrators and the cluster: its metadata, and reassignments (KIP-455)."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from transport.metadata import OfPartition
 
 @frozen
 class MetadataResponse:
-    """The cluster as the answering node knows it. `controller` is None while none is known.
+    """The cluster as the answering node knows it. `controller` is None if the node knows none.
 
-    `refused`, since version 1, are the named topics that the caller may not describe, with the reason.
+    `refused`, since version 1, lists the requested topics that the caller may not describe, each with the reason.
     """
 
     controller: BrokerEndpoint | None
@@ -34,7 +34,7 @@ class MetadataResponse:
 
 @frozen
 class MetadataRequest(Request[MetadataResponse]):
-    """Ask any broker or controller about the cluster; `topics` None means all, an unknown one is left out."""
+    """Ask any broker or controller about the cluster. `topics` None means all; unknown topics are left out."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
@@ -52,7 +52,7 @@ class ReassignablePartition(OfPartition):
 
 @frozen
 class AlterPartitionReassignmentsResponse:
-    """An outcome for each partition: NONE means begun, not done."""
+    """An outcome for each partition. NONE means that its reassignment has begun, not that it is complete."""
 
     partitions: tuple[PartitionError, ...]
 
@@ -81,14 +81,14 @@ class OngoingReassignment(OfPartition):
 
 @frozen
 class ListPartitionReassignmentsResponse:
-    """The reassignments under way; partitions that are not being reassigned are left out."""
+    """The reassignments in progress. Partitions that are not being reassigned are left out."""
 
     partitions: tuple[OngoingReassignment, ...]
 
 
 @frozen
 class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsResponse]):
-    """List the reassignments under way, of all partitions or of those named as (topic, partition) (KIP-455)."""
+    """List the reassignments in progress of all partitions, or of those given as (topic, partition) (KIP-455)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 

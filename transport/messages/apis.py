@@ -1,4 +1,4 @@
-"""The table of apis, and the negotiation of their versions."""
+"""The table of apis, and the messages that negotiate their versions."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from transport.messages.trace import CommitTraceRequest, CommitTraceResponse
 
 @frozen
 class ApiVersion:
-    """The versions of one api that a server speaks."""
+    """The versions of one api that a server supports."""
 
     api_key: int
     min_version: int
@@ -68,7 +68,7 @@ class ApiVersion:
 
 @frozen
 class ApiVersionsResponse:
-    """Every api that the server speaks."""
+    """Every api that the server supports."""
 
     apis: tuple[ApiVersion, ...]
 

@@ -1,4 +1,4 @@
-"""Between administrators and the active controller: the cluster at a glance, in counts instead of partitions."""
+"""Messages between administrators and the active controller: a summary of the cluster in counts."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from transport.messages.common import BrokerEndpoint, Request
 
 @frozen
 class DescribedBroker:
-    """A registered broker: where it listens, its broker epoch, and how many partitions it leads and holds."""
+    """A registered broker: its address, its broker epoch, and the numbers of partitions that it leads and holds."""
 
     endpoint: BrokerEndpoint
     epoch: int
@@ -20,10 +20,10 @@ class DescribedBroker:
 
 @frozen
 class DescribeClusterResponse:
-    """The cluster as its controller knows it. Counts are of partitions, but for those of topics.
+    """The cluster as its controller knows it. All counts are of partitions, except the two of topics.
 
-    Offline are those without a leader, new ones included. `quarantined` are the topics and kinds of requests that made
-    the controller fail repeatedly and are not processed.
+    `offline` counts the partitions without a leader, new ones included. `quarantined` lists the topics and kinds of
+    requests that made the controller fail repeatedly and are not processed.
     """
 
     controller: BrokerEndpoint
@@ -42,4 +42,4 @@ class DescribeClusterResponse:
 
 @frozen
 class DescribeClusterRequest(Request[DescribeClusterResponse]):
-    """Ask the active controller how the cluster is (KIP-700, with more in the answer)."""
+    """Ask the active controller for a summary of the cluster (KIP-700, with more in the response)."""

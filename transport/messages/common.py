@@ -1,4 +1,4 @@
-"""What more than one message carries."""
+"""The parts that several messages share."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class Request(Generic[R_co]):
     __slots__ = ()
 
     max_listed: ClassVar[int | None] = None
-    """The most entries in each of its lists, None for any number; a client with more entries sends `parts`."""
+    """The most entries in each of its lists; None means no limit. A client with more entries sends `parts`."""
 
     def parts(self) -> list[Self]:
-        """Split the request into requests that each list no more than allowed."""
+        """Split the request into requests within `max_listed`."""
         lists, limit = self._lists(), self.max_listed
         longest = max(map(len, lists.values()), default=0)
         if limit is None or longest <= limit:
@@ -39,7 +39,7 @@ class Request(Generic[R_co]):
         return [attrs.evolve(self, **part) for part in fields]  # type: ignore[misc]
 
     def listed(self) -> int:
-        """Return the number of entries in all its lists."""
+        """Return the number of entries in all lists together."""
         return sum(map(len, self._lists().values()))
 
     def _lists(self) -> dict[str, tuple[object, ...]]:
@@ -48,7 +48,7 @@ class Request(Generic[R_co]):
 
 
 class PackedOnce:
-    """A message that many others carry: its encoding is kept in it, apart from its fields, equality and copies."""
+    """A message that many others contain. It caches its encoding, which is no part of equality or of copies."""
 
     __slots__ = ("packed",)
 
@@ -57,10 +57,10 @@ class PackedOnce:
 
 @frozen
 class PartitionState(OfPartition, PackedOnce):
-    """All that a broker is told about one partition. Packed once, whatever the number of brokers told.
+    """The state of one partition as brokers receive it. Packed once for all brokers.
 
-    `leader` is -1 for none and -2 while the topic is being deleted. `partition_epoch` is the version of the
-    partition's state znode; `isr` may briefly exceed `replicas` at the end of a reassignment (KAFKA-9672).
+    `leader` is -1 for none and -2 while the topic is being deleted. `partition_epoch` is the version of the partition's
+    state znode. At the end of a reassignment, `isr` may briefly have members outside `replicas` (KAFKA-9672).
     """
 
     topic: str
@@ -86,7 +86,7 @@ class PartitionState(OfPartition, PackedOnce):
         leadership: LeaderAndIsr,
         offline_replicas: tuple[int, ...] = (),
     ) -> PartitionState:
-        """Join what the znodes of a partition hold."""
+        """Combine the contents of a partition's znodes."""
         return cls(
             tp.topic,
             topic_id,
@@ -106,7 +106,7 @@ class PartitionState(OfPartition, PackedOnce):
 
 @frozen
 class BrokerEndpoint:
-    """Where a broker or a controller listens."""
+    """The address of a broker or a controller."""
 
     id: int
     host: str
@@ -116,7 +116,7 @@ class BrokerEndpoint:
 
 @frozen
 class PartitionError(OfPartition):
-    """The outcome for one partition of a request that named several."""
+    """The outcome for one partition of a request about several."""
 
     topic: str
     partition: int

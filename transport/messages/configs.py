@@ -1,4 +1,4 @@
-"""Between administrators and the controller: settings of topics and brokers that can change at run time."""
+"""Messages between administrators and the controller: settings of topics and brokers that change at run time."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from transport.messages.common import MAX_LISTED_TOPICS, Request
 
 
 class ConfigResourceType(IntEnum):
-    """What has settings; the numbers are Kafka's."""
+    """The kinds of resources with settings; the numbers are Kafka's."""
 
     TOPIC = 2
     BROKER = 4
 
 
 class ConfigOperation(IntEnum):
-    """What becomes of one setting (KIP-339); the numbers are Kafka's. The last two are for lists of replicas."""
+    """An operation on one setting (KIP-339); the numbers are Kafka's. The last two apply to lists of replicas."""
 
     SET = 0
     DELETE = 1
@@ -29,7 +29,7 @@ class ConfigOperation(IntEnum):
 
 @frozen
 class ConfigResource:
-    """A topic, a broker by its id, or with an empty name the default of all brokers."""
+    """A topic, a broker by its id or, if the name is empty, the default of all brokers."""
 
     type: ConfigResourceType
     name: str
@@ -37,7 +37,7 @@ class ConfigResource:
 
 @frozen
 class ConfigEntry:
-    """One setting as it is in force, and where its value is from: the source is Kafka's name for that."""
+    """The value in effect of one setting, and its source under Kafka's name."""
 
     name: str
     value: str
@@ -46,7 +46,7 @@ class ConfigEntry:
 
 @frozen
 class ResourceConfigs:
-    """The settings of one resource, or why they cannot be told."""
+    """The settings of one resource, or the reason why they cannot be described."""
 
     resource: ConfigResource
     entries: tuple[ConfigEntry, ...] = ()
@@ -63,7 +63,7 @@ class DescribeConfigsResponse:
 
 @frozen
 class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
-    """Ask what settings are in force."""
+    """Ask for the settings in effect."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
@@ -72,7 +72,7 @@ class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
 
 @frozen
 class AlterableConfig:
-    """What becomes of one setting; `value` is what it is set to, or what is appended or subtracted."""
+    """A change of one setting. `value` is the new value, or the part to append or subtract."""
 
     name: str
     operation: ConfigOperation
@@ -81,7 +81,7 @@ class AlterableConfig:
 
 @frozen
 class AlterConfigsResource:
-    """The changes of one resource, made together or not at all."""
+    """The changes of one resource, all of which are made, or none."""
 
     resource: ConfigResource
     configs: tuple[AlterableConfig, ...]

@@ -1,4 +1,4 @@
-"""Between controller and brokers: what a partition is to be, and what its leader wants its ISR to be."""
+"""Messages between controller and brokers: orders for partitions, and leaders' changes of the ISR."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from transport.messages.common import MAX_LISTED_PARTITIONS, BrokerEndpoint, Par
 from transport.metadata import OfPartition
 
 UNNUMBERED: Final = -1
-"""The number of a request in whose version requests have none."""
+"""The number of a request in a version without numbers."""
 
 
 @frozen
 class LeaderAndIsrPartition:
-    """A partition that the broker holds. `is_new` lets it create the log (KAFKA-10314)."""
+    """A partition that the broker hosts. `is_new` allows it to create the log (KAFKA-10314)."""
 
     state: PartitionState
     is_new: bool
@@ -33,8 +33,8 @@ class LeaderAndIsrResponse:
 class LeaderAndIsrRequest(Request[LeaderAndIsrResponse]):
     """Lead or follow these partitions. Fenced by the controller's, the broker's and each leader's epoch.
 
-    `number`, since version 1 and in the other requests too, rises with each request to one broker epoch under one
-    controller epoch. A repeated one keeps it, so that a copy that arrives after later requests is known for what it is.
+    `number` (since version 1, as in the two other requests) rises with each request to a broker epoch under a
+    controller epoch. A retry keeps its number, so that a broker can reject a copy that arrives after later requests.
     """
 
     controller_id: int
@@ -46,15 +46,15 @@ class LeaderAndIsrRequest(Request[LeaderAndIsrResponse]):
 
 @frozen
 class UpdateMetadataResponse:
-    """The metadata was taken."""
+    """Confirmation that the metadata was applied."""
 
 
 @frozen
 class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
-    """These partitions changed; `live_brokers`, unless it is None, is the complete list; `controller` listens there.
+    """Changed partitions, and the address of the controller.
 
-    So is `topics`, since version 1, as (name, topic id), with the id "" if it is not known: who missed that a topic was
-    deleted forgets it.
+    `live_brokers` and, since version 1, `topics` are complete lists unless None. `topics` has (name, topic id) pairs,
+    with "" for an unknown id. A broker that missed the deletion of a topic then forgets the topic.
     """
 
     controller_id: int
@@ -69,7 +69,7 @@ class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
 
 @frozen
 class StopReplicaPartition(OfPartition):
-    """Stop this replica, and with `delete` remove its data. `leader_epoch` -2 means the topic is being deleted."""
+    """Stop a replica, and with `delete` remove its data. `leader_epoch` -2 means that the topic is being deleted."""
 
     topic: str
     topic_id: str
@@ -80,14 +80,14 @@ class StopReplicaPartition(OfPartition):
 
 @frozen
 class StopReplicaResponse:
-    """An outcome for each partition; one that the broker does not hold counts as stopped."""
+    """An outcome for each partition. A partition that the broker does not host counts as stopped."""
 
     partitions: tuple[PartitionError, ...]
 
 
 @frozen
 class StopReplicaRequest(Request[StopReplicaResponse]):
-    """Stop following or leading these partitions."""
+    """Stop leading or following these partitions."""
 
     controller_id: int
     controller_epoch: int
@@ -98,7 +98,7 @@ class StopReplicaRequest(Request[StopReplicaResponse]):
 
 @frozen
 class AlterPartitionItem(OfPartition):
-    """The ISR that a leader wants for one partition, against the epochs it knows (KIP-497)."""
+    """The ISR that a leader proposes for one partition, and the epochs that it is based on (KIP-497)."""
 
     topic: str
     topic_id: str
@@ -111,7 +111,7 @@ class AlterPartitionItem(OfPartition):
 
 @frozen
 class AlterPartitionResult(OfPartition):
-    """What the controller made of it: the state in force if `error` is NONE."""
+    """The controller's answer to a proposal: the state in effect if `error` is NONE."""
 
     topic: str
     partition: int
@@ -132,7 +132,7 @@ class AlterPartitionResponse:
 
 @frozen
 class AlterPartitionRequest(Request[AlterPartitionResponse]):
-    """A leader asks the controller to change ISRs."""
+    """Ask the controller, as a leader, to change ISRs."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 

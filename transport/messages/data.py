@@ -1,4 +1,4 @@
-"""Between clients and brokers, and between brokers: records."""
+"""Messages between clients and brokers, and between brokers: records."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from transport.messages.common import Request
 from transport.metadata import OfPartition
 
 MAX_WAIT_MS: Final = 500
-"""How long a consumer lets a fetch wait for records."""
+"""The time in milliseconds that a consumer's fetch waits for records."""
 
 
 @frozen
 class Record:
-    """A record as a log holds it: its leader's epoch when it was appended, and its bytes."""
+    """A record in a log: the leader epoch under which it was appended, and its bytes."""
 
     leader_epoch: int
     value: bytes
@@ -31,7 +31,7 @@ class ProduceResponse:
 
 @frozen
 class ProduceRequest(OfPartition, Request[ProduceResponse]):
-    """Append records. `acks` is -1 (all of the ISR) or 1 (the leader alone)."""
+    """Append records. `acks` is -1 (the whole ISR) or 1 (only the leader)."""
 
     topic: str
     partition: int
@@ -42,12 +42,12 @@ class ProduceRequest(OfPartition, Request[ProduceResponse]):
 
 @frozen
 class FetchPartition(OfPartition):
-    """Read one partition from `fetch_offset` on, up to `max_bytes` but at least one record.
+    """Read one partition from `fetch_offset` on: at most `max_bytes`, but at least one record.
 
-    `current_leader_epoch` -1 skips the epoch check. A follower also gives the epoch of its last record, so that
-    the leader can tell where their logs part (KIP-595). `topic_id`, since version 1, keeps the reader of a deleted
-    topic from a new one of its name, whose leader epochs begin at 0 again (KIP-516); empty skips that check. A
-    follower that gives the `high_watermark` that it knows (KIP-1166) gets no result when it has all there is.
+    `current_leader_epoch` -1 skips the epoch check. A follower also sends the epoch of its last record, from which the
+    leader sees where their logs diverge (KIP-595). `topic_id`, since version 1, protects the reader of a deleted topic
+    from a new topic of that name, whose leader epochs start at 0 again (KIP-516); "" skips this check. A follower that
+    sends the `high_watermark` it knows (KIP-1166) gets no result while it is up to date.
     """
 
     topic: str
@@ -64,8 +64,8 @@ class FetchPartition(OfPartition):
 class FetchResult(OfPartition):
     """Records of one partition.
 
-    With `diverging_epoch` other than -1 there are none: the reader must truncate its log to where that epoch ends in
-    it, and to `diverging_end_offset` at most.
+    If `diverging_epoch` is not -1, there are no records: the reader must truncate its log to the end of that epoch, and
+    to at most `diverging_end_offset`.
     """
 
     topic: str
@@ -79,16 +79,16 @@ class FetchResult(OfPartition):
 
 @frozen
 class FetchResponse:
-    """A result for each partition, in order; without those of which a follower knows all, see `FetchPartition`."""
+    """A result for each partition, in order, except for those that are up to date (see `FetchPartition`)."""
 
     partitions: tuple[FetchResult, ...]
 
 
 @frozen
 class FetchRequest(Request[FetchResponse]):
-    """Read partitions; `replica_id` is -1 for a consumer, who sees no further than the high watermark.
+    """Read partitions. `replica_id` is -1 for a consumer, which reads only up to the high watermark.
 
-    An answer without records waits `max_wait_ms` for some.
+    If there are no records, the response waits up to `max_wait_ms` for some.
     """
 
     replica_id: int

@@ -1,4 +1,4 @@
-"""Between administrators, brokers and the controller: who is to lead."""
+"""Messages between administrators, brokers and the controller: leader elections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transport.metadata import OfPartition
 
 
 class ElectionType(IntEnum):
-    """Which election is asked for (KIP-460)."""
+    """The type of an election (KIP-460)."""
 
     PREFERRED = 0
     UNCLEAN = 1
@@ -20,7 +20,7 @@ class ElectionType(IntEnum):
 
 @frozen
 class LeaderOrder(OfPartition):
-    """A partition and the order that its replicas are to have, the leader first: a permutation of what it has."""
+    """A partition and the new order of its replicas, the leader first: a permutation of its replica set."""
 
     topic: str
     partition: int
@@ -29,18 +29,18 @@ class LeaderOrder(OfPartition):
 
 @frozen
 class ElectLeadersResponse:
-    """An outcome for each partition; those that needed no election are left out if none were named."""
+    """An outcome for each partition. If none were requested, those that needed no election are left out."""
 
     partitions: tuple[PartitionError, ...]
 
 
 @frozen
 class ElectLeadersRequest(Request[ElectLeadersResponse]):
-    """Elect leaders for the partitions named as (topic, partition), or for all (KIP-183, KIP-460).
+    """Elect leaders for the partitions given as (topic, partition), or for all (KIP-183, KIP-460).
 
-    With `orders`, since version 1, the replicas of the partitions that these name are put into a new order, and the
-    first of it is elected, in one commit; of a partition for which that cannot be done nothing changes. Orders are for
-    preferred elections only, and with them no `partitions` are none, not all.
+    `orders`, since version 1, gives partitions a new order of their replicas and elects the first one, in one commit. A
+    partition for which this fails does not change. Orders are valid only for preferred elections; if there are any,
+    `partitions` None means none instead of all.
     """
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
@@ -52,14 +52,14 @@ class ElectLeadersRequest(Request[ElectLeadersResponse]):
 
 @frozen
 class ControlledShutdownResponse:
-    """The partitions, as (topic, partition), that the broker still leads and others could: empty means go."""
+    """The partitions, as (topic, partition), that the broker still leads and others could lead. Empty means: stop."""
 
     remaining: tuple[tuple[str, int], ...]
 
 
 @frozen
 class ControlledShutdownRequest(Request[ControlledShutdownResponse]):
-    """A broker that is about to stop asks to be relieved of what it leads and follows (KIP-49)."""
+    """Ask the controller, as a broker that will stop, to move leadership away and to stop its replicas (KIP-49)."""
 
     broker_id: int
     broker_epoch: int

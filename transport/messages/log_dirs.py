@@ -1,4 +1,4 @@
-"""Between anybody and a broker: what its log directories hold (KIP-113)."""
+"""Messages between any client and a broker: the contents of its log directories (KIP-113)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transport.metadata import OfPartition
 
 @frozen
 class LogDirReplica(OfPartition):
-    """A replica's log: its size in bytes, where it ends, and how far that is behind the high watermark."""
+    """A replica's log: its size in bytes, its end offset, and its lag behind the high watermark in records."""
 
     topic: str
     topic_id: str
@@ -23,7 +23,7 @@ class LogDirReplica(OfPartition):
 
 @frozen
 class LogDir:
-    """A log directory; one that has failed has an error and no replicas."""
+    """A log directory. A failed one has an error and no replicas."""
 
     path: str
     error: ErrorCode
@@ -32,13 +32,13 @@ class LogDir:
 
 @frozen
 class DescribeLogDirsResponse:
-    """The log directories of a broker, in the order in which they are configured."""
+    """The log directories of a broker, in configured order."""
 
     log_dirs: tuple[LogDir, ...]
 
 
 @frozen
 class DescribeLogDirsRequest(Request[DescribeLogDirsResponse]):
-    """Ask a broker for its logs, all of them or those of the partitions named as (topic, partition)."""
+    """Ask a broker for all its logs, or for those of the partitions given as (topic, partition)."""
 
     partitions: tuple[tuple[str, int], ...] | None = None

@@ -1,7 +1,7 @@
-"""Between administrators and the controller: seeing reassignments, each with an identity (KIP-240).
+"""Messages between administrators and the controller: listing and describing reassignments by identity (KIP-240).
 
-`timeout_ms` is how long the client waits: what the controller cannot answer by then it answers with REQUEST_TIMED_OUT.
-`throttle_time_ms` is how long the client was held back by a quota; there is none, so it is 0.
+`timeout_ms` is the time that the client waits; after it the controller answers with REQUEST_TIMED_OUT.
+`throttle_time_ms` is the time that a quota delayed the client; there are no quotas, so it is 0.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from transport.messages.common import MAX_LISTED_PARTITIONS, PartitionError, Req
 from transport.metadata import OfPartition
 
 UNTHROTTLED: Final = 2**63 - 1
-"""The throttle, in bytes per second, of who is not throttled."""
+"""The rate, in bytes per second, that means no throttle."""
 
 UNKNOWN: Final = -1
-"""A size, a rate or a time that nobody can tell yet."""
+"""A size, rate or time that is not known yet."""
 
 
 @frozen
 class ReassignmentKey(OfPartition):
-    """A reassignment: of which partition, and the czxid of its znode, which two moves of one partition never share."""
+    """A reassignment: its partition, and the czxid of its znode, which differs for each move of a partition."""
 
     topic: str
     partition: int
@@ -32,7 +32,7 @@ class ReassignmentKey(OfPartition):
 
 @frozen
 class ListReassignmentsResponse:
-    """The reassignments under way, and an error for each partition named that there is not."""
+    """The reassignments in progress, and an error for each requested partition that does not exist."""
 
     reassignments: tuple[ReassignmentKey, ...]
     errors: tuple[PartitionError, ...] = ()
@@ -43,7 +43,7 @@ class ListReassignmentsResponse:
 
 @frozen
 class ListReassignmentsRequest(Request[ListReassignmentsResponse]):
-    """List the reassignments under way, of all partitions or of those named as (topic, partition) (KIP-240)."""
+    """List the reassignments in progress of all partitions, or of those given as (topic, partition) (KIP-240)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 
@@ -53,10 +53,10 @@ class ListReassignmentsRequest(Request[ListReassignmentsResponse]):
 
 @frozen
 class ReplicaProgress:
-    """How far a replica that is to join the ISR has come, as its broker and the leader said when they were last asked.
+    """The progress of a replica towards the ISR, as last reported by its broker and by the leader.
 
-    `log_bytes` is the size of its log, `leader_bytes` that of the leader's; UNKNOWN until they were told, as is the
-    `log_end_offset`. `throttle` is the follower's, in bytes per second.
+    `log_bytes` is the size of its log and `leader_bytes` that of the leader's log. Both, and `log_end_offset`, are
+    UNKNOWN until reported. `throttle` is the follower's rate in bytes per second.
     """
 
     broker: int
@@ -70,13 +70,13 @@ class ReplicaProgress:
 
 @frozen
 class ReassignmentDescription(OfPartition):
-    """A reassignment under way. Times are in ms since 1970, sizes in bytes, rates in bytes per second.
+    """A reassignment in progress. Times are in ms since 1970, sizes in bytes, rates in bytes per second.
 
-    `replicas` to `isr` are what the partition has now, `new_replicas` those it is to have, preferred leader first, and
-    `progress` has an entry for each of these. `waits_for` says in words what it waits for, naming brokers. `rate` is
-    over the last samples, `eta_ms` how long the rest takes at that rate; both UNKNOWN where nothing moves yet.
-    `stalled_since_ms` is when the last byte came while something still had to come, UNKNOWN if it is not stalled.
-    `setback` says why there is less of it than there was, the last time that this happened.
+    `replicas` to `isr` are the current state of the partition. `new_replicas` is the target, preferred leader first,
+    and `progress` has an entry for each replica of it. `waits_for` says in words what the reassignment waits for,
+    naming brokers. `rate` covers the last samples, and `eta_ms` is the remaining time at this rate; both are UNKNOWN
+    until something moves. `stalled_since_ms` is the time of the last byte if more was due since, UNKNOWN if the
+    reassignment is not stalled. `setback` is the reason for the latest loss of progress.
     """
 
     topic: str
@@ -100,10 +100,10 @@ class ReassignmentDescription(OfPartition):
 
 @frozen
 class DescribeReassignmentsResponse:
-    """What goes on; a reassignment that is over, or was never there, is left out.
+    """The reassignments in progress; those that have ended, or never existed, are left out.
 
-    `rate` is what all that is under way gains in bytes per second, what was completed in the last seconds included, and
-    `eta_ms` how long all that is under way takes at that rate; UNKNOWN where nothing moves yet.
+    `rate` is the total progress in bytes per second, including reassignments completed in the last seconds, and
+    `eta_ms` the remaining time of all reassignments at this rate. Both are UNKNOWN until something moves.
     """
 
     reassignments: tuple[ReassignmentDescription, ...]
@@ -116,7 +116,7 @@ class DescribeReassignmentsResponse:
 
 @frozen
 class DescribeReassignmentsRequest(Request[DescribeReassignmentsResponse]):
-    """Describe reassignments, those of the keys or all that are under way (KIP-240)."""
+    """Describe the reassignments with these keys, or all that are in progress (KIP-240)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 

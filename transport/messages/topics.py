@@ -1,4 +1,4 @@
-"""Between administrators and the controller: topics that are to be there, to grow, or to be gone."""
+"""Messages between administrators and the controller: creating, extending and deleting topics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transport.messages.common import MAX_LISTED_TOPICS, Request
 
 @frozen
 class NewTopic:
-    """A topic to create: `partitions` times `replication_factor`, or the `assignments` per partition if not empty.
+    """A topic to create, with `partitions` and `replication_factor`, or else with `assignments`, replicas by partition.
 
     `configs` are the topic's own settings, as (name, value).
     """
@@ -42,7 +42,7 @@ class CreateTopicsResponse:
 
 @frozen
 class CreateTopicsRequest(Request[CreateTopicsResponse]):
-    """Create topics, or with `validate_only`, since version 2, only say whether they could be (KIP-4)."""
+    """Create topics or, with `validate_only` (since version 2), only check whether this is possible (KIP-4)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
@@ -52,7 +52,7 @@ class CreateTopicsRequest(Request[CreateTopicsResponse]):
 
 @frozen
 class NewPartitions:
-    """How many partitions a topic is to have, and the replicas of those that are added, if not chosen for it."""
+    """The new number of partitions of a topic, and the replicas of the added ones unless the controller places them."""
 
     name: str
     count: int
@@ -68,7 +68,7 @@ class CreatePartitionsResponse:
 
 @frozen
 class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
-    """Add partitions to topics, or with `validate_only`, since version 1, only say whether they could be (KIP-195)."""
+    """Add partitions or, with `validate_only` (since version 1), only check whether this is possible (KIP-195)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
 
@@ -78,7 +78,7 @@ class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
 
 @frozen
 class DeleteTopicsResponse:
-    """An outcome for each topic: NONE means that its deletion is durable and under way, not that it is done."""
+    """An outcome for each topic. NONE means that its deletion is durable and has begun, not that it is complete."""
 
     topics: tuple[TopicError, ...]
 

@@ -1,4 +1,4 @@
-"""The controller's commit trace: our own, which Kafka has not."""
+"""The messages of the controller's commit trace, an api of our own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from transport.messages.common import PartitionState, Request
 
 @frozen
 class TracedCommit:
-    """One commit of the controller, or the state it loaded (`round` "loaded") when it took office.
+    """A commit of the controller, or the state that it loaded (`round` "loaded") when it took office.
 
-    `zxid` is that of the multi; for a loaded state, that of the partition's last change. `partitions` are the
-    partitions that the commit changed, as they are after it. `event_id` is that of the event which caused it, as in the
+    `zxid` is that of the multi or, for a loaded state, that of the partition's last change. `partitions` has the
+    changed partitions as they are after the commit. `event_id` identifies the event that caused it, as in the
     controller's log.
     """
 
@@ -29,7 +29,7 @@ class TracedCommit:
 
 @frozen
 class CommitTraceResponse:
-    """Commits from the one asked for on, oldest first; `next_sequence` is what to ask for next."""
+    """Commits from the requested sequence number on, oldest first. `next_sequence` continues the trace."""
 
     next_sequence: int
     commits: tuple[TracedCommit, ...]
@@ -37,9 +37,9 @@ class CommitTraceResponse:
 
 @frozen
 class CommitTraceRequest(Request[CommitTraceResponse]):
-    """Ask a controller for its commits from `sequence` on; waits `max_wait_ms` for one.
+    """Ask a controller for its commits from `sequence` on; the response waits up to `max_wait_ms` for one.
 
-    The trace is bounded: what was dropped is missing, and `TracedCommit.sequence` shows the gap.
+    The trace is bounded. A gap in `TracedCommit.sequence` shows that commits were dropped.
     """
 
     sequence: int

@@ -1,4 +1,4 @@
-"""The metadata store: ZooKeeper through kazoo, or the same semantics in memory, and fenced commits on either."""
+"""The metadata store: ZooKeeper through kazoo, or the same semantics in memory, and fenced commits to either."""
 
 from __future__ import annotations
 

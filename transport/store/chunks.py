@@ -1,4 +1,4 @@
-"""Packing of all-or-nothing groups of operations into multis, as many as the server's limits allow. Pure."""
+"""The packing of all-or-nothing groups of operations into as few multis as the server's limits allow. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ Group = Sequence[Op]
 
 
 def plan_chunks(groups: Sequence[Group], *, max_ops: int = 500, max_bytes: int = 900_000) -> list[list[int]]:
-    """Cut groups, in their order, into chunks for `commit_chunk`; return the indexes of each chunk's groups.
+    """Distribute groups, in order, into chunks for `commit_chunk`. Return the indexes of each chunk's groups.
 
-    A group is never split: a group that exceeds a limit by itself makes a chunk of its own.
+    A group is never split. A group that exceeds a limit by itself gets a chunk of its own.
     """
     chunks: list[list[int]] = []
     room_ops = room_bytes = 0

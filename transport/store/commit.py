@@ -1,7 +1,7 @@
-"""Fenced commits of the groups of a chunk, each of which takes effect or is found stale.
+"""Fenced commits of the groups of a chunk. Each group takes effect or turns out to be stale.
 
-A multi that is refused rolls back whole and names its first conflict only; a multi whose connection broke may or may
-not have taken effect. Both are settled here by reading again what the operations touch.
+A refused multi rolls back as a whole and names only its first conflict. A multi whose connection broke may or may not
+have taken effect. Both cases are resolved by reading again the znodes that the operations touch.
 """
 
 from __future__ import annotations
@@ -35,15 +35,16 @@ Found = Mapping[str, Znode | None]
 
 
 class Fenced(StoreError):
-    """The fence did not hold: somebody else has taken over, and nothing that this chunk wrote stands."""
+    """The fence did not hold: another controller has taken over, and no write of this chunk took effect."""
 
 
 @frozen
 class ChunkResult:
-    """What became of the groups of a chunk, as indexes into them.
+    """The outcomes of the groups of a chunk, as indexes of the groups.
 
-    `zxid` is that of the multi that committed them, None if none was left to commit. A group in `conflicts` found the
-    store in another state than its operations expect; one in `rejected`, which says why, can never be committed.
+    `zxid` is that of the multi that committed them; None if no group remained to be committed. The operations of a
+    group in `conflicts` expect another state of the store. A group in `rejected`, which has the reasons, can never be
+    committed.
     """
 
     zxid: int | None
@@ -53,16 +54,15 @@ class ChunkResult:
 
 
 async def commit_chunk(store: MetadataStore, groups: Sequence[Group], fence: Check | None) -> ChunkResult:
-    """Commit together all groups whose expectations hold, behind `fence`.
+    """Commit all groups whose expectations hold, together and behind `fence`.
 
-    Groups that are stale, or can never be done, are dropped and the rest tried again. After a lost connection the
-    outcome is read from the znodes, whose expected versions show it. Sequential znodes show nothing, so they may be
-    created twice.
+    Groups that are stale, or can never be committed, are dropped, and the others are retried. After a lost connection,
+    the versions of the znodes show the outcome. Sequential znodes do not show it, so they may be created twice.
 
     Raises:
-        Fenced: the fence does not hold.
-        Rejected: we may not read the fence.
-        SessionExpired: the session ended; if a connection was lost before, the outcome is not known.
+        Fenced: The fence does not hold.
+        Rejected: We may not read the fence.
+        SessionExpired: The session ended. If a connection was lost before, the outcome is unknown.
     """
     session_id = store.session_id
     fences = [] if fence is None else [fence]
@@ -80,6 +80,7 @@ async def commit_chunk(store: MetadataStore, groups: Sequence[Group], fence: Che
         except Rejected as rejection:
             refused = _refused_group(rejection, len(fences), groups, remaining)
             rejected[refused] = rejection
+            # The other groups were not refused, so they need not be read again.
             if not in_doubt:
                 remaining.remove(refused)
                 continue
@@ -87,11 +88,11 @@ async def commit_chunk(store: MetadataStore, groups: Sequence[Group], fence: Che
             in_doubt = True
         found = await _read_again(store, session_id, paths_of(ops))
         if in_doubt and has_landed(ops, found):
-            # Deletions leave no zxid behind: that of an empty commit after them is the next best.
+            # Deletions leave no zxid behind; that of an empty commit after them is the closest.
             zxid = landed_zxid(ops, found) or await _empty_commit(store, fence)
             return _result(zxid, remaining, len(groups), rejected)
         if refused is not None:
-            # An answer settles the doubt: had the earlier attempt taken effect, it would show by now.
+            # This answer removes the doubt: if the earlier attempt had taken effect, the znodes would show it by now.
             in_doubt = False
             remaining = [index for index in survivors(groups, remaining, found) if index != refused]
     return _result(None, [], len(groups), rejected)
@@ -139,11 +140,11 @@ async def _empty_commit(store: MetadataStore, fence: Check | None) -> int | None
     return (await commit_chunk(store, [()], fence)).zxid
 
 
-# --- pure: what operations expect, and what they leave -----------------------------------------------------------
+# --- pure: the state that operations expect, and the state after them --------------------------------------------
 
 
 def paths_of(ops: Sequence[Op]) -> list[str]:
-    """List what to read to judge operations: their paths, and the parents of what they create."""
+    """List the paths to read to judge operations: their own, and the parents of new znodes."""
     parents = (parent_of(op.path) for op in ops if isinstance(op, Create))
     return list(dict.fromkeys(chain((op.path for op in ops if not _is_sequence(op)), parents)))
 
@@ -154,7 +155,7 @@ def parent_of(path: str) -> str:
 
 
 def survivors(groups: Sequence[Group], candidates: Sequence[int], found: Found) -> list[int]:
-    """Return the candidates that would succeed one after the other on what was found."""
+    """Return the candidates that would succeed, one after the other, on the state found."""
     versions = {path: None if znode is None else znode.stat.version for path, znode in found.items()}
     alive = []
     for index in candidates:
@@ -166,7 +167,7 @@ def survivors(groups: Sequence[Group], candidates: Sequence[int], found: Found) 
 
 
 def _replay(ops: Group, versions: Mapping[str, int | None]) -> Mapping[str, int | None] | None:
-    """Return the versions that operations leave (None for a znode that is gone), or None if one is refused."""
+    """Return the versions after operations (None for a deleted znode), or None if one would be refused."""
     after: dict[str, int | None] = {}
     for op in ops:
         version = after.get(op.path, versions.get(op.path))
@@ -193,25 +194,25 @@ def _left_by(op: Op, version: int | None) -> dict[str, int | None]:
 
 
 def has_landed(ops: Sequence[Op], found: Found) -> bool:
-    """Tell whether operations that were sent together, with an unknown outcome, took effect.
+    """Return whether operations that were sent together, with an unknown outcome, took effect.
 
-    They did if some znode is as they leave it and none shows that they did not: all or none of them took effect.
+    All or none of them did. They did if at least one znode is in the state after them, and none shows the opposite.
     """
     evidence = [_evidence(effect, found[path]) for path, effect in _effects(ops).items()]
     return True in evidence and False not in evidence
 
 
 def landed_zxid(ops: Sequence[Op], found: Found) -> int | None:
-    """Return the zxid under which operations that took effect did so; None if what they wrote does not show it."""
-    shown = [znode for path, effect in _effects(ops).items() if _evidence(effect, znode := found[path])]
-    return max((znode.stat.mzxid for znode in shown if znode is not None), default=None)
+    """Return the zxid of operations that took effect; None if the znodes do not show it."""
+    written = [found[path] for path, effect in _effects(ops).items() if _evidence(effect, found[path])]
+    return max((znode.stat.mzxid for znode in written if znode is not None), default=None)
 
 
 @frozen
 class _Effect:
-    """What operations make of one znode: `expected` version before (None: it does not exist), and what they leave.
+    """The effect of operations on one znode: its `expected` version before (None: missing), and its state after them.
 
-    `data` is None if they leave none; `version` is `ANY_VERSION` if it cannot be told.
+    `data` is None for a deleted znode; `version` is `ANY_VERSION` if it does not follow from the operations.
     """
 
     expected: int | None
@@ -238,13 +239,16 @@ def _fold(before: _Effect | None, op: Create | Set | Delete) -> _Effect:
 
 
 def _evidence(effect: _Effect, znode: Znode | None) -> bool | None:
-    """Return whether a znode shows that operations took effect, or that they did not; None if neither."""
+    """Return True if a znode shows that operations took effect, False if it shows the opposite, None if neither."""
     if effect.data is None:
         return _deletion_evidence(effect, znode)
+    # Missing: either it was not created, or somebody has deleted it since.
     if znode is None:
         return False if effect.expected is None else None
+    # Written unconditionally, so only the data can show it.
     if effect.version == ANY_VERSION:
         return znode.data == effect.data
+    # Somebody has written since, which hides the outcome.
     if znode.stat.version > effect.version:
         return None
     return znode.stat.version == effect.version and znode.data == effect.data

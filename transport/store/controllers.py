@@ -1,4 +1,4 @@
-"""Where controllers listen, as the metadata store knows it."""
+"""The addresses of controllers in the metadata store."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from transport.store.protocol import MetadataStore
 
 
 async def find_controller(store: MetadataStore) -> BrokerEndpoint | None:
-    """Return the endpoint of the active controller, None if there is none or it has not said where it listens.
+    """Return the endpoint of the active controller; None if there is none, or if it has not registered its address.
 
-    Raises StoreError, or UndecodableZnode if somebody else wrote there.
+    Raises StoreError, or UndecodableZnode for a znode that a controller of another kind wrote.
     """
     [holder] = await store.read([paths.CONTROLLER])
     if holder is None:
@@ -19,6 +19,6 @@ async def find_controller(store: MetadataStore) -> BrokerEndpoint | None:
 
 
 async def find_endpoint(store: MetadataStore, controller_id: int) -> BrokerEndpoint | None:
-    """Return where a controller said that it listens, None if it did not. Raises as `find_controller` does."""
+    """Return the registered endpoint of a controller, None if there is none. Raises as `find_controller` does."""
     [endpoint] = await store.read([paths.controller_endpoint(controller_id)])
     return None if endpoint is None else formats.decode_controller_endpoint(controller_id, endpoint.data)

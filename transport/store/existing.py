@@ -1,4 +1,4 @@
-"""The store of an existing cluster: a client with a misspelt chroot must not begin a new cluster there."""
+"""The store of an existing cluster, for clients: a misspelt chroot must not start a new cluster."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from transport.store.zookeeper import ZooKeeperStore, open_zookeeper, parse_host
 
 _LOOK_SECONDS: Final = 0.2
 _MOST_NAMES: Final = 1_000
-"""The number of znodes below the root that are searched for the cluster that may be meant."""
+"""The number of znodes below the root that are searched for the intended cluster."""
 
 
 class NoCluster(StoreError):
-    """There is no cluster below a chroot; the message says which chroot may be meant."""
+    """There is no cluster below a chroot; the message suggests the intended chroot."""
 
 
 @asynccontextmanager
 async def open_existing(
     hosts: str, *, patience: float = 0, connect_timeout: float = 15, security: ZooKeeperSecurity = OPEN
 ) -> AsyncIterator[ZooKeeperStore]:
-    """Hold a session with the ZooKeeper at `hosts`, if brokers or a controller have begun a cluster there.
+    """Hold a session with the ZooKeeper at `hosts` for the block, provided that there is a cluster.
 
     Args:
         hosts: "127.0.0.1:2181,127.0.0.1:2182/chroot"; the chroot is not created.
-        patience: seconds to wait for a cluster that is being started.
-        connect_timeout: seconds to wait for a server that is there but does not answer.
-        security: as for `open_zookeeper`.
+        patience: Seconds to wait for a cluster that is being started.
+        connect_timeout: Seconds to wait for a server that accepts connections but does not answer.
+        security: As for `open_zookeeper`.
 
     Raises:
-        NoCluster: there is none.
-        StoreUnavailable: as for `open_zookeeper`.
+        NoCluster: There is no cluster.
+        StoreUnavailable: As for `open_zookeeper`.
     """
     _, chroot = parse_hosts(hosts)
     servers = hosts.partition("/")[0]
@@ -56,10 +56,10 @@ async def _is_there(root: MetadataStore, chroot: str) -> bool:
 
 
 async def _cure(root: MetadataStore, chroot: str) -> str:
-    """Return a message that says what the chroot lacks, and which chroot may be meant instead."""
+    """Return a message that says what the chroot lacks, and suggests another chroot."""
     [names] = await root.children(["/"])
     chroots = [f"/{name}" for name in sorted(names or ())[:_MOST_NAMES]]
-    # /brokers alone does not show a cluster: below /config it holds the settings of brokers.
+    # A znode named brokers is not enough: /config has one, for the settings of brokers.
     brokers = await root.read([above + paths.BROKER_IDS for above in chroots])
     clusters = [above for above, znode in zip(chroots, brokers, strict=True) if znode is not None]
     near = get_close_matches(chroot, clusters, n=1)

@@ -1,6 +1,6 @@
 """The fields of znodes, with their types and bounds.
 
-A value out of bounds could neither be sent to brokers nor be written again. It is refused where it is read, so that
+A value out of bounds could neither be sent to brokers nor be written again. It is rejected when it is read, so that
 only its own row is lost.
 """
 
@@ -19,7 +19,7 @@ _MAX_HOST: Final = 255
 
 
 class UndecodableZnode(Exception):
-    """The data of a znode do not have the format that belongs to its path."""
+    """The data of a znode does not have the format of its path."""
 
     def __init__(self, path: str, fault: str) -> None:
         super().__init__(f"{path}: {fault}")
@@ -28,12 +28,12 @@ class UndecodableZnode(Exception):
 
 
 def shown(value: object) -> str:
-    """Return a value as a fault quotes it, shortened if it is long."""
+    """Return a value as quoted in errors, shortened if it is long."""
     return f"{value!r:.100}"
 
 
 def load(path: str, data: bytes) -> dict[str, Any]:
-    """Return the JSON object in a znode."""
+    """Return the JSON object in a znode. Raises UndecodableZnode, as all functions here do."""
     require_readable(path, data)
     try:
         value = orjson.loads(data)
@@ -58,21 +58,21 @@ def integer(path: str, value: object, name: str) -> int:
 
 
 def number(path: str, value: object, name: str, least: int = 0, most: int = MAX_NUMBER) -> int:
-    """Return an integer that lies within bounds."""
+    """Return an integer within bounds."""
     if type(value) is int and least <= value <= most:
         return value
     raise UndecodableZnode(path, f"{name} must be from {least} to {most}, is {integer(path, value, name)}")
 
 
 def string(path: str, value: object, name: str) -> str:
-    """Return a text of any length."""
+    """Return a string of any length."""
     if not isinstance(value, str):
         raise UndecodableZnode(path, f"{name} must be a string, is {shown(value)}")
     return value
 
 
 def text(path: str, value: object, name: str) -> str:
-    """Return a text of at most MAX_TEXT characters."""
+    """Return a string of at most MAX_TEXT characters."""
     found = string(path, value, name)
     if len(found) > MAX_TEXT:
         raise UndecodableZnode(path, f"{name} must have up to {MAX_TEXT} characters, has {len(found)}")
@@ -80,12 +80,12 @@ def text(path: str, value: object, name: str) -> str:
 
 
 def optional_text(path: str, value: object, name: str) -> str | None:
-    """Return a text, None if there is none."""
+    """Return a string, None if it is missing."""
     return None if value is None else text(path, value, name)
 
 
 def optional_topic_id(path: str, value: object, name: str) -> str | None:
-    """Return a topic's id, None if there is none."""
+    """Return a topic's id, None if it is missing."""
     topic_id = optional_text(path, value, name)
     if topic_id is not None and not is_topic_id(topic_id):
         raise UndecodableZnode(path, f"{name} must be letters, digits, '.', '_' and '-', is {shown(topic_id)}")
@@ -93,7 +93,7 @@ def optional_topic_id(path: str, value: object, name: str) -> str | None:
 
 
 def host(path: str, value: object) -> str:
-    """Return the name or address of a host, in a form that can be looked up."""
+    """Return the name or address of a host that can be looked up."""
     name = text(path, value, "host")
     try:
         is_sound = len(name.encode("idna")) <= _MAX_HOST
@@ -137,9 +137,9 @@ def _integers(path: str, value: object, name: str) -> tuple[tuple[int, ...], str
 
 @lru_cache(maxsize=10_000)
 def _shared(ids: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
-    """Return the same object for equal tuples, and why they are no list of broker ids, or "" if they are one.
+    """Return one object for equal tuples, and the reason why they are not broker ids, or "" if they are.
 
-    A cluster has few different replica sets, and each occurs many times.
+    A cluster has few different replica sets, and each of them occurs many times.
     """
     if len(set(ids)) != len(ids):
         return ids, "names a broker twice"

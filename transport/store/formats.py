@@ -1,8 +1,8 @@
-"""What is in the znodes: Kafka's JSON, read leniently and written byte for byte as Kafka would.
+"""The contents of znodes: Kafka's JSON, read leniently and written byte for byte as Kafka writes it.
 
-Readers ignore keys they do not know, and rewriting a topic's znode keeps them (KAFKA-12835). A value that
-cannot be decoded, or that could neither be sent to brokers nor be written again, raises `UndecodableZnode`,
-which names the path and the fault.
+Readers ignore unknown keys, and rewriting a topic's znode keeps them (KAFKA-12835). A value that cannot be decoded, or
+that could neither be sent to brokers nor be written again, raises `UndecodableZnode`, which names the path and the
+fault.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ def decode_controller_epoch(data: bytes) -> int:
 
 
 def encode_controller_endpoint(endpoint: BrokerEndpoint) -> bytes:
-    """Encode where a controller listens."""
+    """Encode the address of a controller."""
     return orjson.dumps({"version": 1, "host": endpoint.host, "port": endpoint.port})
 
 
 def decode_controller_endpoint(controller_id: int, data: bytes) -> BrokerEndpoint:
-    """Return where the controller listens."""
+    """Return the address of a controller."""
     path = paths.controller_endpoint(controller_id)
     value = fields.load(path, data)
     return BrokerEndpoint(controller_id, fields.host(path, value.get("host")), fields.port(path, value.get("port")))
@@ -99,7 +99,7 @@ def encode_broker(registration: BrokerRegistration, now_ms: int) -> bytes:
 def decode_broker(broker_id: int, data: bytes, czxid: int) -> BrokerRegistration:
     """Return the registration in `data`; the broker epoch is the znode's `czxid`.
 
-    Raises UndecodableZnode if it has no listener named KLAMM: that is not one of our brokers.
+    Raises UndecodableZnode if it has no listener named KLAMM, so that it is not one of our brokers.
     """
     path = paths.broker(broker_id)
     value = fields.load(path, data)
@@ -125,9 +125,9 @@ def decode_broker(broker_id: int, data: bytes, czxid: int) -> BrokerRegistration
 
 
 def is_foreign(broker_id: int, data: bytes) -> bool:
-    """Whether a registration is that of a broker of another kind: it says where that listens, and nowhere as KLAMM.
+    """Return whether a registration is that of another kind of broker: with an address, but no listener named KLAMM.
 
-    What says no such thing is damaged, whoever wrote it.
+    A registration without any address is damaged, and says nothing about its writer.
     """
     try:
         value = fields.load(paths.broker(broker_id), data)
@@ -143,12 +143,12 @@ def is_foreign(broker_id: int, data: bytes) -> bool:
 
 
 def encode_storage_id(storage_id: str) -> bytes:
-    """Encode which storage a broker has."""
+    """Encode a broker's storage id."""
     return orjson.dumps({"version": 1, "storage_id": storage_id})
 
 
 def decode_storage_id(broker_id: int, data: bytes) -> str:
-    """Return which storage a broker had."""
+    """Return the storage id that a broker had."""
     path = paths.storage_id(broker_id)
     return fields.text(path, fields.load(path, data).get("storage_id"), "storage_id")
 
@@ -158,7 +158,7 @@ def decode_storage_id(broker_id: int, data: bytes) -> str:
 
 @frozen
 class TopicZnode:
-    """A topic's assignment and id. `unknown` holds the keys that we do not know, to be written back."""
+    """A topic's assignment and id. `unknown` has the unknown keys, to be written back."""
 
     partitions: Mapping[int, ReplicaAssignment]
     topic_id: str | None = None
@@ -180,29 +180,23 @@ def encode_topic(topic: TopicZnode) -> bytes:
 
 
 def decode_topic(name: str, data: bytes) -> TopicZnode:
-    """Return a topic's assignment, of any of Kafka's versions."""
+    """Return a topic's assignment, from any of Kafka's versions."""
     path = paths.topic(name)
     if not is_topic_name(name):
         raise UndecodableZnode(path, "a topic cannot have this name: delete the znode")
     value = fields.load(path, data)
     partitions = value.get("partitions")
-    numbers = [number_in(key) for key in partitions] if isinstance(partitions, dict) else [None]
-    if not isinstance(partitions, dict) or None in numbers:
+    if not isinstance(partitions, dict) or None in map(number_in, partitions):
         raise UndecodableZnode(path, "partitions must map partition numbers to replicas")
     adding = fields.mapping(path, value.get("adding_replicas") or {}, "adding_replicas")
     removing = fields.mapping(path, value.get("removing_replicas") or {}, "removing_replicas")
-    assignments = {
-        number: _consistent(
-            path,
-            ReplicaAssignment(
-                fields.brokers(path, replicas, "replicas"),
-                fields.brokers(path, adding.get(key, []), "adding_replicas") if adding else (),
-                fields.brokers(path, removing.get(key, []), "removing_replicas") if removing else (),
-            ),
-        )
-        for number, (key, replicas) in zip(numbers, partitions.items(), strict=True)
-        if number is not None
-    }
+    assignments: dict[int, ReplicaAssignment] = {}
+    for key, listed in partitions.items():
+        replicas = fields.brokers(path, listed, "replicas")
+        # Few topics are being reassigned, and a topic may have thousands of partitions.
+        added = fields.brokers(path, adding.get(key, []), "adding_replicas") if adding else ()
+        removed = fields.brokers(path, removing.get(key, []), "removing_replicas") if removing else ()
+        assignments[int(key)] = _consistent(path, ReplicaAssignment(replicas, added, removed))
     topic_id = fields.optional_topic_id(path, value.get("topic_id"), "topic_id")
     return TopicZnode(dict(sorted(assignments.items())), topic_id, _unknown(path, value))
 
@@ -212,7 +206,7 @@ def _unknown(path: str, value: Mapping[str, Any]) -> dict[str, Any]:
     try:
         orjson.dumps(unknown)
     except orjson.JSONEncodeError as error:
-        raise UndecodableZnode(path, f"what is not known in it could not be written again ({error})") from error
+        raise UndecodableZnode(path, f"its unknown keys could not be written again ({error})") from error
     return unknown
 
 
@@ -228,7 +222,7 @@ def _consistent(path: str, assignment: ReplicaAssignment) -> ReplicaAssignment:
 
 
 def encode_partition_state(state: LeaderAndIsr) -> bytes:
-    """Encode a partition's state; its partition epoch is not in the data, it is the znode's version."""
+    """Encode a partition's state. Its partition epoch is the version of the znode, and not in the data."""
     value: dict[str, Any] = {
         "controller_epoch": state.controller_epoch,
         "leader": state.leader,
@@ -277,19 +271,19 @@ def encode_reassign_partitions(targets: Mapping[TopicPartition, tuple[int, ...]]
 
 
 def requests_write(targets: Mapping[TopicPartition, tuple[int, ...]], version: int) -> Set | Delete:
-    """Return the operation that leaves `targets` in `/admin/reassign_partitions`: with none left it is deleted."""
+    """Return the operation that sets `/admin/reassign_partitions` to `targets`, or deletes it if there are none."""
     if targets:
         return Set(paths.REASSIGN_PARTITIONS, encode_reassign_partitions(targets), version)
     return Delete(paths.REASSIGN_PARTITIONS, version)
 
 
 def decode_reassign_partitions(data: bytes) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the new replicas per partition, as the znode has them."""
+    """Return the new replicas by partition."""
     return reassign_targets(fields.load(paths.REASSIGN_PARTITIONS, data))
 
 
 def reassign_targets(value: Mapping[str, Any]) -> dict[TopicPartition, tuple[int, ...]]:
-    """Return the new replicas per partition from Kafka's reassignment JSON, the entries in their order."""
+    """Return the new replicas by partition from Kafka's reassignment JSON, in the order of its entries."""
     path = paths.REASSIGN_PARTITIONS
     entries = value.get("partitions")
     if not isinstance(entries, list):
@@ -310,12 +304,12 @@ def reassign_targets(value: Mapping[str, Any]) -> dict[TopicPartition, tuple[int
 
 
 def encode_partitions(tps: Iterable[TopicPartition]) -> bytes:
-    """Encode a list of partitions, as `/admin/preferred_replica_election` and ISR change notifications hold it."""
+    """Encode a list of partitions for `/admin/preferred_replica_election` and for ISR change notifications."""
     return orjson.dumps({"version": 1, "partitions": [{"topic": tp.topic, "partition": tp.partition} for tp in tps]})
 
 
 def decode_partitions(path: str, data: bytes) -> tuple[TopicPartition, ...]:
-    """Return the partitions that the znode at `path`, or a file of Kafka's election JSON, lists; each once."""
+    """Return the partitions in the znode at `path`, or in a file of Kafka's election JSON, without duplicates."""
     entries = fields.load(path, data).get("partitions")
     if not isinstance(entries, list):
         raise UndecodableZnode(path, 'there must be a list "partitions"')
@@ -332,12 +326,12 @@ def decode_partitions(path: str, data: bytes) -> tuple[TopicPartition, ...]:
 
 
 def encode_log_dir_event(broker_id: int) -> bytes:
-    """Encode that a log directory of a broker failed."""
+    """Encode the notification that a log directory of a broker failed."""
     return orjson.dumps({"version": 1, "broker": broker_id, "event": 1})
 
 
 def decode_log_dir_event(path: str, data: bytes) -> int:
-    """Return the broker of which a log directory failed."""
+    """Return the id of the broker whose log directory failed."""
     return fields.number(path, fields.load(path, data).get("broker"), "broker")
 
 
@@ -350,7 +344,7 @@ def encode_config(settings: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes) -> dict[str, str]:
-    """Return the settings of a topic or broker, none if the znode is empty, as Kafka reads it."""
+    """Return the settings of a topic or broker; none if the znode is empty, as in Kafka."""
     if not data:
         return {}
     settings = fields.mapping(path, fields.load(path, data).get("config"), "config")
@@ -359,10 +353,10 @@ def decode_config(path: str, data: bytes) -> dict[str, str]:
 
 
 def encode_config_change(entity_path: str) -> bytes:
-    """Encode that settings changed; `entity_path` is "topics/T" or "brokers/N"."""
+    """Encode the notification that settings changed; `entity_path` is "topics/T" or "brokers/N"."""
     return orjson.dumps({"version": 2, "entity_path": entity_path})
 
 
 def decode_config_change(path: str, data: bytes) -> str:
-    """Return whose settings changed, as "topics/T" or "brokers/N"."""
+    """Return the entity whose settings changed, as "topics/T" or "brokers/N"."""
     return fields.text(path, fields.load(path, data).get("entity_path"), "entity_path")

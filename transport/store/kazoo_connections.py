@@ -1,4 +1,4 @@
-"""How kazoo connects to a server: with our TLS context, and without waiting long for an answer."""
+"""Kazoo's connections to servers, with our TLS context and with short timeouts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Final
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 HANDSHAKE_SECONDS: Final = 5.0
-"""The longest wait for a server to connect, or to take us: a server that is just starting leaves the odd client without
-an answer, and a host that is down may send none. Kazoo would wait there until the session is over."""
+"""The timeout for connecting and for opening the session. A server that is starting leaves some clients unanswered, and
+a host that is down may send nothing at all; kazoo would wait until the session has expired."""
 
 
 def impatient(invoke: Callable[..., int | None]) -> Callable[..., int | None]:
-    """Return kazoo's way of asking a server before any request, with `HANDSHAKE_SECONDS` at most for the answer."""
+    """Wrap the call with which kazoo opens a session, so that it waits at most `HANDSHAKE_SECONDS` for the answer."""
 
     def invoke_soon(timeout: float, *request: object, **options: object) -> int | None:
         return invoke(min(timeout, HANDSHAKE_SECONDS), *request, **options)
@@ -24,9 +24,9 @@ def impatient(invoke: Callable[..., int | None]) -> Callable[..., int | None]:
 
 
 class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no annotations
-    """Kazoo's threads, with connections that are made soon or not at all.
+    """Kazoo's threads, with a short timeout for connections.
 
-    With a context they are secured by it: kazoo's own trusts the system's authorities as well.
+    A TLS context secures the connections: kazoo's own would trust the system's authorities as well.
     """
 
     def __init__(self, tls: ssl.SSLContext | None) -> None:
@@ -40,7 +40,7 @@ class Handler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no
         timeout: float,
         **_kazoo_tls: object,
     ) -> socket.socket:
-        """Connect, and shake hands if there is a context. Raises OSError."""
+        """Connect, with a TLS handshake if there is a context. Raises OSError."""
         connection = socket.create_connection(address, min(timeout, HANDSHAKE_SECONDS))
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection if self._tls is None else self._tls.wrap_socket(connection, server_hostname=hostname)

@@ -1,13 +1,13 @@
 """A ZooKeeper session held by kazoo's client, seen from trio.
 
 Kazoo connects, keeps the session alive and reconnects in a thread of its own. Replies, watches and changes of state
-are taken in that thread, in the order in which the connection delivers them, and cross into trio by
-`TrioToken.run_sync_soon`, which keeps the order; what crosses after trio's end is dropped.
+arrive in that thread, in the order in which the connection delivers them. They cross into trio by
+`TrioToken.run_sync_soon`, which keeps the order. After the end of trio they are dropped.
 
-What is private to kazoo and used here, all of it: `KazooClient._call` (send any request),
-`ConnectionHandler._read_watch_event` (take watch events without kazoo's table of watchers, which costs an entry for
-each path, is not safe to fill from another thread, and is what kazoo empties on every disconnect), and
-`ConnectionHandler._invoke` (what is asked of a server before requests: for the session, and to know us).
+This module uses three private parts of kazoo: `KazooClient._call`, to send any request;
+`ConnectionHandler._read_watch_event`, to bypass kazoo's table of watchers, which needs an entry for each path, cannot
+be filled safely from another thread, and is emptied on every disconnect; and `ConnectionHandler._invoke`, which opens
+the session and authenticates.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ from transport.store.reachability import Server, joined, told_now_and_then, unti
 from transport.store.security import OPEN, ZooKeeperSecurity
 
 MAX_IN_FLIGHT: Final = 64
-"""Requests under way at once. Kazoo wakes its thread through a socket that blocks when some 270 wake-ups wait."""
+"""The limit of requests in flight. Kazoo wakes its thread through a socket that blocks at about 270 wake-ups."""
 
 RECONNECT_SECONDS: Final = 1.0
-"""The longest wait between two attempts to reconnect; kazoo's own default grows to an hour."""
+"""The longest pause between attempts to reconnect; kazoo's default grows to an hour."""
 
 CLOSE_SECONDS: Final = 2.0
-"""How long closing waits for the server's word; without it the server ends the session at its timeout."""
+"""The longest wait for the server to confirm the close; without it the session ends at its timeout."""
 
 _REFUSED_CREDENTIALS: Final = "refused our credentials: check zookeeper.credentials.file"
 
 _WATCH_KINDS: Final = {1: WatchKind.CREATED, 2: WatchKind.DELETED, 3: WatchKind.CHANGED, 4: WatchKind.CHILDREN}
 
-# A lost connection is reported as an event, so kazoo's warnings about it are noise.
+# Lost connections are reported as events, so kazoo's warnings about them are noise.
 _LOGGER: Final = logging.getLogger("klamm.kazoo")
 _LOGGER.setLevel(logging.ERROR)
 
@@ -72,7 +72,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Request(Protocol[T_co]):
-    """What kazoo can send: the body of a request, and the decoding of its reply."""
+    """A request that kazoo can send: the encoding of its body, and the decoding of its reply."""
 
     @property
     def type(self) -> int:
@@ -86,7 +86,7 @@ class Request(Protocol[T_co]):
 
 
 class Reply(Generic[T]):
-    """The reply to a request. Kazoo sets it, from its thread, and at times more than once."""
+    """The reply to a request. Kazoo sets it in its thread, sometimes more than once."""
 
     def __init__(self, land: Callable[[Reply[T], T | StoreError], None]) -> None:
         self._land = land
@@ -94,15 +94,15 @@ class Reply(Generic[T]):
         self._outcome: T | StoreError
 
     def set(self, value: T | StoreError) -> None:
-        """Take the reply (kazoo's thread)."""
+        """Accept the reply (in kazoo's thread)."""
         self._land(self, value)
 
     def set_exception(self, error: Exception) -> None:
-        """Take the failure (kazoo's thread)."""
+        """Accept the failure (in kazoo's thread)."""
         self._land(self, _translate(error))
 
     def settle(self, outcome: T | StoreError) -> None:
-        """Wake who waits (trio's thread, once)."""
+        """Wake the waiting task (in trio's thread, once)."""
         self._outcome = outcome
         self._landed.set()
 
@@ -145,12 +145,14 @@ class KazooSession:
         connection._invoke = impatient(connection._invoke)  # noqa: SLF001
 
     async def send(self, request: Request[T]) -> Reply[T]:
-        """Send a request, behind those sent before, and return without waiting for its reply.
+        """Send a request after those sent before, and return without waiting for its reply.
+
+        If it raises, nothing was sent.
 
         Raises:
-            ConnectionLost: there is no connection; nothing was sent.
-            SessionExpired: there is no session; nothing was sent.
-            StoreUnavailable: there is no session, because our credentials were refused; nothing was sent.
+            ConnectionLost: There is no connection.
+            SessionExpired: There is no session.
+            StoreUnavailable: There is no session, because our credentials were refused.
         """
         await self._free.acquire()
         if self.state is not SessionState.CONNECTED:
@@ -161,11 +163,11 @@ class KazooSession:
         self._client._call(request, reply)  # noqa: SLF001
         return reply
 
-    async def connect(self, timeout: float, *, waits: bool = False) -> None:  # noqa: ASYNC109 - StoreUnavailable tells
-        """Open the session within `timeout` seconds; with `waits`, unreachable servers have as long to start.
+    async def connect(self, timeout: float, *, waits: bool = False) -> None:  # noqa: ASYNC109 - it raises StoreUnavailable
+        """Open the session within `timeout` seconds; with `waits`, also wait that long for unreachable servers.
 
         Raises:
-            StoreUnavailable: every server refused the connection, or none opened a session in time.
+            StoreUnavailable: Every server refused the connection, or none opened a session in time.
         """
         connected = trio.Event()
         self.listeners.subscribe(lambda _: connected.set())
@@ -185,7 +187,7 @@ class KazooSession:
         raise StoreUnavailable(reason)
 
     async def close(self) -> None:
-        """End the session, and its ephemerals; also when cancelled, then within `CLOSE_SECONDS`."""
+        """End the session and its ephemerals, within `CLOSE_SECONDS` and even when cancelled."""
         self._change(SessionState.CLOSED, self.session_id)
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
             await trio.to_thread.run_sync(self._stop, abandon_on_cancel=True)
@@ -196,7 +198,7 @@ class KazooSession:
             self._client.close()
 
     def _restart(self) -> None:
-        """Let kazoo, which has given up, try again (in a thread of its own, because it blocks)."""
+        """Restart kazoo after it has given up. Blocks the thread."""
         with self._restarting:
             if self.state is not SessionState.CLOSED:
                 self._client.start_async()
@@ -262,20 +264,21 @@ class KazooSession:
         return SessionExpired(f"the session is {self.state.value}")
 
     def _give_up_requests(self, error: StoreError) -> None:
-        """Fail what kazoo did not: a request that it took after it lost the connection waits there for the next one."""
+        """Fail the requests in flight; kazoo keeps those that it accepted without a connection for the next one."""
         for reply in list(self._under_way):
             self._settle(reply, error)
 
     def _be_abandoned(self, is_refused: bool) -> None:  # noqa: FBT001 - it crosses threads by position
-        """Go on when kazoo's thread has ended, unless we closed it: our credentials were refused, or it met a fault.
+        """Expire the session and restart kazoo, whose thread ended: our credentials were refused, or it failed.
 
-        Kazoo has forgotten the session, so it is over for us, and not before (KAFKA-13461).
+        Kazoo has forgotten the session, so it has ended for us. It ends only now, not when authentication fails for the
+        first time (KAFKA-13461).
         """
         if self.state is SessionState.CLOSED:
             return
         self._is_refused = is_refused
-        reason = _REFUSED_CREDENTIALS if is_refused else "the client met a fault"
-        _log.error("ZooKeeper session lost: a new one is tried", servers=joined(self._servers), reason=reason)
+        reason = _REFUSED_CREDENTIALS if is_refused else "the client failed"
+        _log.error("ZooKeeper session lost: opening a new one", servers=joined(self._servers), reason=reason)
         self._change(SessionState.EXPIRED, self.session_id)
         trio.lowlevel.spawn_system_task(self._try_again)
 
@@ -290,18 +293,18 @@ class KazooSession:
                 return
 
     async def _expire_unheard(self, suspended: trio.CancelScope) -> None:
-        """Take the session for expired once it has been suspended for its timeout, as Curator does.
+        """Expire the session when it has been suspended for its timeout, as Curator does.
 
-        The server says so only when it can be reached, and until then nobody here may count on the session.
+        The server reports the expiry only when it can be reached, and until then nobody here may rely on the session.
         """
         with suspended:
             await trio.sleep(self._session_timeout)
             _log.warning(
-                "ZooKeeper was out of reach for the session's time-out: the session is over for this process",
+                "ZooKeeper was unreachable for the session timeout: this process treats the session as expired",
                 servers=joined(self._servers),
-                cure="it goes on when a server is back",
+                cure="it reconnects when a server is back",
             )
-            # A server that is behind what we have seen, because it lost its data say, would refuse us for ever.
+            # A server that is behind the last zxid that we saw, for example after losing its data, refuses clients.
             self._client.last_zxid = 0
             self._change(SessionState.EXPIRED, self.session_id)
 

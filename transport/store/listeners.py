@@ -11,14 +11,14 @@ Listener = Callable[[StoreEvent], None]
 
 
 class Listeners:
-    """Calls whoever subscribed, in the order of subscription. A listener may neither block nor raise."""
+    """Calls listeners in the order of subscription. A listener must neither block nor raise."""
 
     def __init__(self) -> None:
         self._listeners: dict[int, Listener] = {}
         self._keys = count()
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Add `listener`; return what removes it."""
+        """Add `listener`. Return a function that removes it."""
         key = next(self._keys)
         self._listeners[key] = listener
 
@@ -28,7 +28,7 @@ class Listeners:
         return unsubscribe
 
     def notify(self, event: StoreEvent) -> None:
-        """Call every listener that has not been removed by the time of its turn."""
+        """Call every listener; one that is removed before its turn is not called."""
         for key in list(self._listeners):
             listener = self._listeners.get(key)
             if listener is not None:

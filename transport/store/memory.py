@@ -1,7 +1,7 @@
-"""The metadata store in memory: ZooKeeper's semantics without ZooKeeper, and its failures at command.
+"""The metadata store in memory: ZooKeeper's semantics without ZooKeeper, and its failures on demand.
 
-For tests, simulation, and a machine without Java. Nothing happens on its own: the time is a clock that is handed in,
-connections break and sessions expire when told to, and the same calls give the same events in the same order.
+For tests, simulation, and machines without Java. Nothing happens by itself: the clock is injected, connections break
+and sessions expire on request, and the same calls cause the same events in the same order.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from transport.store.tree import Tree
 
 
 class Watches:
-    """The watches of one session, each of which fires once."""
+    """The watches of a session. Each fires once."""
 
     def __init__(self) -> None:
         self._nodes: set[str] = set()
@@ -46,28 +46,29 @@ class Watches:
         self._children.update(paths)
 
     def fire(self, change: WatchFired) -> bool:
-        """Spend the watches that `change` concerns; return whether there was one."""
+        """Spend the watches that see `change`. Return whether there were any."""
         concerned = []
         if change.kind is not WatchKind.CHILDREN:
             concerned.append(self._nodes)
         if change.kind in (WatchKind.CHILDREN, WatchKind.DELETED):
             concerned.append(self._children)
         armed = [paths for paths in concerned if change.path in paths]
+        # A deleted znode may have a watch of each kind; both are spent by one event.
         for paths in armed:
             paths.remove(change.path)
         return bool(armed)
 
     def clear(self) -> None:
-        """Forget them all."""
+        """Remove all watches."""
         self._nodes.clear()
         self._children.clear()
 
 
 class MemoryZooKeeper:
-    """The tree and its sessions. `clock` gives milliseconds since 1970.
+    """The tree and its sessions. `clock` returns milliseconds since 1970.
 
-    Events are delivered when the change that causes them is complete: to the sessions in the order of their ids,
-    to each in the order of the operations. What a listener causes comes after what it was called for.
+    Events are delivered when the change that causes them is complete, to the sessions in order of their ids, and to
+    each in order of the operations. Events that a listener causes follow those that are being delivered.
     """
 
     def __init__(self, clock: Callable[[], int]) -> None:
@@ -81,7 +82,7 @@ class MemoryZooKeeper:
 
     @asynccontextmanager
     async def session(self) -> AsyncIterator[MemoryStore]:
-        """Hold a session; its ephemerals go when the block ends."""
+        """Hold a session for the block; its ephemerals are deleted at the end."""
         store = MemoryStore(self)
         self._begin(store)
         try:
@@ -95,13 +96,13 @@ class MemoryZooKeeper:
                 self._change(store, SessionState.CLOSED)
 
     def disconnect(self, session_id: int) -> None:
-        """Break a session's connection: its watches are lost, and requests raise ConnectionLost until `reconnect`."""
+        """Break a session's connection. Its watches are lost, and requests raise ConnectionLost until `reconnect`."""
         store = self._sessions[session_id]
         if store.state is SessionState.CONNECTED:
             self._change(store, SessionState.SUSPENDED)
 
     def reconnect(self, session_id: int) -> None:
-        """Restore a session's connection, or begin a new session for its holder if it has expired."""
+        """Restore a session's connection, or start a new session for its holder if it has expired."""
         store = self._sessions[session_id]
         store.abandoned = False
         if session_id not in self._ended:
@@ -112,10 +113,10 @@ class MemoryZooKeeper:
         self._begin(store)
 
     def expire(self, session_id: int, *, reconnect: bool = True) -> None:
-        """End a session as its timeout does: its ephemerals go, under one zxid.
+        """End a session as its timeout does, and delete its ephemerals under one zxid.
 
-        Its holder sees EXPIRED, and then CONNECTED with a new session id unless that is left to `reconnect`. While it
-        is disconnected it learns nothing before `reconnect`, as with ZooKeeper.
+        Its holder sees EXPIRED and, with `reconnect`, CONNECTED with a new session id. A disconnected holder learns of
+        the expiry only on `reconnect`, as with ZooKeeper.
         """
         store = self._sessions[session_id]
         self._end(session_id)
@@ -127,17 +128,17 @@ class MemoryZooKeeper:
                 self.reconnect(session_id)
 
     def abandon(self, session_id: int) -> None:
-        """Leave a session without closing it, as a process does that crashes or is paused; its holder is not told.
+        """Leave a session open and silent, like a process that crashes or is paused. Its holder gets no event.
 
-        Its ephemerals stay until `expire`, also after the end of its block. A holder that goes on gets ConnectionLost,
-        and `reconnect` tells it what became of the session.
+        Its ephemerals stay until `expire`, even after the end of its block. Requests of the holder raise
+        ConnectionLost, and `reconnect` tells it the state of the session.
         """
         store = self._sessions[session_id]
         store.abandoned = True
         store.change(SessionState.SUSPENDED)
 
     def commit(self, ops: Sequence[Op], session_id: int) -> Committed:
-        """Do all of `ops` or nothing, in the name of a session, and deliver what its watches and others' saw."""
+        """Apply all of `ops` or none, in the name of a session, and deliver the events of all sessions' watches."""
         commit = self.tree.multi(ops, session_id, self._clock())
         for _, store in sorted(self._sessions.items()):
             self._undelivered.extend((store, change) for change in commit.changes if store.watches.fire(change))
@@ -168,6 +169,7 @@ class MemoryZooKeeper:
             self._deliver()
 
     def _deliver(self) -> None:
+        # A listener changed something: the loop that called it delivers the new events as well.
         if self._delivering:
             return
         self._delivering = True
@@ -193,11 +195,11 @@ class MemoryStore:
         self._changes = 0
 
     def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        """Call `listener` with every later event; return what ends that."""
+        """Call `listener` with every later event. Return a function that unsubscribes it."""
         return self.listeners.subscribe(listener)
 
     def change(self, state: SessionState) -> None:
-        """Take the new state of the session (for `MemoryZooKeeper`)."""
+        """Set the new state of the session (for `MemoryZooKeeper`)."""
         self.state = state
         self.watches.clear()
         self._changes += 1
@@ -218,9 +220,10 @@ class MemoryStore:
         return found
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
-        """Do all of `ops` or nothing; see `MetadataStore.multi`.
+        """Apply all of `ops` or none; see `MetadataStore.multi`.
 
-        A connection that a listener breaks on seeing the commit loses the answer: ConnectionLost, although it is done.
+        A listener that breaks the connection when it sees the commit loses the answer: the call raises ConnectionLost,
+        although the operations took effect.
         """
         require_sendable(ops)
         connection = await self._arrive()
@@ -229,7 +232,7 @@ class MemoryStore:
         return committed
 
     async def _arrive(self) -> tuple[int, int]:
-        """Travel to the server; return the session and the connection that the answer must come back on."""
+        """Yield to other tasks, and return the session and the connection over which the answer must return."""
         connection = (self.session_id, self._changes)
         await trio.lowlevel.checkpoint()
         self._require(connection)

@@ -1,4 +1,4 @@
-"""Where things are in the metadata store: Kafka's layout, and our own below `/klamm`."""
+"""The paths of the metadata store: Kafka's layout, and our own below `/klamm`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PERSISTENT: Final = (
     STRAYS,
     STORAGE_IDS,
 )
-"""What brokers and controllers create at start-up if it is missing."""
+"""The znodes that brokers and controllers create at start-up if they are missing."""
 
 
 def broker(broker_id: int) -> str:
@@ -54,7 +54,7 @@ def broker(broker_id: int) -> str:
 
 
 def topic(name: str) -> str:
-    """Return the path of a topic's znode, which has its assignment and its id."""
+    """Return the path of a topic's znode, which holds its assignment and its id."""
     return f"{TOPICS}/{name}"
 
 
@@ -74,7 +74,7 @@ def partition_state(tp: TopicPartition) -> str:
 
 
 def delete_topic(name: str) -> str:
-    """Return the path that says that a topic is to be deleted."""
+    """Return the path of the marker that requests the deletion of a topic."""
     return f"{DELETE_TOPICS}/{name}"
 
 
@@ -84,7 +84,7 @@ def topic_reassignments(name: str) -> str:
 
 
 def reassignment(tp: TopicPartition) -> str:
-    """Return the path whose czxid is the identity of a partition's reassignment, and its ctime the start (KIP-240)."""
+    """Return the path whose czxid identifies a partition's reassignment, and whose ctime is its start (KIP-240)."""
     return f"{REASSIGNMENTS}/{tp.topic}/{tp.partition}"
 
 
@@ -94,27 +94,27 @@ def topic_config(name: str) -> str:
 
 
 def broker_config(broker_id: int | None) -> str:
-    """Return the path of a broker's own settings, with None of the default of all brokers."""
+    """Return the path of a broker's own settings or, for None, of the default of all brokers."""
     return f"{BROKER_CONFIGS}/{DEFAULT if broker_id is None else broker_id}"
 
 
 def controller_endpoint(controller_id: int) -> str:
-    """Return the path of the ephemeral that says where a controller listens."""
+    """Return the path of the ephemeral with a controller's address."""
     return f"{KLAMM_CONTROLLERS}/{controller_id}"
 
 
 def storage_id(broker_id: int) -> str:
-    """Return the path that says which storage a broker had when it was last told what it holds."""
+    """Return the path of the storage id that a broker had when it last received its orders."""
     return f"{STORAGE_IDS}/{broker_id}"
 
 
 def stray(replica: Stray) -> str:
-    """Return the path that says that a replica is still to be deleted."""
+    """Return the path of the marker that requests the deletion of a replica."""
     return f"{STRAYS}/{replica.topic_id}:{replica.topic}:{replica.partition}:{replica.broker_id}"
 
 
 def parse_stray(name: str) -> Stray | None:
-    """Return the replica that a child of `/klamm/strays` names, None if it names none."""
+    """Return the replica that a child of `/klamm/strays` names; None if the name is malformed."""
     parts = name.split(":")
     if len(parts) != len(Stray._fields):
         return None
@@ -125,5 +125,5 @@ def parse_stray(name: str) -> Stray | None:
 
 
 def numbers(names: Iterable[str]) -> list[int]:
-    """Return the ids or partition numbers among the names of children; other names are ignored."""
+    """Return the broker ids or partition numbers among the names of children; other names are ignored."""
     return [number for name in names if (number := number_in(name)) is not None]

@@ -1,7 +1,7 @@
-"""What the product asks of a metadata store: znodes, read and written in bulk.
+"""The interface of a metadata store: znodes that are read and written in bulk.
 
-The semantics are ZooKeeper's: versions, czxids, ephemerals bound to a session, one-shot watches, atomic
-multis that roll back whole and name their first conflict only. Two implementations pass one contract suite:
+The semantics are ZooKeeper's: versions, czxids, ephemerals bound to a session, one-shot watches, and atomic multis,
+which roll back as a whole and name only their first conflict. Two implementations pass the same contract tests:
 `transport.store.zookeeper.ZooKeeperStore` and `transport.store.memory.MemoryStore`.
 """
 
@@ -15,7 +15,7 @@ from attrs import frozen
 
 ANY_VERSION: Final = -1
 UNREADABLE: Final = b"\0unreadable\0"
-"""The data of a znode whose ACL does not let us read it; no format can decode them."""
+"""The data of a znode that its ACL does not let us read. No format decodes it."""
 
 
 class StoreError(Exception):
@@ -23,19 +23,19 @@ class StoreError(Exception):
 
 
 class ConnectionLost(StoreError):
-    """The connection broke while a request was under way: whether it took effect is not known."""
+    """The connection broke while a request was in flight. It is unknown whether it took effect."""
 
 
 class SessionExpired(StoreError):
-    """The session is gone, and with it its ephemerals and watches."""
+    """The session has ended, and its ephemerals and watches are gone."""
 
 
 class StoreUnavailable(StoreError):
-    """No usable server could be reached; the message says which address, and what to do."""
+    """No usable server could be reached; the message names the address and says what to do."""
 
 
 class ConflictReason(Enum):
-    """Why an operation of a multi was refused."""
+    """The reason why an operation of a multi was refused."""
 
     BAD_VERSION = "the version differs"
     NO_NODE = "the node does not exist"
@@ -44,7 +44,7 @@ class ConflictReason(Enum):
 
 
 class Conflict(StoreError):
-    """A multi was rolled back whole; `index` is that of its first refused operation."""
+    """A multi was rolled back; `index` is that of its first refused operation."""
 
     def __init__(self, index: int, path: str, reason: ConflictReason) -> None:
         super().__init__(f"{path}: {reason.value}")
@@ -54,9 +54,9 @@ class Conflict(StoreError):
 
 
 class Rejected(StoreError):
-    """A multi was rolled back whole, and no retry would help: `index` is that of the operation at fault.
+    """A multi was rolled back, and no retry would help. `index` is that of the operation at fault.
 
-    An ACL forbids us the operation, or there can be no such znode.
+    Either an ACL forbids the operation, or such a znode is impossible.
     """
 
     def __init__(self, index: int, path: str, fault: str) -> None:
@@ -67,7 +67,7 @@ class Rejected(StoreError):
 
 @frozen
 class Stat:
-    """A znode's metadata. Zxids order all changes of the store; `ctime_ms` and `mtime_ms` are since 1970."""
+    """A znode's metadata. Zxids order all changes of the store; times are in ms since 1970."""
 
     czxid: int
     mzxid: int
@@ -86,16 +86,16 @@ class Znode:
 
 
 FORBIDDEN: Final = Znode(UNREADABLE, Stat(0, 0, 0, 0, ANY_VERSION))
-"""The result of reading a znode that its ACL does not let us read: it exists."""
+"""A znode that exists, but that its ACL does not let us read."""
 
 
 class Unlisted(list[str]):
-    """The children of a znode whose ACL does not let us list them: always empty, though there may be some."""
+    """The children of a znode whose ACL does not let us list them: always empty, though some may exist."""
 
 
 @frozen
 class Create:
-    """Create a znode. Its parent must exist. With `sequence`, ten digits are appended to `path`."""
+    """Create a znode, whose parent must exist. With `sequence`, ten digits are appended to `path`."""
 
     path: str
     data: bytes = b""
@@ -122,7 +122,7 @@ class Delete:
 
 @frozen
 class Check:
-    """Refuse the multi unless the znode exists with dataVersion `version`: this is what fences a controller."""
+    """Refuse the multi unless the znode exists with dataVersion `version`. This fences a controller."""
 
     path: str
     version: int
@@ -133,7 +133,7 @@ Op = Create | Set | Delete | Check
 
 @frozen
 class Committed:
-    """A multi that took effect. `results`, one per operation, is the path of a Create, the Stat of a Set, else None."""
+    """A multi that took effect. `results` has, per operation, the path of a Create, the Stat of a Set, else None."""
 
     zxid: int
     results: tuple[str | Stat | None, ...]
@@ -149,7 +149,7 @@ class SessionState(Enum):
 
 
 class WatchKind(Enum):
-    """What a watch saw: the node's data, existence or children changed."""
+    """The change that a watch saw: of a znode's existence, data or children."""
 
     CREATED = "created"
     CHANGED = "changed"
@@ -159,7 +159,7 @@ class WatchKind(Enum):
 
 @frozen
 class WatchFired:
-    """A watched znode changed. It says where to look and carries no data; the watch is spent."""
+    """A watched znode changed. The event says where to look and carries no data; the watch is spent."""
 
     path: str
     kind: WatchKind
@@ -167,10 +167,10 @@ class WatchFired:
 
 @frozen
 class SessionChanged:
-    """The session's state changed. After SUSPENDED every watch is gone: read and arm again.
+    """The session's state changed. SUSPENDED removes all watches: read again to arm them.
 
-    EXPIRED comes from the server, or from the client once it has been SUSPENDED for the session's timeout. CONNECTED
-    after it comes with a new `session_id`, or with the old one if the server had kept the session after all.
+    The server reports EXPIRED, or the client assumes it when it has been SUSPENDED for the session's timeout. The next
+    CONNECTED comes with a new `session_id`, or with the old one if the server had kept the session.
     """
 
     state: SessionState
@@ -180,55 +180,56 @@ StoreEvent = WatchFired | SessionChanged
 
 
 class MetadataStore(Protocol):
-    """A session with a metadata store. All methods are called from the trio thread that opened it.
+    """A session with a metadata store. Call all methods in the trio thread that opened it.
 
     Paths are absolute, below the chroot of the store if it has one. Every coroutine raises ConnectionLost,
-    SessionExpired or StoreUnavailable when it cannot say what happened or could not ask.
+    SessionExpired or StoreUnavailable if it could not send its request, or if the outcome is unknown.
     """
 
     @property
     def session_id(self) -> int:
-        """The id of the present session: the `ephemeral_owner` of what it creates."""
+        """The id of the current session, which is the `ephemeral_owner` of the ephemerals that it creates."""
 
     @property
     def state(self) -> SessionState:
         """The session's state."""
 
     def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        """Call `listener` in the trio thread with every later watch and session event; return what ends that."""
+        """Call `listener` in the trio thread with every later event. Return a function that unsubscribes it."""
 
     async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
-        """Read many znodes; None for one that does not exist, FORBIDDEN for one that we may not read.
+        """Read many znodes; None for each that does not exist, FORBIDDEN for each that we may not read.
 
-        Not a snapshot: reads may interleave with writes.
+        The result is not a snapshot: reads may interleave with writes. Any number of reads is split into requests that
+        the server accepts.
 
-        With `watch`, one later change of each (its creation too) becomes a WatchFired event, and a change between
-        the read and the arming is not lost. Reads of any number are cut into requests that the server accepts.
+        With `watch`, the next change of each znode, or its creation, becomes a WatchFired event. A change between the
+        read and the arming of the watch is not lost.
         """
 
     async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
-        """List the children of many znodes, sorted; None for one that does not exist, Unlisted where we may not.
+        """List the children of many znodes, sorted; None for each that does not exist, Unlisted where we may not.
 
-        With `watch`, one later change of each list becomes a WatchFired event. A node that does not exist gets no
-        child watch: create it first.
+        With `watch`, the next change of each list becomes a WatchFired event. A znode that does not exist gets no child
+        watch: create it first.
         """
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
-        """Do all of `ops` or nothing. The caller keeps it under the server's limits (see `commit`).
+        """Apply all of `ops` or none. The caller keeps within the server's limits (see `transport.store.chunks`).
 
-        Raises Conflict with the first refused operation, or Rejected if that operation can never be done.
+        Raises Conflict for the first refused operation, or Rejected if that operation can never succeed.
         """
 
 
 def require_listed(path: str, names: list[str] | None) -> list[str]:
-    """Return the children of a znode, none if it does not exist. Raises StoreError if we may not list them."""
+    """Return the listed children of a znode, none if it does not exist. Raises StoreError if we may not list them."""
     if isinstance(names, Unlisted):
         raise StoreError(f"the children of {path} may not be listed: its ACL forbids it to this identity")
     return names or []
 
 
 async def children_of(store: MetadataStore, path: str) -> list[str]:
-    """List the children of a znode, none if it does not exist. Raises StoreError if we may not or cannot list them."""
+    """List the children of a znode, none if it does not exist. Raises StoreError, also if we may not list them."""
     [names] = await store.children([path])
     return require_listed(path, names)
 
@@ -247,5 +248,6 @@ async def ensure_paths(store: MetadataStore, paths: Sequence[str]) -> None:
             try:
                 await store.multi([Create(path)])
             except Conflict as conflict:
+                # Another process may have created it in the meantime.
                 if conflict.reason is not ConflictReason.NODE_EXISTS:
                     raise

@@ -1,4 +1,4 @@
-"""A check that ZooKeeper is reachable, made before kazoo connects: kazoo would try for ever, and not say why."""
+"""A check that ZooKeeper is reachable before kazoo connects, because kazoo retries forever without a reason."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from transport.log import get_logger
 from transport.store.protocol import ConnectionLost, SessionExpired, StoreUnavailable
 
 PROBE_SECONDS: Final = 5.0
-"""The time that one server has to accept a connection, before the next one is tried."""
+"""The time for a server to accept a connection before the next server is tried."""
 
 FIRST_DELAY_SECONDS: Final = 0.1
 LONGEST_DELAY_SECONDS: Final = 2.0
-"""The longest pause between two tries to reach the servers."""
+"""The longest pause between two attempts to reach the servers."""
 
 NOTICE_SECONDS: Final = 30.0
-"""The interval at which the log says what a service waits for."""
+"""The interval of log messages about the wait."""
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ class Server(NamedTuple):
 
 
 class NothingListens(StoreUnavailable):
-    """No server accepts connections, though one may do so later."""
+    """No server accepts connections at the moment."""
 
 
 def joined(servers: Sequence[Server]) -> str:
@@ -48,12 +48,12 @@ def joined(servers: Sequence[Server]) -> str:
 
 
 async def until_reachable(servers: Sequence[Server], tls: ssl.SSLContext | None, deadline: float) -> None:
-    """Wait until a server accepts connections; the log says from time to time what it waits for.
+    """Wait until a server accepts connections, and log the reason from time to time.
 
-    An unknown host does not end the wait: its name may be registered after this service starts.
+    An unknown host does not end the wait, because its name may be registered after this service starts.
 
     Raises:
-        NothingListens: No server did, and the next try would begin after `deadline`.
+        NothingListens: No server did, and the next attempt would start after `deadline`.
         StoreUnavailable: A server cannot be trusted, so that waiting would not help.
     """
     delay = FIRST_DELAY_SECONDS
@@ -72,7 +72,7 @@ async def until_reachable(servers: Sequence[Server], tls: ssl.SSLContext | None,
 
 
 async def told_now_and_then(event: trio.Event, reason: str) -> None:
-    """Wait for an event, while the log says from time to time why that takes so long."""
+    """Wait for an event, and log the reason from time to time."""
     while not event.is_set():
         with trio.move_on_after(NOTICE_SECONDS) as patience:
             await event.wait()
@@ -81,7 +81,7 @@ async def told_now_and_then(event: trio.Event, reason: str) -> None:
 
 
 async def until_answered(work: Callable[[], Awaitable[T]]) -> T:
-    """Return the result of `work`, which starts again if the connection to ZooKeeper breaks in the middle of it."""
+    """Return the result of `work`, restarting it if the connection to ZooKeeper breaks meanwhile."""
     while True:
         try:
             return await work()

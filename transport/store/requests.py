@@ -1,8 +1,8 @@
 """The ZooKeeper requests that carry many operations, encoded and decoded as kazoo's client expects it.
 
-Kazoo itself sends one operation a request but for transactions. The server takes hundreds in one: MultiRead
-(ZooKeeper 3.6 or later), multi and SetWatches. Kazoo's client accepts any object with a `type`, `serialize` and
-`deserialize`; both run in its connection thread. The records are those of ZooKeeper's `zookeeper.jute`.
+Except for transactions, kazoo sends one operation per request. The server accepts hundreds: MultiRead (ZooKeeper 3.6 or
+later), multi and SetWatches. Kazoo's client accepts any object with a `type`, and with `serialize` and `deserialize`,
+which run in its connection thread. The records are those of ZooKeeper's `zookeeper.jute`.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from transport.store.protocol import (
 )
 
 MAX_REQUEST_BYTES: Final = 1_000_000
-"""What a request may weigh: a server drops the connection over `jute.maxbuffer`, 1 MiB less one by default."""
+"""The largest request. A server closes the connection above `jute.maxbuffer`, by default 1 MiB less one byte."""
 
 MAX_GROUP_BYTES: Final = MAX_REQUEST_BYTES - 1_000
-"""What operations may weigh that are committed together: a multi has the fence beside them."""
+"""The largest group of operations that are committed together, which leaves room for the fence."""
 
 NO_NODE: Final = -101
 CONFLICT_REASONS: Final = {
@@ -59,12 +59,12 @@ _INT: Final = struct.Struct("!i")
 _LONG: Final = struct.Struct("!q")
 _OP_HEADER: Final = struct.Struct("!iBi")
 _ITEM: Final = struct.Struct("!iBii")
-"""A result's header with the integer after it: a length, a count, or the code of an error."""
+"""The header of a result and the integer after it: a length, a count, or an error code."""
 
 _STAT: Final = struct.Struct("!qqqqi8xq")
 _STAT_BYTES: Final = 68
 _ZXID_IN_HEADER: Final = -12
-"""Where the reply's zxid stands, from the start of its body: the header is xid (4 bytes), zxid (8), error (4)."""
+"""The offset of the reply's zxid from its body: the header is xid (4 bytes), zxid (8), error (4)."""
 
 _END: Final = _OP_HEADER.pack(-1, 1, -1)
 
@@ -88,19 +88,19 @@ def _encode_buffer(value: bytes) -> bytes:
 _READ, _ALL = 0b00001, 0b11111
 _CREATOR: Final = (_ALL, "auth", "")
 OPEN_ACL: Final = _acl((_ALL, "world", "anyone"))
-"""Everyone may do everything."""
+"""All permissions for everyone."""
 
 CREATOR_ALL_ACL: Final = _acl(_CREATOR)
-"""Who has an identity of the creating session may do everything, everyone else nothing."""
+"""All permissions for the identities of the creating session, none for others."""
 
 CREATOR_ALL_READ_ACL: Final = _acl(_CREATOR, (_READ, "world", "anyone"))
-"""Who has an identity of the creating session may do everything, everyone else read."""
+"""All permissions for the identities of the creating session, reading for others."""
 
 _OP_BYTES: Final = _OP_HEADER.size + 3 * _INT.size + len(CREATOR_ALL_READ_ACL)
 
 
 def describe(path: str, code: int) -> str:
-    """Say in words what a server's error code means for `path`."""
+    """Return a sentence about `path` for a server's error code."""
     reason = CONFLICT_REASONS.get(code)
     return (
         f"{path}: {reason.value}" if reason else f"{path} {LASTING_ERRORS.get(code, f'was refused with error {code}')}"
@@ -109,7 +109,7 @@ def describe(path: str, code: int) -> str:
 
 @frozen
 class ReadMany:
-    """Read the data and metadata of many znodes: a `Znode`, or None where there is none, for each."""
+    """Read the data and metadata of many znodes. The reply has a `Znode` for each, or None if it does not exist."""
 
     paths: Sequence[str]
     type: ClassVar[int] = 22
@@ -120,7 +120,7 @@ class ReadMany:
 
     def deserialize(self, buffer: bytes, offset: int) -> list[Znode | None] | StoreError:
         """Decode the reply's body, which begins at `offset`."""
-        # One call of a compiled Struct each for header and Stat: this loop is what bulk reads are made of.
+        # One call of a compiled Struct for the header, one for the Stat: bulk reads spend their time in this loop.
         item, stat = _ITEM.unpack_from, _STAT.unpack_from
         found: list[Znode | None] = []
         for path in self.paths:
@@ -141,7 +141,7 @@ class ReadMany:
 
 @frozen
 class ListMany:
-    """List the children of many znodes, sorted: a list, or None where there is no znode, for each."""
+    """List the children of many znodes. The reply has a sorted list for each, or None if it does not exist."""
 
     paths: Sequence[str]
     type: ClassVar[int] = 22
@@ -173,23 +173,23 @@ class ListMany:
 
 @frozen
 class LastZxid:
-    """Ask for the zxid of the last change that the server has processed: later reads of the session include it."""
+    """Ask for the zxid of the last change that the server has processed, which later reads of the session include."""
 
     type: ClassVar[int] = 22
 
     def serialize(self) -> bytes:
-        """Encode the request's body: a read of nothing."""
+        """Encode the request's body: a read of no znodes."""
         return _read_ops(_GET_DATA, ())
 
     def deserialize(self, buffer: bytes, offset: int) -> int:
-        """Take it from the reply's header, which ends at `offset`."""
+        """Decode the zxid in the reply's header, which ends at `offset`."""
         (zxid,) = _LONG.unpack_from(buffer, offset + _ZXID_IN_HEADER)
         return int(zxid)
 
 
 @frozen
 class Refused:
-    """A multi was rolled back: the first operation refused, and the server's error code for it."""
+    """The index of the first refused operation of a multi, and the server's error code."""
 
     index: int
     code: int
@@ -197,7 +197,7 @@ class Refused:
 
 @frozen
 class Multi:
-    """Do all operations or none. `acl` tells the encoded ACL of what is created, by path; without it all is open."""
+    """Apply all operations or none. `acl` returns the encoded ACL for the path of a new znode; the default is open."""
 
     ops: Sequence[Op]
     acl: Callable[[str], bytes] = lambda _: OPEN_ACL
@@ -210,7 +210,7 @@ class Multi:
     def deserialize(self, buffer: bytes, offset: int) -> list[Committed | Refused]:
         """Decode the reply's body, which begins at `offset`.
 
-        In a list of one, because kazoo iterates over the reply to a request of this type to strip its own chroot.
+        The outcome is in a list, because kazoo iterates over the replies of this type to strip its own chroot.
         """
         (zxid,) = _LONG.unpack_from(buffer, offset + _ZXID_IN_HEADER)
         results: list[str | Stat | None] = []
@@ -230,7 +230,7 @@ class Multi:
 
 @frozen
 class SetWatches:
-    """Arm many watches, of data, of existence and of children; one that missed a change since `zxid` fires at once."""
+    """Arm many watches of data, existence and children. A watch that missed a change since `zxid` fires at once."""
 
     zxid: int
     data: Sequence[str] = ()
@@ -249,9 +249,9 @@ class SetWatches:
 
 
 def require_sendable(ops: Sequence[Op]) -> None:
-    """Refuse operations for which a server would drop the connection, or that it would apply to another path.
+    """Check for operations that a server would apply to another path, or for which it would close the connection.
 
-    Raises Rejected for an operation that is at fault, StoreError if the operations together are too large.
+    Raises Rejected for a faulty operation, StoreError if the operations together are too large.
     """
     for index, op in enumerate(ops):
         if not _is_valid(op):
@@ -262,12 +262,12 @@ def require_sendable(ops: Sequence[Op]) -> None:
 
 
 def weight_of(ops: Iterable[Op]) -> int:
-    """Return what operations weigh in a multi at most, in bytes."""
+    """Return an upper bound of the size of operations in a multi, in bytes."""
     return sum(map(op_bytes, ops))
 
 
 def op_bytes(op: Op) -> int:
-    """Return what an operation weighs in a multi at most, in bytes."""
+    """Return an upper bound of the size of an operation in a multi, in bytes."""
     data = op.data if isinstance(op, Create | Set) else b""
     return _OP_BYTES + len(op.path.encode()) + len(data)
 

@@ -1,11 +1,12 @@
-"""ZooKeeper's own security: who we are to it (digest), what others may do with our znodes (ACLs), and TLS.
+"""The security of ZooKeeper: our identity (digest), the ACLs of our znodes, and TLS.
 
-As in Kafka, `zookeeper.set.acl` lets only the creator's identity change what it creates, and everybody read it; but for
-`/config/brokers`, `/config/users` and `/delegation_token`, which others may not even read, and `/consumers`, which
-stays open. All brokers and controllers of a cluster need the same identity, for they write below each other's znodes.
+As in Kafka, `zookeeper.set.acl` lets only the creator's identity change a znode, and everybody read it. The exceptions
+are `/config/brokers`, `/config/users` and `/delegation_token`, which others may not even read, and `/consumers`, which
+stays open. All brokers and controllers of a cluster need the same identity, because they write below each other's
+znodes.
 
-Where Kafka takes a JAAS file and Java key stores, this takes a file with `USER:PASSWORD` and PEM files. No secret is a
-setting of its own, which a command line or a log would show: each is read from a file or the environment.
+Where Kafka has a JAAS file and Java key stores, this module has a file with `USER:PASSWORD` and PEM files. No secret is
+a setting, which a command line or a log would show: secrets come from a file or the environment.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ CREDENTIALS: Final = "KLAMM_ZOOKEEPER_CREDENTIALS"
 """The environment variable with USER:PASSWORD."""
 
 KEYSTORE_PASSWORD: Final = "KLAMM_ZOOKEEPER_SSL_KEYSTORE_PASSWORD"  # noqa: S105  its name, not its value
-"""The environment variable with the password of the private key, if that is encrypted."""
+"""The environment variable with the password of the private key, if it is encrypted."""
 
 HTTPS: Final = "HTTPS"
-"""The one algorithm of `zookeeper.ssl.endpoint.identification.algorithm`; any other text turns the check off."""
+"""The only algorithm of `zookeeper.ssl.endpoint.identification.algorithm`; any other text turns the check off."""
 
 _TRUE: Final = "true"
 _LIMIT: Final = Limit(1, "write USER:PASSWORD in one line")
@@ -37,9 +38,9 @@ _LIMIT: Final = Limit(1, "write USER:PASSWORD in one line")
 
 @frozen
 class ZooKeeperTls:
-    """TLS to ZooKeeper. The files are PEM: `keystore` our key and certificate, `truststore` the authorities.
+    """TLS to ZooKeeper, with PEM files: `keystore` has our key and certificate, `truststore` the authorities.
 
-    Without a keystore we show no certificate; without a truststore the system's authorities are trusted.
+    Without a keystore there is no client certificate; without a truststore the system's authorities are trusted.
     """
 
     keystore: str | None = None
@@ -48,7 +49,7 @@ class ZooKeeperTls:
     keystore_password: str | None = field(default=None, repr=False)
 
     def context(self) -> ssl.SSLContext:
-        """Return what a connection is secured by. Raises StoreUnavailable if a file cannot be used."""
+        """Return the SSL context for connections. Raises StoreUnavailable if a file cannot be used."""
         try:
             context = ssl.create_default_context(cafile=self.truststore)
         except OSError as error:
@@ -69,7 +70,7 @@ def _unusable(store: str, path: str | None, error: OSError) -> StoreUnavailable:
 
 @frozen
 class ZooKeeperSecurity:
-    """How a session is secured. `credentials` is USER:PASSWORD for the scheme `digest`."""
+    """The security of a session. `credentials` is USER:PASSWORD for the scheme `digest`."""
 
     credentials: str | None = field(default=None, repr=False)
     set_acl: bool = False
@@ -81,9 +82,9 @@ OPEN: Final = ZooKeeperSecurity()
 
 
 def security_of(settings: SecuritySettings, environment: Mapping[str, str] = os.environ) -> ZooKeeperSecurity:
-    """Return what a service's settings ask for, with the secrets that they do not hold.
+    """Return the security that a service's settings ask for, with the secrets from files or the environment.
 
-    Raises StoreUnavailable if they contradict each other or a file cannot be read, in one line with the cure.
+    Raises StoreUnavailable, with a one-line message, if settings contradict each other or a file cannot be read.
     """
     tls = None
     if settings.zookeeper_ssl_client_enable:
@@ -102,7 +103,7 @@ def security_of(settings: SecuritySettings, environment: Mapping[str, str] = os.
 
 
 def security_of_environment(environment: Mapping[str, str] = os.environ) -> ZooKeeperSecurity:
-    """Return what the environment asks for, `KLAMM_ZOOKEEPER_SSL_CLIENT_ENABLE=true` say; see `security_of`."""
+    """Return the security from variables such as `KLAMM_ZOOKEEPER_SSL_CLIENT_ENABLE=true`; see `security_of`."""
     texts = {field.name: environment.get(f"KLAMM_{field.name.upper()}") for field in fields(SecuritySettings)}
     given: dict[str, Any] = {name: text for name, text in texts.items() if text}
     for name in sorted(given.keys() & {"zookeeper_set_acl", "zookeeper_ssl_client_enable"}):

@@ -1,4 +1,4 @@
-"""A session with the metadata store whose requests are timed."""
+"""A metadata store whose requests are timed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from transport.store.protocol import Committed, MetadataStore, Op, SessionState,
 
 @frozen
 class TimedStore:
-    """Passes everything on to `store`, and tells `took` how many seconds each request took, failed or not."""
+    """Delegates to `store`, and calls `took` with the duration of each request in seconds, even if it fails."""
 
     store: MetadataStore
     took: Callable[[float], None]
 
     @property
     def session_id(self) -> int:
-        """The id of the present session."""
+        """The id of the current session."""
         return self.store.session_id
 
     @property
@@ -29,7 +29,7 @@ class TimedStore:
         return self.store.state
 
     def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        """Call `listener` with every later event; return what ends that."""
+        """Call `listener` with every later event. Return a function that unsubscribes it."""
         return self.store.subscribe(listener)
 
     async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
@@ -43,7 +43,7 @@ class TimedStore:
             return await self.store.children(paths, watch=watch)
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
-        """Do all of `ops` or nothing."""
+        """Apply all of `ops` or none."""
         with self._timed():
             return await self.store.multi(ops)
 

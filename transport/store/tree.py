@@ -1,4 +1,4 @@
-"""ZooKeeper's tree of znodes in memory: versions, zxids, sequences, and multis that roll back whole."""
+"""ZooKeeper's tree of znodes in memory: versions, zxids, sequences, and multis that roll back."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Access(Enum):
 
 
 class _Impossible(Exception):
-    """An operation can never be done; the cause is its argument."""
+    """An operation can never succeed; the argument is the reason."""
 
 
 @define(eq=False)
@@ -67,14 +67,14 @@ class _Node:
 
 @frozen
 class Commit:
-    """What a multi did: its outcome, and every change in the order of its operations."""
+    """A committed multi: its outcome, and all changes in the order of its operations."""
 
     committed: Committed
     changes: tuple[WatchFired, ...]
 
 
 class Tree:
-    """All znodes, and the zxid of the last change."""
+    """All znodes, and the zxid of the latest change."""
 
     def __init__(self) -> None:
         self.zxid = 0
@@ -95,9 +95,9 @@ class Tree:
         return Unlisted() if node.access is Access.NONE else sorted(node.children)
 
     def allow(self, path: str, access: Access) -> None:
-        """Limit everybody's access to a znode and its list of children, as an ACL of somebody else does.
+        """Restrict the access of all sessions to a znode and its list of children, as an ACL of somebody else does.
 
-        As in ZooKeeper no watch sees it, and whoever may change the parent may still delete the znode.
+        As in ZooKeeper, no watch fires, and a session that may change the parent may still delete the znode.
         """
         self._nodes[path].access = access
 
@@ -106,11 +106,11 @@ class Tree:
         return sorted(path for path, node in self._nodes.items() if node.owner == owner)
 
     def multi(self, ops: Sequence[Op], owner: int, now_ms: int) -> Commit:
-        """Do all of `ops` or nothing, under one new zxid; `owner` is the session that asks.
+        """Apply all of `ops` or none, under one new zxid, in the name of the session `owner`.
 
         Raises:
-            Conflict: with the first operation refused.
-            Rejected: with the first operation refused, if it could never be done.
+            Conflict: An operation was refused; the error names the first one.
+            Rejected: The first refused operation can never succeed.
         """
         transaction = _Transaction(self._nodes, self.zxid + 1, owner, now_ms)
         results: list[str | Stat | None] = []
@@ -129,7 +129,7 @@ class Tree:
 
 @define
 class _Transaction:
-    """A multi under way: it changes the nodes in place, and remembers how to undo that."""
+    """A multi in progress: it changes the nodes in place, and keeps a list of functions that undo the changes."""
 
     nodes: dict[str, _Node]
     zxid: int
@@ -139,7 +139,7 @@ class _Transaction:
     _undo: list[Callable[[], object]] = Factory(list)
 
     def do(self, op: Op) -> str | Stat | None:
-        """Do one operation, or raise `_Refused` or `_Impossible` before it has any effect."""
+        """Apply one operation. Raises `_Refused` or `_Impossible` before any effect."""
         match op:
             case Create():
                 return self._create(op)
@@ -153,7 +153,7 @@ class _Transaction:
         return None
 
     def roll_back(self) -> None:
-        """Undo all that was done, last first."""
+        """Undo all changes, last first."""
         for undo in reversed(self._undo):
             undo()
 
@@ -212,7 +212,7 @@ class _Transaction:
         parent.children.add(name)
 
     def _open(self, path: str, access: Access = Access.ALL) -> _Node:
-        """Return a node to which we have this access."""
+        """Return a node to which we have `access`. Raises `_Impossible` or `_Refused`."""
         node = self._at_version(path, ANY_VERSION)
         if node.access not in (Access.ALL, access):
             raise _Impossible("may not be touched: its ACL forbids it")
@@ -231,7 +231,7 @@ class _Transaction:
 
 
 def split(path: str) -> tuple[str, str]:
-    """Split a path into its parent's and its own name (empty for "/", and for a sequence of digits alone)."""
+    """Split a path into its parent and its name, which is empty for "/" and for sequences without a prefix."""
     parent, _, name = path.rpartition("/")
     return parent or "/", name
 

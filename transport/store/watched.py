@@ -1,4 +1,4 @@
-"""Znodes that are read again only after they have changed: for who looks at the same ones again and again."""
+"""A cache of znodes for repeated reads: a znode is read again only after it has changed."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from transport.store.protocol import MetadataStore, SessionChanged, StoreEvent, 
 
 
 class WatchedZnodes:
-    """Keeps what was read, and forgets it when its watch fires or the session's watches may be gone.
+    """Caches znodes until their watches fire or the session's watches may be lost.
 
-    It grows with the number of paths that are asked for.
+    Grows with the number of different paths that are read.
     """
 
     def __init__(self, store: MetadataStore) -> None:
-        """Read from `store`; nothing is kept before the block of `watching`."""
+        """Read from `store`. Use it inside the block of `watching`."""
         self._store = store
         self._known: dict[str, Znode | None] = {}
         self._asked: set[str] = set()
-        """What is being read and has not changed since."""
+        """The paths that are being read and have not changed since."""
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Hear of changes for the length of a block."""
+        """Subscribe to changes for the length of a block."""
         unsubscribe = self._store.subscribe(self._on_store_event)
         try:
             yield
@@ -31,13 +31,15 @@ class WatchedZnodes:
             unsubscribe()
 
     async def read(self, paths: Sequence[str]) -> list[Znode | None]:
-        """Return znodes as they are now, or were a moment ago; None for each that does not exist."""
+        """Return znodes in their latest known state; None for each that does not exist."""
         known = {path: self._known[path] for path in paths if path in self._known}
         unknown = [path for path in dict.fromkeys(paths) if path not in known]
         if unknown:
             self._asked.update(unknown)
             known.update(zip(unknown, await self._store.read(unknown, watch=True), strict=True))
-        self._known.update((path, known[path]) for path in unknown if path in self._asked)
+        # A path that changed while it was read has left `_asked`: its result may be stale already.
+        unchanged = [path for path in unknown if path in self._asked]
+        self._known.update((path, known[path]) for path in unchanged)
         self._asked.difference_update(unknown)
         return [known[path] for path in paths]
 

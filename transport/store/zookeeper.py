@@ -47,10 +47,10 @@ from transport.store.security import OPEN, ZooKeeperSecurity
 
 SLICE_PATHS: Final = 1000
 SLICE_CHARACTERS: Final = MAX_REQUEST_BYTES // 4
-"""What of a bulk read goes into one request: names of that many characters fit whatever their encoding."""
+"""The limits of one request of a bulk read. Names of that many characters fit in any encoding."""
 
 PIPELINE: Final = 4
-"""Slices of one read that are under way at once."""
+"""The number of slices of one read in flight at a time."""
 
 MAX_PORT: Final = 65_535
 
@@ -72,12 +72,12 @@ class ZooKeeperStore:
         self._acl = self._closed_acl if set_acl else _open_acl
 
     def below(self, chroot: str) -> ZooKeeperStore:
-        """Return the store below a chroot, in the same session."""
+        """Return the store below a chroot in the same session."""
         return ZooKeeperStore(self._session, self._chroot + chroot, set_acl=self._set_acl)
 
     @property
     def session_id(self) -> int:
-        """The id of the present session."""
+        """The id of the current session."""
         return self._session.session_id
 
     @property
@@ -86,7 +86,7 @@ class ZooKeeperStore:
         return self._session.state
 
     def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        """Call `listener` with every later event; return what ends that."""
+        """Call `listener` with every later event. Return a function that unsubscribes it."""
         return self._session.listeners.subscribe(lambda event: listener(self._below(event)))
 
     async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
@@ -98,7 +98,7 @@ class ZooKeeperStore:
         return await self._bulk(ListMany, paths, _child_watches if watch else None)
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
-        """Do all of `ops` or nothing; see `MetadataStore.multi`."""
+        """Apply all of `ops` or none; see `MetadataStore.multi`."""
         require_sendable(ops)
         full = [evolve(op, path=self._absolute(op.path)) for op in ops] if self._chroot else ops
         (outcome,) = await self._request(Multi(full, self._acl))
@@ -118,10 +118,11 @@ class ZooKeeperStore:
         if watches is None:
             return await self._read(request, full)
         connection = self._session.connections
-        # Armed from the zxid before the reads: a change between the two is not lost, nor does an older one fire.
+        # Watches relative to the zxid before the reads: a change during the reads fires, and an older change does not.
         before = await self._session.send(LastZxid())
         found = await self._read(request, full)
         await self._pipelined(watches(await before.wait(), full, found))
+        # The server forgets watches with the connection, so all of them must have been armed over one.
         if (self.state, self._session.connections) != (SessionState.CONNECTED, connection):
             raise ConnectionLost("the connection to ZooKeeper broke while watches were armed")
         return found
@@ -167,17 +168,17 @@ async def open_zookeeper(
     waits: bool = False,
     security: ZooKeeperSecurity = OPEN,
 ) -> AsyncIterator[ZooKeeperStore]:
-    """Hold a session with the ZooKeeper at `hosts`.
+    """Hold a session with the ZooKeeper at `hosts` for the block.
 
     Args:
         hosts: "127.0.0.1:2181,127.0.0.1:2182/chroot"; the chroot is created if missing.
-        session_timeout_ms: what the client asks for; the server may bound it.
-        connect_timeout: seconds to wait for a server that is there but does not answer.
-        waits: whether to wait as long (`math.inf`, for example) for an unreachable server, too, as a service does.
-        security: our identity, ACLs on what we create, TLS.
+        session_timeout_ms: The requested timeout; the server may bound it.
+        connect_timeout: Seconds to wait for a server that accepts connections but does not answer.
+        waits: Whether to wait that long (`math.inf`, for example) for unreachable servers as well, as services do.
+        security: Our identity, the ACLs of new znodes, and TLS.
 
     Raises:
-        StoreUnavailable: no server could be reached or trusted, or none opened a session in time, or it is too old.
+        StoreUnavailable: No server could be reached or trusted, none opened a session in time, or it is too old.
     """
     servers, chroot = parse_hosts(hosts)
     session = KazooSession(servers, session_timeout_ms, security)
@@ -200,7 +201,7 @@ def parse_hosts(hosts: str) -> tuple[list[Server], str]:
     """Split "host:port,host:port/chroot" into servers and chroot ("" for none).
 
     Raises:
-        StoreUnavailable: it is not of that form.
+        StoreUnavailable: The text does not have this form.
     """
     servers, _, chroot = hosts.partition("/")
     pairs = [server.strip().rpartition(":") for server in servers.split(",")]
@@ -215,7 +216,7 @@ def _open_acl(_path: str) -> bytes:
 
 
 def slices(paths: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Cut a bulk read into what fits one request each."""
+    """Split the paths of a bulk read into slices that fit into one request each."""
     for start in range(0, len(paths), SLICE_PATHS):
         yield from _halved(paths[start : start + SLICE_PATHS])
 
@@ -231,14 +232,17 @@ def _halved(paths: Sequence[str]) -> Iterator[Sequence[str]]:
 
 def _node_watches(zxid: int, paths: Sequence[str], found: Sequence[Znode | None]) -> Iterator[SetWatches]:
     both = list(zip(paths, found, strict=True))
-    for part in slices([path for path, znode in both if znode is not None]):
+    existing = [path for path, znode in both if znode is not None]
+    missing = [path for path, znode in both if znode is None]
+    for part in slices(existing):
         yield SetWatches(zxid, data=part)
-    for part in slices([path for path, znode in both if znode is None]):
+    for part in slices(missing):
         yield SetWatches(zxid, exist=part)
 
 
 def _child_watches(zxid: int, paths: Sequence[str], found: Sequence[list[str] | None]) -> Iterator[SetWatches]:
-    for part in slices([path for path, names in zip(paths, found, strict=True) if names is not None]):
+    existing = [path for path, names in zip(paths, found, strict=True) if names is not None]
+    for part in slices(existing):
         yield SetWatches(zxid, children=part)
 
 

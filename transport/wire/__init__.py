@@ -1,6 +1,6 @@
-"""The msgpack wire: frames, envelopes, the encoding of messages, a client and a server over trio streams.
+"""The msgpack wire: frames, envelopes, the encoding of messages, and a client and a server over trio streams.
 
-A frame is a 4-byte big-endian length and a payload. Every connection begins with ApiVersions.
+A frame is a 4-byte big-endian length and a payload. Every connection starts with ApiVersions.
 """
 
 from __future__ import annotations

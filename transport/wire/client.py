@@ -1,4 +1,4 @@
-"""The calling end of the wire: one connection, one request at a time."""
+"""The client of the wire: one connection, one request at a time."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ _NEGOTIATION: Final[Mapping[type[Request[Any]], int]] = MappingProxyType({ApiVer
 
 
 class Connection:
-    """A connection to one server: callers queue up, and one request is under way at a time.
+    """A connection to one server. Callers queue up, and one request is in flight at a time.
 
-    There is no background task. A call that is cancelled or times out while its request is under way leaves an answer
-    that nobody waits for, and so closes the connection.
+    There is no background task, so nothing would read the answer to a call that is cancelled or times out: such a call
+    closes the connection if its request was in flight.
     """
 
     def __init__(self, stream: trio.abc.Stream, *, peer: str, client_id: str, apis: ApiTable = OURS) -> None:
-        """Take over a stream; `peer` names the other end in errors. Call `negotiate` before anything else."""
+        """Take over a stream; `peer` is the name of the other end in errors. Call `negotiate` first."""
         self._frames = FrameStream(stream)
         self._peer = peer
         self._client_id = client_id
@@ -47,7 +47,7 @@ class Connection:
         self._is_broken = False
 
     async def negotiate(self, *, timeout: float = REQUEST_TIMEOUT_SECONDS) -> None:  # noqa: ASYNC109
-        """Ask what the server speaks, and settle on the highest common version of each api; raises as `call` does."""
+        """Agree with the server on the highest common version of each api. Raises the exceptions of `call`."""
         offered = await self.call(ApiVersionsRequest(), timeout=timeout)
         self._versions = {**_NEGOTIATION, **_common_versions(self._apis, offered)}
 
@@ -55,12 +55,12 @@ class Connection:
         """Send a request and return its response; `timeout`, in seconds, includes the wait for the caller's turn.
 
         Raises ApiError if the server answers with one; UnsupportedApi, CodecError or FrameTooLarge if the request
-        cannot be sent to this server at all; RequestTimedOut or ConnectionBroken if there is no answer.
+        cannot be sent to this server; RequestTimedOut or ConnectionBroken if there is no answer.
         """
         api = self._apis.by_request[type(request)]
         version = self._versions.get(api.request)
         if version is None:
-            raise UnsupportedApi(f"{self._peer} does not offer {api.name} in a version from {_version_range(api)}")
+            raise UnsupportedApi(f"{self._peer} does not offer {api.name} in versions {_version_range(api)}")
         body = encode(request)
         try:
             with trio.fail_after(timeout):
@@ -70,7 +70,7 @@ class Connection:
             raise RequestTimedOut(f"{self._peer} did not answer {api.name} within {timeout:g} s") from None
 
     async def close(self) -> None:
-        """Close the connection; a call that is under way ends with ConnectionBroken."""
+        """Close the connection. A call in progress raises ConnectionBroken."""
         self._is_broken = True
         await self._frames.close()
 
@@ -79,7 +79,7 @@ class Connection:
             raise ConnectionBroken(f"the connection to {self._peer} is closed")
         correlation_id = next(self._correlation_ids)
         framed = frame(RequestEnvelope(api.key, version, correlation_id, self._client_id, body).pack())
-        self._is_broken = True  # until the answer has come whole
+        self._is_broken = True  # until the answer is complete
         try:
             response = await self._send_and_receive(framed, correlation_id)
             message = decode(api.response if response.error == ErrorCode.NONE else str, response.body)
@@ -116,10 +116,10 @@ async def open_connection(
     connect_timeout: float = REQUEST_TIMEOUT_SECONDS,
     own_apis: Iterable[Api] = (),
 ) -> AsyncIterator[Connection]:
-    """Connect, negotiate versions, and close at the end of the body, whose exceptions pass through as they are.
+    """Connect, negotiate versions, and close the connection after the block, whose exceptions propagate.
 
-    `connect_timeout`, in seconds, is for both steps; `own_apis` is what a service speaks besides ours. Raises
-    ConnectionBroken if either step fails: its subclass NotServed if a later try would fail as well.
+    `connect_timeout`, in seconds, covers both steps. `own_apis` has the service's apis besides ours. Raises
+    ConnectionBroken if either step fails, or its subclass NotServed if a retry would fail as well.
     """
     make = partial(Connection, peer=f"{host}:{port}", client_id=client_id, apis=ApiTable.of(own_apis))
     connection = await _connect(network, host, port, make, connect_timeout)
@@ -160,9 +160,12 @@ def _common_versions(apis: ApiTable, offered: ApiVersionsResponse) -> dict[type[
     versions: dict[type[Request[Any]], int] = {}
     for theirs in offered.apis:
         ours = apis.by_key.get(theirs.api_key)
-        if ours is not None and max(ours.min_version, theirs.min_version) <= (
-            highest := min(ours.max_version, theirs.max_version)
-        ):
+        # A newer server may offer apis that are unknown here.
+        if ours is None:
+            continue
+        lowest = max(ours.min_version, theirs.min_version)
+        highest = min(ours.max_version, theirs.max_version)
+        if lowest <= highest:
             versions[ours.request] = highest
     return versions
 

@@ -1,11 +1,11 @@
-"""Messages to msgpack and back.
+"""The encoding of messages in msgpack.
 
-A message is the array of its fields in order. Nested messages nest, tuples are arrays, an Enum is its value, a missing
-Optional is nil. A decoder is strict about types (a bool is no int), ignores trailing elements that it does not know and
-gives missing trailing ones their field's default: so an old and a new version of a message read each other.
+A message is the array of its fields in order. Nested messages are nested arrays, tuples are arrays, an Enum is its
+value, and None is nil. A decoder is strict about types (a bool is not an int), ignores unknown trailing elements, and
+gives missing trailing fields their defaults, so that old and new versions of a message can read each other.
 
-One encoder and one decoder are compiled for each class from its annotations, on first use: 100,000 partition states
-pass through here at once.
+Each class gets an encoder and a decoder, compiled from its annotations on first use, because a single request can hold
+100,000 partition states.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _pack: Final[_Pack] = msgpack.Packer().pack
 
 
 def encode(message: object) -> bytes:
-    """Pack a message, or a value of a type that a message may have; raises CodecError if it has another value in it."""
+    """Pack a message, or a value that a field may have. Raises CodecError for a value of another type."""
     annotation: Any = type(message)
     pack = _packer(annotation)
     try:
@@ -48,7 +48,7 @@ def encode(message: object) -> bytes:
 
 
 def decode(cls: type[M], body: bytes) -> M:
-    """Unpack the message of class `cls` that `body` should be, and nothing else; raises CodecError."""
+    """Unpack a body that must be exactly one message of class `cls`. Raises CodecError."""
     annotation: Any = cls
     decoded: M = _decoder(annotation)(_unpack(body))
     return decoded
@@ -58,7 +58,7 @@ def _unpack(body: bytes) -> object:
     scanner = msgpack.Unpacker(max_buffer_size=max(len(body), 1))
     scanner.feed(body)
     try:
-        # Without building anything: refuses excessive nesting, and arrays that claim to be longer than the body is.
+        # A scan that builds no objects rejects excessive nesting, and arrays that claim to be longer than the body.
         scanner.skip()
         return msgpack.unpackb(body, use_list=False, max_ext_len=0)
     except (msgpack.UnpackException, ValueError, RecursionError) as error:
@@ -67,7 +67,7 @@ def _unpack(body: bytes) -> object:
 
 @frozen
 class Field:
-    """A field of a message: its name, its decoder, and whether it is a list, optional, or required."""
+    """A field of a message: its name, whether it is a list, whether it is required, and its decoder."""
 
     name: str
     is_list: bool
@@ -76,7 +76,7 @@ class Field:
 
 
 def layout(cls: type) -> tuple[Field, ...]:
-    """Return the fields of a message class in their order."""
+    """Return the fields of a message class in order."""
     annotation: Any = cls
     return _layout(annotation)
 
@@ -117,7 +117,7 @@ def _repeated(annotation: Any) -> Any | None:
 
 
 def _parts(annotation: Any) -> list[Any]:
-    """Return the annotations that this one is made of."""
+    """Return the annotations that this one consists of."""
     if attrs.has(annotation):
         return [part for _, part in _fields(annotation)]
     return [part for part in get_args(annotation) if part is not Ellipsis]
@@ -136,7 +136,7 @@ def _holds_packed_once(annotation: Any) -> bool:
 
 
 def _unknown(annotation: Any) -> TypeError:
-    return TypeError(f"a message has a field of type {annotation}, for which the wire has no form")
+    return TypeError(f"a message has a field of type {annotation}, which the wire cannot encode")
 
 
 # --- encoding ---------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def _as_it_is(value: object) -> object:
 
 @cache
 def _encoder(annotation: Any) -> _Encode:
-    """Return what makes of a value something that msgpack packs in one call."""
+    """Return the function from a value to something that msgpack packs in one call."""
     if annotation in _SCALARS or annotation is NoneType:
         return _as_it_is
     if _is_enum(annotation):
@@ -185,11 +185,13 @@ def _tuple_encoder(encoders: list[_Encode]) -> _Encode:
 def _message_encoder(cls: type) -> _Encode:
     names = [attribute.name for attribute, _ in _fields(cls)]
     encoders = [_encoder(annotation) for _, annotation in _fields(cls)]
+    # All fields are scalars, as in most messages: one call in C takes them all.
     if len(names) > 1 and all(encode_field is _as_it_is for encode_field in encoders):
         return attrgetter(*names)
-    if len(names) < 2:  # noqa: PLR2004  attrgetter makes a tuple of more only
+    if len(names) < 2:  # noqa: PLR2004  attrgetter returns a tuple only for more
         fields = list(zip(names, encoders, strict=True))
         return lambda message: [encode_field(getattr(message, name)) for name, encode_field in fields]
+    # Otherwise take all fields in one call, and encode only those that need it.
     take = attrgetter(*names)
     others = [(at, encode_field) for at, encode_field in enumerate(encoders) if encode_field is not _as_it_is]
 
@@ -204,7 +206,7 @@ def _message_encoder(cls: type) -> _Encode:
 
 @cache
 def _packer(annotation: Any) -> _Pack:
-    """Return what packs a value: in one call, unless a part of it is packed once and spliced in."""
+    """Return the function that packs a value: in one call, unless parts of it are packed once and spliced in."""
     if not _holds_packed_once(annotation):
         encode_value = _encoder(annotation)
         return lambda value: _pack(encode_value(value))
@@ -251,7 +253,7 @@ def _array_header(length: int) -> bytes:
 
 @cache
 def _decoder(annotation: Any) -> _Decode:
-    """Return what checks an unpacked value and makes of it what the annotation says, or raises CodecError."""
+    """Return the function that converts an unpacked value to the annotated type. It raises CodecError for others."""
     if annotation in _SCALARS:
         return _scalar_decoder(annotation)
     if _is_enum(annotation):
@@ -284,12 +286,12 @@ def _scalar_decoder(scalar: type) -> _Decode:
 def _enum_decoder(enum: type[Enum]) -> _Decode:
     members = {member.value: member for member in enum}
     types = {type(value) for value in members}
-    fallback = ErrorCode.UNKNOWN_SERVER_ERROR if enum is ErrorCode else None  # a newer peer may have more codes
+    fallback = ErrorCode.UNKNOWN_SERVER_ERROR if enum is ErrorCode else None  # a newer peer may know more codes
 
     def decode_enum(value: object) -> Enum:
         member = members.get(value, fallback) if type(value) in types else None
         if member is None:
-            raise CodecError(f"{value!r:.40} is no {enum.__name__}")
+            raise CodecError(f"{value!r:.40} is not a value of {enum.__name__}")
         return member
 
     return decode_enum
@@ -326,7 +328,7 @@ def _tuple_decoder(decoders: list[_Decode]) -> _Decode:
 
 
 def _usual_type(annotation: Any) -> type:
-    """Return the type of most unpacked values; a scalar has no other."""
+    """Return the type that an unpacked value usually has; values of other types take the slower path."""
     if annotation in _SCALARS:
         scalar: type = annotation
         return scalar
@@ -346,7 +348,7 @@ def _message_decoder(cls: type) -> _Decode:
         try:
             if tuple(map(type, values)) != types:
                 return cls(*[decode_field(value) for decode_field, value in zip(decoders, values, strict=False)])
-            # As nearly all are: all scalars are right, and checked at once.
+            # The usual case: one comparison has checked all scalars, so only the other fields need decoding.
             known = list(values)
             for at, decode_field in others:
                 known[at] = decode_field(known[at])

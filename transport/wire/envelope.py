@@ -1,9 +1,8 @@
 """The envelopes of messages.
 
-A request travels as `[api_key, api_version, correlation_id, client_id, body]`, a response as
-`[correlation_id, error, body]`. The body of a request is a message; so is that of a response whose error is 0, else it
-is a sentence for people. Bodies are spliced in and cut out as bytes: encoded once, and decoded only when it is known
-what they should be.
+A request is `[api_key, api_version, correlation_id, client_id, body]`, a response `[correlation_id, error, body]`. The
+body of a request is a message. The body of a response is a message if the error is 0, else a sentence for people.
+Bodies are spliced in and cut out as bytes, so that they are encoded once, and decoded only when their class is known.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ _RESPONSE_TYPES: Final = (int, int)
 
 @frozen
 class RequestEnvelope:
-    """A request whose body is packed."""
+    """A request with a packed body."""
 
     api_key: int
     api_version: int
@@ -38,13 +37,13 @@ class RequestEnvelope:
 
     @classmethod
     def unpack(cls, payload: bytes) -> RequestEnvelope:
-        """Open the payload of a frame, but not its body; raises CodecError."""
+        """Unpack the payload of a frame except its body. Raises CodecError."""
         return cls(*_open(payload, _REQUEST_TYPES))
 
 
 @frozen
 class ResponseEnvelope:
-    """A response whose body is packed."""
+    """A response with a packed body."""
 
     correlation_id: int
     error: int
@@ -56,7 +55,7 @@ class ResponseEnvelope:
 
     @classmethod
     def unpack(cls, payload: bytes) -> ResponseEnvelope:
-        """Open the payload of a frame, but not its body; raises CodecError."""
+        """Unpack the payload of a frame except its body. Raises CodecError."""
         return cls(*_open(payload, _RESPONSE_TYPES))
 
 
@@ -78,6 +77,6 @@ def _open(payload: bytes, types: Sequence[type[int | str]]) -> list[Any]:
         header = [unpacker.unpack() for _ in types]
     except (msgpack.UnpackException, ValueError) as error:
         raise CodecError(f"not an envelope: {type(error).__name__} {error}") from None
-    if parts != len(types) + 1 or any(type(value) is not wanted for value, wanted in zip(header, types, strict=True)):
-        raise CodecError("not an envelope: its parts are of other types or another number")
+    if parts != len(types) + 1 or tuple(map(type, header)) != tuple(types):
+        raise CodecError("not an envelope: the number or the types of its parts differ")
     return [*header, payload[unpacker.tell() :]]

@@ -1,35 +1,35 @@
-"""What can go wrong between two ends of a wire, apart from what the other end answers (`transport.errors.ApiError`)."""
+"""Errors between two ends of a wire, apart from those that the other end answers (`transport.errors.ApiError`)."""
 
 from __future__ import annotations
 
 
 class WireError(Exception):
-    """A request or a connection failed on its way: nobody answered it."""
+    """A request was not answered, or a connection failed."""
 
 
 class CodecError(WireError):
-    """Bytes are not the message that they should be, or a message has a value that cannot be encoded."""
+    """Bytes are not the expected message, or a message has a value that cannot be encoded."""
 
 
 class FrameError(WireError):
-    """A frame announces a length that no frame has."""
+    """A frame announces an impossible length."""
 
 
 class FrameTooLarge(FrameError):
-    """A frame announces more bytes than the reader takes."""
+    """A frame exceeds the reader's limit."""
 
 
 class ConnectionBroken(WireError):
-    """The connection could not be made or is no longer usable; whether a request took effect is not known."""
+    """The connection could not be opened, or broke. It is unknown whether a request took effect."""
 
 
 class NotServed(ConnectionBroken):
-    """No node of ours is at an address: there is no such host, nothing listens, or something else does."""
+    """No node of ours is at an address: the host is unknown, nothing listens there, or something else does."""
 
 
 class RequestTimedOut(WireError):
-    """No answer came in time; whether the request took effect is not known."""
+    """No answer arrived in time. It is unknown whether the request took effect."""
 
 
 class UnsupportedApi(WireError):
-    """The other end does not offer the api in a version that we speak."""
+    """The other end does not offer the api in a version that is supported here."""

@@ -10,11 +10,11 @@ from transport.wire.frames import MAX_FRAME_BYTES, FrameDecoder
 
 _RECEIVE_BYTES: Final = 64 * 1024
 _MAX_AHEAD_BYTES: Final = 64 * 1024
-"""About how many bytes after a request are read while that request is handled."""
+"""The approximate number of bytes read ahead while a request is handled."""
 
 
 class FrameStream:
-    """Sends frames and receives their payloads. Trio's stream errors and `FrameError` pass through."""
+    """Sends frames and receives their payloads. Trio's stream errors and `FrameError` propagate."""
 
     def __init__(self, stream: trio.abc.Stream, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._stream = stream
@@ -25,7 +25,7 @@ class FrameStream:
         await self._stream.send_all(framed)
 
     async def receive(self) -> bytes | None:
-        """Return the next payload, or None if the peer ended the stream, be it within a frame."""
+        """Return the next payload, or None if the peer ended the stream, even in the middle of a frame."""
         while (payload := self._decoder.next_frame()) is None:
             data = await self._stream.receive_some(_RECEIVE_BYTES)
             if not data:
@@ -34,18 +34,19 @@ class FrameStream:
         return payload
 
     async def wait_ended(self) -> None:
-        """Wait until the peer has ended the stream, and keep up to _MAX_AHEAD_BYTES that it sends before.
+        """Wait until the peer ends the stream, and keep up to `_MAX_AHEAD_BYTES` that it sends before.
 
-        Not to be called while `receive` waits. Loses nothing when cancelled. Trio's stream errors pass through.
+        Must not be called while `receive` waits. Loses nothing when cancelled. Trio's stream errors propagate.
         """
         while self._decoder.buffered < _MAX_AHEAD_BYTES:
             data = await self._stream.receive_some(_RECEIVE_BYTES)
             if not data:
                 return
             self._decoder.feed(data)
+        # Without further reads the end of the stream goes unnoticed, but the buffer stays bounded.
         await trio.sleep_forever()
 
     async def close(self) -> None:
         """Close the stream at once, even when cancelled."""
-        with trio.CancelScope(shield=True):  # closing forcefully never waits, and must not replace another exception
+        with trio.CancelScope(shield=True):  # it never waits, and Cancelled must not replace another exception
             await trio.aclose_forcefully(self._stream)

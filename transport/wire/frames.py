@@ -1,4 +1,4 @@
-"""Frames: a 4-byte big-endian signed length, then that many bytes of payload. Without I/O."""
+"""Frames: a 4-byte big-endian signed length, followed by the payload. Without I/O."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Final
 from transport.wire.errors import FrameError, FrameTooLarge
 
 MAX_FRAME_BYTES: Final = 100 * 1024 * 1024
-"""As Kafka's socket.request.max.bytes."""
+"""The default of Kafka's socket.request.max.bytes."""
 
 _LENGTH: Final = struct.Struct(">i")
 
 
 def frame(payload: bytes, max_frame_bytes: int = MAX_FRAME_BYTES) -> bytes:
-    """Put the length in front of a payload; raises FrameTooLarge before a reader has to."""
+    """Prefix a payload with its length. Raises FrameTooLarge before a reader would."""
     if len(payload) > max_frame_bytes:
         raise FrameTooLarge(f"a frame of {len(payload)} bytes exceeds the limit of {max_frame_bytes}")
     return _LENGTH.pack(len(payload)) + payload
 
 
 class FrameDecoder:
-    """Cuts a byte stream, fed in pieces of any size, into the payloads of its frames."""
+    """Splits a byte stream, fed in pieces of any size, into the payloads of its frames."""
 
     def __init__(self, max_frame_bytes: int = MAX_FRAME_BYTES) -> None:
         self._max_frame_bytes = max_frame_bytes
@@ -29,18 +29,18 @@ class FrameDecoder:
 
     @property
     def buffered(self) -> int:
-        """The number of bytes fed that belong to no payload yet."""
+        """The number of bytes that were fed and not returned yet."""
         return len(self._buffer)
 
     def feed(self, data: bytes | bytearray) -> None:
-        """Take the next bytes of the stream. Take out what is complete before feeding more."""
+        """Add the next bytes of the stream. Take out all complete payloads before feeding more."""
         self._buffer += data
 
     def next_frame(self) -> bytes | None:
-        """Return the next payload, or None until more is fed.
+        """Return the next payload, or None if it is not complete yet.
 
-        Raises FrameTooLarge or FrameError as soon as a header is there that announces too much, nothing or less than
-        nothing. The stream is lost then: every later call raises the same.
+        Raises FrameTooLarge or FrameError as soon as a header announces a length that is too large, zero or negative.
+        The stream cannot be used after that: every later call raises the same error.
         """
         if len(self._buffer) < _LENGTH.size:
             return None

@@ -1,6 +1,6 @@
-"""Requests with long lists: decoded in slices, so that other tasks get their turns, and refused if they list too much.
+"""Requests with long lists: decoded in slices, so that other tasks get their turns, and rejected above a limit.
 
-The limit is in the request's class (`Request.max_listed`). A request without a limit is decoded at once.
+The limit is `max_listed` of the request's class. A request without a limit is decoded in one go.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ SLICE_BYTES: Final = 64 * 1024
 """The number of bytes decoded before other tasks get their turns."""
 
 MAX_ENTRY_BYTES: Final = 2 * 1024 * 1024
-"""The most bytes in one entry of a list: its subject must fit into a znode."""
+"""The most bytes in one entry of a list, because its subject must fit into a znode."""
 
 MAX_NESTED: Final = 2_000_000
-"""The most fields and entries that the entries of all lists of a request may have together."""
+"""The most fields and elements that the entries of all lists of a request may have together."""
 
 
 async def decode_request(cls: type[M], body: bytes) -> M:
     """Unpack a request as `decode` does.
 
-    Raises CodecError, or ApiError(INVALID_REQUEST) for one that lists more than it may.
+    Raises CodecError, or ApiError(INVALID_REQUEST) if the request lists too many entries.
     """
     if cls.max_listed is None:
         return decode(cls, body)
@@ -47,7 +47,7 @@ async def decode_request(cls: type[M], body: bytes) -> M:
 
 def _require_few(cls: type[Request[Any]], name: str, listed: int, limit: int) -> None:
     if listed > limit:
-        raise _too_large(cls, f"{name} lists {listed:,} entries, and {limit:,} is the most")
+        raise _too_large(cls, f"{name} lists {listed:,} entries, more than the limit of {limit:,}")
 
 
 def _too_large(cls: type[Request[Any]], fault: str) -> ApiError:
@@ -56,7 +56,7 @@ def _too_large(cls: type[Request[Any]], fault: str) -> ApiError:
 
 
 class _Slices:
-    """The body of one request, each part of which is scanned without building objects before it is unpacked."""
+    """The body of one request. Each slice is scanned without building objects before it is unpacked."""
 
     def __init__(self, cls: type[Request[Any]], body: bytes, limit: int) -> None:
         self._cls = cls
@@ -68,17 +68,17 @@ class _Slices:
         self._nested = 0
 
     async def decode(self) -> list[object]:
-        """Return the values of the fields."""
+        """Return the values of the fields. Raises CodecError or ApiError."""
         fields = layout(self._cls)
         try:
             count = self._scan(self._scanner.read_array_header)
             values = [await self._value(field) for field in fields[:count]]
             for _ in range(len(fields), count):
-                self._scan(self._scanner.skip)  # what a newer version added
+                self._scan(self._scanner.skip)  # fields of a newer version
         except (msgpack.UnpackException, ValueError, RecursionError) as error:
             raise CodecError(f"not msgpack within limits: {type(error).__name__} {error}") from None
         if self._at != len(self._body) or count < sum(field.is_required for field in fields):
-            raise CodecError(f"expected {self._cls.__name__} as an array of its fields, and nothing after it")
+            raise CodecError(f"expected {self._cls.__name__} as an array of its fields, and nothing else")
         return values
 
     async def _value(self, field: Field) -> object:
@@ -97,7 +97,7 @@ class _Slices:
         return tuple(values)
 
     def _unpack(self, most: int) -> tuple[Any, ...]:
-        """Return the next values: those of one slice, and at most `most`."""
+        """Return the next values, at most one slice and at most `most` values."""
         start, count = self._at, 0
         while count < most and self._at - start < SLICE_BYTES:
             self._scan(self._scanner.skip)
@@ -115,11 +115,12 @@ class _Slices:
         return values
 
     def _scan(self, read: Callable[[], T]) -> T:
-        """Run a method of the scanner, and feed the scanner as needed."""
+        """Call a method of the scanner, and feed the scanner as needed."""
         while True:
             try:
                 found = read()
             except msgpack.OutOfData:
+                # The scanner has this much of a single entry, and asks for more.
                 if self._fed - self._at > MAX_ENTRY_BYTES:
                     raise _too_large(self._cls, f"an entry has more than {MAX_ENTRY_BYTES:,} bytes") from None
                 if self._fed == len(self._body):

@@ -1,4 +1,4 @@
-"""The answering end of the wire: connections whose requests are answered in order, one at a time."""
+"""The server of the wire: the requests of each connection are answered in order, one at a time."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from transport.wire.frames import MAX_FRAME_BYTES, frame
 from transport.wire.gradual import decode_request
 
 Handler = Callable[[Any], Awaitable[object]]
-"""Answers a request of the class it is registered for with a response of that request's type, or raises ApiError."""
+"""Answers a request of its class with the response of that class, or raises ApiError."""
 
 Handlers = Mapping[type[Request[Any]], Handler]
 
 
 @frozen
 class Caller:
-    """Who makes a request: what it calls itself, and the address that it comes from, "" if it has none."""
+    """The sender of a request: its client id, and its address, "" if it has none."""
 
     client_id: str
     address: str = ""
 
 
 Admit = Callable[[Caller, type[Request[Any]], Handler], Handler]
-"""Returns the handler for a caller's requests of a class, made from theirs. Raises ApiError to refuse all of them."""
+"""Returns the handler of a caller's requests of a class, given the usual one. Raises ApiError to refuse them all."""
 
 
 _Offers = Mapping[int, tuple[Api, Handler]]
@@ -45,7 +45,7 @@ _Offers = Mapping[int, tuple[Api, Handler]]
 _log = get_logger(__name__)
 
 
-async def serve(  # noqa: PLR0913  the last four by name
+async def serve(  # noqa: PLR0913  the last four are keyword-only
     network: Network,
     handlers: Handlers,
     host: str,
@@ -56,14 +56,14 @@ async def serve(  # noqa: PLR0913  the last four by name
     gives_up: bool = False,
     task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Answer requests at an address until cancelled; reports the real port as started.
+    """Answer requests at an address until cancelled; reports the actual port when started.
 
-    Every request gets one answer: what its handler returns, the ApiError it raises, UNKNOWN_SERVER_ERROR for any other
-    Exception of it (logged with the api's name), INVALID_REQUEST for a body that is not the message it should be, or
-    UNSUPPORTED_VERSION for an api or version that has no handler. ApiVersions needs none. The rows of `own_apis` are
-    served beside ours. `admit` may refuse a request before its content is decoded, or replace its handler; for
-    `gives_up` see `serve_stream`. Raises OSError if the address cannot be listened on; ValueError for a handler
-    without an api.
+    Every request gets one answer: the response that its handler returns, the ApiError that it raises,
+    UNKNOWN_SERVER_ERROR for any other exception (logged with the api's name), INVALID_REQUEST for a body that is not
+    the expected message, or UNSUPPORTED_VERSION for an api or version without a handler. ApiVersions needs no handler.
+    The apis in `own_apis` are served besides ours. `admit` may refuse a request before its body is decoded, or replace
+    its handler. For `gives_up` see `serve_stream`. Raises OSError if the address cannot be listened on, and ValueError
+    for a handler without an api.
     """
     apis = ApiTable.of(own_apis)
     if missing := sorted(request.__name__ for request in handlers if request not in apis.by_request):
@@ -81,10 +81,10 @@ async def serve_stream(
     admit: Admit | None = None,
     gives_up: bool = False,
 ) -> None:
-    """Answer the requests of one connection until the peer ends it or sends what is no request.
+    """Answer the requests of one connection until the peer ends it or sends something that is not a request.
 
-    A peer that goes away while its request is handled is noticed when the answer is written, so the handler finishes.
-    With `gives_up` the handler is cancelled as soon as the peer ends the stream, even if only its own direction.
+    If the peer disconnects while its request is handled, the handler finishes, because only writing the answer fails.
+    With `gives_up`, the handler is cancelled as soon as the peer ends the stream, even if only its own direction.
     """
     frames = FrameStream(stream, max_frame_bytes)
     offers = _offers(handlers, apis)
@@ -100,11 +100,12 @@ async def serve_stream(
         while (payload := await frames.receive()) is not None:
             respond = partial(_respond, find, RequestEnvelope.unpack(payload), max_frame_bytes)
             answer = await _unless_ended(frames, respond) if gives_up else await respond()
+            # The peer gave up waiting for the answer.
             if answer is None:
                 return
             await frames.send(answer)
     except (CodecError, FrameError) as error:
-        _log.warning("connection closed: the peer sent what is no request", reason=str(error))
+        _log.warning("connection closed: the peer did not send a valid request", reason=str(error))
     except (trio.BrokenResourceError, trio.ClosedResourceError):
         return  # the peer is gone
 
@@ -131,7 +132,7 @@ def _address(stream: trio.abc.Stream) -> str:
     try:
         return str(stream.socket.getpeername()[0])
     except OSError:
-        return ""  # it is gone already
+        return ""  # the peer has disconnected already
 
 
 async def _respond(
@@ -155,7 +156,7 @@ def _find_offer(offers: _Offers, request: RequestEnvelope) -> tuple[Api, Handler
     if not api.min_version <= request.api_version <= api.max_version:
         raise ApiError(
             ErrorCode.UNSUPPORTED_VERSION,
-            f"{api.name} is spoken here in versions {api.min_version} to {api.max_version}, not {request.api_version}.",
+            f"{api.name} is supported in versions {api.min_version} to {api.max_version}, not {request.api_version}.",
         )
     return offer
 
@@ -164,7 +165,7 @@ async def _handle(api: Api, handler: Handler, request: RequestEnvelope) -> bytes
     try:
         message = await decode_request(api.request, request.body)
     except CodecError as error:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"This is no {api.name} request: {error}.") from None
+        raise ApiError(ErrorCode.INVALID_REQUEST, f"This is not a valid {api.name} request: {error}.") from None
     try:
         return _encode_response(api, await handler(message))
     except ApiError:
@@ -181,7 +182,7 @@ def _encode_response(api: Api, response: object) -> bytes:
 
 
 def _offers(handlers: Handlers, apis: ApiTable) -> _Offers:
-    """Return what is spoken here by api key: ApiVersions, and what has a handler."""
+    """Return the supported apis by key: those with a handler, and ApiVersions."""
     offered = [api for api in apis.by_key.values() if api.request in handlers or api.request is ApiVersionsRequest]
     versions = ApiVersionsResponse(tuple(ApiVersion(api.key, api.min_version, api.max_version) for api in offered))
 
