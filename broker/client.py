@@ -47,24 +47,24 @@ _MENDED_BY_TIME: Final = (
 
 
 class GaveUp(Exception):
-    """A request did not succeed within its time; the message says why the last attempt did not."""
+    """A request did not succeed in time; the message has the reason of the last attempt."""
 
 
 @frozen
 class _Leader:
-    """Who leads a partition of which topic, as a broker said."""
+    """The address of a partition's leader and the id of its topic, as a broker reported them."""
 
     address: tuple[str, int]
     topic_id: str
 
 
 class _Client:
-    """Finds partition leaders and keeps a connection to each broker it talked to. For one task at a time."""
+    """Finds partition leaders, and keeps a connection to each broker that it used. For one task at a time."""
 
     def __init__(
         self, network: Network, bootstrap: Sequence[tuple[str, int]], *, host: Host, client_id: str = "klamm-client"
     ) -> None:
-        """Begin with `bootstrap`, the addresses of some brokers; the other brokers are found through them."""
+        """Find the brokers through those at the addresses `bootstrap`."""
         self._network = network
         self._bootstrap = tuple(bootstrap)
         self._host = host
@@ -86,9 +86,9 @@ class _Client:
     async def _at_leader(
         self, tp: TopicPartition, attempt: Callable[[Connection, str], Awaitable[T]], seconds: float
     ) -> T:
-        """Try `attempt` at the leader, again and again wherever it moves, for `seconds`. Raises GaveUp or ApiError.
+        """Call `attempt` with a connection to the leader and the topic's id, and retry it for `seconds`.
 
-        It is given a connection to the leader, and the id of the topic that is led there.
+        Follows the leader when it moves. Raises GaveUp or ApiError.
         """
         backoff = Backoff(0.02, 1.0, jitter=self._host.rng.random)
         reason = "no attempt was made"
@@ -113,12 +113,12 @@ class _Client:
             leaders = _leaders(metadata)
             if tp not in leaders:
                 raise _no_leader(tp, metadata)
-            self._leaders = {**leaders, **self._leaders}  # a topic has many partitions, and one request tells of all
+            self._leaders = {**leaders, **self._leaders}  # one request describes all partitions of the topic
         return self._leaders[tp]
 
     async def _ask_about(self, tp: TopicPartition) -> MetadataResponse:
         candidates = list(dict.fromkeys((*self._brokers, *self._bootstrap)))
-        # another one each time: a broker that is cut off from the controller would name the old leader for ever
+        # A different broker each time: one that is cut off from the controller would keep naming the old leader.
         address = candidates[self._asked % len(candidates)]
         self._asked += 1
         try:
@@ -155,15 +155,15 @@ class _Client:
 
 
 class Producer(_Client):
-    """Appends records to partitions, wherever their leaders are. Use it as an async context manager, in one task."""
+    """Appends records to partitions at their leaders. Use it as an async context manager, in one task."""
 
     async def send(
         self, topic: str, partition: int, values: Sequence[bytes], *, acks: int = -1, give_up_after: float = 30.0
     ) -> int:
         """Append records and return the offset of the first.
 
-        Attempts that fail, or whose outcome is not known, are repeated for `give_up_after` seconds: so a record can
-        be there twice, and after GaveUp it may be there. Raises ApiError for what repeating does not mend.
+        Attempts that fail, or whose outcome is unknown, are retried for `give_up_after` seconds. Records can therefore
+        be duplicated, and may exist even after GaveUp. Raises ApiError for errors that a retry cannot resolve.
         """
         request = ProduceRequest(topic, partition, acks, REQUEST_TIMEOUT_MS, tuple(values))
 
@@ -175,7 +175,7 @@ class Producer(_Client):
 
 @define
 class _Reading:
-    """A partition that is being read, and of which topic its records are; None before there is an answer."""
+    """A partition that is being read, and the id of its topic; None before the first response."""
 
     tp: TopicPartition
     topic_id: str | None = None
@@ -187,10 +187,10 @@ class Consumer(_Client):
     async def records(
         self, topic: str, partition: int, from_offset: int = 0, *, give_up_after: float = 30.0
     ) -> AsyncIterator[tuple[int, bytes]]:
-        """Yield offset and value of each record as it is committed, without end.
+        """Yield offset and value of each record when it is committed, without end.
 
-        Raises GaveUp if no leader answers for `give_up_after` seconds, ApiError with OFFSET_OUT_OF_RANGE, or with
-        UNKNOWN_TOPIC_ID if the topic was deleted and created anew, so that the next offset would be of another log.
+        Raises GaveUp if no leader answers for `give_up_after` seconds, and ApiError with OFFSET_OUT_OF_RANGE, or with
+        UNKNOWN_TOPIC_ID if the topic was deleted and recreated, so that the next offset belongs to another log.
         """
         offset = from_offset
         reading = _Reading(TopicPartition(topic, partition))
@@ -205,9 +205,9 @@ class Consumer(_Client):
     ) -> list[bytes]:
         """Return the values from `from_offset` to the leader's high watermark, and at least up to offset `up_to`.
 
-        Give `up_to` (the end of what was acknowledged) when nothing may be missing: a leader that has just been
-        elected may not know yet how much is committed. Raises GaveUp if `up_to` is not reached in `give_up_after`
-        seconds without progress, and ApiError as `records` does.
+        To be sure that nothing is missing, set `up_to` to the end of the acknowledged records: a new leader may not
+        know yet how much is committed. Raises GaveUp after `give_up_after` seconds without progress before `up_to`, and
+        ApiError as `records` does.
         """
         values: list[bytes] = []
         reading = _Reading(TopicPartition(topic, partition))
@@ -228,7 +228,9 @@ class Consumer(_Client):
 
         async def attempt(connection: Connection, topic_id: str) -> FetchResult:
             if reading.topic_id not in (None, topic_id):
-                raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"{tp} was created anew while it was read: begin again at 0")
+                raise ApiError(
+                    ErrorCode.UNKNOWN_TOPIC_ID, f"{tp} was recreated while it was read: start again at offset 0"
+                )
             asked = FetchPartition(*tp, offset, FETCH_MAX_BYTES, topic_id=topic_id)
             request = FetchRequest(CONSUMER, MAX_WAIT_MS, (asked,))
             [result] = (await connection.call(request, timeout=REQUEST_TIMEOUT_MS / 1000)).partitions
@@ -242,11 +244,8 @@ class Consumer(_Client):
 
 def _leaders(metadata: MetadataResponse) -> dict[TopicPartition, _Leader]:
     addresses = {broker.id: (broker.host, broker.port) for broker in metadata.brokers}
-    return {
-        state.tp: _Leader(addresses[state.leader], state.topic_id)
-        for state in metadata.partitions
-        if state.leader in addresses
-    }
+    led = [state for state in metadata.partitions if state.leader in addresses]
+    return {state.tp: _Leader(addresses[state.leader], state.topic_id) for state in led}
 
 
 def _no_leader(tp: TopicPartition, metadata: MetadataResponse) -> ApiError:

@@ -1,4 +1,4 @@
-"""How a broker leaves in good order: the controller relieves it of what it leads and follows first (KIP-49)."""
+"""The controlled shutdown of a broker: the controller first moves leadership away and stops replicas (KIP-49)."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _log = get_logger(__name__)
 
 @frozen
 class ShutdownOutcome:
-    """What came of a controlled shutdown; the broker may stop in any case."""
+    """The outcome of a controlled shutdown. The broker may stop in any case."""
 
     remaining: tuple[TopicPartition, ...] = ()
-    """What the broker still leads though there are other replicas: no other member of the ISR is alive."""
+    """The partitions that the broker still leads: they have other replicas, but none that is alive and in sync."""
 
     failure: str = ""
-    """Why the controller did not answer, if it did not."""
+    """The reason why the controller did not answer, or "" if it did."""
 
     @property
     def is_relieved(self) -> bool:
-        """Whether nothing that others hold too loses its leader when the broker stops."""
+        """Whether no partition with other replicas loses its leader when the broker stops."""
         return not self.remaining and not self.failure
 
 
 async def be_relieved(config: BrokerConfig, link: ControllerLink) -> ShutdownOutcome:
-    """Ask until the broker leads nothing that others could lead, as often as its settings say.
+    """Ask the controller until the broker leads nothing that others could lead, or its attempts are used up.
 
-    Takes up to the retries' back-off and as many requests' time-outs; to be run while the broker still serves.
+    Each attempt may take the timeout of a request and a back-off. Run this while the broker still serves.
     """
     if not config.controlled_shutdown_enable:
         return ShutdownOutcome()
@@ -44,7 +44,12 @@ async def be_relieved(config: BrokerConfig, link: ControllerLink) -> ShutdownOut
         outcome = await _ask(link)
         if outcome.is_relieved:
             break
-        _log.info("not relieved", broker_id=config.broker_id, leads=_text(outcome.remaining), failure=outcome.failure)
+        _log.info(
+            "controlled shutdown is not complete",
+            broker_id=config.broker_id,
+            leads=_text(outcome.remaining),
+            failure=outcome.failure,
+        )
     return outcome
 
 

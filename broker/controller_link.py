@@ -1,4 +1,4 @@
-"""A broker's way to the active controller."""
+"""A broker's requests to the active controller."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ _log = get_logger(__name__)
 
 
 class NotAnswered(Exception):
-    """No active controller was found, or it did not carry out what was asked, as far as is known."""
+    """No active controller was found, or it is unknown whether it carried out the request."""
 
 
 class ControllerLink:
     """Finds the active controller and follows it from one to the next.
 
-    It believes the controller that spoke last (UpdateMetadata); when that one cannot be reached or says that it is
-    not the controller, it asks the store until a newer one speaks. Requests are rare and carry many partitions, so
-    each gets a connection of its own.
+    It uses the controller that sent the latest UpdateMetadata. When that one cannot be reached, or answers that it is
+    not the controller, it looks up the store until a newer controller sends one. Requests are rare and carry many
+    partitions, so each gets a connection of its own.
     """
 
     def __init__(
@@ -61,10 +61,9 @@ class ControllerLink:
         self._distrusted: tuple[int, BrokerEndpoint] | None = None
 
     async def alter_partition(self, items: Sequence[AlterPartitionItem]) -> tuple[AlterPartitionResult, ...]:
-        """Ask the controller to change ISRs; tries until answered or cancelled, so an answer may be to a repetition.
+        """Ask the controller to change ISRs, and retry until it answers; an answer may be that to a retry.
 
-        Raises ApiError if the answer is an error for the whole request that another try would not mend, such as
-        STALE_BROKER_EPOCH.
+        Raises ApiError for an error of the whole request that a retry cannot resolve, such as STALE_BROKER_EPOCH.
         """
         registration = self._registration
         request = AlterPartitionRequest(registration.broker_id, registration.epoch, tuple(items))
@@ -82,10 +81,10 @@ class ControllerLink:
                 await trio.sleep(backoff.next())
 
     async def alter_isr(self, state: PartitionState, isr: Sequence[int]) -> PartitionState | None:
-        """Ask the controller for another ISR of one partition that this broker leads; tries until answered.
+        """Ask the controller to change the ISR of one partition that this broker leads, and retry until it answers.
 
-        Returns the state that is in force then, or None if it was refused: the controller knows a newer state, which
-        it will tell, or the ISR cannot be.
+        Returns the state in effect after that, or None if the change was refused: the controller knows a newer state,
+        which it will send, or the ISR is invalid.
         """
         names = (state.topic, state.topic_id, state.partition)
         item = AlterPartitionItem(*names, state.leader_epoch, tuple(isr), state.partition_epoch)
@@ -99,7 +98,7 @@ class ControllerLink:
         return evolve(state, isr=result.isr, partition_epoch=result.partition_epoch)
 
     async def controlled_shutdown(self) -> tuple[TopicPartition, ...]:
-        """Ask the controller once to be relieved of what this broker leads and follows; return what it still leads.
+        """Ask the controller once for a controlled shutdown. Return the partitions that this broker still leads.
 
         Raises NotAnswered, or ApiError if the controller knows another registration of this broker.
         """
@@ -107,7 +106,7 @@ class ControllerLink:
         return tuple(TopicPartition(*item) for item in (await self._ask(request)).remaining)
 
     async def _ask(self, request: Request[R]) -> R:
-        """Ask whoever is believed to be the controller. Raises NotAnswered if another try may help, else ApiError."""
+        """Send a request to the likely controller. Raises NotAnswered if a retry may help, else ApiError."""
         endpoint = await self._find()
         if endpoint is None:
             raise NotAnswered("no controller is active")
@@ -119,8 +118,9 @@ class ControllerLink:
             self._give_up_on(endpoint, str(error))
             raise NotAnswered(str(error)) from error
         except ApiError as error:
+            # An administrator can grant the permission at any time.
             if error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-                text = "the controller refuses this broker, which needs ClusterAction on the cluster: it asks again"
+                text = "the controller rejects this broker, which needs ClusterAction on the cluster: retrying"
                 _log.warning(text, controller=endpoint.id, broker_id=self._registration.broker_id, reason=str(error))
                 raise NotAnswered(str(error)) from error
             if error.code not in _RETRIED:

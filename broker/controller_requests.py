@@ -1,4 +1,4 @@
-"""Answers what the controller sends: the fence, then the service, one request at a time."""
+"""The handlers of the controller's requests: first the fence, then the service, one request at a time."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ _log = get_logger(__name__)
 class ControllerRequests:
     """The broker's side of the controller's channel.
 
-    A request may come twice, or late on a connection that the controller has given up: they are taken one at a time,
-    and what was obeyed already is answered without calling the service again.
+    A request may be a duplicate, or arrive late on a connection that the controller has abandoned. Requests are
+    therefore handled one at a time, and orders that were carried out are answered without calling the service again.
     """
 
     def __init__(self, service: Service, metadata: MetadataCache, registration: Registration) -> None:
@@ -63,24 +63,18 @@ class ControllerRequests:
         """Make each partition lead or follow. Raises ApiError if the request is fenced."""
         async with self._one_at_a_time:
             await self._admit(request)
-            outcomes = [
-                await _outcome(partition.state.topic, partition.state.partition, self._transition, partition)
-                for partition in request.partitions
-            ]
+            outcomes = [await _outcome(item.state.tp, self._transition, item) for item in request.partitions]
             return LeaderAndIsrResponse(tuple(outcomes))
 
     async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Stop each partition. Raises ApiError if the request is fenced."""
         async with self._one_at_a_time:
             await self._admit(request)
-            outcomes = [
-                await _outcome(partition.topic, partition.partition, self._stop, partition)
-                for partition in request.partitions
-            ]
+            outcomes = [await _outcome(item.tp, self._stop, item) for item in request.partitions]
             return StopReplicaResponse(tuple(outcomes))
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-        """Take the news of the cluster. Raises ApiError if the request is fenced."""
+        """Update the metadata of the cluster. Raises ApiError if the request is fenced."""
         async with self._one_at_a_time:
             await self._admit(request)
             self._metadata.update(request)
@@ -88,18 +82,18 @@ class ControllerRequests:
             return UpdateMetadataResponse()
 
     async def _admit(self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest) -> None:
-        # Before it is registered a broker cannot tell what was meant for its predecessor at this address.
+        # Before its registration, a broker cannot recognise requests for its predecessor at this address.
         await self._registration.until_registered()
         self._fence.admit(request, self._registration.epoch)
 
     async def forget(self, tps: Iterable[TopicPartition]) -> None:
-        """Forget which orders replicas obey: the next ones go to the service, whatever their epochs."""
+        """Forget the orders of replicas, so that the next ones reach the service whatever their epochs."""
         async with self._one_at_a_time:
             for tp in tps:
                 self._hosted.pop(tp, None)
 
     async def metadata(self, request: MetadataRequest) -> MetadataResponse:
-        """Tell what this broker knows of the cluster."""
+        """Describe the cluster as this broker knows it."""
         return self._metadata.describe(request)
 
     async def _transition(self, partition: LeaderAndIsrPartition) -> None:
@@ -127,13 +121,13 @@ class ControllerRequests:
             self._hosted[tp] = HostedReplica(evolve(hosted.state, leader_epoch=epoch), stopped=True)
 
 
-async def _outcome(topic: str, partition: int, order: Callable[[P], Awaitable[None]], what: P) -> PartitionError:
+async def _outcome(tp: TopicPartition, obey: Callable[[P], Awaitable[None]], order: P) -> PartitionError:
     try:
-        await order(what)
+        await obey(order)
     except ApiError as error:
-        _log.warning("a partition's order failed", topic=topic, partition=partition, error=str(error))
-        return PartitionError(topic, partition, error.code, error.message)
-    except Exception:  # noqa: BLE001  one partition's fault is not to keep the others from their orders
-        _log.exception("a partition's order failed", topic=topic, partition=partition)
-        return PartitionError(topic, partition, ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's log says why")
-    return PartitionError(topic, partition)
+        _log.warning("an order failed", topic=tp.topic, partition=tp.partition, error=str(error))
+        return PartitionError(*tp, error.code, error.message)
+    except Exception:  # noqa: BLE001  a fault of one partition must not affect the others
+        _log.exception("an order failed", topic=tp.topic, partition=tp.partition)
+        return PartitionError(*tp, ErrorCode.UNKNOWN_SERVER_ERROR, "see the broker's log")
+    return PartitionError(*tp)

@@ -1,4 +1,4 @@
-"""Which of the controller's requests still count: fencing by controller, broker, leader and partition epoch. Pure."""
+"""The fencing of the controller's requests by controller, broker, leader and partition epochs. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ ControllerRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaReq
 
 
 class ControllerFence:
-    """Knows the highest controller epoch that was heard of, and the latest request.
+    """The highest controller epoch seen, and the latest request.
 
-    They are not kept over a restart: a request for an earlier life of the broker is refused for its broker epoch.
+    They need not survive a restart: requests for an earlier incarnation of the broker are stale by their broker epoch.
     """
 
     def __init__(self) -> None:
@@ -31,13 +31,13 @@ class ControllerFence:
         self._latest = NO_EPOCH, NO_EPOCH, UNNUMBERED
 
     def admit(self, request: ControllerRequest, broker_epoch: int) -> None:
-        """Let a request pass, or raise ApiError with STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH or INVALID_REQUEST.
+        """Accept a request, or raise ApiError with STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH or INVALID_REQUEST.
 
-        The last is for a copy that was on its way on a connection that the controller has given up, and comes after
-        later requests: live brokers, topics and replicas that are gone have no epoch that would tell it.
+        The last means a copy on a connection that the controller has abandoned, which arrives after later requests. Its
+        number gives it away, because lists of live brokers and topics, and deleted replicas, have no epochs.
 
-        A broker epoch larger than ours passes, as in Kafka: the controller has seen our new registration before the
-        store's answer reached us, and it would not send the request again.
+        A larger broker epoch than ours is accepted, as in Kafka: the controller has seen our new registration before
+        the store's answer reached us, and would not send the request again.
         """
         if request.broker_epoch < broker_epoch:
             raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"{request.broker_epoch} is not {broker_epoch}, this broker's")
@@ -55,25 +55,25 @@ class ControllerFence:
 
 @frozen
 class HostedReplica:
-    """The latest order that a replica on this broker obeys. A stopped one keeps its data and its epoch."""
+    """The latest order that a replica on this broker carried out. A stopped replica keeps its data and its epoch."""
 
     state: PartitionState
     stopped: bool = False
 
 
 class Verdict(Enum):
-    """What a partition's state means to a replica."""
+    """The effect of a partition's state on a replica."""
 
     TRANSITION = "a new leader epoch: lead or follow"
-    REFRESH = "the leader epoch in force, but a newer ISR or replica set"
-    KNOWN = "nothing new"
+    REFRESH = "the same leader epoch, but a newer ISR or replica set"
+    KNOWN = "no news"
 
 
 def judge_leader_and_isr(hosted: HostedReplica | None, state: PartitionState) -> Verdict:
-    """Say what `state` means to a replica; `hosted` is None for one that this broker does not hold yet.
+    """Return the effect of `state` on a replica; `hosted` is None if this broker does not host the replica yet.
 
-    Raises ApiError with FENCED_LEADER_EPOCH, or UNKNOWN_TOPIC_ID if the replica is of an earlier topic of that name,
-    which must be deleted first.
+    Raises ApiError with FENCED_LEADER_EPOCH, or with UNKNOWN_TOPIC_ID if the replica belongs to an earlier topic of
+    that name, which must be deleted first.
     """
     if hosted is None:
         return Verdict.TRANSITION
@@ -83,21 +83,23 @@ def judge_leader_and_isr(hosted: HostedReplica | None, state: PartitionState) ->
         raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, f"{state.leader_epoch} is older than {known.leader_epoch}")
     if hosted.stopped or state.leader_epoch > known.leader_epoch:
         return Verdict.TRANSITION
-    # the replica set lives in another znode than the ISR, so it can change without the partition epoch
+    # Equal states are compared as a whole: the replica set is in another znode than the ISR, so it can change under the
+    # same partition epoch.
     if state == known or state.partition_epoch < known.partition_epoch:
         return Verdict.KNOWN
     return Verdict.REFRESH
 
 
 def judge_stop_replica(hosted: HostedReplica | None, partition: StopReplicaPartition) -> bool:
-    """Tell whether a StopReplica has anything to stop; a replica of another topic id counts as stopped already.
+    """Return whether a StopReplica has anything to stop. Raises ApiError with FENCED_LEADER_EPOCH.
 
-    `hosted` None may still have data from an earlier run, so there is something to stop. An epoch equal to the
-    replica's passes (KAFKA-13972). Raises ApiError with FENCED_LEADER_EPOCH.
+    An epoch equal to the replica's is accepted (KAFKA-13972).
     """
+    # Without orders since the start, the replica may still have data of an earlier run.
     if hosted is None:
         return True
     known = hosted.state
+    # A replica of another topic of that name: the one to stop is gone already.
     if known.topic_id != partition.topic_id:
         return False
     if partition.leader_epoch != EPOCH_DURING_DELETE and partition.leader_epoch < known.leader_epoch:
@@ -109,5 +111,5 @@ def check_topic_id(held: str, named: str) -> None:
     """Raise ApiError with UNKNOWN_TOPIC_ID unless the topic id held here is the one named in a request."""
     if held != named:
         raise ApiError(
-            ErrorCode.UNKNOWN_TOPIC_ID, f"the replica here is of topic id {held}, not {named}: delete it first"
+            ErrorCode.UNKNOWN_TOPIC_ID, f"the replica here has topic id {held}, not {named}: delete it first"
         )

@@ -1,4 +1,4 @@
-"""The broker kit: everything about being a broker of the cluster except what the partitions hold."""
+"""The broker kit: everything that makes a process a broker of the cluster, except the data of the partitions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ R = TypeVar("R")
 
 @define(eq=False)
 class BrokerHandle:
-    """What the kit gives to a service, and to who runs the broker."""
+    """The kit's interface for the service, and for the caller that runs the broker."""
 
     config: BrokerConfig
     metadata: MetadataCache
@@ -46,12 +46,12 @@ class BrokerHandle:
     network: Network
     host: Host
     nursery: trio.Nursery
-    """Lives as long as the broker; for the service's background tasks."""
+    """For the service's background tasks; it lives as long as the broker."""
 
     _registration: Registration
     _own_apis: Sequence[Api] = ()
     port: int = 0
-    """Where the broker listens; 0 until it does."""
+    """The port on which the broker listens; 0 before that."""
 
     lost: LostReplicas = field(init=False)
 
@@ -62,24 +62,24 @@ class BrokerHandle:
 
     @property
     def broker_epoch(self) -> int:
-        """The czxid of the broker's registration, -1 until it is registered. A new session changes it."""
+        """The czxid of the broker's registration; -1 before the first. A new session changes it."""
         return self._registration.epoch
 
     async def shut_down(self) -> ShutdownOutcome:
-        """Leave in good order: be relieved of what this broker leads and follows, then end `run_broker`.
+        """Shut down in a controlled way: have leadership moved away and replicas stopped, then end `run_broker`.
 
-        The broker goes on serving until the controller has moved leadership away, or its settings say that it has
-        been asked often enough. Who cancels `run_broker` instead leaves that to the end of the registration.
+        The broker continues to serve until the controller has moved leadership away, or until the attempts in its
+        settings are used up. After cancelling `run_broker` instead, leadership moves when the registration ends.
         """
         outcome = await be_relieved(self.config, self.link)
         self.nursery.cancel_scope.cancel()
         return outcome
 
     async def report_lost(self, tps: Iterable[TopicPartition]) -> None:
-        """Have the controller ask again what this broker can lead and follow; returns when it is called.
+        """Notify the controller that replicas are lost, so that it repeats their orders; returns when that is durable.
 
-        For a service that cannot use the data of these replicas any more, for instance because a disk failed. Until the
-        broker starts again it must answer orders for them with KAFKA_STORAGE_ERROR, other than to stop.
+        For a service that can no longer use the data of these replicas, for example because a disk failed. Until the
+        broker restarts, the service must reject all orders for them, except to stop, with KAFKA_STORAGE_ERROR.
         """
         await self.lost.report(tps)
 
@@ -90,9 +90,9 @@ class BrokerHandle:
         *,
         timeout: float,  # noqa: ASYNC109  as everywhere on the wire
     ) -> dict[int, R]:
-        """Ask brokers at the same time, each on a connection of its own, and return the answers by broker.
+        """Send a request to brokers concurrently, over a new connection each, and return the responses by broker.
 
-        Who is not alive, answers with an error, or does not answer within `timeout`, in seconds, is left out.
+        Brokers that are not alive, return an error, or do not answer within `timeout` seconds are left out.
         """
         answers: dict[int, R] = {}
         async with trio.open_nursery() as nursery:
@@ -132,7 +132,7 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
     """
     config.advertised(config.host, config.port)
     await until_answered(partial(_prepare, store, config.broker_id))
-    # Only now is the id this broker's, to be written into its log directories.
+    # Only now is it certain that the id is free, so that it can be written into the log directories.
     if storage_id is None:
         storage_id = load_storage_id(config.directories, config.broker_id, host.new_id)
     metadata = MetadataCache()
@@ -158,7 +158,7 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
 
 
 async def _prepare(store: MetadataStore, broker_id: int) -> None:
-    """Make the paths of a cluster. Raises BrokerIdInUse if a controller has the broker's id."""
+    """Create the paths of a cluster. Raises BrokerIdInUse if a controller has the broker's id."""
     await ensure_paths(store, paths.PERSISTENT)
     [controller] = await store.read([paths.controller_endpoint(broker_id)])
     if controller is not None:

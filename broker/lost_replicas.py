@@ -1,4 +1,4 @@
-"""Calls the controller when replicas of a live broker cannot be used any more (KIP-112)."""
+"""The notification of the controller about lost replicas of a live broker (KIP-112)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _log = get_logger(__name__)
 
 @frozen(eq=False)
 class LostReplicas:
-    """Writes below `/log_dir_event_notification`; the controller then repeats its orders to this broker."""
+    """Writes notifications below `/log_dir_event_notification`, after which the controller repeats its orders."""
 
     _store: MetadataStore
     _host: Host
@@ -28,19 +28,20 @@ class LostReplicas:
     _requests: ControllerRequests
 
     async def report(self, tps: Iterable[TopicPartition]) -> None:
-        """Forget which orders the replicas obey, so that the next ones reach the service, and call the controller."""
+        """Notify the controller, and forget the orders of the replicas, so that the next ones reach the service."""
         await self._requests.forget(tps)
         backoff = Backoff(jitter=self._host.rng.random)
-        call = Create(
+        notification = Create(
             f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_",
             formats.encode_log_dir_event(self._broker_id),
             sequence=True,
         )
         while True:
             try:
-                await self._store.multi([call])
-            except StoreError as error:  # two calls are as good as one
-                _log.info("the controller is called again", broker_id=self._broker_id, reason=str(error))
+                await self._store.multi([notification])
+            except StoreError as error:
+                # It may have been written; a second notification does no harm.
+                _log.info("retrying the notification of lost replicas", broker_id=self._broker_id, reason=str(error))
                 await trio.sleep(backoff.next())
             else:
                 return

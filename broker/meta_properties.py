@@ -1,7 +1,7 @@
-"""The file `meta.properties`, which says whose a log directory is and gives the storage an identity.
+"""The file `meta.properties`, which names the broker of a log directory and identifies the storage.
 
-The directories of one broker share a storage id, and each has an id of its own that all of them list. So a directory
-that was added is told from one that came back empty, and one that cannot be read now from one that is gone.
+The directories of one broker share a storage id. Each also has an id of its own, and all of them list these ids. This
+distinguishes an added directory from one that came back empty, and an unreadable directory from a missing one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class WrongLogDir(Exception):
 
 @frozen
 class _Directory:
-    """What a log directory says: its own id, and those of all directories of the broker."""
+    """The content of the file: the storage id, the directory's own id, and the ids of all directories of the broker."""
 
     storage_id: str
     own_id: str
@@ -35,10 +35,10 @@ class _Directory:
 
 
 def load_storage_id(log_dirs: Sequence[Path], broker_id: int, new_id: Callable[[], str]) -> str:
-    """Return the storage id of a broker's log directories; new ones are made and marked as this broker's.
+    """Return the storage id of a broker's log directories; missing ones are created and marked as this broker's.
 
-    A broker that comes back with another storage id has lost data, whatever its broker id says. A directory that
-    cannot be used is left out. Raises WrongLogDir, or OSError if none can be used.
+    A broker that restarts with another storage id has lost data, even if its broker id is the same. Directories that
+    cannot be used are left out. Raises WrongLogDir, or OSError if no directory can be used.
     """
     found: dict[Path, _Directory | None] = {}
     faults: list[OSError] = []
@@ -55,6 +55,7 @@ def load_storage_id(log_dirs: Sequence[Path], broker_id: int, new_id: Callable[[
     listed = dict.fromkeys(id_ for directory in known for id_ in directory.all_ids)
     missing = listed.keys() - {directory.own_id for directory in known}
     storage_ids = {directory.storage_id for directory in known}
+    # The storage is whole if each missing directory may be one of those that cannot be read now.
     is_whole = len(storage_ids) == 1 and len(missing) <= len(faults)
     storage_id = min(storage_ids) if is_whole else new_id()
     ids = {path: new_id() if directory is None else directory.own_id for path, directory in found.items()}
@@ -85,7 +86,8 @@ def _read(log_dir: Path, broker_id: int) -> _Directory | None:
 
 
 def _parse(text: str) -> Mapping[str, str]:
-    return {key.strip(): value.strip() for key, _, value in (line.partition("=") for line in text.splitlines())}
+    pairs = [line.partition("=") for line in text.splitlines()]
+    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _write(log_dir: Path, broker_id: int, directory: _Directory, before: _Directory | None) -> None:

@@ -1,4 +1,4 @@
-"""What a broker knows of the cluster, as the controller told it."""
+"""A broker's view of the cluster, as received from the controller."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transport.metadata import LEADER_DURING_DELETE, NO_EPOCH, TopicPartition
 
 
 class MetadataCache:
-    """The live brokers, the state of every partition, and where the active controller listens.
+    """The live brokers, the state of every partition, and the address of the active controller.
 
     Only `update` changes it, and only with requests that passed the fence.
     """
@@ -28,12 +28,12 @@ class MetadataCache:
 
     @property
     def controller(self) -> BrokerEndpoint | None:
-        """Where the active controller listens, None until one has spoken."""
+        """The endpoint of the active controller; None before its first request."""
         return self._controller
 
     @property
     def controller_epoch(self) -> int:
-        """The epoch of that controller, -1 until one has spoken."""
+        """The epoch of that controller; -1 before its first request."""
         return self._controller_epoch
 
     @property
@@ -42,7 +42,7 @@ class MetadataCache:
         return tuple(sorted(self._brokers))
 
     def broker(self, broker_id: int) -> BrokerEndpoint | None:
-        """Return where a live broker listens."""
+        """Return the endpoint of a live broker, None for any other."""
         return self._brokers.get(broker_id)
 
     def partition(self, tp: TopicPartition) -> PartitionState | None:
@@ -50,7 +50,7 @@ class MetadataCache:
         return self._topics.get(tp.topic, {}).get(tp.partition)
 
     def update(self, request: UpdateMetadataRequest) -> None:
-        """Take what a controller says: the changed partitions, and the live brokers unless they are None."""
+        """Apply a controller's changes: partitions, and the live brokers and topics unless None."""
         self._controller = request.controller
         self._controller_epoch = request.controller_epoch
         if request.live_brokers is not None:
@@ -61,16 +61,17 @@ class MetadataCache:
             self._take(state)
 
     def describe(self, request: MetadataRequest) -> MetadataResponse:
-        """Answer the Metadata api, everything in order of its name or number."""
+        """Answer a Metadata request, sorted by names and numbers."""
         names: Sequence[str] = sorted(self._topics) if request.topics is None else sorted(set(request.topics))
         partitions = [state for name in names for _, state in sorted(self._topics.get(name, {}).items())]
         brokers = tuple(broker for _, broker in sorted(self._brokers.items()))
         return MetadataResponse(self._controller, self._controller_epoch, brokers, tuple(partitions))
 
     def _keep(self, topic_ids: Mapping[str, str]) -> None:
-        """Forget what is of no topic with one of these ids."""
+        """Forget all partitions of topics that are not in this complete list of ids by name."""
         for name, partitions in list(self._topics.items()):
             topic_id = topic_ids.get(name)
+            # "" stands for an id that the controller does not know either.
             kept = {number: state for number, state in partitions.items() if topic_id in ("", state.topic_id)}
             if kept:
                 self._topics[name] = kept
@@ -89,7 +90,7 @@ class MetadataCache:
         partitions = self._topics.get(state.topic, {})
         known = partitions.get(state.partition)
         if known is not None and known.topic_id != state.topic_id:
-            return  # a namesake
+            return  # it belongs to a newer topic of that name
         partitions.pop(state.partition, None)
         if not partitions:
             self._topics.pop(state.topic, None)

@@ -27,7 +27,7 @@ from transport.store.protocol import (
 )
 
 EXPIRY_SLACK: Final = 1.5
-"""ZooKeeper expires sessions by the tick, so an old registration may outlive its session time-out a little."""
+"""The factor by which an old registration may outlive its session timeout: ZooKeeper expires sessions at its ticks."""
 
 _log = get_logger(__name__)
 
@@ -37,9 +37,9 @@ class BrokerIdInUse(Exception):
 
 
 class Registration:
-    """Announces a broker in the store, and again after each loss of the session.
+    """Registers a broker in the store, and again after each loss of the session.
 
-    As Kafka does it: a multi of create and set expecting version 0, so that the znode's version is 1 from the start.
+    As in Kafka, a multi creates the znode and sets it at version 0, so that its version is 1 from the start.
     """
 
     def __init__(self, store: MetadataStore, host: Host, config: BrokerConfig, storage_id: str) -> None:
@@ -57,7 +57,7 @@ class Registration:
 
     @property
     def epoch(self) -> int:
-        """The broker epoch of the latest registration, -1 before the first."""
+        """The broker epoch of the latest registration; -1 before the first."""
         return self._epoch
 
     async def until_registered(self) -> None:
@@ -65,10 +65,10 @@ class Registration:
         await self._registered.wait()
 
     async def register(self, port: int) -> None:
-        """Announce that the broker listens on `port`.
+        """Register the broker, which listens on `port`.
 
-        While another session holds the id, wait for it to go, which a predecessor that died does within the session
-        time-out; then raise BrokerIdInUse. Store failures are retried until cancelled.
+        Waits while another session holds the id: that of a dead predecessor expires within the session timeout. After
+        that it raises BrokerIdInUse. Store failures are retried until cancelled.
         """
         self._port = port
         unsubscribe = self._store.subscribe(self._on_store_event)
@@ -78,7 +78,7 @@ class Registration:
             unsubscribe()
 
     async def keep(self) -> None:
-        """Register again with each new session of the store, until cancelled. Raises BrokerIdInUse."""
+        """Register again in each new session of the store, until cancelled. Raises BrokerIdInUse."""
         unsubscribe = self._store.subscribe(self._on_store_event)
         try:
             while True:
@@ -101,7 +101,7 @@ class Registration:
             try:
                 holder = await self._try_once()
             except StoreError as error:
-                _log.info("registration is retried", broker_id=self.broker_id, reason=str(error))
+                _log.info("retrying the registration", broker_id=self.broker_id, reason=str(error))
                 await trio.sleep(backoff.next())
                 continue
             if holder is None:
@@ -110,7 +110,7 @@ class Registration:
             if not has_told:
                 has_told = True
                 _log.warning(
-                    "waiting for another session to let go of this broker id, which one that died does by itself",
+                    "another session holds this broker id: waiting for it to end, as that of a dead broker does",
                     broker_id=self.broker_id, registered=self._where(holder), at_most_seconds=patience,
                 )  # fmt: skip
             with trio.move_on_at(deadline) as waiting:
@@ -119,7 +119,7 @@ class Registration:
                 raise BrokerIdInUse(self._in_use(holder))
 
     async def _try_once(self) -> Znode | None:
-        """Return None when registered, else the registration that is in the way; its end is being watched."""
+        """Return None when registered, else the registration of another session, whose end is being watched."""
         session_id = self._store.session_id
         data = formats.encode_broker(self._announced(), self._host.now_ms())
         try:
@@ -128,11 +128,13 @@ class Registration:
             if conflict.reason is not ConflictReason.NODE_EXISTS:
                 raise
             [found] = await self._store.read([self._path], watch=True)
-            if found is None:  # it went between the two requests
+            # It disappeared between the two requests.
+            if found is None:
                 return await self._try_once()
             if found.stat.ephemeral_owner != session_id:
                 return found
-            self._epoch = found.stat.czxid  # an earlier attempt took effect though its answer was lost
+            # It is ours: an earlier attempt took effect, but its answer was lost.
+            self._epoch = found.stat.czxid
         else:
             self._epoch = committed.zxid
         self._session_id = session_id

@@ -1,4 +1,4 @@
-"""How many bytes per second may be replicated (KIP-73), on a clock that is handed in. Pure."""
+"""A limit on the bytes replicated per second (KIP-73). Pure: the caller passes the time."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Final
 from transport.settings import LONG_MAX
 
 BURST_SECONDS: Final = 1.0
-"""What was not used of this time may be made up for."""
+"""The time whose unused quota may be used later."""
 
 SHARE_SECONDS: Final = 0.1
-"""For how long to save before the next fetch: many small ones would cost more than they bring."""
+"""The time to save up quota before the next fetch; many small fetches would be inefficient."""
 
 LONGEST_PAUSE_SECONDS: Final = 1.0
-"""After which to look again, whatever the rate: it may have been altered."""
+"""The longest time until the next attempt, because the rate may have been altered."""
 
 _SHORTEST_PAUSE_SECONDS: Final = 0.001
 
 
 class ReplicationQuota:
-    """A rate in bytes per second, and how much of it has been used. Times are in seconds that never go back.
+    """A rate in bytes per second, and the quota saved up. Times are in seconds of a monotonic clock.
 
-    A record is never cut, so one may exceed what there is room for; it is paid for by a longer pause.
+    Records are never split. A record that exceeds the quota leads to a longer pause after it.
     """
 
     def __init__(self) -> None:
@@ -31,29 +31,29 @@ class ReplicationQuota:
 
     @property
     def rate(self) -> int:
-        """The rate; the largest int64 is none."""
+        """The rate; the largest int64 means no limit."""
         return self._rate
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is a rate to keep to."""
+        """Whether there is a limit."""
         return self._rate < LONG_MAX
 
     def alter(self, rate: int, now: float) -> None:
-        """Keep to another rate from now on; what is owed stays owed."""
+        """Change the rate from now on. Quota that is overdrawn stays so."""
         self._saved = min(self._saved_at(now), rate * BURST_SECONDS)
         self._at = now
         self._rate = rate
 
     def room(self, now: float) -> int:
-        """Return how many bytes may come or go now, 0 if that is to wait for a while."""
+        """Return the number of bytes that may be replicated now; 0 means to wait."""
         if not self.is_limited:
             return LONG_MAX
         saved = self._saved_at(now)
         return 0 if saved <= 0 or saved < self._rate * SHARE_SECONDS else max(1, int(saved))
 
     def pause(self, now: float) -> float:
-        """Return in how many seconds to look for room again."""
+        """Return the seconds until the next attempt."""
         if self.room(now):
             return 0.0
         if self._rate == 0:
@@ -62,7 +62,7 @@ class ReplicationQuota:
         return min(max(left, _SHORTEST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
 
     def record(self, count: int, now: float) -> None:
-        """Take note of bytes that came or went."""
+        """Charge the quota for replicated bytes."""
         if not self.is_limited:
             return
         self._saved = self._saved_at(now) - count

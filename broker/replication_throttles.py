@@ -1,6 +1,6 @@
-"""Which replicas of this broker are throttled, and to what rates (KIP-73), kept fresh while it runs.
+"""The throttled replicas of this broker and their rates (KIP-73), refreshed while it runs.
 
-The rates are settings of the broker, or of the default of all brokers; topics say which of their replicas they are for.
+The rates are settings of the broker, or of the default of all brokers. Settings of topics name the throttled replicas.
 """
 
 from __future__ import annotations
@@ -30,13 +30,14 @@ from transport.store import paths
 from transport.store.protocol import MetadataStore, StoreError, children_of
 
 Partitions = frozenset[int] | None
-"""Partitions of a topic, None for all of them."""
+"""Partitions of a topic; None means all."""
 
 
 class ReplicationThrottles:
-    """The quotas of a broker as leader and as follower, and which of its replicas they are for.
+    """The quotas of a broker as leader and as follower, and the replicas that they apply to.
 
-    Without the store those last read stay in force. The settings of topics are read only while there is a rate.
+    While the store is unavailable, the last known settings stay in effect. The settings of topics are read only if
+    there is a limited rate.
     """
 
     def __init__(self, store: MetadataStore, broker_id: int, host: Host) -> None:
@@ -46,21 +47,21 @@ class ReplicationThrottles:
         self._leading: Mapping[str, Partitions] = {}
         self._following: Mapping[str, Partitions] = {}
         self.leader = ReplicationQuota()
-        """What this broker may send as leader."""
+        """The quota for sending as leader."""
 
         self.follower = ReplicationQuota()
-        """What this broker may fetch as follower."""
+        """The quota for fetching as follower."""
 
     def throttles_leader(self, tp: TopicPartition) -> bool:
-        """Whether this broker, as leader, keeps to its rate for a partition."""
+        """Return whether the quota of this broker as leader applies to a partition."""
         return self.leader.is_limited and _has(self._leading, tp)
 
     def throttles_follower(self, tp: TopicPartition) -> bool:
-        """Whether this broker, as follower, keeps to its rate for a partition."""
+        """Return whether the quota of this broker as follower applies to a partition."""
         return self.follower.is_limited and _has(self._following, tp)
 
     async def keep_fresh(self, changed: Wakeup) -> None:
-        """Read again whenever settings may have changed, until cancelled."""
+        """Read the settings again whenever they may have changed, until cancelled."""
         backoff = Backoff(jitter=self._host.rng.random)
         while True:
             await changed.wait()
@@ -92,11 +93,12 @@ class ReplicationThrottles:
         found: dict[str, Partitions] = {}
         for topic, layer in topics.items():
             replicas = parse_replicas(str(value_in_force(TOPIC_SETTINGS[name], [layer], topic=topic)))
-            mine = (
-                None if replicas is None else frozenset(p for p, broker_id in replicas if broker_id == self._broker_id)
-            )
-            if mine is None or mine:
-                found[topic] = mine
+            if replicas is None:
+                found[topic] = None
+                continue
+            ours = frozenset(partition for partition, broker_id in replicas if broker_id == self._broker_id)
+            if ours:
+                found[topic] = ours
         return found
 
 

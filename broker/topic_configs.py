@@ -1,4 +1,4 @@
-"""The settings of topics as they are in force on a broker, kept fresh while it runs."""
+"""The settings of topics in effect on a broker, refreshed while it runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _log = get_logger(__name__)
 
 @frozen
 class TopicConfig:
-    """The settings of a topic that a broker goes by."""
+    """The settings of a topic that a broker uses."""
 
     min_insync_replicas: int
     max_message_bytes: int
@@ -63,14 +63,16 @@ class TopicConfigs:
         self._generation = 0
         self._news = Wakeup()
         self.changed = Wakeup()
-        """Set whenever settings of topics or brokers may have changed, for the one who reads others of them."""
+        """Set whenever settings of topics or brokers may have changed, for one reader of other settings."""
 
     async def of_topic(self, topic: str, topic_id: str) -> TopicConfig:
-        """Return the settings in force.
+        """Return the settings in effect.
 
-        Without the store those last read stay in force; raises ApiError(NOT_ENOUGH_REPLICAS) if there are none.
+        While the store is unavailable, the last known settings stay in effect. Raises ApiError(NOT_ENOUGH_REPLICAS) if
+        there are none.
         """
         known = self._known.get(topic)
+        # The settings of a deleted topic of the same name.
         if known is not None and known.topic_id != topic_id:
             known = None
         if known is not None and known.generation == self._generation:
@@ -87,7 +89,7 @@ class TopicConfigs:
         return config
 
     def forget(self, topic: str) -> None:
-        """Forget a topic that this broker no longer holds; if it is asked for again it is read again."""
+        """Forget a topic that this broker no longer hosts; it is read again when needed."""
         self._known.pop(topic, None)
 
     async def keep_fresh(self) -> None:
@@ -103,7 +105,7 @@ class TopicConfigs:
                         await self._news.wait()
                     continue
                 backoff.reset()
-                # Only now: what was read before the watch stood may have missed a change.
+                # Not earlier: settings read before the watch was armed may have missed a change.
                 self._generation += 1
                 self.changed.set()
                 await self._news.wait()
@@ -117,31 +119,32 @@ class TopicConfigs:
     async def _read(self, topic: str) -> TopicConfig:
         wanted = [paths.topic_config(topic), paths.broker_config(self._broker_id), paths.broker_config(None)]
         own, *brokers = await read_layers(self._store, wanted)
-        layers = (own, *(as_topic_layer(layer) for layer in (*brokers, self._static)))
+        layers = [own, *map(as_topic_layer, (*brokers, self._static))]
         names = (MIN_INSYNC_REPLICAS, MAX_MESSAGE_BYTES)
-        return TopicConfig(*(int(value_in_force(TOPIC_SETTINGS[name], layers, topic=topic)) for name in names))
+        values = [int(value_in_force(TOPIC_SETTINGS[name], layers, topic=topic)) for name in names]
+        return TopicConfig(*values)
 
 
 async def read_layers(store: MetadataStore, wanted: Sequence[str]) -> list[Layer]:
-    """Read the settings in znodes, none of one that does not exist or cannot be decoded. Raises StoreError."""
+    """Read the settings in znodes; none for a znode that is missing or cannot be decoded. Raises StoreError."""
     found = await store.read(wanted) if wanted else []
     return [_decode_layer(path, znode) for path, znode in zip(wanted, found, strict=True)]
 
 
 def value_in_force(setting: Setting, layers: Sequence[Layer], **subject: str) -> Value:
-    """Return a setting's value, and log what had to be set aside for it; `subject` is whose it is."""
+    """Return a setting's value in effect, and log invalid values; `subject` names the owner in the log."""
     force = in_force(setting, layers)
     for fault in force.faults:
-        _log.error("a setting is set aside: alter it with `klamm config alter`", **subject, fault=fault)
+        _log.error("ignoring an invalid setting: alter it with `klamm config alter`", **subject, fault=fault)
     return force.value
 
 
 def _decode_layer(path: str, znode: Znode | None) -> Layer:
-    """Return the settings in a znode, none if it does not exist or cannot be decoded."""
+    """Return the settings in a znode; none if it is missing or cannot be decoded."""
     if znode is None:
         return Layer(path, {})
     try:
         return Layer(path, formats.decode_config(path, znode.data))
     except formats.UndecodableZnode as fault:
-        _log.error("settings set aside: they cannot be decoded, delete or repair them", fault=str(fault))
+        _log.error("ignoring settings that cannot be decoded: delete or repair them", fault=str(fault))
         return Layer(path, {})

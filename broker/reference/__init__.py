@@ -1,1 +1,1 @@
-"""The reference broker: small and honest, so that a move moves real bytes and a lost record is noticed."""
+"""The reference broker: small but complete, so that moves copy real bytes and a lost record is noticed."""

@@ -34,7 +34,7 @@ _RECORD_OVERHEAD: Final = 16
 
 
 class DataApi:
-    """The handlers of the data's apis."""
+    """The handlers of Produce and Fetch."""
 
     def __init__(
         self,
@@ -44,9 +44,9 @@ class DataApi:
         replicas: Mapping[TopicPartition, Replica],
         review: Callable[[Replica], None],
     ) -> None:
-        """Serve `replicas`, the live table of the service.
+        """Serve `replicas`, the table of the service, which changes as it runs.
 
-        `review` is called after an append and a follower's fetch if high watermark or ISR may have to change.
+        `review` is called after an append or a follower's fetch that may change the high watermark or the ISR.
         """
         self._config = config
         self._topic_configs = topic_configs
@@ -59,16 +59,18 @@ class DataApi:
         return {ProduceRequest: self.produce, FetchRequest: self.fetch}
 
     async def produce(self, request: ProduceRequest) -> ProduceResponse:
-        """Append records, and with acks -1 answer when all of the ISR has them.
+        """Append records, and with acks -1 wait until the whole ISR has them.
 
-        Raises ApiError: NOT_ENOUGH_REPLICAS if nothing was appended for want of ISR members, NOT_LEADER_OR_FOLLOWER,
-        REQUEST_TIMED_OUT or NOT_ENOUGH_REPLICAS_AFTER_APPEND if the records may or may not stay.
+        Raises ApiError: NOT_ENOUGH_REPLICAS if the ISR was too small, so that nothing was appended;
+        NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT or NOT_ENOUGH_REPLICAS_AFTER_APPEND if the records may be lost or
+        kept.
         """
         _check(request)
-        led = self._find(request.topic, request.partition).leading()
+        led = self._find(request.tp).leading()
         topic = await self._topic_configs.of_topic(request.topic, led.state.topic_id)
         _check_size(request, topic.max_message_bytes)
-        replica = self._find(request.topic, request.partition)
+        # Reading the settings may have taken a while: look up the replica again.
+        replica = self._find(request.tp)
         leadership = replica.leading()
         needed = topic.min_insync_replicas
         if request.acks == ACKS_ALL:
@@ -85,9 +87,9 @@ class DataApi:
         return ProduceResponse(base_offset)
 
     async def fetch(self, request: FetchRequest) -> FetchResponse:
-        """Read partitions; a follower's fetch also tells how far it has come.
+        """Read partitions. A follower's fetch also reports its progress.
 
-        An answer that would be empty waits. What fails for one partition is that partition's error.
+        An empty response waits for records. An error of one partition is reported for that partition only.
         """
         if request.replica_id != CONSUMER:
             self._note_fetches(request)
@@ -96,10 +98,10 @@ class DataApi:
                 await self._news(request)
         return FetchResponse(tuple(self._read_all(request)))
 
-    def _find(self, topic: str, partition: int) -> Replica:
-        replica = self._replicas.get(TopicPartition(topic, partition))
+    def _find(self, tp: TopicPartition) -> Replica:
+        replica = self._replicas.get(tp)
         if replica is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"this broker has no replica of {topic}-{partition}")
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"this broker has no replica of {tp}")
         return replica
 
     async def _committed(self, replica: Replica, leadership: Leadership, end_offset: int, wait_ms: int) -> None:
@@ -116,10 +118,10 @@ class DataApi:
         now = trio.current_time()
         for partition in request.partitions:
             try:
-                replica = self._find(partition.topic, partition.partition)
+                replica = self._find(partition.tp)
                 is_news = replica.note_fetch(request.replica_id, partition, now)
             except ApiError:
-                continue  # reading it says so
+                continue  # the read reports it
             if is_news:
                 self._review(replica)
 
@@ -139,7 +141,7 @@ class DataApi:
         return results
 
     def _is_known(self, reader: int, partition: FetchPartition) -> bool:
-        """Tell whether the reader has said that it knows all that it could be answered."""
+        """Return whether the reader, by its own account, is up to date."""
         replica = self._at(partition)
         if replica is None or replica.high_watermark != partition.high_watermark:
             return False
@@ -147,12 +149,12 @@ class DataApi:
 
     def _read(self, reader: int, partition: FetchPartition, max_bytes: int) -> FetchResult:
         try:
-            replica = self._find(partition.topic, partition.partition)
+            replica = self._find(partition.tp)
             return replica.read(reader, partition, max_bytes)
         except ApiError as error:
-            return FetchResult(partition.topic, partition.partition, error.code)
+            return FetchResult(*partition.tp, error.code)
         except OSError:
-            return FetchResult(partition.topic, partition.partition, ErrorCode.KAFKA_STORAGE_ERROR)
+            return FetchResult(*partition.tp, ErrorCode.KAFKA_STORAGE_ERROR)
 
     def _at(self, partition: FetchPartition) -> Replica | None:
         return self._replicas.get(partition.tp)
@@ -169,14 +171,14 @@ class DataApi:
         return replica.has_news(reader, partition, withheld=withheld)
 
     def _is_throttled(self, reader: int, partition: FetchPartition) -> bool:
-        """Whether a reader gets a partition at the rate of throttled replicas: nobody in the ISR does (KIP-542)."""
+        """Return whether a reader's fetches of a partition are throttled; those of ISR members never are (KIP-542)."""
         replica = self._at(partition)
         if reader == CONSUMER or replica is None or replica.leadership is None:
             return False
         return self._throttles.throttles_leader(replica.tp) and reader not in replica.leadership.state.isr
 
     async def _news(self, request: FetchRequest) -> None:
-        """Wait until there is something to read; now there is nothing."""
+        """Wait until there is something to read, given that there is nothing now."""
         while True:
             replicas = [replica for replica in map(self._at, request.partitions) if replica is not None]
             is_throttled = any(self._is_throttled(request.replica_id, partition) for partition in request.partitions)
@@ -189,7 +191,7 @@ class DataApi:
 
 def _check(request: ProduceRequest) -> None:
     if request.acks not in (ACKS_ALL, ACKS_LEADER) or not request.values or request.timeout_ms < 0:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "acks must be -1 or 1, with at least one value and a time-out")
+        raise ApiError(ErrorCode.INVALID_REQUEST, "acks must be -1 or 1, with at least one value and a timeout")
 
 
 def _check_size(request: ProduceRequest, limit: int) -> None:

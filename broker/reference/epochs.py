@@ -1,4 +1,4 @@
-"""Which leader epoch begins where in a log: what followers truncate by (KIP-101, KIP-279). Pure."""
+"""The leader epochs of a log and their start offsets, by which followers truncate (KIP-101, KIP-279). Pure."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ MAX_EPOCH: Final = 2**31 - 1
 
 
 class LeaderEpochs:
-    """The epochs of a log's records, each with the offset of its first record. Both only grow."""
+    """The epochs of a log's records, each with the offset of its first record; both increase along the log."""
 
     def __init__(self) -> None:
         self._starts: list[tuple[int, int]] = []
 
     @property
     def latest(self) -> int:
-        """The epoch of the last record, -1 for an empty log."""
+        """The epoch of the last record; -1 for an empty log."""
         return self._starts[-1][0] if self._starts else NO_EPOCH
 
     def check_order(self, records: Iterable[Record]) -> None:
-        """Raise ValueError unless these records can be appended: leader epochs never decrease and are not too large."""
+        """Raise ValueError unless records can be appended: leader epochs must not decrease, and fit into an int32."""
         epoch = self.latest
         for record in records:
             if record.leader_epoch < epoch:
@@ -35,19 +35,19 @@ class LeaderEpochs:
             epoch = record.leader_epoch
 
     def assign(self, epoch: int, offset: int) -> None:
-        """Note that the record at `offset`, the next one, has `epoch`, which is not below the latest."""
+        """Add the next record, at `offset`, with an `epoch` that is not below the latest."""
         if epoch > self.latest:
             self._starts.append((epoch, offset))
 
     def truncate(self, end_offset: int) -> None:
-        """Forget the epochs that begin at `end_offset` or later."""
+        """Remove the epochs that start at `end_offset` or later."""
         while self._starts and self._starts[-1][1] >= end_offset:
             self._starts.pop()
 
     def end_offset_for(self, epoch: int, log_end: int) -> tuple[int, int]:
-        """Return the largest epoch up to `epoch` that is in the log, and the offset where it ends.
+        """Return the largest epoch up to `epoch` in the log, and its end offset.
 
-        If the log has none, nothing of it agrees with a log that has: `epoch` itself, ending at 0.
+        If there is none, the log agrees nowhere with a log that has the epoch, and the result is `epoch`, ending at 0.
         """
         after = bisect_right(self._starts, epoch, key=itemgetter(0))
         if after == 0:

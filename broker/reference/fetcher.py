@@ -1,4 +1,4 @@
-"""Copies from one leader broker all the partitions that this broker follows it in."""
+"""The copying of partitions from one leader."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ class _Followed:
 
 
 class Fetcher:
-    """One task, one connection, one request under way with all partitions in it.
+    """Copies all partitions that this broker follows one leader in, with one request in flight for all of them.
 
-    When a partition comes, or gets a new leader epoch, the request under way does not have it: it is given up with its
-    connection, so that nobody waits out its long-poll. That is rare, and reconnecting is cheap.
+    A partition that is added, or gets a new leader epoch, is not in the request in flight. That request is abandoned
+    with its connection, so that the partition need not wait for the end of a long poll. This is rare, and reconnecting
+    is cheap.
     """
 
     def __init__(self, handle: BrokerHandle, leader_id: int) -> None:
@@ -47,21 +48,21 @@ class Fetcher:
         self._patience = handle.config.replica_socket_timeout_ms / 1000
 
     def follow(self, replica: Replica) -> None:
-        """Copy a partition, from where its log ends."""
+        """Start to copy a partition, from the end of its log."""
         self._followed[replica.tp] = _Followed(replica)
         self._session.cancel()
 
     def forget(self, tp: TopicPartition) -> None:
-        """Copy a partition no longer; an answer that is still to come is not for it."""
+        """Stop copying a partition. A response that arrives later is not applied to it."""
         self._followed.pop(tp, None)
 
     def metadata_changed(self) -> None:
-        """Look whether the leader listens elsewhere now."""
+        """Reconnect if the leader has a new address."""
         if self._handle.metadata.broker(self._leader_id) != self._endpoint:
             self._session.cancel()
 
     async def run(self) -> None:
-        """Fetch until cancelled; a leader that is away is tried again, with back-off."""
+        """Fetch until cancelled. An unavailable leader is retried with back-off."""
         while True:
             with self._session:
                 if not self._followed:
@@ -77,10 +78,10 @@ class Fetcher:
             await trio.sleep(self._backoff.next())
 
     async def _fetch_all(self) -> None:
-        """Fetch as long as there is something to follow."""
+        """Fetch over one connection while there are partitions to follow."""
         self._endpoint = endpoint = self._handle.metadata.broker(self._leader_id)
         if endpoint is None:
-            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "no address is known yet")
+            raise ApiError(ErrorCode.BROKER_NOT_AVAILABLE, "its address is not known yet")
         client_id = f"broker-{self._handle.broker_id}-fetcher"
         opening = partial(open_connection, client_id=client_id, connect_timeout=self._patience)
         async with opening(self._handle.network, endpoint.host, endpoint.port) as connection:
@@ -93,6 +94,7 @@ class Fetcher:
         now = trio.current_time()
         quota = self._handle.throttles.follower
         throttled = [tp for tp, followed in self._followed.items() if self._is_throttled(followed.replica)]
+        # A partition is due after its back-off and, if it is throttled, when there is quota.
         starts = {tp: followed.not_before for tp, followed in self._followed.items()}
         starts |= {tp: max(starts[tp], now + quota.pause(now)) for tp in throttled}
         due = [followed for tp, followed in self._followed.items() if starts[tp] <= now]
@@ -100,9 +102,13 @@ class Fetcher:
         if not due:
             await trio.sleep(min(pauses))
             return
-        wait_ms = min([config.replica_fetch_wait_max_ms, *(math.ceil(1000 * pause) for pause in pauses)])
+        # The response must not wait for records longer than until the next partition is due.
+        waits_ms = [math.ceil(1000 * pause) for pause in pauses]
+        wait_ms = min([config.replica_fetch_wait_max_ms, *waits_ms])
+        # Throttled partitions share the quota evenly.
         limit = config.replica_fetch_max_bytes
-        limits = dict.fromkeys(throttled, min(limit, max(1, quota.room(now) // max(1, len(throttled)))))
+        share = max(1, quota.room(now) // max(1, len(throttled)))
+        limits = dict.fromkeys(throttled, min(limit, share))
         asked = [followed.replica.next_fetch(limits.get(followed.replica.tp, limit)) for followed in due]
         request = FetchRequest(config.broker_id, wait_ms, tuple(asked))
         response = await connection.call(request, timeout=wait_ms / 1000 + self._patience)
@@ -112,11 +118,12 @@ class Fetcher:
                 quota.record(size_of(answers[tp].records), trio.current_time())
         for followed, question in zip(due, asked, strict=True):
             tp = followed.replica.tp
+            # The partition may have been dropped meanwhile, or dropped and followed again.
             if tp in answers and self._followed.get(tp) is followed:
                 self._take(followed, question, answers[tp])
 
     def _is_throttled(self, replica: Replica) -> bool:
-        """Whether a replica keeps to the rate: one in the ISR never does (KIP-542)."""
+        """Return whether a replica is throttled; ISR members never are (KIP-542)."""
         if not self._handle.throttles.throttles_follower(replica.tp):
             return False
         latest = self._handle.metadata.partition(replica.tp)
@@ -130,9 +137,11 @@ class Fetcher:
             return
         try:
             followed.replica.take(asked, result)
-        except (OSError, ValueError) as error:  # of our disk, or of what the leader sent
+        # An error of our disk, or an impossible response.
+        except (OSError, ValueError) as error:
             self._pause(followed, str(error))
-        if result.records:  # the others come first in the next request, whose answer has its limit too
+        # To the end of the next request, whose response is limited too: the other partitions go first.
+        if result.records:
             self._followed[tp] = self._followed.pop(tp)
 
     def _pause(self, followed: _Followed, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""How a leader judges its followers: high watermark, who may join the ISR and who must leave. Pure.
+"""The rules by which a leader sets the high watermark, and adds followers to the ISR and removes them. Pure.
 
 Times are seconds of `trio.current_time`, offsets are records.
 """
@@ -16,20 +16,20 @@ UNKNOWN_OFFSET: Final = -1
 
 @frozen
 class FollowerProgress:
-    """How far a follower has come, as its fetches tell: a fetch from an offset confirms all before it."""
+    """A follower's progress according to its fetches: a fetch from an offset confirms all records before it."""
 
     log_end: int = UNKNOWN_OFFSET
     caught_up_at: float = -inf
-    """When it last was at the leader's log end."""
+    """The latest time at which it was at the leader's log end."""
 
     fetched_at: float = -inf
     leader_end_at_fetch: int = UNKNOWN_OFFSET
 
     def after_fetch(self, offset: int, leader_end: int, now: float) -> FollowerProgress:
-        """Take note of a fetch from `offset`.
+        """Return the progress after a fetch from `offset`.
 
-        One that reaches where the leader's log ended at the fetch before was caught up at that time, so that a
-        follower does not count as lagging because the leader never rests.
+        A fetch from where the leader's log ended at the previous fetch shows that the follower was caught up at that
+        time. Otherwise a follower would count as lagging whenever records keep arriving.
         """
         caught_up_at = self.caught_up_at
         if offset >= leader_end:
@@ -39,32 +39,32 @@ class FollowerProgress:
         return FollowerProgress(offset, caught_up_at, now, leader_end)
 
     def at_new_leader_epoch(self, *, in_isr: bool, leader_end: int, now: float) -> FollowerProgress:
-        """Begin a leader epoch: an ISR member has all the time allowed to show that it is caught up, others none."""
+        """Return the progress at a new leader epoch: ISR members count as caught up now, other replicas do not."""
         if in_isr:
             return evolve(self, caught_up_at=now, fetched_at=now, leader_end_at_fetch=leader_end)
         return FollowerProgress(self.log_end)
 
     def is_lagging(self, leader_end: int, now: float, max_lag: float) -> bool:
-        """Tell whether an ISR member must leave it: it is behind, and has been for longer than `max_lag`."""
+        """Return whether an ISR member must leave, because it has been behind for longer than `max_lag`."""
         return self.log_end != leader_end and not self.keeps_up(now, max_lag)
 
     def is_in_sync(self, high_watermark: int, epoch_start: int) -> bool:
-        """Tell whether a replica has what an ISR member must have.
+        """Return whether a replica has all records that an ISR member must have.
 
-        That is all that is committed, and all that the leader had when its epoch began: that may be committed without
-        this leader knowing yet.
+        These are the committed records, and the records that the leader had at the start of its epoch, which may be
+        committed without this leader knowing it yet.
         """
         return self.log_end >= max(high_watermark, epoch_start)
 
     def keeps_up(self, now: float, max_lag: float) -> bool:
-        """Tell whether a replica has been caught up within the last `max_lag`."""
+        """Return whether a replica was caught up within the last `max_lag`."""
         return now - self.caught_up_at <= max_lag
 
 
 NO_PROGRESS: Final = FollowerProgress()
-"""That of a follower which has not fetched."""
+"""The progress of a follower that has not fetched."""
 
 
 def next_high_watermark(current: int, log_ends: Iterable[int]) -> int:
-    """Return the high watermark when these are the log ends of all whose copy it promises. It never goes down."""
+    """Return the high watermark for the log ends of all replicas that must have a record. It never goes down."""
     return max(current, min(log_ends))

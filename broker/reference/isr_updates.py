@@ -1,4 +1,4 @@
-"""Takes the leaders' proposals to the controller, many in one AlterPartition, and brings back the answers."""
+"""The delivery of leaders' proposals to the controller, many in one AlterPartition request."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ _log = get_logger(__name__)
 
 
 class IsrUpdates:
-    """One AlterPartition is under way at a time; what is proposed meanwhile goes into the next."""
+    """Sends one AlterPartition request at a time; proposals made meanwhile go into the next one."""
 
     def __init__(self, handle: BrokerHandle, settle: Settle) -> None:
-        """Hand every answer to `settle`, which says whether the proposal must be sent again."""
+        """Pass every answer to `settle`, which returns whether the proposal must be sent again."""
         self._handle = handle
         self._settle = settle
         self._proposals: dict[TopicPartition, AlterPartitionItem] = {}
         self._wakeup = Wakeup()
 
     def submit(self, item: AlterPartitionItem) -> None:
-        """Send a proposal with the next request, instead of an older one of its partition."""
+        """Send a proposal with the next request; it replaces an older one of its partition."""
         self._proposals[item.tp] = item
         self._wakeup.set()
 
     async def run(self) -> None:
-        """Send what is submitted, until cancelled."""
+        """Send submitted proposals until cancelled."""
         backoff = Backoff(jitter=self._handle.host.rng.random)
         while True:
             await self._wakeup.wait()
@@ -50,7 +50,7 @@ class IsrUpdates:
             self._wakeup.set()
 
     async def _send(self, batch: dict[TopicPartition, AlterPartitionItem]) -> dict[TopicPartition, AlterPartitionItem]:
-        """Return the proposals whose outcome is still not known."""
+        """Send proposals, and return those whose outcome is still unknown."""
         try:
             results = await self._handle.link.alter_partition(list(batch.values()))
         except ApiError as error:

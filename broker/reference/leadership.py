@@ -1,4 +1,4 @@
-"""What a leader knows of its partition: the ISR, the proposal under way, its followers' progress. Pure."""
+"""The leader's side of a partition: the ISR, the pending proposal, the progress of followers. Pure."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _OVERTAKEN: Final = (
 
 
 class Settled(Enum):
-    """What became of a proposal."""
+    """The outcome of a proposal."""
 
-    DONE = "adopted, dropped, or no longer ours"
-    TRY_AGAIN = "the outcome is not known"
+    DONE = "adopted, dropped, or no longer pending"
+    TRY_AGAIN = "the outcome is unknown"
 
 
 class Leadership:
-    """One broker's leadership of one partition, from when it began to lead until another does.
+    """One broker's leadership of one partition, which lasts until another broker leads.
 
-    A bump of the leader epoch under the same leader goes on with it. While a proposal is under way, the high watermark
-    is held by the committed ISR and the proposed one together, the maximal ISR (KIP-497).
+    It continues when the leader epoch rises under the same leader. While a proposal is pending, the high watermark
+    waits for the committed and the proposed ISR together, the maximal ISR (KIP-497).
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Leadership:
         max_lag: float,
         is_live: Callable[[int], bool],
     ) -> None:
-        """Begin at `log_end` and at `now`; `max_lag` in seconds, `is_live` tells whether a broker is."""
+        """Start at `log_end` and at `now`. `max_lag` is in seconds; `is_live` returns whether a broker is alive."""
         self._broker_id = broker_id
         self._max_lag = max_lag
         self._is_live = is_live
@@ -57,48 +57,49 @@ class Leadership:
         self._is_overtaken = False
         self._pause_until = now
         self._refused: dict[int, float] = {}
-        """The replicas of refused proposals, and when each may be proposed again."""
+        """The replicas of refused proposals, with the time when each may be proposed again."""
         self._progress: dict[int, FollowerProgress] = {}
         self.state = state
         self._begin_epoch(log_end, now)
 
     @property
     def maximal_isr(self) -> tuple[int, ...]:
-        """The committed ISR and what a pending proposal would add."""
+        """The committed ISR and the replicas that a pending proposal adds."""
         proposed = self._pending.new_isr if self._pending is not None else ()
         return self.state.isr + tuple(r for r in proposed if r not in self.state.isr)
 
     @property
     def is_overtaken(self) -> bool:
-        """Whether the controller answered that it knows a newer state, which has not come yet."""
+        """Whether the controller answered that it knows a newer state, which has not arrived yet."""
         return self._is_overtaken
 
     def renew(self, state: PartitionState, log_end: int, now: float) -> None:
-        """Take the controller's news: a higher leader epoch, or a newer ISR or replica set under the same.
+        """Adopt a state from the controller: a higher leader epoch, or a newer ISR or replica set under the same epoch.
 
-        News from before the latest answer to a proposal are no news.
+        A state that is older than the latest answer to a proposal is ignored.
         """
         begins = state.leader_epoch > self.state.leader_epoch
         others_led = state.leader_epoch > self.state.leader_epoch + 1
         if not begins and state.partition_epoch < self.state.partition_epoch:
             return
         if begins or state.partition_epoch > self.state.partition_epoch:
-            self._forget_proposal()  # it names older epochs, so it cannot be written any more
+            self._forget_proposal()  # it is based on older epochs, so the controller can no longer accept it
             self._refused.clear()
         self.state = state
         if begins:
-            if others_led:  # perhaps, and then followers may have truncated since
+            # Another leader in between may have made followers truncate.
+            if others_led:
                 self._progress = {}
             self._begin_epoch(log_end, now)
 
     def knows(self, replica: int) -> bool:
-        """Tell whether a broker is a replica of this partition."""
+        """Return whether a broker is a replica of this partition."""
         return replica in self.state.replicas or replica in self.state.isr
 
     def record_fetch(self, follower: int, offset: int, log_end: int, now: float) -> bool:
-        """Take note that a follower fetched from `offset`, after its log was found to agree with the leader's.
+        """Record a follower's fetch from `offset`, if its log agrees with the leader's up to there.
 
-        Return whether that may call for a change of the ISR, or let the high watermark rise.
+        Return whether the ISR or the high watermark may have to change.
         """
         before = self._of(follower)
         self._progress[follower] = before.after_fetch(offset, log_end, now)
@@ -107,17 +108,19 @@ class Leadership:
     def high_watermark(self, current: int, log_end: int, now: float) -> int:
         """Return the high watermark.
 
-        It also waits for a live replica that keeps up though it is not in the ISR: else one could never join while
-        the leader does not rest.
+        It also waits for live replicas outside the ISR that keep up. Otherwise none could join while records keep
+        arriving.
         """
-        promised = [*self.maximal_isr, *(r for r in self._outside_isr() if self._of(r).keeps_up(now, self._max_lag))]
-        return next_high_watermark(current, [log_end, *(self._of(r).log_end for r in promised if r != self._broker_id)])
+        joining = [r for r in self._outside_isr() if self._of(r).keeps_up(now, self._max_lag)]
+        followers = [r for r in (*self.maximal_isr, *joining) if r != self._broker_id]
+        log_ends = [self._of(r).log_end for r in followers]
+        return next_high_watermark(current, [log_end, *log_ends])
 
     def propose(self, high_watermark: int, log_end: int, now: float) -> AlterPartitionItem | None:
-        """Return the change of the ISR that is due, which is pending from then on; None if there is none.
+        """Return the change of the ISR that is due, which is pending after that; None if there is none.
 
-        A member outside the replica set is kept as long as it keeps up, and does not come back (KAFKA-9672). There is
-        nothing to recover after an unclean election, so every proposal says RECOVERED (KIP-704).
+        A member outside the replica set is kept while it keeps up, and never added again (KAFKA-9672). There is nothing
+        to recover after an unclean election, so every proposal says RECOVERED (KIP-704).
         """
         if self._pending is not None or now < self._pause_until:
             return None
@@ -131,11 +134,11 @@ class Leadership:
         return self._pending
 
     def settle(self, item: AlterPartitionItem, result: AlterPartitionResult, now: float) -> Settled:
-        """Take the controller's answer to a proposal.
+        """Process the controller's answer to a proposal.
 
-        After an answer that says nothing about whether it was written, the proposal stays pending and is to be sent
-        again. If the state that it builds on is overtaken, it stays pending until the controller's news arrive,
-        because the high watermark must not run ahead of an ISR that is not known.
+        If the answer leaves open whether the proposal was written, it stays pending and must be sent again. If the
+        proposal is based on an old state, it stays pending until the newer state arrives, because the high watermark
+        must not run ahead of an unknown ISR.
         """
         if item != self._pending:
             return Settled.DONE
@@ -151,7 +154,7 @@ class Leadership:
         return Settled.DONE
 
     def _hold_off(self, item: AlterPartitionItem, until: float) -> None:
-        """Leave out the replicas that a refused proposal would have added: any of them may be the reason."""
+        """Hold back the replicas that a refused proposal would have added; any of them may be the reason."""
         joining = [r for r in item.new_isr if r not in self.state.isr]
         self._refused.update(dict.fromkeys(joining, until))
         if not joining:
@@ -175,10 +178,11 @@ class Leadership:
     def _begin_epoch(self, log_end: int, now: float) -> None:
         self._epoch_start = log_end
         state = self.state
+        members = dict.fromkeys((*state.replicas, *state.isr))
+        followers = [member for member in members if member != self._broker_id]
         self._progress = {
             follower: self._of(follower).at_new_leader_epoch(in_isr=follower in state.isr, leader_end=log_end, now=now)
-            for follower in (*state.replicas, *(r for r in state.isr if r not in state.replicas))
-            if follower != self._broker_id
+            for follower in followers
         }
 
     def _wanted_isr(self, high_watermark: int, log_end: int, now: float) -> tuple[int, ...]:
@@ -189,10 +193,12 @@ class Leadership:
             progress = self._of(replica)
             return progress.keeps_up(now, self._max_lag) and progress.is_in_sync(high_watermark, self._epoch_start)
 
-        return (*filter(stays, self.state.isr), *self._not_refused(filter(may_join, self._outside_isr()), now))
+        staying = filter(stays, self.state.isr)
+        joining = filter(may_join, self._outside_isr())
+        return (*staying, *self._not_refused(joining, now))
 
     def _not_refused(self, joining: Iterable[int], now: float) -> list[int]:
-        """Return the replicas to propose together: all that were not refused, else one refused whose pause is over."""
+        """Return the replicas to propose together: all never refused, else one refused replica whose pause is over."""
         candidates = list(joining)
         fresh = [r for r in candidates if r not in self._refused]
         due = sorted((r for r in candidates if self._refused.get(r, inf) <= now), key=self._refused.__getitem__)

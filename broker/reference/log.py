@@ -1,8 +1,9 @@
 """An append-only log of records in one file.
 
-Each record is a frame: length of the value, CRC-32 of epoch and value, leader epoch, value. Offsets are not stored:
-they are the records' ranks, and an index in memory says where each begins. Writes go straight to the operating system,
-so they survive the death of the process; nothing is fsynced, so not that of the machine.
+Each record is a frame: length of the value, CRC-32 of epoch and value, leader epoch, value. Offsets are not stored: the
+offset of a record is its position in the log, and an index in memory has the byte at which each record starts. Writes
+go directly to the operating system and so survive a crash of the process. Without fsync they do not survive a crash of
+the machine.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _log = get_logger(__name__)
 
 
 class CorruptLog(OSError):
-    """A record in the middle of a log is damaged: its data cannot be trusted, and is left as it is."""
+    """A record in the middle of a log is damaged. The log cannot be trusted, and is left as it is."""
 
 
 class Log:
     """The records of one replica in a file. Implements `broker.reference.logs.ReplicaLog`."""
 
     def __init__(self, path: Path) -> None:
-        """Open the log at `path`, or make an empty one; a torn record at the end is cut off. Raises CorruptLog."""
+        """Open the log at `path`, or create an empty one. A torn record at the end is cut off. Raises CorruptLog."""
         self._path = path
         self._positions = array("Q")
         self._size = 0
@@ -47,21 +48,21 @@ class Log:
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record will have."""
+        """The offset of the next record."""
         return len(self._positions)
 
     @property
     def size(self) -> int:
-        """How many bytes the records take in the file."""
+        """The size of the records in the file, in bytes."""
         return self._size
 
     @property
     def latest_epoch(self) -> int:
-        """The leader epoch of the last record, -1 if there is none."""
+        """The leader epoch of the last record; -1 if there is none."""
         return self._epochs.latest
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """Return the largest epoch up to `epoch` in the log and where it ends; see `LeaderEpochs.end_offset_for`."""
+        """Return the largest epoch up to `epoch` in the log and its end offset; see `LeaderEpochs.end_offset_for`."""
         return self._epochs.end_offset_for(epoch, self.end_offset)
 
     def append(self, records: Sequence[Record]) -> int:
@@ -150,13 +151,13 @@ def _parse(data: bytes) -> Iterator[Record]:
 
 
 def read_records(path: Path) -> tuple[Record, ...]:
-    """Return all whole records of a log file without opening it for writing. Raises CorruptLog."""
+    """Return all complete records of a log file, without opening it for writing. Raises CorruptLog."""
     with path.open("rb") as file:
         return tuple(_records(file, os.fstat(file.fileno()).st_size))
 
 
 def _records(file: BinaryIO, file_size: int) -> Iterator[Record]:
-    """Read up to the end of the file, or to where it is torn."""
+    """Read up to the end of the file, or up to a torn record at the end."""
     position = 0
     while len(header := file.read(_HEADER.size)) == _HEADER.size:
         length, checksum, leader_epoch = _HEADER.unpack(header)
@@ -165,6 +166,7 @@ def _records(file: BinaryIO, file_size: int) -> Iterator[Record]:
             return
         value = file.read(length)
         if _checksum(leader_epoch, value) != checksum:
+            # Only the last record can be torn by a crash while it was written.
             if end == file_size:
                 return
             raise CorruptLog(f"{file.name}: the record at byte {position} is damaged, and is not the last")

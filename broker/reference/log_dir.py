@@ -1,4 +1,4 @@
-"""One log directory of a broker: a directory per partition, with its log and the id of its topic."""
+"""One log directory of a broker, with a directory per partition for its log and the id of its topic."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LOG_FILE: Final = "records.log"
 TOPIC_ID_FILE: Final = "topic.id"
 DELETED_SUFFIX: Final = ".deleted"
 MAX_NAME: Final = 255
-"""The most bytes that most file systems allow in the name of a file or directory."""
+"""The limit of most file systems for the name of a file or directory, in bytes."""
 
 
 class LogDir:
     """Opens and deletes the logs below one directory."""
 
     def __init__(self, path: Path) -> None:
-        """Take over the directory, and finish the deletions that an earlier run began."""
+        """Take over the directory, and complete the deletions of an earlier run."""
         self._path = path
         path.mkdir(parents=True, exist_ok=True)
         for remains in sorted(path.glob(f"*{DELETED_SUFFIX}")):
@@ -36,19 +36,19 @@ class LogDir:
         return [TopicPartition(topic, int(number)) for topic, _, number in parts if topic and number.isdecimal()]
 
     def directory(self, tp: TopicPartition) -> Path:
-        """Return where a partition's log is; raises ApiError for a topic name that is no file name."""
+        """Return the directory of a partition. Raises ApiError for a topic name that is not a valid file name."""
         check_topic_name(tp.topic)
         return self._path / str(tp)
 
     def open(self, tp: TopicPartition, topic_id: str) -> Log:
-        """Open the log of a partition, or make an empty one; see `Logs.open`."""
+        """Open the log of a partition, or create an empty one; see `Logs.open`."""
         directory = self.directory(tp)
         directory.mkdir(exist_ok=True)
         held = self.topic_id(tp)
         if held is None:
             draft = directory / f"{TOPIC_ID_FILE}.tmp"
             draft.write_text(topic_id, encoding="utf-8")
-            draft.replace(directory / TOPIC_ID_FILE)  # half an id would be that of another topic
+            draft.replace(directory / TOPIC_ID_FILE)  # atomically, because half an id would be that of another topic
         else:
             check_topic_id(held, topic_id)
         return Log(directory / LOG_FILE)
@@ -61,7 +61,7 @@ class LogDir:
             return None
 
     def size(self, tp: TopicPartition) -> int:
-        """Return how many bytes the log of a partition takes. Raises OSError if there is none."""
+        """Return the size of a partition's log in bytes. Raises OSError if there is none."""
         return (self.directory(tp) / LOG_FILE).stat().st_size
 
     def delete(self, tp: TopicPartition, topic_id: str) -> bool:
@@ -69,9 +69,10 @@ class LogDir:
         if self.topic_id(tp) != topic_id:
             return False
         doomed = self._path / deleted_name(tp)
-        if doomed.exists():  # a deletion that failed
+        # An earlier deletion failed halfway.
+        if doomed.exists():
             shutil.rmtree(doomed)
-        self.directory(tp).rename(doomed)  # at once, so that a half-deleted log is never taken for a whole one
+        self.directory(tp).rename(doomed)  # atomically, so that a half-deleted log is never mistaken for a whole one
         shutil.rmtree(doomed)
         return True
 
@@ -79,14 +80,14 @@ class LogDir:
 def deleted_name(tp: TopicPartition) -> str:
     """Return the name of a partition's directory while it is being deleted, cut to MAX_NAME bytes, as in Kafka.
 
-    Two directories cut to the same name may replace each other: both are being deleted.
+    Two directories cut to the same name may replace each other, because both are being deleted.
     """
     return f"{tp}"[: MAX_NAME - len(DELETED_SUFFIX)] + DELETED_SUFFIX
 
 
 def records_on_disk(log_dir: Path, tp: TopicPartition) -> tuple[Record, ...]:
-    """Return what a replica holds, be its broker alive or not; without anything that is just being written.
+    """Return the records of a replica, except any that is just being written; its broker may be alive or not.
 
-    `log_dir` is that of the broker. Raises FileNotFoundError if it has no such replica, or CorruptLog.
+    `log_dir` is the log directory of the broker. Raises FileNotFoundError if it has no such replica, or CorruptLog.
     """
     return read_records(log_dir / str(tp) / LOG_FILE)

@@ -1,4 +1,4 @@
-"""The log directories of a broker, each a disk perhaps: one that fails takes its replicas offline, the others go on."""
+"""The log directories of a broker. One that fails takes its replicas offline; the others stay in use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from transport.log import get_logger
 from transport.metadata import TopicPartition
 
 CHECK_SECONDS: Final = 1.0
-"""How often directories are looked after. Kafka notices when it writes its checkpoints, every 5 s."""
+"""The interval between checks of the directories. Kafka notices a failure at its checkpoints, every 5 s."""
 
 _log = get_logger(__name__)
 
@@ -30,12 +30,12 @@ class AllLogDirsFailed(Exception):
 class LogDirs:
     """The logs of one broker in one or several directories. Implements `broker.reference.logs.Logs`.
 
-    A new partition goes into the directory that has the fewest. A directory that failed stays so until the broker is
-    started again.
+    A new partition goes into the directory with the fewest partitions. A failed directory stays offline until the
+    broker restarts.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        """Take over the directories that can be used. Raises OSError if none can be."""
+        """Take over the directories that can be used. Raises OSError if none can."""
         self._paths = tuple(paths)
         self._usable: dict[Path, LogDir] = {}
         self._where: dict[TopicPartition, list[Path]] = {}
@@ -57,9 +57,9 @@ class LogDirs:
             raise faults[0]
 
     def open(self, tp: TopicPartition, topic_id: str, *, is_new: bool) -> Log:
-        """Open the log of a partition, or make an empty one; see `Logs.open`.
+        """Open the log of a partition, or create an empty one; see `Logs.open`.
 
-        While a directory is offline, a log that is not found may be there: only a new one is made then.
+        While a directory is offline, a log that is not found may be there, so that only new replicas get an empty log.
         """
         path = self._find(tp)
         if path is None:
@@ -92,15 +92,15 @@ class LogDirs:
         return was_there
 
     def directories(self) -> dict[str, bool]:
-        """Return the directories as they are configured, and whether each can be used."""
+        """Return the directories in configured order, and whether each can be used."""
         return {str(path): path in self._usable for path in self._paths}
 
     def partitions(self) -> Collection[TopicPartition]:
-        """Return the partitions that have a log, which may be offline."""
+        """Return the partitions that have a log, even if it is offline."""
         return self._where.keys()
 
     def directory_of(self, tp: TopicPartition) -> str | None:
-        """Return the directory that has the log of a partition; None if there is none, or it cannot be used."""
+        """Return the directory with the log of a partition; None if there is none, or it cannot be used."""
         try:
             path = self._find(tp)
         except OSError:
@@ -108,33 +108,35 @@ class LogDirs:
         return None if path is None else str(path)
 
     def size(self, tp: TopicPartition) -> int:
-        """Return how many bytes the log of a partition takes. Raises OSError if there is none that can be used."""
+        """Return the size of a partition's log in bytes. Raises OSError if there is no usable log."""
         path = self._find(tp)
         if path is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(tp))
         return self._usable[path].size(tp)
 
     def check(self) -> tuple[TopicPartition, ...]:
-        """Look after the directories; return the partitions in those that have failed since.
+        """Check the directories. Return the partitions in those that have failed since the last check.
 
-        Raises AllLogDirsFailed if none is left.
+        Raises AllLogDirsFailed if none remains.
         """
         lost: list[TopicPartition] = []
         for path in list(self._usable):
             try:
                 os.utime(path / FILE_NAME)
             except OSError as error:
-                text = "a log directory failed: its replicas are offline until the broker is started again"
+                text = "a log directory failed: its replicas are offline until the broker restarts"
                 _log.error(text, path=str(path), reason=str(error))
                 del self._usable[path]
                 self._has_failed = True
                 lost += [tp for tp, where in self._where.items() if path in where]
         if not self._usable:
-            raise AllLogDirsFailed("all log directories have failed: mend or replace the disks, then start the broker")
+            raise AllLogDirsFailed(
+                "all log directories have failed: repair or replace the disks, then start the broker"
+            )
         return tuple(lost)
 
     def _find(self, tp: TopicPartition) -> Path | None:
-        """Return the directory that has the log of a partition. Raises OSError if that is offline or not known."""
+        """Return the directory with the log of a partition. Raises OSError if it is offline or ambiguous."""
         where = self._where.get(tp, [])
         if len(where) > 1:
             places = ", ".join(map(str, where))
@@ -147,7 +149,7 @@ class LogDirs:
 
 
 async def look_after(log_dirs: LogDirs, lose: Callable[[Sequence[TopicPartition]], Awaitable[None]]) -> None:
-    """Check directories until cancelled, and hand the partitions of those that fail to `lose`.
+    """Check directories until cancelled, and pass the partitions in failed ones to `lose`.
 
     Raises AllLogDirsFailed.
     """

@@ -1,4 +1,4 @@
-"""How large the logs of a broker are, for whoever asks (KIP-113)."""
+"""The answer to DescribeLogDirs: the sizes of a broker's logs (KIP-113)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from transport.metadata import TopicPartition
 def describe_log_dirs(
     logs: Logs, replicas: Mapping[TopicPartition, Replica], wanted: Sequence[TopicPartition] | None
 ) -> tuple[LogDir, ...]:
-    """Return the log directories and the replicas in them, all or those of the partitions wanted.
+    """Return the log directories with their replicas, all or those of the partitions wanted.
 
-    One that cannot be used has KAFKA_STORAGE_ERROR and no replicas. Of a log that is neither led nor followed, only the
-    size is known.
+    A directory that cannot be used has KAFKA_STORAGE_ERROR and no replicas. For a replica without orders since the
+    start, only the size of its log is known.
     """
     usable = logs.directories()
     held: dict[str, list[LogDirReplica]] = {path: [] for path in usable}
@@ -36,7 +36,7 @@ def _describe(logs: Logs, replica: Replica | None, tp: TopicPartition) -> LogDir
     if replica is not None:
         log, topic_id = replica.log, replica.state.topic_id
         return LogDirReplica(tp.topic, topic_id, tp.partition, log.size, log.end_offset, replica.lag)
-    # Reading the whole log would tell where it ends, and cost too much.
+    # Its end offset would be known only after reading the whole log, which takes too long.
     try:
         return LogDirReplica(tp.topic, logs.topic_id(tp) or "", tp.partition, logs.size(tp), UNKNOWN, UNKNOWN)
     except OSError:

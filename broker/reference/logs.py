@@ -1,4 +1,4 @@
-"""What the reference service needs of its storage: a log for each replica, which survives the broker's process."""
+"""The storage interface of the reference service: a log for each replica that survives the broker's process."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from transport.messages import Record
 from transport.metadata import TopicPartition
 
 RECORD_OVERHEAD_BYTES: Final = 12
-"""What a record takes beside its value, when the bytes of a read are limited."""
+"""The size of a record besides its value, for limits on the bytes of a read."""
 
 _LEGAL_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 class ReplicaLog(Protocol):
-    """The records of one replica, open. Its offsets are ranks: the first record has 0.
+    """The open log of one replica. Offsets count records from 0.
 
-    What changes or reads records may raise OSError; a failed append leaves the log as it was.
+    Methods that read or change records may raise OSError. A failed append leaves the log unchanged.
     """
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record will have."""
+        """The offset of the next record."""
 
     @property
     def size(self) -> int:
-        """How many bytes the records take."""
+        """The size of the records in bytes."""
 
     @property
     def latest_epoch(self) -> int:
-        """The leader epoch of the last record, -1 if there is none."""
+        """The leader epoch of the last record; -1 if there is none."""
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """Return the largest epoch up to `epoch` in the log and where it ends; see `LeaderEpochs.end_offset_for`."""
+        """Return the largest epoch up to `epoch` in the log and its end offset; see `LeaderEpochs.end_offset_for`."""
 
     def append(self, records: Sequence[Record]) -> int:
         """Append records and return the offset of the first. Raises ValueError for impossible leader epochs."""
@@ -47,48 +47,48 @@ class ReplicaLog(Protocol):
         """Remove the records from `end_offset` on."""
 
     def close(self) -> None:
-        """Give the log back, for good: to use it further it must be opened again."""
+        """Close the log. It can be opened again."""
 
 
 class Logs(Protocol):
     """The logs of one broker. Every method may raise OSError, and ApiError for an illegal topic name."""
 
     def open(self, tp: TopicPartition, topic_id: str, *, is_new: bool) -> ReplicaLog:
-        """Open the log of a partition, or make an empty one. It must not be open yet.
+        """Open the log of a partition, or create an empty one. It must not be open yet.
 
-        Unless `is_new`, the replica may have a log: if that cannot be known, this raises OSError.
+        Unless `is_new`, the replica may have a log already; raises OSError if this cannot be found out.
 
-        Raises ApiError with UNKNOWN_TOPIC_ID if there is one of an earlier topic of that name.
+        Raises ApiError with UNKNOWN_TOPIC_ID if there is the log of an earlier topic of that name.
         """
 
     def topic_id(self, tp: TopicPartition) -> str | None:
         """Return the id of the topic whose log is here; None if there is none."""
 
     def delete(self, tp: TopicPartition, topic_id: str) -> bool:
-        """Delete the log of a partition if it belongs to that topic id; return whether it did. It must not be open.
+        """Delete the log of a partition if it belongs to that topic id. Return whether it did. It must not be open.
 
-        The log of another topic of the same name stays. That is no error: nothing of the given topic is here.
+        The log of another topic of the same name stays, which is not an error.
         """
 
     def directories(self) -> Mapping[str, bool]:
-        """Return the log directories as they are configured, and whether each can be used."""
+        """Return the log directories in configured order, and whether each can be used."""
 
     def partitions(self) -> Collection[TopicPartition]:
         """Return the partitions that have a log."""
 
     def directory_of(self, tp: TopicPartition) -> str | None:
-        """Return the directory that has the log of a partition; None if there is none, or it cannot be used."""
+        """Return the directory with the log of a partition; None if there is none, or it cannot be used."""
 
     def size(self, tp: TopicPartition) -> int:
-        """Return how many bytes the log of a partition takes, be it open or not."""
+        """Return the size of a partition's log in bytes, whether it is open or not."""
 
 
 def check_topic_name(topic: str) -> None:
     """Raise ApiError with INVALID_TOPIC_EXCEPTION for a name that Kafka does not allow, such as one with a slash."""
     if not _LEGAL_TOPIC.fullmatch(topic):
-        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic!r} is no legal topic name")
+        raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic!r} is not a valid topic name")
 
 
 def size_of(records: Iterable[Record]) -> int:
-    """Return how much records count where the bytes of a read are limited."""
+    """Return the size of records for limits on the bytes of a read."""
     return sum(RECORD_OVERHEAD_BYTES + len(record.value) for record in records)

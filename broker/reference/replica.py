@@ -1,4 +1,4 @@
-"""One partition's replica on this broker: its log, its high watermark, and its part as leader or follower."""
+"""A replica on this broker: its log, its high watermark, and its role as leader or follower."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from transport.messages import FetchPartition, FetchResult, PartitionState, Reco
 from transport.metadata import NO_EPOCH, TopicPartition
 
 CONSUMER: Final = -1
-"""The replica id of a fetch that comes from no replica."""
+"""The replica id in fetches of consumers."""
 
 _log = get_logger(__name__)
 
 
 class Watchers:
-    """Those who wait for a change of one kind."""
+    """The tasks that wait for a change of one kind."""
 
     def __init__(self) -> None:
         self._events: dict[trio.Event, None] = {}
@@ -31,22 +31,22 @@ class Watchers:
         self._events[event] = None
 
     def remove(self, event: trio.Event) -> None:
-        """Forget an event that is no longer waited for."""
+        """Remove an event that nobody waits for any more."""
         self._events.pop(event, None)
 
     def wake(self) -> None:
-        """Set all events: there was a change."""
+        """Set all events after a change."""
         events, self._events = self._events, {}
         for event in events:
             event.set()
 
 
 class Replica:
-    """A log and what is known about it. It follows unless `leadership` is set.
+    """A log and its state. The replica follows unless `leadership` is set.
 
-    The high watermark is not kept on disk. A new leader may know too low a one, or 0 after a restart: then it promises
-    less than is committed until its followers have fetched. Nothing is cut off by it (followers truncate by leader
-    epoch), and nobody joins the ISR by it alone (a joiner needs the leader's log up to the start of its epoch).
+    The high watermark is not stored on disk. That of a new leader may be too low, or 0 after a restart, until its
+    followers have fetched. This is safe: followers truncate by leader epoch instead, and to join the ISR a replica also
+    needs the leader's log up to the start of its epoch.
     """
 
     def __init__(self, tp: TopicPartition, log: ReplicaLog, state: PartitionState) -> None:
@@ -55,19 +55,19 @@ class Replica:
         self.state = state
         self.high_watermark = 0
         self.committed_at_leader = 0
-        """The leader's high watermark as a follower was told it last, which its own log may not reach yet."""
+        """The leader's high watermark in the latest response to a follower, whose log may not reach it yet."""
 
         self.leadership: Leadership | None = None
         self.end_watchers = Watchers()
-        """Who waits for a change of the log end, or of this replica's part."""
+        """The tasks that wait for a change of the log end, or of the role."""
 
         self.commit_watchers = Watchers()
-        """Who waits for a change of the high watermark, or of this replica's part."""
+        """The tasks that wait for a change of the high watermark, or of the role."""
 
-    # --- parts --------------------------------------------------------------------------------------------------
+    # --- roles --------------------------------------------------------------------------------------------------
 
     def lead(self, state: PartitionState, begin: Callable[[int], Leadership], now: float) -> None:
-        """Lead, or go on leading; `begin` makes a new leadership that starts at a log end."""
+        """Lead, or continue to lead; `begin` returns a new leadership that starts at a log end."""
         if self.leadership is None:
             self.leadership = begin(self.log.end_offset)
         else:
@@ -76,13 +76,13 @@ class Replica:
         self._wake_all()
 
     def follow(self, state: PartitionState) -> None:
-        """Follow `state.leader`, or nobody."""
+        """Follow `state.leader`, or nobody if it is negative."""
         self.leadership = None
         self.state = state
         self._wake_all()
 
     def close(self) -> None:
-        """Neither lead nor follow any more."""
+        """Neither lead nor follow, and close the log."""
         self.leadership = None
         self.log.close()
         self._wake_all()
@@ -94,13 +94,13 @@ class Replica:
     # --- as leader ----------------------------------------------------------------------------------------------
 
     def leading(self) -> Leadership:
-        """Return the leadership; raises ApiError with NOT_LEADER_OR_FOLLOWER if there is none."""
+        """Return the leadership. Raises ApiError with NOT_LEADER_OR_FOLLOWER if there is none."""
         if self.leadership is None:
             raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"the leader of {self.tp} is broker {self.state.leader}")
         return self.leadership
 
     def append(self, values: Sequence[bytes]) -> int:
-        """Append what a producer sent, and return the offset of the first. Raises ApiError or OSError."""
+        """Append a producer's records, and return the offset of the first. Raises ApiError or OSError."""
         epoch = self.leading().state.leader_epoch
         base_offset = self.log.append([Record(epoch, value) for value in values])
         self.end_watchers.wake()
@@ -116,10 +116,10 @@ class Replica:
             self.commit_watchers.wake()
 
     def note_fetch(self, follower: int, partition: FetchPartition, now: float) -> bool:
-        """Take note of how far a follower's log agrees with ours; nothing if it does not. Raises ApiError.
+        """Record a follower's progress if its log agrees with ours. Raises ApiError.
 
-        Return whether high watermark or ISR may have to change: not if all is committed, and a member of the ISR asks
-        again from where it was.
+        Return whether the high watermark or the ISR may have to change. They need not if everything is committed and an
+        ISR member fetches again from the same offset.
         """
         leadership, log_end = self._admit(follower, partition), self.log.end_offset
         if self._divergence(partition) is not None or partition.fetch_offset > log_end:
@@ -128,7 +128,7 @@ class Replica:
         return is_news or self.high_watermark < log_end
 
     def watchers(self, reader: int) -> Watchers:
-        """Return who waits for what this reader waits for when there is nothing to read."""
+        """Return the watchers of the change that this reader waits for when there is nothing to read."""
         return self.commit_watchers if reader == CONSUMER else self.end_watchers
 
     def has_news(self, reader: int, partition: FetchPartition, *, withheld: bool = False) -> bool:
@@ -143,7 +143,7 @@ class Replica:
         return is_beyond or partition.fetch_offset < end or self._divergence(partition) is not None
 
     def read(self, reader: int, partition: FetchPartition, max_bytes: int) -> FetchResult:
-        """Return what a fetch of this partition gets now: a follower up to the log end, a consumer less.
+        """Return records up to the log end for a follower, or up to the high watermark for a consumer.
 
         Raises ApiError: INCONSISTENT_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH or
         OFFSET_OUT_OF_RANGE.
@@ -171,11 +171,11 @@ class Replica:
         if asked > ours:
             raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"the leader epoch is still {ours}, not yet {asked}")
         if reader != CONSUMER and not leadership.knows(reader):
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {reader} is no replica of {self.tp}")
+            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {reader} has no replica of {self.tp}")
         return leadership
 
     def _divergence(self, partition: FetchPartition) -> tuple[int, int] | None:
-        """Return where the reader's log parts from ours, as an epoch and its end (KIP-595); None if it does not."""
+        """Return where the reader's log diverges from ours, as an epoch and its end (KIP-595); None if it does not."""
         theirs, log = partition.last_fetched_epoch, self.log
         if theirs == NO_EPOCH or (theirs == log.latest_epoch and partition.fetch_offset <= log.end_offset):
             return None
@@ -188,19 +188,20 @@ class Replica:
 
     @property
     def lag(self) -> int:
-        """How many committed records this replica lacks, as far as it knows."""
+        """The number of committed records that this replica lacks, as far as it knows."""
         return 0 if self.leadership is not None else max(0, self.committed_at_leader - self.log.end_offset)
 
     def next_fetch(self, max_bytes: int) -> FetchPartition:
-        """Return what a follower asks its leader for."""
+        """Return the follower's next request to its leader."""
         log, state = self.log, self.state
         epochs = state.leader_epoch, log.latest_epoch
         return FetchPartition(*self.tp, log.end_offset, max_bytes, *epochs, state.topic_id, self.high_watermark)
 
     def take(self, asked: FetchPartition, result: FetchResult) -> None:
-        """Take the leader's answer, unless the request is out of date. Raises OSError, or ValueError for nonsense."""
-        is_past = asked.current_leader_epoch != self.state.leader_epoch or asked.fetch_offset != self.log.end_offset
-        if self.leadership is not None or is_past:
+        """Apply the leader's response, unless it is stale. Raises OSError, or ValueError for an impossible response."""
+        # The replica has another role, epoch or log end than when it asked.
+        is_stale = asked.current_leader_epoch != self.state.leader_epoch or asked.fetch_offset != self.log.end_offset
+        if self.leadership is not None or is_stale:
             return
         if result.diverging_epoch != NO_EPOCH:
             self._truncate(result)
@@ -212,9 +213,10 @@ class Replica:
 
     def _truncate(self, result: FetchResult) -> None:
         if result.diverging_end_offset < 0:
-            raise ValueError(f"the leader's log is said to part from ours at {result.diverging_end_offset}")
+            raise ValueError(f"the logs cannot diverge at offset {result.diverging_end_offset}")
         _, own_end = self.log.end_offset_for_epoch(result.diverging_epoch)
         end_offset = min(own_end, result.diverging_end_offset)
+        # Below the high watermark, records that were once committed are lost (an unclean election).
         report = _log.warning if end_offset < self.high_watermark else _log.info
         report("truncated", partition=str(self.tp), log_end=self.log.end_offset, end_offset=end_offset)
         self.log.truncate(end_offset)

@@ -1,4 +1,4 @@
-"""Runs a reference broker."""
+"""The entry point of the reference broker."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ async def run_reference_broker(
     storage_id: str | None = None,
     task_status: trio.TaskStatus[BrokerHandle] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Run a reference broker until cancelled or shut down; started when it is registered.
+    """Run a reference broker until cancelled or shut down; reports as started when it is registered.
 
-    Raises what `run_broker` raises, and in an exception group AllLogDirsFailed. It stores in the log
-    directories, unless it is given other `logs` and the `storage_id` that goes with them.
+    Raises the exceptions of `run_broker` and, in an exception group, AllLogDirsFailed. It stores records in the log
+    directories, or in `logs`, which come with their `storage_id`.
     """
 
     def make_service(handle: BrokerHandle) -> ReferenceService:

@@ -1,4 +1,4 @@
-"""The reference service: it leads, follows and stops replicas as the controller says."""
+"""The reference service, which leads, follows and stops replicas by the controller's orders."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ _log = get_logger(__name__)
 class ReferenceService:
     """The replicas of one reference broker. Implements `broker.service.Service` and `DescribesLogDirs`.
 
-    Disk access is direct: it goes to the page cache, and a short stall of this broker is no harm to others.
+    It accesses the disk directly, without threads: data goes to the page cache, and a short stall affects only this
+    broker.
     """
 
     def __init__(self, handle: BrokerHandle, logs: Logs) -> None:
-        """Take over the logs; nothing is led or followed until the controller says so."""
+        """Take over the logs. No replica leads or follows before the controller's orders."""
         self._handle = handle
         self._logs = logs
         self._replicas: dict[TopicPartition, Replica] = {}
@@ -47,7 +48,7 @@ class ReferenceService:
         return self._data_api.handlers()
 
     async def describe_log_dirs(self, partitions: Sequence[TopicPartition] | None) -> Sequence[LogDir]:
-        """Tell where the logs are and how large; see `DescribesLogDirs.describe_log_dirs`."""
+        """Describe the logs and their sizes; see `DescribesLogDirs.describe_log_dirs`."""
         return describe_log_dirs(self._logs, self._replicas, partitions)
 
     async def become_leader(self, state: PartitionState, *, is_new: bool) -> None:
@@ -66,7 +67,7 @@ class ReferenceService:
             self._fetcher(state.leader).follow(replica)
 
     async def stop_replica(self, partition: StopReplicaPartition) -> None:
-        """Stop a replica, and delete its log if told so; see `Service.stop_replica`."""
+        """Stop a replica, and delete its log on request; see `Service.stop_replica`."""
         tp = partition.tp
         try:
             self._stop_fetching(tp)
@@ -82,7 +83,7 @@ class ReferenceService:
         _log.info("stopped", broker_id=self._handle.broker_id, partition=str(tp), deleted=is_deleted)
 
     async def lose(self, tps: Sequence[TopicPartition]) -> None:
-        """Stop replicas whose logs cannot be used any more, and let the controller know."""
+        """Stop replicas whose logs can no longer be used, and notify the controller."""
         for tp in tps:
             self._stop_fetching(tp)
             replica = self._replicas.pop(tp, None)
@@ -91,7 +92,7 @@ class ReferenceService:
         await self._handle.report_lost(tps)
 
     async def update_metadata(self, metadata: MetadataCache) -> None:
-        """Reconnect to brokers that moved, forget those that died, and catch up where a proposal was overtaken."""
+        """Reconnect to brokers with new addresses, review ISRs when brokers died, and renew overtaken leaderships."""
         for fetcher in self._fetchers.values():
             fetcher.metadata_changed()
         if metadata.live_brokers != self._live_brokers:
@@ -167,14 +168,14 @@ class ReferenceService:
         return settled
 
     def _catch_up(self, replica: Replica, leadership: Leadership, news: PartitionState | None) -> None:
-        """Take the state that overtook a proposal; the controller publishes it with its refusal."""
+        """Adopt the state that overtook a proposal; the controller sends it along with its refusal."""
         state = leadership.state
         if news is not None and (news.topic_id, news.leader_epoch) == (state.topic_id, state.leader_epoch):
             leadership.renew(news, replica.log.end_offset, trio.current_time())
             self._review(replica)
 
     async def _run(self) -> None:
-        """Do the background work, and close the logs at its end."""
+        """Run the background tasks, and close the logs at the end."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._isr_updates.run)
@@ -184,7 +185,7 @@ class ReferenceService:
                 replica.close()
 
     async def _review_periodically(self) -> None:
-        """See to followers that stopped fetching, whose silence calls nobody; twice in the lag allowed, as in Kafka."""
+        """Review all ISRs twice per allowed lag, as Kafka does: followers that stop fetching trigger no review."""
         while True:
             await trio.sleep(self._handle.config.replica_lag_time_max_ms / 2000)
             for replica in self._replicas.values():

@@ -112,7 +112,7 @@ async def test_a_consumer_does_not_read_on_in_a_topic_that_was_created_anew(tmp_
         await cluster.stop(1, deleted, delete=True)
         await cluster.lead_and_follow(created, is_new=True)
         await cluster.produce(b"new-0", b"new-1")
-        with pytest.raises(ApiError, match="UNKNOWN_TOPIC_ID: t-0 was created anew while it was read"):
+        with pytest.raises(ApiError, match="UNKNOWN_TOPIC_ID: t-0 was recreated while it was read"):
             await anext(records)
         assert await consumer.read_all("t", 0) == [b"new-0", b"new-1"]
 

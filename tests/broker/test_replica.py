@@ -144,7 +144,7 @@ def test_a_consumer_sees_what_is_committed_and_a_stranger_nothing(tmp_path: Path
         leader.advance(0.0)
         assert len(leader.read(CONSUMER, asked, 1000).records) == 2
         assert len(leader.read(2, asked, 1000).records) == 3
-        with pytest.raises(ApiError, match="broker 7 is no replica"):
+        with pytest.raises(ApiError, match="broker 7 has no replica of t-0"):
             leader.read(7, asked, 1000)
         with pytest.raises(ApiError, match="OFFSET_OUT_OF_RANGE"):
             leader.read(CONSUMER, evolve(asked, fetch_offset=4), 1000)

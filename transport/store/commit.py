@@ -242,13 +242,13 @@ def _evidence(effect: _Effect, znode: Znode | None) -> bool | None:
     """Return True if a znode shows that operations took effect, False if it shows the opposite, None if neither."""
     if effect.data is None:
         return _deletion_evidence(effect, znode)
-    # Missing: either it was not created, or somebody has deleted it since.
+    # Missing: either it was not created, or it has been deleted since.
     if znode is None:
         return False if effect.expected is None else None
     # Written unconditionally, so only the data can show it.
     if effect.version == ANY_VERSION:
         return znode.data == effect.data
-    # Somebody has written since, which hides the outcome.
+    # A later write hides the outcome.
     if znode.stat.version > effect.version:
         return None
     return znode.stat.version == effect.version and znode.data == effect.data

@@ -95,7 +95,7 @@ class Tree:
         return Unlisted() if node.access is Access.NONE else sorted(node.children)
 
     def allow(self, path: str, access: Access) -> None:
-        """Restrict the access of all sessions to a znode and its list of children, as an ACL of somebody else does.
+        """Restrict the access of all sessions to a znode and its list of children, as the ACL of another tool does.
 
         As in ZooKeeper, no watch fires, and a session that may change the parent may still delete the znode.
         """
