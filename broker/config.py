@@ -10,14 +10,14 @@ from transport.dynamic_configs import LARGEST_MESSAGE
 from transport.service_settings import ServiceSettings
 from transport.settings import setting
 
-# Some defaults are not Kafka's: 200 ms instead of 1000 ms for replica.fetch.backoff.ms, because a new partition's
-# followers often hear of it before its leader does; fetch.max.bytes of 16 instead of 55 MiB, so that an answer fits a
-# frame with room to spare.
+# Two defaults differ from Kafka's. replica.fetch.backoff.ms is 200 ms instead of 1000 ms, because the followers of a
+# new partition often receive their orders before its leader. fetch.max.bytes is 16 instead of 55 MiB, so that a
+# response fits easily into a frame.
 
 
 @frozen
 class BrokerConfig(ServiceSettings):
-    """What a broker is told when it starts. Times are in milliseconds."""
+    """The settings with which a broker starts. Times are in milliseconds."""
 
     broker_id: int = setting(doc="The id of the broker, different from every other's.")
     log_dir: Path = setting(doc="The directory of the partitions' logs.")  # noqa: RUF009  it declares the field
@@ -55,7 +55,8 @@ class BrokerConfig(ServiceSettings):
 
     @property
     def directories(self) -> tuple[Path, ...]:
-        """Where the logs are kept: `log.dirs`, or if that is not set `log.dir`."""
+        """The directories of the logs: `log.dirs` or, if that is not set, `log.dir`."""
         if self.log_dirs is None:
             return (self.log_dir,)
-        return tuple(dict.fromkeys(Path(name.strip()) for name in self.log_dirs.split(",") if name.strip()))
+        names = [name.strip() for name in self.log_dirs.split(",")]
+        return tuple(dict.fromkeys(Path(name) for name in names if name))

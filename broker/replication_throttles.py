@@ -11,7 +11,7 @@ import trio
 
 from actors import Backoff
 from broker.replication_quota import ReplicationQuota
-from broker.topic_configs import read_layers, value_in_force
+from broker.topic_configs import read_layers, value_in_effect
 from broker.wakeup import Wakeup
 from transport.dynamic_configs import (
     BROKER_SETTINGS,
@@ -77,7 +77,7 @@ class ReplicationThrottles:
     async def _read(self) -> None:
         layers = await read_layers(self._store, [paths.broker_config(self._broker_id), paths.broker_config(None)])
         rates = (LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE)
-        leader, follower = (int(value_in_force(BROKER_SETTINGS[name], layers)) for name in rates)
+        leader, follower = (int(value_in_effect(BROKER_SETTINGS[name], layers)) for name in rates)
         names: list[str] = []
         if min(leader, follower) < LONG_MAX:
             names = await children_of(self._store, paths.TOPIC_CONFIGS)
@@ -92,7 +92,7 @@ class ReplicationThrottles:
     def _partitions(self, name: str, topics: Mapping[str, Layer]) -> dict[str, Partitions]:
         found: dict[str, Partitions] = {}
         for topic, layer in topics.items():
-            replicas = parse_replicas(str(value_in_force(TOPIC_SETTINGS[name], [layer], topic=topic)))
+            replicas = parse_replicas(str(value_in_effect(TOPIC_SETTINGS[name], [layer], topic=topic)))
             if replicas is None:
                 found[topic] = None
                 continue

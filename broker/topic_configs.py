@@ -17,7 +17,7 @@ from transport.dynamic_configs import (
     TOPIC_SETTINGS,
     Layer,
     as_topic_layer,
-    in_force,
+    in_effect,
 )
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
@@ -121,7 +121,7 @@ class TopicConfigs:
         own, *brokers = await read_layers(self._store, wanted)
         layers = [own, *map(as_topic_layer, (*brokers, self._static))]
         names = (MIN_INSYNC_REPLICAS, MAX_MESSAGE_BYTES)
-        values = [int(value_in_force(TOPIC_SETTINGS[name], layers, topic=topic)) for name in names]
+        values = [int(value_in_effect(TOPIC_SETTINGS[name], layers, topic=topic)) for name in names]
         return TopicConfig(*values)
 
 
@@ -131,12 +131,12 @@ async def read_layers(store: MetadataStore, wanted: Sequence[str]) -> list[Layer
     return [_decode_layer(path, znode) for path, znode in zip(wanted, found, strict=True)]
 
 
-def value_in_force(setting: Setting, layers: Sequence[Layer], **subject: str) -> Value:
+def value_in_effect(setting: Setting, layers: Sequence[Layer], **subject: str) -> Value:
     """Return a setting's value in effect, and log invalid values; `subject` names the owner in the log."""
-    force = in_force(setting, layers)
-    for fault in force.faults:
+    found = in_effect(setting, layers)
+    for fault in found.faults:
         _log.error("ignoring an invalid setting: alter it with `klamm config alter`", **subject, fault=fault)
-    return force.value
+    return found.value
 
 
 def _decode_layer(path: str, znode: Znode | None) -> Layer:

@@ -100,7 +100,7 @@ class Layer:
 
 
 @frozen
-class InForce:
+class InEffect:
     """The value in effect of a setting, and its source. `faults` lists the invalid values of higher layers."""
 
     value: Value
@@ -111,19 +111,19 @@ class InForce:
 DEFAULT_CONFIG: Final = "DEFAULT_CONFIG"
 
 
-def in_force(setting: Setting, layers: Sequence[Layer]) -> InForce:
+def in_effect(setting: Setting, layers: Sequence[Layer]) -> InEffect:
     """Return the first valid value of a setting in layers, highest first; without one, its default."""
     faults: list[str] = []
     for layer in layers:
         text = layer.settings.get(setting.name)
         if text is not None:
             try:
-                return InForce(setting.parse(text), layer.source, tuple(faults))
+                return InEffect(setting.parse(text), layer.source, tuple(faults))
             except InvalidSetting as fault:
                 # Somebody else wrote this value: report it, and use the next one.
                 faults.append(str(fault))
     assert setting.default is not None, "every dynamic setting has a default"
-    return InForce(setting.default, DEFAULT_CONFIG, tuple(faults))
+    return InEffect(setting.default, DEFAULT_CONFIG, tuple(faults))
 
 
 def as_topic_layer(layer: Layer) -> Layer:

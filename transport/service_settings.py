@@ -1,4 +1,4 @@
-"""The settings that every service has: its advertised address and its wait for ZooKeeper."""
+"""The settings that every service has: ZooKeeper's security, the advertised address, the wait for ZooKeeper."""
 
 from __future__ import annotations
 
@@ -11,11 +11,32 @@ from typing import Final
 
 from attrs import frozen
 
-from transport.security_settings import SecuritySettings
 from transport.settings import InvalidSetting, setting
 
 _NAME: Final = re.compile(r"[\w-]+(\.[\w-]+)*\.?")
 """A host name that a resolver can look up, in letters of any alphabet."""
+
+
+@frozen(kw_only=True)
+class SecuritySettings:
+    """The identity for ZooKeeper, the ACLs of new znodes, and TLS; `transport.store.security` acts on them."""
+
+    zookeeper_set_acl: bool = setting(
+        default=False, doc="Whether only our own identity may change the znodes that we create."
+    )
+    zookeeper_credentials_file: str | None = setting(
+        None, "A file with USER:PASSWORD for ZooKeeper; unset, the variable KLAMM_ZOOKEEPER_CREDENTIALS."
+    )
+    zookeeper_ssl_client_enable: bool = setting(default=False, doc="Whether to connect to ZooKeeper with TLS.")
+    zookeeper_ssl_keystore_location: str | None = setting(
+        None, "A PEM file with the private key and the client certificate."
+    )
+    zookeeper_ssl_truststore_location: str | None = setting(
+        None, "A PEM file with the authorities to trust; unset, those of the system."
+    )
+    zookeeper_ssl_endpoint_identification_algorithm: str = setting(
+        "HTTPS", "The check of the name in ZooKeeper's certificate; NONE for no check."
+    )
 
 
 @frozen(kw_only=True)

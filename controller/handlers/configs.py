@@ -21,7 +21,7 @@ from transport.dynamic_configs import (
     UNCLEAN_LEADER_ELECTION_ENABLE,
     Layer,
     as_topic_layer,
-    in_force,
+    in_effect,
 )
 from transport.errors import ErrorCode
 from transport.log import get_logger
@@ -66,7 +66,7 @@ def read_min_isrs(context: ControllerContext, topics: Sequence[str]) -> Rounds[N
     setting = TOPIC_SETTINGS[MIN_INSYNC_REPLICAS]
     inherited = [layer for layer in (default, static_layer(context.config)) if layer is not None]
     found = {
-        name: in_force(setting, [own or Layer(TOPIC, {}), *map(as_topic_layer, inherited)]).value
+        name: in_effect(setting, [own or Layer(TOPIC, {}), *map(as_topic_layer, inherited)]).value
         for name, own in settings.items()
     }
     news = [MinIsrRead(name, int(value)) for name, value in found.items() if value != context.min_isr(name)]
@@ -85,7 +85,7 @@ def _read_layers(topics: Sequence[str]) -> Rounds[tuple[Layer | None, dict[str, 
 
 
 def _allows_unclean(topic: str, layers: Sequence[Layer]) -> bool:
-    found = in_force(TOPIC_SETTINGS[UNCLEAN_LEADER_ELECTION_ENABLE], layers)
+    found = in_effect(TOPIC_SETTINGS[UNCLEAN_LEADER_ELECTION_ENABLE], layers)
     for fault in found.faults:
         log.error("no unclean election: alter the setting with `klamm config alter`", topic=topic, fault=fault)
     return found.value is True and not found.faults
@@ -184,7 +184,7 @@ def _describe(
         layers = (Layer(BROKER, counts), *layers[1:])
     entries = []
     for setting in settings.values():
-        found = in_force(setting, layers)
+        found = in_effect(setting, layers)
         entries.append(ConfigEntry(setting.name, render(found.value), found.source))
     others = sorted(name for name in own.settings if name not in settings)
     entries += [ConfigEntry(name, own.settings[name], own.source) for name in others]

@@ -16,7 +16,7 @@ from transport.dynamic_configs import (
     LEADER_THROTTLED_REPLICAS,
     TOPIC_SETTINGS,
     Layer,
-    in_force,
+    in_effect,
     parse_replicas,
 )
 from transport.messages import UNTHROTTLED, DescribeReassignmentsResponse, ReassignmentDescription
@@ -45,7 +45,7 @@ Replicas = frozenset[tuple[int, int]] | None
 
 
 def _named(setting: str, topics: Mapping[str, Layer]) -> dict[str, Replicas]:
-    values = {name: in_force(TOPIC_SETTINGS[setting], [layer]).value for name, layer in topics.items()}
+    values = {name: in_effect(TOPIC_SETTINGS[setting], [layer]).value for name, layer in topics.items()}
     return {name: parse_replicas(str(value)) for name, value in values.items()}
 
 
@@ -71,4 +71,4 @@ class _Throttles:
         if broker < 0 or (replicas is not None and (move.partition, broker) not in replicas):
             return UNTHROTTLED
         own, default = (self.layers[paths.broker_config(id_)] for id_ in (broker, None))
-        return int(in_force(BROKER_SETTINGS[rate], [own, default]).value)
+        return int(in_effect(BROKER_SETTINGS[rate], [own, default]).value)

@@ -70,7 +70,7 @@ async def test_what_is_not_valid_throttles_nothing_and_is_told() -> None:
         assert all(words in faults for words in (f"{FOLLOWER}.rate", f"{LEADER}.replicas", "/config/topics/damaged"))
 
 
-async def test_what_was_read_last_stays_in_force_without_the_store(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_what_was_read_last_stays_in_effect_without_the_store(autojump_clock: MockClock) -> None:  # noqa: ARG001
     async with throttles_of_broker_7() as (zookeeper, store, throttles):
         await write(store, paths.topic_config("t"), {f"{LEADER}.replicas": "*"})
         await write(store, paths.broker_config(7), {f"{LEADER}.rate": "100"})

@@ -94,7 +94,7 @@ async def test_what_changed_while_the_connection_was_broken_is_found() -> None:
         assert (await configs.of_topic("t", "id")).min_insync_replicas == 5
 
 
-async def test_without_the_store_the_last_known_settings_stay_in_force() -> None:
+async def test_without_the_store_the_last_known_settings_stay_in_effect() -> None:
     async with configs_of_broker_7() as (zookeeper, store, configs):
         await write(store, TOPIC, {MIN_ISR: "3"})
         await configs.of_topic("t", "id")

@@ -22,7 +22,7 @@ from tests.cli.devices import device
 from tests.cli.shell import Shell, run_klamm
 from transport import input_files
 from transport.metadata import TopicPartition
-from transport.security_settings import SecuritySettings
+from transport.service_settings import SecuritySettings
 from transport.store.protocol import StoreUnavailable
 from transport.store.security import security_of
 

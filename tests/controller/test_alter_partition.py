@@ -174,7 +174,7 @@ async def test_a_state_that_changed_behind_the_controllers_back_is_an_old_versio
 
 
 @pytest.mark.requirement("D9")
-async def test_who_was_refused_is_told_what_is_in_force(bench: Bench) -> None:
+async def test_who_was_refused_is_told_what_is_in_effect(bench: Bench) -> None:
     await prepare(bench)
     await ask(bench, evolve(ITEM, partition_epoch=PARTITION_EPOCH - 1))
     told = [tell.partitions for tell in bench.seen.metadata() if tell.brokers is None or 1 in tell.brokers]

@@ -162,7 +162,7 @@ async def throttles(bench: Bench) -> tuple[int, list[int]]:
 
 
 @pytest.mark.requirement("B3", "A11")
-async def test_tells_the_throttles_that_are_in_force(bench: Bench) -> None:
+async def test_tells_the_throttles_that_are_in_effect(bench: Bench) -> None:
     await bench.start(ORIGIN)
     await bench.move(TP, TARGET)
     assert await throttles(bench) == (UNTHROTTLED, [UNTHROTTLED] * 3)

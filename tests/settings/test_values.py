@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transport.dynamic_configs import BROKER_SETTINGS, TOPIC_SETTINGS, Layer, as_topic_layer, in_force
+from transport.dynamic_configs import BROKER_SETTINGS, TOPIC_SETTINGS, Layer, as_topic_layer, in_effect
 from transport.settings import LONG_MAX, InvalidSetting, Kind, Setting, Value, did_you_mean, find, render
 
 FLAG = Setting("flag", Kind.BOOLEAN, default=False, doc="")
@@ -82,13 +82,13 @@ def test_the_nearest_name_is_told() -> None:
 def test_the_highest_layer_counts_and_what_is_not_valid_is_set_aside() -> None:
     setting = TOPIC_SETTINGS["min.insync.replicas"]
     high, low = Layer("high", {"min.insync.replicas": "x"}), Layer("low", {"min.insync.replicas": "2"})
-    found = in_force(setting, [Layer("none", {}), high, low])
+    found = in_effect(setting, [Layer("none", {}), high, low])
     assert (found.value, found.source, found.faults) == (
         2,
         "low",
         ("min.insync.replicas must be an integer from 1, is 'x'",),
     )
-    assert in_force(setting, []).source == "DEFAULT_CONFIG"
+    assert in_effect(setting, []).source == "DEFAULT_CONFIG"
 
 
 def test_topics_inherit_under_their_own_names_what_brokers_have() -> None:

@@ -51,7 +51,7 @@ async def test_a_preferred_election_that_took_place_elected_the_preferred_leader
 
 
 @pytest.mark.parametrize(("order", "leader"), [((3, 1, 2), 3), ((3, 2, 1), 3), ((1, 2, 3), 1)])
-async def test_an_order_that_is_said_to_be_in_force_was(order: tuple[int, ...], leader: int) -> None:
+async def test_an_order_that_is_said_to_be_in_effect_was(order: tuple[int, ...], leader: int) -> None:
     h = History()
     h.bump(leader=2)
     before = h.safety.before()

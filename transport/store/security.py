@@ -20,7 +20,7 @@ from typing import Any, Final
 from attrs import field, fields, frozen
 
 from transport.input_files import Limit, UnreadableFile, read_text
-from transport.security_settings import SecuritySettings
+from transport.service_settings import SecuritySettings
 from transport.store.protocol import StoreUnavailable
 
 CREDENTIALS: Final = "KLAMM_ZOOKEEPER_CREDENTIALS"
