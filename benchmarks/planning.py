@@ -30,7 +30,7 @@ from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.model.summary import Summary
 from spark_bridge.planning import run_plan
-from spark_bridge.process.request import Engine, PlanRequest
+from spark_bridge.process.request import EngineName, PlanRequest
 from spark_bridge.process.session import spark_session
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ ADD, DRAIN, REBALANCE = "add 10 %", "drain 2 %", "rebalance"
 class Case:
     """A plan to make."""
 
-    engine: Engine
+    engine: EngineName
     partitions: int
     brokers: int
     scenario: str
@@ -71,11 +71,11 @@ class Case:
         return Goal(GoalKind.REBALANCE)
 
 
-SIZES: Final = ((Engine.KERNEL, 10_000, 100), (Engine.KERNEL, 100_000, 100), (Engine.SPARK, 100_000, 100))
+SIZES: Final = ((EngineName.KERNEL, 10_000, 100), (EngineName.KERNEL, 100_000, 100), (EngineName.SPARK, 100_000, 100))
 LARGE: Final = (
-    (Engine.KERNEL, 1_000_000, 1_000),
-    (Engine.SPARK, 1_000_000, 1_000),
-    (Engine.SPARK, 10_000_000, 5_000),
+    (EngineName.KERNEL, 1_000_000, 1_000),
+    (EngineName.SPARK, 1_000_000, 1_000),
+    (EngineName.SPARK, 10_000_000, 5_000),
 )
 
 
@@ -129,7 +129,7 @@ def measure(case: Case, folder: Path) -> Measured:
     with ExitStack() as stack:
         (folder / "spark").mkdir()
         sessions: list[SparkSession] = []
-        if case.engine is Engine.SPARK:
+        if case.engine is EngineName.SPARK:
             sessions.append(stack.enter_context(spark_session(folder / "spark", MASTER)))
             sessions[0].range(1).collect()
         with watched() as peaks:
@@ -180,7 +180,7 @@ def main(arguments: list[str]) -> None:
     """Print a row for each plan."""
     if arguments[:1] == ["--one"]:
         case = json.loads(arguments[1])
-        measured = measure(Case(**{**case, "engine": Engine(case["engine"])}), Path(arguments[2]))
+        measured = measure(Case(**{**case, "engine": EngineName(case["engine"])}), Path(arguments[2]))
         print(json.dumps(asdict(measured)))
         return
     print(f"| {' | '.join(COLUMNS)} |")

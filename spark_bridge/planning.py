@@ -25,8 +25,7 @@ from spark_bridge.model.summary import Summary
 from spark_bridge.outputs.files import claim_folder, write_plan
 from spark_bridge.outputs.reasons import Marks, reasons_of
 from spark_bridge.outputs.rows import plan_rows
-from spark_bridge.process.request import Engine as EngineName
-from spark_bridge.process.request import PlanRequest
+from spark_bridge.process.request import EngineName, PlanRequest
 from spark_bridge.progress import OnProgress, Progress
 from spark_bridge.remote_folder import RemoteFolder, SharedFolder, remove_folder
 from spark_bridge.rounds.bytes_out import plan_bytes_out

@@ -25,7 +25,7 @@ import spark_bridge
 from spark_bridge.errors import PlanError
 from spark_bridge.failures import last_line
 from spark_bridge.model.summary import Summary
-from spark_bridge.process.request import Engine, PlanRequest
+from spark_bridge.process.request import EngineName, PlanRequest
 from spark_bridge.progress import OnProgress, Progress
 
 __all__ = ["Bridge", "PlanError", "PlanRequest", "Progress", "Summary", "compute_plan", "open_bridge"]
@@ -111,12 +111,12 @@ class Bridge:
 
     async def _process_for(self, request: PlanRequest) -> _Process:
         """Return a bridge that runs and whose session, if it has one, is in the place that is asked for."""
-        moves = request.engine is not Engine.KERNEL and self._place not in (None, request.place)
+        moves = request.engine is not EngineName.KERNEL and self._place not in (None, request.place)
         if self._process is not None and (moves or self._process.has_ended):
             await self.aclose()
         if self._process is None:
             self._process, self._place = await _Process.start(), None
-        if request.engine is not Engine.KERNEL:
+        if request.engine is not EngineName.KERNEL:
             self._place = request.place
         return self._process
 

@@ -8,7 +8,7 @@ from typing import Final
 from attrs import define, field
 
 from simulator.frames import ControlRequest
-from simulator.safety.partitions import Change, is_controller
+from simulator.safety.partitions import PartitionChange, is_controller
 from simulator.settings import host_of
 from simulator.store.durable import Durable
 from transport.store import paths
@@ -38,7 +38,7 @@ class Controllership:
             elif host != self.holder and _is_owned(op):
                 yield f"{host} wrote {op.path}, though {self.holder or 'nobody'} holds office at epoch {self.epoch}"
 
-    def changed(self, change: Change) -> Iterator[str]:
+    def changed(self, change: PartitionChange) -> Iterator[str]:
         """Judge the controller epoch of a leadership that a controller wrote."""
         before, after = change.before, change.after
         if not change.is_a_controllers or after is None or after.leadership is None:

@@ -16,7 +16,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from simulator.safety.partitions import Change, Partition, Partitions
+from simulator.safety.partitions import Partition, PartitionChange, Partitions
 from simulator.safety.registrations import STALE_SECONDS, Registrations
 from transport.messages import StopReplicaRequest
 from transport.metadata import EPOCH_DURING_DELETE, NO_LEADER, TopicPartition
@@ -36,7 +36,7 @@ class Deletions:
     _members: dict[_Key, dict[int, None]] = field(factory=dict, init=False)
     _orders: dict[tuple[int, TopicPartition], deque[tuple[str, int]]] = field(factory=dict, init=False)
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: PartitionChange) -> None:
         """Take note of what a commit made of a partition."""
         if change.after is not None:
             before = change.before.assignment.target_replicas if change.before and change.is_of_one_topic else ()

@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import define, field
 
-from simulator.safety.partitions import Change, Partition
+from simulator.safety.partitions import Partition, PartitionChange
 from transport.messages import AlterPartitionRequest
 from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
 
@@ -37,7 +37,7 @@ class Leaderships:
             if len(proposals) > _REMEMBERED:
                 del proposals[next(iter(proposals))]
 
-    def changed(self, change: Change) -> Iterator[str]:
+    def changed(self, change: PartitionChange) -> Iterator[str]:
         """Judge a controller's change of a partition."""
         before, after = change.before, change.after
         if not change.is_a_controllers:

@@ -15,7 +15,7 @@ from attrs import define, field
 
 from simulator.disk import Disk
 from simulator.safety.leadership import is_unclean
-from simulator.safety.partitions import Change, Partition, Partitions
+from simulator.safety.partitions import Partition, PartitionChange, Partitions
 from simulator.safety.registrations import STALE_SECONDS, Registrations
 from transport.messages import Record
 from transport.metadata import NO_LEADER, TopicPartition
@@ -54,7 +54,7 @@ class Ledger:
     _accounts: dict[_Key, _Account] = field(factory=dict, init=False)
     _first_storages: dict[int, str] = field(factory=dict, init=False)
 
-    def changed(self, change: Change) -> Iterator[str]:
+    def changed(self, change: PartitionChange) -> Iterator[str]:
         """Judge who comes into an ISR, and who is to lead, by what is on their disks."""
         before, after = change.before, change.after
         if after is None or after.leadership is None or self.partitions.is_marked(change.tp.topic):

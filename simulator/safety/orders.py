@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import define, field
 
-from simulator.safety.partitions import Change
+from simulator.safety.partitions import PartitionChange
 from transport.messages import LeaderAndIsrRequest, PartitionState, StopReplicaRequest, UpdateMetadataRequest
 from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_LEADER, TopicPartition
 
@@ -30,7 +30,7 @@ class Orders:
     _deleting: dict[tuple[int, TopicPartition, str], int] = field(factory=dict, init=False)
     """The controller epoch at which a broker was last told to delete a replica with its topic."""
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: PartitionChange) -> None:
         """Take note of a state that was committed."""
         after = change.after
         if after is None or after.leadership is None:

@@ -26,7 +26,7 @@ class Partition:
 
 
 @frozen
-class Change:
+class PartitionChange:
     """What a commit of `host` made of a partition; None for what did not exist."""
 
     host: str
@@ -72,11 +72,11 @@ class Partitions:
             for number, partition in partitions.items():
                 yield TopicPartition(name, number), partition
 
-    def take(self, host: str, ops: Sequence[Op], durable: Durable) -> list[Change]:
+    def take(self, host: str, ops: Sequence[Op], durable: Durable) -> list[PartitionChange]:
         """Take a commit, right after it took effect, and return what it changed."""
         self._take_markers(ops)
         topics, states = _touched(ops)
-        changes: list[Change] = []
+        changes: list[PartitionChange] = []
         for name in topics:
             changes += self._take_topic(host, name, states, durable)
         taken = {change.tp for change in changes}
@@ -91,7 +91,9 @@ class Partitions:
             elif parent == paths.DELETE_TOPICS and isinstance(op, Delete):
                 self._marked.pop(name, None)
 
-    def _take_topic(self, host: str, name: str, states: Iterable[TopicPartition], durable: Durable) -> Iterator[Change]:
+    def _take_topic(
+        self, host: str, name: str, states: Iterable[TopicPartition], durable: Durable
+    ) -> Iterator[PartitionChange]:
         try:
             topic = durable.topic(name)
         except UndecodableZnode:
@@ -113,13 +115,13 @@ class Partitions:
             self._topics[name] = after
         for number in sorted({*before, *after}):
             if before.get(number) != after.get(number):
-                yield Change(host, TopicPartition(name, number), before.get(number), after.get(number))
+                yield PartitionChange(host, TopicPartition(name, number), before.get(number), after.get(number))
 
-    def _take_state(self, host: str, tp: TopicPartition, durable: Durable) -> Change:
+    def _take_state(self, host: str, tp: TopicPartition, durable: Durable) -> PartitionChange:
         before = self._topics[tp.topic][tp.partition]
         after = Partition(before.topic_id, before.assignment, _leadership(tp, durable))
         self._topics[tp.topic][tp.partition] = after
-        return Change(host, tp, before, after)
+        return PartitionChange(host, tp, before, after)
 
 
 def _touched(ops: Sequence[Op]) -> tuple[dict[str, None], dict[TopicPartition, None]]:

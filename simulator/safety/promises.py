@@ -8,7 +8,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from simulator.safety.controllership import Controllership
-from simulator.safety.partitions import Change, Partitions
+from simulator.safety.partitions import PartitionChange, Partitions
 from simulator.store.durable import Durable
 from transport.messages import ElectionType
 from transport.metadata import NO_LEADER, TopicPartition
@@ -58,7 +58,7 @@ class Promises:
                 topic = durable.topic(name)
                 self.doomed[name, (topic and topic.topic_id) or ""] = len(self.doomed)
 
-    def changed(self, change: Change) -> None:
+    def changed(self, change: PartitionChange) -> None:
         """Take note of a leader that was elected."""
         after = change.after
         if after is None or after.leadership is None or after.leadership.leader == NO_LEADER:

@@ -10,7 +10,7 @@ import trio
 from attrs import define, field
 
 from simulator.safety.leadership import is_unclean
-from simulator.safety.partitions import Change
+from simulator.safety.partitions import PartitionChange
 from simulator.safety.registrations import STALE_SECONDS
 from simulator.store.durable import Durable
 from transport.dynamic_configs import UNCLEAN_LEADER_ELECTION_ENABLE
@@ -69,7 +69,7 @@ class UncleanElections:
             if is_setting and not isinstance(op, Check):
                 self._settings.setdefault(op.path, _History()).becomes(_setting(op.path, durable))
 
-    def changed(self, change: Change) -> Iterator[str]:
+    def changed(self, change: PartitionChange) -> Iterator[str]:
         """Judge a controller's change of a partition."""
         before = change.before.leadership if change.before is not None and change.is_of_one_topic else None
         after = change.after.leadership if change.after is not None else None

@@ -25,14 +25,14 @@ _BETWEEN: Final = b",\n"
 
 
 @frozen
-class Step:
+class StepFiles:
     """Some partitions of a plan: the document that moves them, and the one that brings them back."""
 
     plan: bytes
     rollback: bytes
 
 
-def steps(batches: Iterable[pa.RecordBatch], limit: int = LIMIT) -> Iterator[Step]:
+def steps(batches: Iterable[pa.RecordBatch], limit: int = LIMIT) -> Iterator[StepFiles]:
     """Yield the rows of a plan as documents of at most `limit` bytes, a partition a line, never splitting one.
 
     A step's rollback names the same partitions as its plan, so that each file can be taken back by itself.
@@ -57,9 +57,9 @@ def steps(batches: Iterable[pa.RecordBatch], limit: int = LIMIT) -> Iterator[Ste
         yield _step(lines)
 
 
-def _step(lines: list[tuple[bytes, bytes]]) -> Step:
+def _step(lines: list[tuple[bytes, bytes]]) -> StepFiles:
     plan, rollback = (_HEAD + _BETWEEN.join(column) + _TAIL for column in zip(*lines, strict=True))
-    return Step(plan, rollback)
+    return StepFiles(plan, rollback)
 
 
 def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, bytes]]:

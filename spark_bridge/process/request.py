@@ -18,7 +18,7 @@ from spark_bridge.model.goal import Goal
 from spark_bridge.process.document import from_document
 
 
-class Engine(StrEnum):
+class EngineName(StrEnum):
     """What computes the plan; the plan is the same."""
 
     AUTO = "auto"  # the kernel up to the size that it does well, Spark above
@@ -44,7 +44,7 @@ class PlanRequest:
     sources: Sources
     goal: Goal
     output: str
-    engine: Engine = Engine.AUTO
+    engine: EngineName = EngineName.AUTO
     master: str | None = None
     remote: str | None = None
     timeout: float | None = None
@@ -60,13 +60,13 @@ class PlanRequest:
             raise PlanError("output must be a folder for the plan's files, and it is empty")
         if self.master is not None and self.remote is not None:
             raise PlanError("master and remote are two places for Spark to run: give one of them")
-        if self.engine is Engine.KERNEL and (self.master or self.remote):
+        if self.engine is EngineName.KERNEL and (self.master or self.remote):
             raise PlanError("the kernel engine runs without Spark: leave out master and remote, or choose engine spark")
         if self.remote is not None and not self.remote.startswith("sc://"):
             raise PlanError(f"remote must be a Spark Connect address such as sc://host:15002, not {self.remote!r}")
         if self.timeout is not None and not self.timeout > 0:
             raise PlanError(f"timeout must be a number of seconds above 0, not {self.timeout}")
-        if self.urls and self.engine is Engine.KERNEL:
+        if self.urls and self.engine is EngineName.KERNEL:
             url = self.urls[0]
             raise PlanError(f"{url}: only Spark reads and writes {url.scheme}:// paths: leave out --engine kernel")
         if self.remote is not None and isinstance(output := source_of(self.output), Url):

@@ -18,7 +18,7 @@ from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.model.summary import BrokerChange, Evenness, Flow, Load, Summary
-from spark_bridge.process.request import Engine, PlanRequest
+from spark_bridge.process.request import EngineName, PlanRequest
 from spark_bridge.progress import OnProgress, Progress, in_words
 
 pytestmark = pytest.mark.requirement("E3")
@@ -131,7 +131,7 @@ def test_every_option_is_in_the_request(planner: Planner) -> None:
             exclude=frozenset({3}),
         ),
         output="-",
-        engine=Engine.SPARK,
+        engine=EngineName.SPARK,
         master="spark://host:7077",
         timeout=60.0,
         conf={"spark.cores.max": "8"},

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from controller.admin.moves import MoveStatus
-from klamm.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
-from klamm.cli.reassignment.preview import Change, faults, moving_elsewhere, print_changes, rollback
+from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
+from klamm.cli.reassignment.preview import ChangePreview, faults, moving_elsewhere, print_changes, rollback
 from klamm.cli.units import duration, moment, rate, size
 from transport.messages import (
     UNKNOWN,
@@ -31,8 +31,8 @@ def partition(
     return PartitionState("t", "id", number, 1, leader, 1, replicas, 1, replicas, adding)
 
 
-def change(state: PartitionState, target: tuple[int, ...], bytes_: int = UNKNOWN) -> Change:
-    return Change(state.tp, state, target, bytes_)
+def change(state: PartitionState, target: tuple[int, ...], bytes_: int = UNKNOWN) -> ChangePreview:
+    return ChangePreview(state.tp, state, target, bytes_)
 
 
 # --- what would change ------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ def test_every_outcome_is_told_apart(capsys: pytest.CaptureFixture[str]) -> None
     ended: dict[TopicPartition, tuple[int, ...]] = {tps[0]: (2,), tps[1]: (1,), tps[2]: ()}
     seen = MoveStatus(dict.fromkeys(tps, (2,)), ended, (moving(3, (2,)), moving(4, (3,))), 0, 0)
     judged = judge(seen)
-    report(judged, "table", Outcome.COMPLETE)
+    report(judged, "table", MoveOutcome.COMPLETE)
     printed = capsys.readouterr()
     assert printed.out == "t-0: complete\n"
     assert printed.err.splitlines() == [
@@ -133,7 +133,7 @@ def test_every_outcome_is_told_apart(capsys: pytest.CaptureFixture[str]) -> None
     assert capsys.readouterr().out == (
         "- topic: t\n  partition: 0\n  outcome: complete\n  replicas:\n  - 2\n  message: complete\n"
     )
-    assert PartitionOutcome(T0, Outcome.BEGUN, (2,), "begun").line == "t-0: begun"
+    assert PartitionOutcome(T0, MoveOutcome.BEGUN, (2,), "begun").line == "t-0: begun"
 
 
 # --- sizes and times --------------------------------------------------------------------------------------------

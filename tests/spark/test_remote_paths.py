@@ -20,7 +20,7 @@ from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import Sources, Url, source_of
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.planning import run_plan
-from spark_bridge.process.request import Engine, PlanRequest
+from spark_bridge.process.request import EngineName, PlanRequest
 from spark_bridge.progress import Progress
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def test_a_plan_from_and_to_such_paths_is_the_kernels(
     request = generated(lab)
     planned(request, spark)
     here = Sources(lab / "c" / "snapshot", (lab / "c" / "loads",), lab / "c" / "brokers.csv")
-    kernel = evolve(request, sources=here, output=str(tmp_path / "kernel"), engine=Engine.KERNEL)
+    kernel = evolve(request, sources=here, output=str(tmp_path / "kernel"), engine=EngineName.KERNEL)
     planned(kernel, spark)
     assert contents(lab / "plan") == contents(tmp_path / "kernel")
     assert len(contents(lab / "plan")) >= 3

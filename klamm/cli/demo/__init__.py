@@ -17,7 +17,7 @@ from klamm.cli.demo import scenario
 from klamm.cli.demo.clusters import BROKERS, CONTROLLERS
 from klamm.cli.demo.planned_move import remove_broker_one
 from klamm.cli.demo.process_cluster import process_cluster
-from klamm.cli.demo.scenario import DemoFailed, Outcome
+from klamm.cli.demo.scenario import DemoFailed, DemoOutcome
 from klamm.cli.demo.task_cluster import task_cluster
 from klamm.cli.demo.trace_rows import Row
 from klamm.cli.output import print_table
@@ -46,7 +46,7 @@ def demo(store: str, kill_controller: bool) -> None:
     sys.exit(1 if outcome.lost or outcome.gaps or outcome.faults else 0)
 
 
-async def _demo(directory: Path, store: str, *, kill_controller: bool) -> Outcome | None:
+async def _demo(directory: Path, store: str, *, kill_controller: bool) -> DemoOutcome | None:
     """Run the demo. Return None if a signal ended it."""
     outcome = None
     async with trio.open_nursery() as nursery:
@@ -64,7 +64,7 @@ def _require_zookeeper() -> None:
         raise click.ClickException(f"{error}, or run it without: klamm demo --store memory") from None
 
 
-async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcome:
+async def _play(directory: Path, store: str, *, kill_controller: bool) -> DemoOutcome:
     if store == "zookeeper":
         _require_zookeeper()
     start = process_cluster if store == "zookeeper" else task_cluster
@@ -83,7 +83,7 @@ async def _play(directory: Path, store: str, *, kill_controller: bool) -> Outcom
     return outcome
 
 
-def _show(outcome: Outcome) -> None:
+def _show(outcome: DemoOutcome) -> None:
     print_table(["step", *COLUMNS, "zxid", "versions", "acked"], map(_cells, outcome.rows), narrow=True)
     click.echo(f"{outcome.acknowledged} records acknowledged, {outcome.read_back} read back, {outcome.lost} lost")
     if outcome.repeated:

@@ -38,7 +38,7 @@ START_SECONDS: Final = 60
 
 
 @frozen
-class Outcome:
+class DemoOutcome:
     """The results of the demo."""
 
     rows: list[Row]
@@ -148,7 +148,7 @@ async def until_begun(scene: Scene) -> TracedCommit:
     return await scene.trace.wait_for(is_brought_in)
 
 
-async def judge(scene: Scene) -> Outcome:
+async def judge(scene: Scene) -> DemoOutcome:
     """Read everything back, stop the brokers, and compare logs, store and trace."""
     read_back = await scene.load.read_back()
     found = dict.fromkeys(read_back)
@@ -161,7 +161,7 @@ async def judge(scene: Scene) -> Outcome:
     faults += _row_faults(table) + _log_faults(scene.cluster.data_dir, read_back)
     acknowledged = scene.load.acknowledged
     repeated = len(read_back) - len(found)
-    return Outcome(table, acknowledged, acknowledged - lost, lost, repeated, _gaps(table), faults)
+    return DemoOutcome(table, acknowledged, acknowledged - lost, lost, repeated, _gaps(table), faults)
 
 
 async def _until_deleted(store: MetadataStore) -> None:

@@ -12,7 +12,7 @@ from klamm.cli.running import patience_option
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Source, Sources, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
-from spark_bridge.process.request import Engine, PlanRequest
+from spark_bridge.process.request import EngineName, PlanRequest
 from transport.settings import INT_MAX
 
 
@@ -68,7 +68,7 @@ def request_of(kind: GoalKind, options: Options, output: Source) -> PlanRequest:
                 exclude=options["exclude"],
             ),
             output=str(output),
-            engine=Engine(options["engine"]),
+            engine=EngineName(options["engine"]),
             master=options["master"],
             remote=options["remote"],
             timeout=options["timeout"],
@@ -164,8 +164,8 @@ _CHOICES_OF_MOVES: Final = (
 _PLACES: Final = (
     click.option(
         "--engine",
-        type=click.Choice([engine.value for engine in Engine]),
-        default=Engine.AUTO.value,
+        type=click.Choice([engine.value for engine in EngineName]),
+        default=EngineName.AUTO.value,
         show_default=True,
         help="What computes the plan; the plan is the same.",
     ),

@@ -15,7 +15,7 @@ from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.cancelling import Cancelling
 from klamm.cli.reassignment.files import json_file, read_targets
 from klamm.cli.reassignment.looking import Naming, naming_options
-from klamm.cli.reassignment.outcomes import Outcome, report
+from klamm.cli.reassignment.outcomes import MoveOutcome, report
 from klamm.cli.running import run, stoppable
 from klamm.interrupts import INTERRUPTED
 from transport.metadata import TopicPartition
@@ -57,7 +57,7 @@ async def _cancel(cluster: Cluster, options: Options) -> int:
         await cancelling.begin()
         interrupted = options.waits and await stoppable(cancelling.wait)
         outcomes = await cancelling.outcomes()
-        good = (Outcome.CANCELLED,) if options.waits else (Outcome.CANCELLED, Outcome.IN_PROGRESS)
+        good = (MoveOutcome.CANCELLED,) if options.waits else (MoveOutcome.CANCELLED, MoveOutcome.IN_PROGRESS)
         await throttling.end(admin, partitions)
         report(outcomes, options.output, *good)
         if all(item.outcome in good for item in outcomes):

@@ -10,7 +10,7 @@ from attrs import define, field
 from controller.admin.client import OutcomeUnknown
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import MoveStatus, MoveWatch, waits_for
-from klamm.cli.reassignment.outcomes import Outcome, PartitionOutcome
+from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome
 from klamm.cli.reassignment.watching import show_until_over
 from transport.errors import ErrorCode
 from transport.messages import PartitionError, ReassignablePartition, ReassignmentDescription
@@ -43,7 +43,7 @@ class Cancelling:
                 continue
             now = under_way[tp].new_replicas if tp in under_way else ()
             text = f"refused: {item.message or item.error.name}"
-            self._refused.append(PartitionOutcome(tp, Outcome.REFUSED, now, text))
+            self._refused.append(PartitionOutcome(tp, MoveOutcome.REFUSED, now, text))
         self._watch = MoveWatch(self.admin, begun)
 
     async def wait(self) -> None:
@@ -71,11 +71,11 @@ def _outcome(tp: TopicPartition, origin: tuple[int, ...], status: MoveStatus) ->
         move = next((move for move in status.ongoing if move.tp == tp), None)
         if move is not None and set(move.new_replicas) != set(origin):
             text = f"not cancelled, is being moved to {list(move.new_replicas)}: try again"
-            return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, move.new_replicas, text)
+            return PartitionOutcome(tp, MoveOutcome.NOT_AS_ASKED, move.new_replicas, text)
         waits = "" if move is None else f", waits for {waits_for(move)}"
-        return PartitionOutcome(tp, Outcome.IN_PROGRESS, origin, f"still moving back, continues by itself{waits}")
+        return PartitionOutcome(tp, MoveOutcome.IN_PROGRESS, origin, f"still moving back, continues by itself{waits}")
     replicas = status.ended[tp]
     if replicas and set(replicas) == set(origin):
-        return PartitionOutcome(tp, Outcome.CANCELLED, replicas, f"cancelled, has replicas {list(replicas)} again")
+        return PartitionOutcome(tp, MoveOutcome.CANCELLED, replicas, f"cancelled, has replicas {list(replicas)} again")
     text = f"ended with replicas {list(replicas)}" if replicas else "the partition no longer exists"
-    return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, replicas, text)
+    return PartitionOutcome(tp, MoveOutcome.NOT_AS_ASKED, replicas, text)

@@ -21,7 +21,7 @@ from klamm.cli.output_files import is_stream, write_output
 from klamm.cli.reassignment import preview, starts, throttling
 from klamm.cli.reassignment.cancelling import Cancelling
 from klamm.cli.reassignment.files import Document, Targets, encode_targets, json_file, read_document
-from klamm.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
+from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
 from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import run, stoppable
@@ -194,7 +194,7 @@ class Execution:
 
     async def cancel(self) -> None:
         """Cancel the moves that are not complete, and wait until the partitions are restored."""
-        left = [item.tp for item in judge(await self._last_look()) if item.outcome is Outcome.IN_PROGRESS]
+        left = [item.tp for item in judge(await self._last_look()) if item.outcome is MoveOutcome.IN_PROGRESS]
         if not left:
             return
         click.echo(f"cancelling {len(left):,} of {len(self.targets):,} moves; Ctrl-C stops waiting", err=True)
@@ -213,19 +213,19 @@ class Execution:
         # Throttles are removed first: printing fails if the reader of the output is gone.
         if self.options.throttle is not None:
             await throttling.end(self.admin, list(self.targets))
-        report(outcomes, self.options.output, Outcome.COMPLETE, Outcome.BEGUN)
+        report(outcomes, self.options.output, MoveOutcome.COMPLETE, MoveOutcome.BEGUN)
         self._suggest_election(outcomes)
-        in_progress = any(item.outcome in {Outcome.IN_PROGRESS, Outcome.BEGUN} for item in outcomes)
+        in_progress = any(item.outcome in {MoveOutcome.IN_PROGRESS, MoveOutcome.BEGUN} for item in outcomes)
         if self.options.throttle is not None and in_progress:
             click.echo(
                 "moves in progress stay throttled: `klamm reassignment verify` lifts that at their end", err=True
             )
-        return int(any(item.outcome not in {Outcome.COMPLETE, Outcome.BEGUN} for item in outcomes))
+        return int(any(item.outcome not in {MoveOutcome.COMPLETE, MoveOutcome.BEGUN} for item in outcomes))
 
     def _suggest_election(self, outcomes: Sequence[PartitionOutcome]) -> None:
         """Print how to elect the first of the new replicas of partitions that keep another leader."""
         states = preview.states_of(self._before)
-        moved = [item.tp for item in outcomes if item.outcome in {Outcome.COMPLETE, Outcome.BEGUN}]
+        moved = [item.tp for item in outcomes if item.outcome in {MoveOutcome.COMPLETE, MoveOutcome.BEGUN}]
         kept = [tp for tp in moved if states[tp].leader in self.targets[tp][1:]]
         if kept:
             ours = isinstance(self.admin, AdminClient)
@@ -238,19 +238,19 @@ class Execution:
 
     async def _outcomes(self) -> dict[TopicPartition, PartitionOutcome]:
         refused = {
-            tp: PartitionOutcome(tp, Outcome.REFUSED, self._replicas_before(tp), f"refused: {text}")
+            tp: PartitionOutcome(tp, MoveOutcome.REFUSED, self._replicas_before(tp), f"refused: {text}")
             for tp, text in self._refused.items()
         }
         if not self.options.waits:
             begun = [tp for tp in self.targets if tp not in refused]
-            return refused | {tp: PartitionOutcome(tp, Outcome.BEGUN, self.targets[tp], "begun") for tp in begun}
+            return refused | {tp: PartitionOutcome(tp, MoveOutcome.BEGUN, self.targets[tp], "begun") for tp in begun}
         judged = {item.tp: self._in_hindsight(item) for item in judge(await self._last_look())}
         cancelled: list[PartitionOutcome] = []
         if self._cancelling is not None:
             with suppress(*CANNOT_SEE):
                 cancelled = await self._cancelling.outcomes()
         # A move that ended before it could be cancelled is complete.
-        complete = {tp for tp, item in judged.items() if item.outcome is Outcome.COMPLETE}
+        complete = {tp for tp, item in judged.items() if item.outcome is MoveOutcome.COMPLETE}
         return refused | judged | {item.tp: item for item in cancelled if item.tp not in complete}
 
     async def _last_look(self) -> MoveStatus:
@@ -264,12 +264,12 @@ class Execution:
 
     def _in_hindsight(self, item: PartitionOutcome) -> PartitionOutcome:
         """Distinguish moves that never began from partitions that were moved elsewhere."""
-        if item.outcome is Outcome.IN_PROGRESS:
+        if item.outcome is MoveOutcome.IN_PROGRESS:
             return evolve(item, text=f"not complete, continues by itself: {item.text}")
-        if item.outcome is not Outcome.NOT_AS_ASKED or not item.replicas:
+        if item.outcome is not MoveOutcome.NOT_AS_ASKED or not item.replicas:
             return item
         if not self._is_answered and item.replicas == self._replicas_before(item.tp):
-            return evolve(item, outcome=Outcome.NOT_BEGUN, text="was not begun: run this again")
+            return evolve(item, outcome=MoveOutcome.NOT_BEGUN, text="was not begun: run this again")
         text = f"ended with replicas {list(item.replicas)}: cancelled, or moved elsewhere by somebody else"
         return evolve(item, text=text)
 

@@ -15,7 +15,7 @@ from transport.messages import ReassignmentDescription
 from transport.metadata import TopicPartition
 
 
-class Outcome(Enum):
+class MoveOutcome(Enum):
     """The outcome of a request to move a partition, or to cancel its move."""
 
     BEGUN = "begun"
@@ -32,7 +32,7 @@ class PartitionOutcome:
     """The outcome for a partition, the replicas that it has or will have, and a text with the details."""
 
     tp: TopicPartition
-    outcome: Outcome
+    outcome: MoveOutcome
     replicas: tuple[int, ...]
     text: str
 
@@ -53,18 +53,18 @@ def _judge(
 ) -> PartitionOutcome:
     if move is not None and move.new_replicas != target:
         text = f"is being moved to {list(move.new_replicas)}, not to {list(target)}"
-        return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, move.new_replicas, text)
+        return PartitionOutcome(tp, MoveOutcome.NOT_AS_ASKED, move.new_replicas, text)
     if move is not None or tp not in status.ended:
         wait = "" if move is None else f", waits for {waits_for(move)}"
-        return PartitionOutcome(tp, Outcome.IN_PROGRESS, target, f"in progress{wait}")
+        return PartitionOutcome(tp, MoveOutcome.IN_PROGRESS, target, f"in progress{wait}")
     replicas = status.ended[tp]
     if replicas == target:
-        return PartitionOutcome(tp, Outcome.COMPLETE, replicas, "complete")
+        return PartitionOutcome(tp, MoveOutcome.COMPLETE, replicas, "complete")
     text = f"has replicas {list(replicas)}, not {list(target)}" if replicas else "there is no such partition"
-    return PartitionOutcome(tp, Outcome.NOT_AS_ASKED, replicas, text)
+    return PartitionOutcome(tp, MoveOutcome.NOT_AS_ASKED, replicas, text)
 
 
-def report(outcomes: Iterable[PartitionOutcome], output: str, *good: Outcome) -> None:
+def report(outcomes: Iterable[PartitionOutcome], output: str, *good: MoveOutcome) -> None:
     """Print outcomes as a document, or as lines; lines with an outcome that is not `good` go to stderr."""
     if output != "table":
         print_document([_json(item) for item in outcomes], output)

@@ -21,7 +21,7 @@ COLUMNS: Final = ("partition", "replicas", "target", "change", "leader", "bytes"
 
 
 @frozen
-class Change:
+class ChangePreview:
     """The planned change of one partition. `size` is its log's size on the leader in bytes, or UNKNOWN."""
 
     tp: TopicPartition
@@ -90,12 +90,12 @@ def _fault(state: PartitionState | None, tp: TopicPartition, target: Sequence[in
     return target_fault(assignment, target, live)
 
 
-async def changes(admin: MoveAdmin, metadata: MetadataResponse, targets: Targets) -> list[Change]:
+async def changes(admin: MoveAdmin, metadata: MetadataResponse, targets: Targets) -> list[ChangePreview]:
     """Return the change of each partition. All of them must exist."""
     states = states_of(metadata)
-    planned = [Change(tp, states[tp], target) for tp, target in targets.items()]
+    planned = [ChangePreview(tp, states[tp], target) for tp, target in targets.items()]
     sizes = await _sizes(admin, [change.state for change in planned if change.adding])
-    return [Change(change.tp, change.state, change.target, sizes.get(change.tp, UNKNOWN)) for change in planned]
+    return [ChangePreview(change.tp, change.state, change.target, sizes.get(change.tp, UNKNOWN)) for change in planned]
 
 
 async def _sizes(admin: MoveAdmin, states: Iterable[PartitionState]) -> dict[TopicPartition, int]:
@@ -133,7 +133,7 @@ def rollback(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartitio
     return {tp: origin_of(states[tp]) for tp in targets}
 
 
-def print_changes(planned: Sequence[Change], output: str) -> None:
+def print_changes(planned: Sequence[ChangePreview], output: str) -> None:
     """Print the changes that a file would make."""
     if output != "table":
         print_document([_json(change) for change in planned], output)
@@ -158,7 +158,7 @@ def _amount(known: int, unknown: int) -> str:
     return f"{size(known)}, not counting {unknown:,} partitions of unknown size" if known else "unknown"
 
 
-def _row(change: Change) -> tuple[object, ...]:
+def _row(change: ChangePreview) -> tuple[object, ...]:
     replicas, leader = show(change.state.replicas), show_leader(change.state.leader)
     moves_already = " (moves)" if change.state.adding_replicas or change.state.removing_replicas else ""
     steps = [f"+{r}" for r in change.adding] + [f"-{r}" for r in change.removing]
@@ -172,7 +172,7 @@ def show_leader(leader: int) -> str:
     return "-" if leader == NO_LEADER else str(leader)
 
 
-def _json(change: Change) -> Mapping[str, Any]:
+def _json(change: ChangePreview) -> Mapping[str, Any]:
     return {
         "topic": change.tp.topic,
         "partition": change.tp.partition,

@@ -12,7 +12,7 @@ from controller.admin.moves import MoveWatch
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.files import Targets, json_file, read_targets
-from klamm.cli.reassignment.outcomes import Outcome, PartitionOutcome, judge, report
+from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
 from klamm.cli.reassignment.throttling import preserve_option
 from klamm.cli.running import run
 
@@ -28,8 +28,8 @@ def verify(cluster: Cluster, file: Path, output: str, *, preserve_throttles: boo
     Throttles that `klamm reassignment execute` set for moves that are over are removed.
     """
     outcomes = run(partial(_verify, cluster, read_targets(file), lifts=not preserve_throttles))
-    report(outcomes, output, *Outcome)
-    sys.exit(any(item.outcome is not Outcome.COMPLETE for item in outcomes))
+    report(outcomes, output, *MoveOutcome)
+    sys.exit(any(item.outcome is not MoveOutcome.COMPLETE for item in outcomes))
 
 
 async def _verify(cluster: Cluster, targets: Targets, *, lifts: bool) -> list[PartitionOutcome]:

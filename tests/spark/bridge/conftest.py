@@ -10,7 +10,7 @@ import pytest
 
 from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.goal import Goal, GoalKind
-from spark_bridge.process.request import Engine, PlanRequest
+from spark_bridge.process.request import EngineName, PlanRequest
 
 Asking: TypeAlias = Callable[..., PlanRequest]
 
@@ -34,7 +34,7 @@ def stub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def ask(tmp_path: Path) -> Asking:
     """Return what makes a request whose plan does as it is told."""
 
-    def asking(what: str, engine: Engine = Engine.KERNEL, **options: Any) -> PlanRequest:
+    def asking(what: str, engine: EngineName = EngineName.KERNEL, **options: Any) -> PlanRequest:
         goal = Goal(GoalKind.REBALANCE, topics=(what,))
         return PlanRequest(Sources(Path("snapshot.json")), goal, str(tmp_path), engine, **options)
 

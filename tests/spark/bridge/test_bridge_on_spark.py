@@ -16,7 +16,7 @@ import trio
 from controller.admin.planning import Bridge, PlanError, PlanRequest, Progress, compute_plan, open_bridge
 from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.goal import Goal, GoalKind
-from spark_bridge.process.request import Engine
+from spark_bridge.process.request import EngineName
 from tests.spark.bridge.conftest import Asking
 from tests.spark.bridge.processes import files_in, is_gone, until
 
@@ -55,7 +55,7 @@ class Planned:
 async def counted(bridge: Bridge, ask: Asking) -> Planned:
     """Have Spark count, and see that it counts right."""
     planned = Planned()
-    summary = await bridge.plan(ask("count", Engine.SPARK), planned.told.append)
+    summary = await bridge.plan(ask("count", EngineName.SPARK), planned.told.append)
     assert summary.notes == COUNTED
     return planned
 
@@ -77,14 +77,14 @@ async def test_spark_is_kept_from_plan_to_plan_also_when_one_is_cancelled_or_ref
         first = await counted(bridge, ask)
         cancelled = Planned()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(cancelled.run, bridge, ask("count at the gate", Engine.SPARK))
+            nursery.start_soon(cancelled.run, bridge, ask("count at the gate", EngineName.SPARK))
             await until(lambda: waiting(tmp_path))
             cancelled.scope.cancel()
         late = Planned()
-        await late.run(bridge, ask("count at the gate", Engine.SPARK, timeout=1))
+        await late.run(bridge, ask("count at the gate", EngineName.SPARK, timeout=1))
         assert late.problem == "there was no plan within 1 s: allow more time, or move fewer replicas"
         with pytest.raises(PlanError, match=r"^loads\.csv, row 7: no size$"):
-            await bridge.plan(ask("refuse in a worker", Engine.SPARK))
+            await bridge.plan(ask("refuse in a worker", EngineName.SPARK))
         last = await counted(bridge, ask)
         assert {first.jvm, cancelled.jvm, late.jvm, last.jvm} == {first.jvm}
         os.kill(first.jvm, signal.SIGKILL)
@@ -98,7 +98,7 @@ async def test_spark_or_the_bridge_may_die_and_the_next_plan_is_made(ask: Asking
     async with open_bridge() as bridge:
         planned = Planned()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(planned.run, bridge, ask("count at the gate", Engine.SPARK))
+            nursery.start_soon(planned.run, bridge, ask("count at the gate", EngineName.SPARK))
             await until(lambda: waiting(tmp_path))
             os.kill(planned.jvm, signal.SIGKILL)
         assert planned.problem is not None
@@ -116,7 +116,7 @@ async def test_a_caller_that_is_killed_leaves_no_process_and_no_file(ask: Asking
     os.mkfifo(tmp_path / "gate")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    request = ask("count at the gate", Engine.SPARK).to_json().decode()
+    request = ask("count at the gate", EngineName.SPARK).to_json().decode()
     process = await trio.lowlevel.open_process(
         [sys.executable, str(Path(__file__).with_name("caller.py")), request],
         stdout=subprocess.PIPE,
@@ -148,7 +148,7 @@ async def test_the_ui_serves_on_loopback_where_it_is_switched_on(tmp_path: Path)
 
     conf = {"spark.ui.enabled": "true", "spark.ui.port": "0"}
     goal = Goal(GoalKind.REPAIR_RACKS)
-    request = PlanRequest(Sources(snapshot), goal, str(tmp_path / "plan"), Engine.SPARK, conf=conf)
+    request = PlanRequest(Sources(snapshot), goal, str(tmp_path / "plan"), EngineName.SPARK, conf=conf)
     with pytest.raises(Looked):
         await compute_plan(request, look)
     [(address, status)] = served

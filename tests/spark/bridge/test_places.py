@@ -17,7 +17,7 @@ from spark_bridge.generator.files import write_cluster
 from spark_bridge.generator.shapes import Shape
 from spark_bridge.inputs.sources import Sources, Url
 from spark_bridge.model.goal import Goal, GoalKind
-from spark_bridge.process.request import Engine
+from spark_bridge.process.request import EngineName
 from tests.spark.bridge.conftest import Asking, start_instead
 from tests.spark.bridge.processes import files_in, until
 from tests.spark.clusters import SMALL, bare_python, connect_server, standalone_cluster
@@ -39,7 +39,7 @@ class Case:
 
     def on_spark(self, name: str) -> PlanRequest:
         """Ask Spark for the same, in another folder."""
-        return evolve(self.request, engine=Engine.SPARK, output=str(self.output.with_name(name)))
+        return evolve(self.request, engine=EngineName.SPARK, output=str(self.output.with_name(name)))
 
     def is_met_by(self, request: PlanRequest, summary: Summary) -> None:
         """See that another plan is the same but for who made it, in its numbers and in each of its files."""
@@ -60,7 +60,7 @@ async def case(stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
     write_cluster(Shape(brokers=12, racks=3, topics=40, partitions=4_000), folder, lambda _: None)
     sources = Sources(folder / "snapshot", (folder / "loads",), folder / "brokers.csv")
     goal = Goal(GoalKind.REMOVE_BROKERS, frozenset({3}))
-    request = PlanRequest(sources, goal, str(tmp_path / "kernel"), Engine.KERNEL)
+    request = PlanRequest(sources, goal, str(tmp_path / "kernel"), EngineName.KERNEL)
     made = await compute_plan(request)
     assert {f"plan-0000{block}.parquet" for block in range(4)} <= contents(Path(request.output)).keys()
     return Case(request, made)
@@ -105,7 +105,7 @@ async def test_spark_connect_gives_the_kernels_plan_and_can_be_cancelled(
         start_instead("stub_bridge.py", monkeypatch)
         async with open_bridge() as bridge:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(bridge.plan, ask("count at the gate", Engine.SPARK, remote=remote))
+                nursery.start_soon(bridge.plan, ask("count at the gate", EngineName.SPARK, remote=remote))
                 await until(lambda: any(path.name.startswith("waiting.") for path in files_in(tmp_path)))
                 nursery.cancel_scope.cancel()
-            assert (await bridge.plan(ask("count", Engine.SPARK, remote=remote))).notes == ("4000000",)
+            assert (await bridge.plan(ask("count", EngineName.SPARK, remote=remote))).notes == ("4000000",)

@@ -14,7 +14,7 @@ from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import Sources, Url, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.planning import plans_on_spark
-from spark_bridge.process.request import Engine, PlanRequest
+from spark_bridge.process.request import EngineName, PlanRequest
 
 pytestmark = pytest.mark.requirement("E3")
 
@@ -23,7 +23,7 @@ FULL = PlanRequest(
     sources=Sources(Path("snapshot.json"), (Path("loads.csv"),), Path("brokers.csv")),
     goal=GOAL,
     output="out",
-    engine=Engine.SPARK,
+    engine=EngineName.SPARK,
     remote="sc://host:15002",
     timeout=60,
     conf={"spark.executor.memory": "2g"},
@@ -94,16 +94,16 @@ def test_what_is_not_json_is_refused() -> None:
 @pytest.mark.parametrize(
     ("engine", "master", "partitions", "on_spark"),
     [
-        (Engine.AUTO, None, 1_000_000, False),
-        (Engine.AUTO, None, 4_194_304, False),
-        (Engine.AUTO, None, 4_194_305, True),
-        (Engine.AUTO, "local[4]", 10, True),
-        (Engine.KERNEL, None, 10_000_000, False),
-        (Engine.SPARK, None, 10, True),
+        (EngineName.AUTO, None, 1_000_000, False),
+        (EngineName.AUTO, None, 4_194_304, False),
+        (EngineName.AUTO, None, 4_194_305, True),
+        (EngineName.AUTO, "local[4]", 10, True),
+        (EngineName.KERNEL, None, 10_000_000, False),
+        (EngineName.SPARK, None, 10, True),
     ],
 )
 def test_spark_plans_where_it_is_asked_for_or_pays(
-    engine: Engine, master: str | None, partitions: int, *, on_spark: bool
+    engine: EngineName, master: str | None, partitions: int, *, on_spark: bool
 ) -> None:
     request = PlanRequest(Sources(Path("s")), Goal(GoalKind.REBALANCE), "out", engine, master=master)
     assert plans_on_spark(request, partitions) is on_spark

@@ -12,7 +12,7 @@ from controller.admin.planning import PlanError, compute_plan
 from spark_bridge.__main__ import main
 from spark_bridge.process.java import java_problem
 from spark_bridge.process.opener import Opener
-from spark_bridge.process.request import Engine
+from spark_bridge.process.request import EngineName
 from tests.spark.bridge.conftest import Asking
 
 pytestmark = pytest.mark.requirement("E3")
@@ -43,7 +43,7 @@ def test_without_pyspark_it_says_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     with pytest.raises(PlanError, match=r"^planning needs Spark: pip install 'klamm\[spark\]'$"):
-        Opener(tmp_path, print).open(ask("count", Engine.SPARK))
+        Opener(tmp_path, print).open(ask("count", EngineName.SPARK))
 
 
 @pytest.mark.usefixtures("java", "stub")
@@ -54,7 +54,7 @@ async def test_when_spark_does_not_start_it_says_so(
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     with pytest.raises(PlanError) as failed:
-        await compute_plan(ask("count", Engine.SPARK))
+        await compute_plan(ask("count", EngineName.SPARK))
     assert str(failed.value).startswith("Spark failed: [JAVA_GATEWAY_EXITED] ")
     assert "\n" not in str(failed.value)
 
