@@ -11,10 +11,7 @@ from pathlib import Path
 
 import trio
 
-import controller
-from broker.config import BrokerConfig
-from broker.kit import run_broker
-from controller.admin.client import AdminClient, open_admin
+import klamm
 from examples.counter_service import APIS, Add, CounterService
 from transport.errors import ApiError
 from transport.host import Host
@@ -27,24 +24,30 @@ from transport.wire import WireError, open_connection
 async def main() -> None:
     zookeeper = MemoryZooKeeper(Host().now_ms)
     async with trio.open_nursery() as nursery:
-        config = controller.ControllerConfig(controller_id=1001)
-        service = await nursery.start(partial(controller.run, config, open_store=zookeeper.session))
+        config = klamm.ControllerConfig(controller_id=1001)
+        service = await nursery.start(partial(klamm.run, config, open_store=zookeeper.session))
         with tempfile.TemporaryDirectory() as directory:
             for broker_id in (1, 2, 3):
-                await nursery.start(run_counters, zookeeper, BrokerConfig(broker_id, Path(directory) / str(broker_id)))
-            async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
+                await nursery.start(
+                    run_counters, zookeeper, klamm.BrokerConfig(broker_id, Path(directory) / str(broker_id))
+                )
+            async with klamm.open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
                 await count_and_move(admin)
             nursery.cancel_scope.cancel()
 
 
-async def run_counters(zookeeper: MemoryZooKeeper, config: BrokerConfig, *, task_status: trio.TaskStatus[None]) -> None:
+async def run_counters(
+    zookeeper: MemoryZooKeeper, config: klamm.BrokerConfig, *, task_status: trio.TaskStatus[None]
+) -> None:
     async with zookeeper.session() as store, trio.open_nursery() as nursery:
-        run = partial(run_broker, config, CounterService, store=store, network=TcpNetwork(), host=Host(), own_apis=APIS)
+        run = partial(
+            klamm.run_broker, config, CounterService, store=store, network=TcpNetwork(), host=Host(), own_apis=APIS
+        )
         await nursery.start(run)
         task_status.started()
 
 
-async def count_and_move(admin: AdminClient) -> None:
+async def count_and_move(admin: klamm.AdminClient) -> None:
     while len((await admin.read_metadata()).brokers) < 3:
         await trio.sleep(0.01)
     await admin.create_topics([NewTopic("counters", 1, 2, assignments=((1, 2),))])
@@ -61,7 +64,7 @@ async def count_and_move(admin: AdminClient) -> None:
     print(f"{counted} hits counted, the counter stands at {await add(admin, 'hits', 0)}")
 
 
-async def add(admin: AdminClient, counter: str, amount: int) -> int:
+async def add(admin: klamm.AdminClient, counter: str, amount: int) -> int:
     """Add to a counter on its current leader. A request without an answer is repeated, so it may count twice."""
     while True:
         try:
@@ -71,7 +74,7 @@ async def add(admin: AdminClient, counter: str, amount: int) -> int:
             await trio.sleep(0.05)
 
 
-async def add_once(admin: AdminClient, counter: str, amount: int) -> int:
+async def add_once(admin: klamm.AdminClient, counter: str, amount: int) -> int:
     state = await state_of(admin)
     brokers = {broker.id: broker for broker in (await admin.read_metadata()).brokers}
     opening = partial(open_connection, TcpNetwork(), client_id="count", own_apis=APIS)
@@ -79,7 +82,7 @@ async def add_once(admin: AdminClient, counter: str, amount: int) -> int:
         return await connection.call(Add(state.topic_id, counter, amount))
 
 
-async def state_of(admin: AdminClient) -> PartitionState:
+async def state_of(admin: klamm.AdminClient) -> PartitionState:
     while not (states := (await admin.read_metadata(["counters"])).partitions):
         await trio.sleep(0.01)
     return states[0]

@@ -8,25 +8,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 
-import controller
-from controller.node.service import ControllerService
+import klamm
 from transport.host import Host
 from transport.store.memory import MemoryZooKeeper
 
 
 async def main() -> None:
     zookeeper = MemoryZooKeeper(Host().now_ms)
-    services: dict[int, ControllerService] = {}
+    services: dict[int, klamm.ControllerService] = {}
     tasks: dict[int, asyncio.Task[None]] = {}
     for controller_id in (1001, 1002):
-        config = controller.ControllerConfig(controller_id)
+        config = klamm.ControllerConfig(controller_id)
         started = asyncio.Event()
 
-        def remember(service: ControllerService, id_: int = controller_id, event: asyncio.Event = started) -> None:
+        def remember(
+            service: klamm.ControllerService, id_: int = controller_id, event: asyncio.Event = started
+        ) -> None:
             services[id_] = service
             event.set()
 
-        run = controller.run_asyncio(config, on_started=remember, open_store=zookeeper.session)
+        run = klamm.run_asyncio(config, on_started=remember, open_store=zookeeper.session)
         tasks[controller_id] = asyncio.create_task(run)
         await started.wait()
     for controller_id, other in ((1001, 1002), (1002, None)):

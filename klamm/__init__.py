@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from controller.config import ControllerConfig
     from controller.embedding import ControllerIdInUse, run
     from controller.node.admission import Authorizer, Operation, Resource, ResourceType
+    from controller.node.service import ControllerService
     from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
     from transport.errors import ApiError, ErrorCode
 
@@ -32,6 +33,7 @@ _HOMES = {
     "CommittedRound": "controller.observation.observer",
     "ControllerConfig": "controller.config",
     "ControllerIdInUse": "controller.embedding",
+    "ControllerService": "controller.node.service",
     "DecidedRound": "controller.observation.observer",
     "ErrorCode": "transport.errors",
     "Observer": "controller.observation.observer",
@@ -58,6 +60,7 @@ __all__ = [
     "CommittedRound",
     "ControllerConfig",
     "ControllerIdInUse",
+    "ControllerService",
     "DecidedRound",
     "ErrorCode",
     "Observer",
