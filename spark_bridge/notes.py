@@ -31,7 +31,7 @@ def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal, even: Sequence[Evenne
 
 
 _HARDLY = 1e-6
-"""A load that is so much of a share outside its bounds is told as within."""
+"""A load outside its bounds by at most this part of a share counts as within them."""
 
 
 def _out(bounds: Bounds) -> NDArray[np.float64]:
@@ -40,16 +40,16 @@ def _out(bounds: Bounds) -> NDArray[np.float64]:
 
 
 def _cut(bounds: Bounds, brokers: Brokers) -> str:
-    """Say that the bound on work ended the search, and how far from the bounds on loads that was."""
-    ended = "the search ended after as much work as a plan may take"
+    """Report that the limit on work ended the search, and how far from their bounds brokers are."""
+    ended = "the search reached the limit on the work for a plan"
     out = _out(bounds)
     if not out.any():
-        return f"{ended}: all brokers are within their bounds, but less might have to move for that"
+        return f"{ended}: all brokers are within their bounds, but a plan that moves less may exist"
     worst, m = np.unravel_index(out.argmax(), out.shape)
     count = int(np.count_nonzero(out.any(axis=1)))
     far = f"broker {brokers.ids[worst]} by {100 * out[worst, m]:.1f} % of its share of {MEASURES[m]}"
     are = "brokers are" if count > 1 else "broker is"
-    return f"{ended}: {count} {are} still out of bounds, {far} at most; planning again once it is done may go farther"
+    return f"{ended}: {count} {are} still out of bounds, {far} at most; planning again after it may bring them closer"
 
 
 def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
@@ -65,31 +65,27 @@ def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str
 
 
 _MISSED: Final = {
-    GoalKind.ADD_BROKERS: "none but the added brokers receive",
-    GoalKind.RELIEVE: "none but the relieved brokers give",
-    GoalKind.REMOVE_BROKERS: "nothing moves but what has to",
-    GoalKind.SET_REPLICATION_FACTOR: "nothing moves but what has to",
-    GoalKind.REPAIR_RACKS: "nothing moves but what has to",
-    GoalKind.LEADERS: "a broker leads no partition that it does not have",
+    GoalKind.ADD_BROKERS: "only the added brokers receive replicas",
+    GoalKind.RELIEVE: "only the relieved brokers give replicas",
+    GoalKind.REMOVE_BROKERS: "only forced moves are made",
+    GoalKind.SET_REPLICATION_FACTOR: "only forced moves are made",
+    GoalKind.REPAIR_RACKS: "only forced moves are made",
+    GoalKind.LEADERS: "a broker can lead only partitions that it has",
 }
 """Why a goal leaves loads less even than a rebalance would."""
 
 
 def _missed(bounds: Bounds, goal: Goal, even: Sequence[Evenness]) -> Iterator[str]:
-    """Say why measures end farther from their shares than was aimed at, where no other sentence does."""
+    """Explain why measures end farther from their shares than aimed at, unless another note does."""
     out = _out(bounds)
     told = {measure for m, measure in enumerate(MEASURES) if out[:, m].any()}
     far = [row for row in even if row.reachable + _HARDLY < row.after <= row.before]
     names = [row.measure for row in far if row.measure not in told]
     if not names or goal.kind not in _MISSED or not bounds.terms.receives.any():
         return
-    why = (
-        "none but the leaders of --topics change"
-        if goal.kind is GoalKind.LEADERS and goal.topics
-        else _MISSED[goal.kind]
-    )
+    why = "only the leaders of --topics change" if goal.kind is GoalKind.LEADERS and goal.topics else _MISSED[goal.kind]
     cure = "leaders" if names == ["leaders"] and goal.kind is not GoalKind.LEADERS else "rebalance"
-    yield f"{', '.join(names)}: not as even as aimed at, since {why}; `klamm plan {cure}` evens out more"
+    yield f"{', '.join(names)}: less even than aimed at, because {why}; `klamm plan {cure}` evens out more"
 
 
 def _oversized(bounds: Bounds, brokers: Brokers) -> Iterator[str]:
@@ -112,12 +108,12 @@ def _of_added(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
     named[brokers.indices(goal.brokers)] = True
     full = named & (bounds.before >= terms.low).all(axis=1)
     if full.any():
-        have, are = ("have their", "they are") if full.sum() > 1 else ("has its", "it is")
-        yield f"{_named(brokers, full)} of --brokers {have} share already: {are} given nothing"
+        have, they = ("have their", "they receive") if full.sum() > 1 else ("has its", "it receives")
+        yield f"{_named(brokers, full)} of --brokers {have} share already: {they} nothing"
     empty = terms.receives & ~named & (bounds.before[:, REPLICAS] == 0)
     if empty.any():
         are, them, stay = ("are", "them", "they stay") if empty.sum() > 1 else ("is", "it", "it stays")
-        yield f"{_named(brokers, empty)} {are} empty and not among --brokers: name {them} as well, or {stay} so"
+        yield f"{_named(brokers, empty)} {are} empty and not among --brokers: name {them} as well, or {stay} empty"
 
 
 def _named(brokers: Brokers, which: NDArray[np.bool_]) -> str:

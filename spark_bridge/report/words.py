@@ -57,46 +57,46 @@ def verdict(row: Evenness) -> str:
 
 
 def is_idle(summary: Summary) -> bool:
-    """Return whether a plan leaves all as it is."""
+    """Return whether a plan changes nothing."""
     return summary.changed == 0
 
 
-IDLE = "Nothing has to change: the cluster is as the goal wants it, or as near to that as it can be."
+IDLE = "Nothing has to change: the cluster is as the goal asks, or as close to that as possible."
 
 
 def warnings(summary: Summary) -> Iterator[str]:
-    """Yield what a reader must not miss before carrying the plan out."""
+    """Yield the warnings to read before carrying out the plan."""
     if summary.needless:
         names = ", ".join(summary.needless)
         yield f"This plan was forced: it leaves {names} worse than before and out of tolerance."
     if asked := [row for row in summary.evenness if row.measure in {*summary.worse} - {*summary.needless}]:
         told = ", ".join(f"{row.measure} ({percent(row.after)}, before {percent(row.before)})" for row in asked)
         if summary.goal == GoalKind.REBALANCE:
-            yield f"What had to move leaves the cluster less even in {told}: another rebalance after it may mend that."
+            yield f"The forced moves leave the cluster less even in {told}: another rebalance may correct that."
         else:
             cure = "leaders" if [row.measure for row in asked] == ["leaders"] else "rebalance"
-            yield f"What was asked for leaves the cluster less even in {told}: `klamm plan {cure}` may mend that."
+            yield f"The requested change leaves the cluster less even in {told}: `klamm plan {cure}` may correct that."
     yield from summary.notes
 
 
 def moves_data(summary: Summary) -> bool:
-    """Return whether the goal may move replicas; that of leaders orders their lists alone."""
+    """Return whether the goal may move replicas; the goal for leaders changes only their order."""
     return summary.goal != GoalKind.LEADERS
 
 
 ELECTION_WITH_ORDER = (
     "No data moves. `klamm leader elect --election-type preferred --path-to-json-file plan.json` orders replicas and "
-    "elects the first; where `klamm reassignment execute` or Kafka's own tool orders them, an election of preferred "
-    "leaders comes after it."
+    "elects the first; if `klamm reassignment execute` or Kafka's own tool orders them, elect preferred leaders "
+    "afterwards."
 )
 ELECTION = (
-    "The leaders told are those after an election: when the moves are done, run "
+    "The leaders shown are those after an election: when the moves are done, run "
     "`klamm leader elect --election-type preferred --all-topic-partitions`."
 )
 
 
 def caveats(summary: Summary) -> Iterator[str]:
-    """Yield what the numbers leave out."""
+    """Yield what the numbers do not show."""
     if any(broker.before.leaders != broker.after.leaders for broker in summary.brokers):
         yield ELECTION if moves_data(summary) else ELECTION_WITH_ORDER
     if Cost.of(summary).in_replicas and moves_data(summary):

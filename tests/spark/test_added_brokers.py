@@ -38,15 +38,15 @@ def report(tmp_path: Path, brokers: str, *options: str, extra: tuple[dict[str, A
     ("brokers", "notes"),
     [
         ("4,5", []),
-        ("4", ["broker 5 is empty and not among --brokers: name it as well, or it stays so"]),
+        ("4", ["broker 5 is empty and not among --brokers: name it as well, or it stays empty"]),
         (
             "1,2",
             [
-                "brokers 1, 2 of --brokers have their share already: they are given nothing",
-                "brokers 4, 5 are empty and not among --brokers: name them as well, or they stay so",
+                "brokers 1, 2 of --brokers have their share already: they receive nothing",
+                "brokers 4, 5 are empty and not among --brokers: name them as well, or they stay empty",
             ],
         ),
-        ("1,4,5", ["broker 1 of --brokers has its share already: it is given nothing"]),
+        ("1,4,5", ["broker 1 of --brokers has its share already: it receives nothing"]),
     ],
 )
 def test_brokers_that_are_full_and_those_left_out_are_told(brokers: str, notes: list[str], tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_moves_that_are_asked_for_are_planned_and_warned_of(
     assert done.exit_code == 0, done.stderr
     assert (tmp_path / "plan.json").exists()
     said = " ".join(done.stderr.split())
-    assert f"What was asked for leaves the cluster less even in {far}: `klamm plan {cure}` may mend that" in said
+    assert f"The requested change leaves the cluster less even in {far}: `klamm plan {cure}` may correct that" in said
     assert "was forced" not in said
     document = json.loads(invoked(tmp_path, command[0], lists, racks, *command[1:], "--json").stdout)
     assert document["worse"] == [far.partition(" ")[0]]

@@ -20,7 +20,7 @@ from spark_bridge.summing import summarize
 pytestmark = pytest.mark.requirement("E3")
 
 MORE = "`klamm plan rebalance` evens out more"
-NOTHING_ELSE = f"since nothing moves but what has to; {MORE}"
+NOTHING_ELSE = f"because only forced moves are made; {MORE}"
 
 
 def planned(lists: Sequence[Sequence[int]], goal: Goal, size: Sequence[int] | None = None, racks: str = "") -> Summary:
@@ -47,31 +47,31 @@ def test_what_a_plan_reaches_was_aimed_at() -> None:
             Goal(GoalKind.REMOVE_BROKERS, frozenset({3})),
             [*[[0]] * 40, [1], [2], [3]],
             "    ",
-            f"replicas, leaders: not as even as aimed at, {NOTHING_ELSE}",
+            f"replicas, leaders: less even than aimed at, {NOTHING_ELSE}",
         ),
         (
             Goal(GoalKind.SET_REPLICATION_FACTOR, replication_factor=1),
             [[0]] * 40,
             "    ",
-            f"replicas, leaders: not as even as aimed at, {NOTHING_ELSE}",
+            f"replicas, leaders: less even than aimed at, {NOTHING_ELSE}",
         ),
         (
             Goal(GoalKind.LEADERS),
             [[0]] * 40 + [[1, 2]] * 2,
             "   ",
-            f"leaders: not as even as aimed at, since a broker leads no partition that it does not have; {MORE}",
+            f"leaders: less even than aimed at, because a broker can lead only partitions that it has; {MORE}",
         ),
         (
             Goal(GoalKind.LEADERS, topics=("t",)),
             [[0]] * 40 + [[1, 2]] * 2,
             "   ",
-            f"leaders: not as even as aimed at, since none but the leaders of --topics change; {MORE}",
+            f"leaders: less even than aimed at, because only the leaders of --topics change; {MORE}",
         ),
         (
             Goal(GoalKind.ADD_BROKERS, frozenset({3})),
             [[0, 2]] * 40 + [[1, 2]],
             "aabb",
-            f"replicas, leaders: not as even as aimed at, since none but the added brokers receive; {MORE}",
+            f"replicas, leaders: less even than aimed at, because only the added brokers receive replicas; {MORE}",
         ),
     ],
     ids=lambda value: value.kind if isinstance(value, Goal) else "",
@@ -95,7 +95,7 @@ def test_a_rebalance_is_not_told_to_run_itself() -> None:
     worse = evolve(even, evenness=(Evenness("replicas", 0.1, 0.3, 0.05),), worse=("replicas",))
     assert list(warnings(worse)) == [
         (
-            "What had to move leaves the cluster less even in replicas (30 %, before 10 %): another rebalance after it "
-            "may mend that."
+            "The forced moves leave the cluster less even in replicas (30 %, before 10 %): another rebalance "
+            "may correct that."
         )
     ]

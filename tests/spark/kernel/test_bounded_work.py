@@ -129,7 +129,7 @@ def test_the_report_says_where_work_ended_the_search(settled: bool, monkeypatch:
     full = summarize(plan_cluster(InProcess(engine.held), brokers, REBALANCE, lambda _: None), {}, 0)
     monkeypatch.setattr(planner, "MOST_WORK", 3_000)
     cut = summarize(plan_cluster(engine, brokers, REBALANCE, lambda _: None), {}, 0)
-    said = "the search ended after as much work as a plan may take: "
+    said = "the search reached the limit on the work for a plan: "
     assert cut.notes[0].startswith(said)
     assert "still out of bounds, broker " in cut.notes[0]
     assert settled or not any(note.startswith(said) for note in full.notes)

@@ -65,7 +65,7 @@ bytes in                  100 %  4.5 %       5 %  reached
 1,155 of 3,390 partitions change, 512 of them by order only.
 To move: 788 GB in 643 replicas.
 The least that any plan can move: 778 GB; the plan moves 1.013 times that.
-The leaders told are those after an election: when the moves are done, run
+The leaders shown are those after an election: when the moves are done, run
 `klamm leader elect --election-type preferred --all-topic-partitions`.
 """
 
@@ -117,9 +117,7 @@ def test_what_is_left_out_or_wrong_comes_last() -> None:
 
 def test_a_plan_that_changes_nothing_says_so() -> None:
     text = printed(still(growth(6, 1, 3, 4)))
-    assert text.endswith(
-        "Nothing has to change: the cluster is as the goal wants it, or as near to that\nas it can be.\n"
-    )
+    assert text.endswith("Nothing has to change: the cluster is as the goal asks, or as close to that as\npossible.\n")
     assert "change  " not in text
 
 
