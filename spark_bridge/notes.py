@@ -47,9 +47,12 @@ def _cut(bounds: Bounds, brokers: Brokers) -> str:
         return f"{ended}: all brokers are within their bounds, but a plan that moves less may exist"
     worst, m = np.unravel_index(out.argmax(), out.shape)
     count = int(np.count_nonzero(out.any(axis=1)))
-    far = f"broker {brokers.ids[worst]} by {100 * out[worst, m]:.1f} % of its share of {MEASURES[m]}"
+    far = f"by {100 * out[worst, m]:.1f} % of its share of {MEASURES[m]} at most"
+    if not bounds.terms.receives[worst]:
+        far = f"which {_ends(bounds, int(worst), int(m))}"
     are = "brokers are" if count > 1 else "broker is"
-    return f"{ended}: {count} {are} still out of bounds, {far} at most; planning again after it may bring them closer"
+    worst_is = f"broker {brokers.ids[worst]} {far}"
+    return f"{ended}: {count} {are} still out of bounds, {worst_is}; planning again after it may bring them closer"
 
 
 def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
@@ -58,10 +61,21 @@ def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str
     for m, measure in enumerate(MEASURES):
         if count := int(np.count_nonzero(out[:, m])):
             worst = int(out[:, m].argmax())
-            part = bounds.after[worst, m] / bounds.terms.share[worst, m] - 1
             near = f"within {100 * goal.tolerance:g} % of their shares"
-            ends = f"broker {brokers.ids[worst]} ends at {100 * part:+.1f} %"
+            ends = f"broker {brokers.ids[worst]} {_ends(bounds, worst, m)}"
             yield f"{measure}: {count} of {len(brokers)} brokers could not be brought {near}; {ends}"
+
+
+def _ends(bounds: Bounds, broker: int, m: int) -> str:
+    """Say where a broker ends in a measure; who drains or is excluded has no share that this could be a part of."""
+    after = bounds.after[broker, m]
+    if bounds.terms.receives[broker]:
+        return f"ends at {100 * (after / bounds.terms.share[broker, m] - 1):+.1f} %"
+    return f"has no share and ends with {_TOLD[m].text(float(after))}"
+
+
+_TOLD: Final = {REPLICAS: measures.REPLICAS, BYTES: measures.BYTES, BYTES_IN: measures.BYTES_IN}
+"""How amounts are written."""
 
 
 _MISSED: Final = {
@@ -91,14 +105,14 @@ def _missed(bounds: Bounds, goal: Goal, even: Sequence[Evenness]) -> Iterator[st
 def _oversized(bounds: Bounds, brokers: Brokers) -> Iterator[str]:
     """Name the brokers that stay above their bounds because of replicas that no broker has room for within its own."""
     terms = bounds.terms
-    for m, write in ((BYTES, measures.BYTES.text), (BYTES_IN, measures.BYTES_IN.text)):
+    for m in (BYTES, BYTES_IN):
         kept = np.where(terms.gives, terms.fixed.load[:, m], 0)
         if count := int(np.count_nonzero(kept > terms.fixed.above[m])):
             worst = int(kept.argmax())
             who, keeps = f"broker {brokers.ids[worst]}", "keeps" if count == 1 else "and others keep"
             them = "replicas that are larger than any broker's share, with which no other broker would be less full"
             rest = "; the others share the rest" if terms.share[worst, m] >= kept[worst] else ""
-            yield f"{MEASURES[m]}: {who} {keeps} {write(float(kept[worst]))} in {them}{rest}"
+            yield f"{MEASURES[m]}: {who} {keeps} {_TOLD[m].text(float(kept[worst]))} in {them}{rest}"
 
 
 def _of_added(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:

@@ -1,15 +1,16 @@
 """Oversized replicas: those heavier than any broker should be in a measure.
 
 Wherever one is, its broker is above the bounds that its share alone would give, and the others cannot reach theirs. So
-these replicas are placed first, once: each stays where it is unless another broker is less full with it. The share of
-a broker is then at least the oversized replicas that it keeps, and the others share the rest.
+these replicas are placed first, once: each stays where it is unless another broker is less full with it. Where brokers
+are only filled up, it also has to be the cheapest that fills one. The share of a broker is then at least the oversized
+replicas that it keeps, and the others share the rest.
 
 There are fewer of them than brokers, as each is more than a share. So the driver can know them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from attrs import define, evolve, frozen
@@ -197,7 +198,11 @@ class _Placing:
     holders: NDArray[np.int64]
 
     def run(self) -> None:
-        """Take replicas from the fullest broker first, as long as one is better elsewhere."""
+        """Fill who is to be filled up; else take from the fullest broker first while a replica is better elsewhere."""
+        if not self.terms.sheds.any():
+            while self._fill():
+                pass
+            return
         while any(self._relieve(broker) for broker in np.argsort(-self.terms.fullness(self._least()), kind="stable")):
             pass
 
@@ -222,12 +227,37 @@ class _Placing:
             best = min(best, key) if best else key
         if best is None or best[0] >= now * _WORTH_IT:
             return False
-        _, row, column, target = best
-        for total in (self.load, self.kept):
-            total[source] -= self.found.weights[row]
-            total[target] += self.found.weights[row]
-        self.holders[row, column] = target
+        self._move(*best[1:])
         return True
+
+    def _fill(self) -> bool:
+        """Move the cheapest of the replicas that bring some broker nearest to its lower bounds, if one is worth it."""
+        options = [
+            option for place in np.argwhere(self.holders != NOBODY).tolist() for option in self._fillings(*place)
+        ]
+        if options:
+            self._move(*min(options)[2:])
+        return bool(options)
+
+    def _fillings(self, row: int, column: int) -> Iterator[tuple[float, int, int, int, int]]:
+        """Yield what a replica adds to brokers below their lower bounds (the most first), its cost, and the move."""
+        source, weight, terms = int(self.holders[row, column]), self.found.weights[row], self.terms
+        if not terms.gives[source]:
+            return
+        least = self._least()
+        now = float((least[source] / terms.share[source])[list(_WEIGHED)].max())
+        full = ((least + weight) / terms.share)[:, list(_WEIGHED)].max(axis=1)
+        missing = np.maximum(terms.low - least, 0)
+        added = (np.minimum(missing, weight) / terms.share)[:, list(_WEIGHED)].sum(axis=1)
+        for target in np.flatnonzero(self._may(row, source) & (full < now * _WORTH_IT) & (added > 0)).tolist():
+            yield -float(added[target]), int(weight[terms.price]), row, column, target
+
+    def _move(self, row: int, column: int, target: int) -> None:
+        source, weight = int(self.holders[row, column]), self.found.weights[row]
+        for total in (self.load, self.kept):
+            total[source] -= weight
+            total[target] += weight
+        self.holders[row, column] = target
 
     def _may(self, row: int, source: int) -> NDArray[np.bool_]:
         """Return (B) who may get the replica of a broker."""

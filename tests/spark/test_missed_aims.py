@@ -10,7 +10,7 @@ from attrs import evolve
 
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.model.block import Block
-from spark_bridge.model.brokers import Broker, Brokers
+from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.model.summary import Evenness, Summary
 from spark_bridge.planning import plan_cluster
@@ -99,3 +99,14 @@ def test_a_rebalance_is_not_told_to_run_itself() -> None:
             "may correct that."
         )
     ]
+
+
+@pytest.mark.parametrize("state", [BrokerState.DRAINING, BrokerState.EXCLUDED])
+def test_a_broker_without_a_share_is_not_told_as_far_from_it(state: BrokerState) -> None:
+    # Nobody else can have any replica of what it is to be relieved of.
+    brokers = Brokers.of([Broker(0, state=state), Broker(1)])
+    block = Block.of([("t", n) for n in range(40)], [[0, 1]] * 40, [7_000] * 40, [0] * 40, [0] * 40)
+    goal = Goal(GoalKind.RELIEVE, frozenset({0}))
+    summary = summarize(plan_cluster(InProcess([block]), brokers, goal, lambda _: None), {}, 0)
+    missed = "1 of 2 brokers could not be brought within 5 % of their shares; broker 0 has no share and ends with"
+    assert summary.notes[:2] == (f"replicas: {missed} 40", f"bytes: {missed} 280 kB")

@@ -180,3 +180,11 @@ def test_the_report_names_who_keeps_what_nobody_has_room_for() -> None:
     )
     assert summary.changed == 0
     assert summary.worse == ()
+
+
+def test_an_added_broker_gets_the_cheapest_that_fills_it() -> None:
+    # Broker 2 would be far less full without the 8,000 bytes that it has, but nobody asked for that.
+    block = block_of([[0], [0], [0], [1], [2]], [7_700, 6_200, 7_000, 7_500, 8_000])
+    brokers = Brokers.of(Broker(b, capacity=1.0 if b == 2 else 4.0) for b in range(7))
+    (done,) = plan_blocks([block], brokers, Goal(GoalKind.ADD_BROKERS, frozenset({3}))).blocks
+    assert lists_of(done.after) == [[0], [3], [0], [1], [2]]
