@@ -122,6 +122,14 @@ class EventQueue(Generic[E]):
         self._is_closed = True
         _preempt(self._mailbox.close())
 
+    def hold(self) -> None:
+        """Process no event after the running one, until `release`: events wait."""
+        self._mailbox.hold()
+
+    def release(self) -> None:
+        """Process events again."""
+        self._mailbox.release()
+
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Process events until closed or cancelled."""
         task_status.started()

@@ -46,6 +46,17 @@ class Mailbox(Generic[T]):
         self._overtaken = 0
         self._receivers = trio.lowlevel.ParkingLot()
         self._is_closed = False
+        self.is_held = False
+        """Whether receivers wait although there may be items."""
+
+    def hold(self) -> None:
+        """Let receivers wait from now on, and items with them, until `release`."""
+        self.is_held = True
+
+    def release(self) -> None:
+        """Hand the items out again."""
+        self.is_held = False
+        self._receivers.unpark_all()
 
     def bind(self) -> None:
         """Allow other threads to put items in from now on."""
@@ -94,7 +105,7 @@ class Mailbox(Generic[T]):
     async def receive(self) -> T:
         """Wait for the next item, and remove and return it. Loses nothing when cancelled. Raises MailboxClosed."""
         await trio.lowlevel.checkpoint()
-        while not len(self):
+        while self.is_held or not len(self):
             if self._is_closed:
                 raise MailboxClosed
             await self._receivers.park()

@@ -83,16 +83,16 @@ class SimulatedCluster(Administered):
 
     # --- what a client does -----------------------------------------------------------------------------------------
 
-    async def ask(self, broker_id: int, request: Request[R], *, within: float = 10.0) -> R:
-        """Ask a broker as a client does that knows the settings' own apis too.
+    async def ask(self, node_id: int, request: Request[R], *, within: float = 10.0) -> R:
+        """Ask a node once, without retries, as a client does that knows the settings' own apis too.
 
         Raises ApiError if it answers with an error, WireError if it cannot be asked or is silent for `within`.
         """
         network, own_apis = self.world.network.at(CLIENT), self.world.settings.own_apis
         async with open_connection(
             network,
-            host_of(broker_id),
-            self.brokers[broker_id].port,
+            host_of(node_id),
+            self.process(node_id).port,
             client_id=CLIENT,
             connect_timeout=within,
             own_apis=own_apis,
@@ -117,9 +117,9 @@ class SimulatedCluster(Administered):
         """End a node in good order."""
         await self.process(node_id).stop()
 
-    def pause(self, node_id: int) -> None:
-        """Let a node stand still."""
-        self.process(node_id).pause()
+    def pause(self, node_id: int, *, keeps_session: bool = False) -> None:
+        """Let a node stand still; with `keeps_session`, its session with the store does not end of it."""
+        self.process(node_id).pause(keeps_session=keeps_session)
 
     def wake(self, node_id: int) -> None:
         """Let a node go on."""
@@ -228,7 +228,10 @@ class SimulatedCluster(Administered):
         self.heal()
         self.world.network.mend()
         self.world.ensemble.mend()
+        for controller in self.controllers.values():
+            controller.release_queue()
         for broker in self.brokers.values():
+            broker.heed()
             if broker.disk.has_failed:
                 broker.mend_disk()
                 broker.crash()
@@ -255,8 +258,11 @@ class SimulatedCluster(Administered):
 
     async def start(self) -> None:
         """Start every process and wait until the cluster is in service."""
-        for process in self.processes():
-            process.start()
+        first = self.world.settings.first_controller
+        if first is not None:
+            self.process(first).start()
+            await self.until(lambda: self.active_controller == first, within=START_SECONDS, what="the first controller")
+        self._start_what_died()
         await self.until(self._is_in_service, within=START_SECONDS, what="the start of the cluster")
 
     def _is_in_service(self) -> bool:
@@ -278,13 +284,14 @@ async def simulated_cluster(
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
         safety = Safety(trace, nursery.cancel_scope.cancel, settings.unclean_leader_election)
-        hooks = Hooks(trace, safety)
+        steps = Steps(trace)
+        hooks = Hooks(trace, safety, steps)
         network = SimulatedNetwork(generator(seed, "network"), hooks.delivered)
         network.default_link = Link(settings.latency, settings.latency / 2, settings.bytes_per_second)
         ensemble = SimulatedEnsemble(generator(seed, "ensemble"), wall_clock_ms, servers=settings.servers, hooks=hooks)
         ensemble.default_latency = settings.store_latency
         safety.durable = Durable(ensemble.tree)
-        world = World(seed, settings, trace, Steps(trace), safety, network, ensemble, nursery)
+        world = World(seed, settings, trace, steps, safety, network, ensemble, nursery)
         nursery.start_soon(ensemble.run)
         cluster = _assemble(world)
         try:

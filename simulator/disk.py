@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from broker.fencing import check_topic_id
 from broker.reference.epochs import LeaderEpochs
 from broker.reference.log_dir import MAX_NAME, deleted_name
+from broker.reference.log_dirs import AllLogDirsFailed
 from broker.reference.logs import RECORD_OVERHEAD_BYTES, check_topic_name
 from transport.messages import Record
 from transport.metadata import TopicPartition
@@ -110,7 +111,7 @@ class MemoryLog:
     def _check(self) -> None:
         if not self._is_open:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF), str(self.tp))
-        self._disk.check(self.tp)
+        self._disk.require(self.tp)
 
 
 class Disk:
@@ -129,6 +130,7 @@ class Disk:
         """When the disk before this one was lost."""
 
         self._failed: dict[int, None] = {}
+        self._noticed: set[int] = set()
 
     @property
     def has_failed(self) -> bool:
@@ -140,7 +142,7 @@ class Disk:
     def open(self, tp: TopicPartition, topic_id: str, *, is_new: bool = True) -> MemoryLog:  # noqa: ARG002  one disk
         """Open the log of a partition, or make an empty one; see `Logs.open`."""
         check_topic_name(tp.topic)
-        self.check(tp)
+        self.require(tp)
         _check_name(str(tp))
         earlier = self.logs.get(tp)
         if earlier is not None:
@@ -152,7 +154,7 @@ class Disk:
     def topic_id(self, tp: TopicPartition) -> str | None:
         """Return the id of the topic whose log is here; None if there is none."""
         check_topic_name(tp.topic)
-        self.check(tp)
+        self.require(tp)
         held = self.logs.get(tp)
         return None if held is None else held.topic_id
 
@@ -180,13 +182,21 @@ class Disk:
 
     def size(self, tp: TopicPartition) -> int:
         """Return how many bytes the log of a partition takes."""
-        self.check(tp)
+        self.require(tp)
         return self.logs[tp].size
 
-    def check(self, tp: TopicPartition) -> None:
+    def require(self, tp: TopicPartition) -> None:
         """Raise OSError if the log directory of a partition has failed."""
         if tp.partition % DIRECTORIES in self._failed:
             raise OSError(errno.EIO, os.strerror(errno.EIO), self.storage_id)
+
+    def check(self) -> tuple[TopicPartition, ...]:
+        """Return the partitions in directories that have failed since the last check; see `LogDirs.check`."""
+        lost = [tp for tp in self.logs if tp.partition % DIRECTORIES in self._failed.keys() - self._noticed]
+        self._noticed = set(self._failed)
+        if len(self._noticed) == DIRECTORIES:
+            raise AllLogDirsFailed("all log directories have failed")
+        return tuple(lost)
 
     # --- from outside -------------------------------------------------------------------------------------------
 
@@ -212,6 +222,7 @@ class Disk:
     def mend(self) -> None:
         """Let the disk work again after `fail`."""
         self._failed.clear()
+        self._noticed.clear()
 
 
 def _check_name(name: str) -> None:

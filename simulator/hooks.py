@@ -8,6 +8,7 @@ from attrs import define
 
 from simulator.frames import control_request, leadership_request
 from simulator.safety.invariants import Safety
+from simulator.steps import Steps
 from simulator.trace import Trace
 from transport.store.protocol import Committed, Op
 
@@ -18,6 +19,7 @@ class Hooks:
 
     trace: Trace
     safety: Safety
+    steps: Steps
 
     def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
         """See a commit of the store."""
@@ -31,7 +33,9 @@ class Hooks:
         if source.startswith("controller-") and destination.startswith("broker-"):
             request = control_request(chunk)
             if request is not None:
-                self.safety.ordered(source, int(destination.removeprefix("broker-")), request)
+                broker_id = int(destination.removeprefix("broker-"))
+                self.safety.ordered(source, broker_id, request)
+                self.steps.arrived(int(source.removeprefix("controller-")), broker_id)
         elif destination.startswith("controller-"):
             asked = leadership_request(chunk)
             if asked is not None:

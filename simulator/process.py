@@ -7,7 +7,7 @@ reaches the world; one that is paused is frozen at its edges: its timers go on, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -17,20 +17,23 @@ import trio
 
 from broker.config import BrokerConfig
 from broker.kit import BrokerHandle, run_broker
-from broker.reference.run import run_reference_broker
+from broker.reference.log_dirs import AllLogDirsFailed, look_after
 from broker.registration import BrokerIdInUse
+from broker.service import Service
 from controller.config import ControllerConfig
 from controller.embedding import run as run_controller
 from controller.node.service import ControllerService
 from simulator.disk import Disk
+from simulator.followers import Neglect, SimulatedService
 from simulator.scheduling import generator, wall_clock_ms
 from simulator.settings import PORT, host_of
 from simulator.steps import StepObserver
 from simulator.world import World
 from transport.host import Host
+from transport.metadata import TopicPartition
 from transport.store.protocol import StoreError
 
-_NOT_A_FAULT: Final = (StoreError, BrokerIdInUse, OSError)
+_NOT_A_FAULT: Final = (StoreError, BrokerIdInUse, AllLogDirsFailed, OSError)
 """What may end a process in a world that breaks; whoever looks after it starts it again."""
 
 
@@ -50,6 +53,7 @@ class Process(ABC):
         self.host = host_of(node_id)
         self.state = ProcessState.DEAD
         self.skew_ms = 0
+        self.port = PORT
         self.started = trio.Event()
         self._world = world
         self._incarnation = 0
@@ -90,13 +94,13 @@ class Process(ABC):
             await self._leave()
             self._scope.cancel()
 
-    def pause(self) -> None:
-        """Stand still, as on SIGSTOP. Only a running process does."""
+    def pause(self, *, keeps_session: bool = False) -> None:
+        """Stand still, as on SIGSTOP, if it runs; with `keeps_session`, heartbeats alone still reach the store."""
         if self.state is ProcessState.RUNNING:
             self._world.trace.add("fault", self.host, "pauses")
             self.state = ProcessState.PAUSED
             self._world.network.freeze(self.host)
-            self._world.ensemble.freeze(self.host)
+            self._world.ensemble.freeze(self.host, beats=keeps_session)
 
     def wake(self) -> None:
         """Go on after a pause."""
@@ -149,6 +153,21 @@ class ControllerProcess(Process):
     """A controller."""
 
     service: ControllerService | None = None
+    _is_held = False
+
+    def hold_queue(self) -> None:
+        """Process no event after the one in progress, until `release_queue` or a restart; they wait in the queue."""
+        if self.service is not None and self.state is not ProcessState.DEAD:
+            self._world.trace.add("fault", self.host, "holds its event queue")
+            self.service.hold_events()
+            self._is_held = True
+
+    def release_queue(self) -> None:
+        """Process the events that wait."""
+        if self.service is not None and self._is_held:
+            self._world.trace.add("fault", self.host, "releases its event queue")
+            self.service.release_events()
+            self._is_held = False
 
     async def _serve(self, host: Host) -> None:
         world, settings = self._world, self._world.settings
@@ -162,7 +181,9 @@ class ControllerProcess(Process):
             auto_leader_rebalance_enable=settings.leader_rebalance_interval is not None,
             leader_imbalance_check_interval_seconds=settings.leader_rebalance_interval or 1,
             unclean_leader_election_enable=settings.unclean_leader_election,
+            delete_topic_enable=settings.delete_topic_enable,
         )
+        self._is_held = False
         async with trio.open_nursery() as nursery:
             self.service = await nursery.start(
                 partial(
@@ -183,8 +204,9 @@ class BrokerProcess(Process):
     def __init__(self, world: World, node_id: int, disk: Disk) -> None:
         super().__init__(world, node_id)
         self.disk = disk
-        self.port = PORT
         self.handle: BrokerHandle | None = None
+        self._service: SimulatedService | None = None
+        self.neglect = Neglect()
 
     def crash(self) -> None:
         """Die at once; the logs stay as they are."""
@@ -200,15 +222,42 @@ class BrokerProcess(Process):
             if outcome.is_relieved:
                 safety.relieved(before, self.id)
 
+    def stop_fetching(self, tp: TopicPartition) -> None:
+        """Do not copy a partition from its leader until `resume_fetching`, whatever the controller says."""
+        self._world.trace.add("fault", self.host, f"does not fetch {tp}")
+        self.neglect.unfetched[tp] = None
+        if self._service is not None:
+            self._service.stop_fetching(tp)
+
+    def resume_fetching(self, tp: TopicPartition) -> None:
+        """Copy a partition again."""
+        if tp in self.neglect.unfetched:
+            self._world.trace.add("fault", self.host, f"fetches {tp} again")
+            del self.neglect.unfetched[tp]
+            if self._service is not None:
+                self._service.resume_fetching(tp)
+
+    def heed(self) -> None:
+        """End all neglect."""
+        for tp in list(self.neglect.unfetched):
+            self.resume_fetching(tp)
+        self.neglect.kept_out.clear()
+
+    def _reference_service(self, handle: BrokerHandle) -> Service:
+        self._service = SimulatedService(handle, self.disk, self.neglect)
+        return self._service
+
     def move(self) -> None:
         """Listen elsewhere from the next start on."""
         self.port += 1
         self._world.trace.add("fault", self.host, f"is to listen on port {self.port}")
 
-    def fail_log_dir(self, directory: int | None) -> None:
-        """Be unable to use a log directory, or any."""
+    def fail_log_dir(self, directory: int | None, *, noticed: bool = False) -> None:
+        """Be unable to use a log directory, or any; if `noticed`, the broker finds out as one on real disks does."""
         self._world.trace.add("fault", self.host, f"log directory {'any' if directory is None else directory} fails")
         self.disk.fail(directory)
+        if noticed and self.handle is not None and self._service is not None and self.state is ProcessState.RUNNING:
+            self.handle.nursery.start_soon(look_after, self.disk, self._service.lose)
 
     def lose_disk(self) -> None:
         """Have an empty disk from now on. Only what is dead may lose its disk."""
@@ -236,9 +285,8 @@ class BrokerProcess(Process):
             replica_socket_timeout_ms=round(settings.fetch_timeout * 1000),
             replica_fetch_max_bytes=settings.fetch_bytes,
         )
-        run: Callable[..., Awaitable[None]] = partial(run_reference_broker, config, logs=self.disk)
-        if settings.service is not None:
-            run = partial(run_broker, config, settings.service, own_apis=settings.own_apis)
+        make_service = settings.service or self._reference_service
+        run = partial(run_broker, config, make_service, own_apis=settings.own_apis)
         async with (
             world.ensemble.session(self.host, settings.session_timeout) as store,
             trio.open_nursery() as nursery,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from attrs import frozen
+from attrs import Factory, field, frozen
 
 from broker.kit import BrokerHandle
 from broker.service import Service
@@ -13,6 +13,13 @@ from transport.messages import Api
 
 PORT: Final = 9092
 """Where every broker and controller listens."""
+
+CONTROLLERS: Final = range(101, 200)
+"""The ids that only controllers have."""
+
+
+def _in_order(ids: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(ids))
 
 
 @frozen
@@ -65,10 +72,33 @@ class Settings:
     own_apis: Sequence[Api] = ()
     """What `service` answers besides our apis; see `run_broker`."""
 
-    @property
-    def broker_ids(self) -> tuple[int, ...]:
-        """The brokers, in order."""
-        return tuple(range(1, self.brokers + 1))
+    delete_topic_enable: bool = True
+    """Whether controllers let topics be deleted."""
+
+    first_controller: int | None = field(default=None)
+    """The controller that starts first, and so is active in the beginning; None if all start together."""
+
+    broker_ids: tuple[int, ...] = field(
+        default=Factory(lambda settings: tuple(range(1, settings.brokers + 1)), takes_self=True),
+        converter=_in_order,
+        repr=False,
+    )
+    """The brokers, in order; given, they count instead of `brokers`."""
+
+    @broker_ids.validator
+    def _check_broker_ids(self, _: object, ids: tuple[int, ...]) -> None:
+        reserved = [id_ for id_ in ids if id_ in CONTROLLERS]
+        if reserved:
+            raise ValueError(
+                f"broker id {reserved[0]} is reserved: {CONTROLLERS[0]} to {CONTROLLERS[-1]} are controllers"
+            )
+        if len(set(ids)) < len(ids) or min(ids, default=-1) < 0:
+            raise ValueError("broker_ids are one or more different numbers from 0")
+
+    @first_controller.validator
+    def _check_first_controller(self, _: object, id_: int | None) -> None:
+        if id_ is not None and id_ not in self.controller_ids:
+            raise ValueError(f"first_controller {id_} is not a controller: write one of {self.controller_ids}")
 
     @property
     def controller_ids(self) -> tuple[int, ...]:
@@ -82,4 +112,4 @@ class Settings:
 
 def host_of(node_id: int) -> str:
     """Return the name of the host on which a broker or a controller runs."""
-    return f"controller-{node_id}" if node_id > 100 else f"broker-{node_id}"  # noqa: PLR2004  as the ids are dealt
+    return f"controller-{node_id}" if node_id in CONTROLLERS else f"broker-{node_id}"

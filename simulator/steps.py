@@ -38,6 +38,9 @@ class Step:
         return f"{self.event} {self.round} {self.moment.value} {' '.join(map(str, self.subjects))}"
 
 
+Arrival = Callable[[int, int], bool]
+"""Sees a controller's request arrive at a broker, by their ids; returns whether it has seen enough."""
+
 Watcher = Callable[[Step], bool]
 """Looks at a step, synchronously and in the controller's own task; returns whether it has seen enough."""
 
@@ -48,6 +51,7 @@ class Steps:
 
     trace: Trace
     _watchers: dict[Watcher, None] = field(factory=dict)
+    _arrivals: dict[Arrival, None] = field(factory=dict)
 
     def watch(self, watcher: Watcher) -> None:
         """Show `watcher` every step from now on, until it has seen enough."""
@@ -56,6 +60,16 @@ class Steps:
     def unwatch(self, watcher: Watcher) -> None:
         """Show `watcher` no more steps."""
         self._watchers.pop(watcher, None)
+
+    def watch_arrivals(self, watcher: Arrival) -> None:
+        """Show `watcher` every request of a controller that arrives at a broker, until it has seen enough."""
+        self._arrivals[watcher] = None
+
+    def arrived(self, controller_id: int, broker_id: int) -> None:
+        """Show that a request arrived."""
+        for watcher in list(self._arrivals):
+            if watcher(controller_id, broker_id):
+                self._arrivals.pop(watcher, None)
 
     async def wait_for(self, matches: Callable[[Step], bool]) -> Step:
         """Wait for the next step that matches."""

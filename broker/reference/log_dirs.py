@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
@@ -148,7 +148,14 @@ class LogDirs:
         return where[0]
 
 
-async def look_after(log_dirs: LogDirs, lose: Callable[[Sequence[TopicPartition]], Awaitable[None]]) -> None:
+class Checked(Protocol):
+    """Log directories that can be checked: `LogDirs`, for instance."""
+
+    def check(self) -> Sequence[TopicPartition]:
+        """Return the partitions in directories that have failed since. Raises AllLogDirsFailed."""
+
+
+async def look_after(log_dirs: Checked, lose: Callable[[Sequence[TopicPartition]], Awaitable[None]]) -> None:
     """Check directories until cancelled, and pass the partitions in failed ones to `lose`.
 
     Raises AllLogDirsFailed.

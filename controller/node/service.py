@@ -128,6 +128,14 @@ class ControllerService:
         """Return how many events wait."""
         return len(self._queue)
 
+    def hold_events(self) -> None:
+        """Process no event after the one in progress, until `release_events`: for tests of what comes meanwhile."""
+        self._queue.hold()
+
+    def release_events(self) -> None:
+        """Process events again."""
+        self._queue.release()
+
     def quarantine_size(self) -> int:
         """Return how many topics and requests are set aside after repeated faults."""
         return len(self._quarantine)

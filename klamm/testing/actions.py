@@ -6,7 +6,23 @@
 from __future__ import annotations
 
 from simulator.actions.network import BreakConnections, Heal, Isolate, SilenceConnections, Slow
-from simulator.actions.processes import Crash, FailDisk, MendDisk, Pause, Restart, Skew, Start, Stop, Wake
+from simulator.actions.processes import (
+    Crash,
+    CrashOnArrival,
+    FailDisk,
+    HoldQueue,
+    KeepOutOfIsr,
+    MendDisk,
+    Pause,
+    ReleaseQueue,
+    Restart,
+    ResumeFetching,
+    Skew,
+    Start,
+    Stop,
+    StopFetching,
+    Wake,
+)
 from simulator.actions.requests import (
     AddPartitions,
     AlterTopic,
@@ -35,6 +51,7 @@ __all__ = [
     "BreakConnections",
     "CannotBeDone",
     "Crash",
+    "CrashOnArrival",
     "CreateTopic",
     "CreateTopics",
     "DeleteTopic",
@@ -44,7 +61,9 @@ __all__ = [
     "Expire",
     "FailDisk",
     "Heal",
+    "HoldQueue",
     "Isolate",
+    "KeepOutOfIsr",
     "Lag",
     "MarkForDeletion",
     "MendDisk",
@@ -54,8 +73,10 @@ __all__ = [
     "Produce",
     "Reassign",
     "Reconnect",
+    "ReleaseQueue",
     "Request",
     "Restart",
+    "ResumeFetching",
     "RewriteTopic",
     "SilenceConnections",
     "Skew",
@@ -63,6 +84,7 @@ __all__ = [
     "SlowStore",
     "Start",
     "Stop",
+    "StopFetching",
     "Strike",
     "Wake",
     "WriteElection",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
 from simulator.actions.scene import Node, NodeStrike, Request, Scene, Strike, as_nodes
+from simulator.administration import partition_named
 from simulator.cluster import SimulatedCluster
 from simulator.process import BrokerProcess, ProcessState
+from simulator.steps import Moment
 
 
 @frozen
@@ -64,11 +66,13 @@ class Stop(Request):
 
 @frozen
 class Pause(NodeStrike):
-    """Freeze nodes, as SIGSTOP does."""
+    """Freeze nodes, as SIGSTOP does; with `keeps_session`, their sessions with the store do not end of it."""
+
+    keeps_session: bool = False
 
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
         """Pause a node."""
-        cluster.pause(id_)
+        cluster.pause(id_, keeps_session=self.keeps_session)
 
 
 @frozen
@@ -95,13 +99,17 @@ class Skew(Strike):
 
 @frozen
 class FailDisk(NodeStrike):
-    """Make a log directory of brokers fail, or every one; what it holds stays."""
+    """Make a log directory of brokers fail, or every one; what it holds stays.
+
+    A broker finds out when it next uses the directory; if `noticed`, also when it next checks its directories.
+    """
 
     directory: int | None = None
+    noticed: bool = False
 
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
         """Fail the directory of a broker."""
-        cluster.brokers[id_].fail_log_dir(self.directory)
+        cluster.brokers[id_].fail_log_dir(self.directory, noticed=self.noticed)
 
 
 @frozen
@@ -111,3 +119,98 @@ class MendDisk(NodeStrike):
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
         """Mend the disk of a broker."""
         cluster.brokers[id_].mend_disk()
+
+
+@frozen
+class StopFetching(Strike):
+    """Keep brokers from fetching these partitions, which they follow.
+
+    They leave the ISR once their leader has records that they lack for too long: see `KeepOutOfIsr` for idle ones.
+    """
+
+    partitions: Mapping[Node, Sequence[str]]
+
+    def strike(self, scene: Scene) -> None:
+        """Stop them."""
+        for node, names in self.partitions.items():
+            for id_ in scene.victims(self, (node,)):
+                for name in names:
+                    scene.cluster.brokers[id_].stop_fetching(partition_named(name))
+
+
+@frozen
+class ResumeFetching(Strike):
+    """Let brokers fetch these partitions again."""
+
+    partitions: Mapping[Node, Sequence[str]]
+
+    def strike(self, scene: Scene) -> None:
+        """Resume."""
+        for node, names in self.partitions.items():
+            for id_ in scene.victims(self, (node,)):
+                for name in names:
+                    scene.cluster.brokers[id_].resume_fetching(partition_named(name))
+
+
+@frozen
+class KeepOutOfIsr(Strike):
+    """Keep followers of partitions out of the ISR, however well they follow; an empty list ends it."""
+
+    followers: Mapping[str, Sequence[int]]
+
+    def strike(self, scene: Scene) -> None:
+        """Tell the brokers, who propose the ISR without them the next time they look."""
+        for name, followers in self.followers.items():
+            scene.cluster.trace.add("fault", name, f"followers {list(followers)} are kept out of the ISR")
+            for broker in scene.cluster.brokers.values():
+                broker.neglect.kept_out[partition_named(name)] = tuple(followers)
+
+
+@frozen
+class HoldQueue(NodeStrike):
+    """Let events wait in the queues of controllers, after the one in progress."""
+
+    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
+        """Hold the queue of a controller."""
+        cluster.controllers[id_].hold_queue()
+
+
+@frozen
+class ReleaseQueue(NodeStrike):
+    """Let controllers process the events that waited."""
+
+    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
+        """Release the queue of a controller."""
+        cluster.controllers[id_].release_queue()
+
+
+@frozen
+class CrashOnArrival(Strike):
+    """Crash the controller that next publishes a round, once a request of it has arrived at each of some brokers.
+
+    Without `brokers`, at each that runs then. No broker has acted on its request before.
+    """
+
+    round: str
+    brokers: tuple[Node, ...] = field(default=(), converter=as_nodes)
+
+    def strike(self, scene: Scene) -> None:
+        """Wait for the round."""
+        scene.cluster.at(
+            lambda step: (step.round, step.moment) == (self.round, Moment.PUBLISHED),
+            lambda step: self._await_arrivals(scene, step.controller_id),
+        )
+
+    def _await_arrivals(self, scene: Scene, controller_id: int) -> None:
+        cluster = scene.cluster
+        running = [id_ for id_, broker in cluster.brokers.items() if broker.state is ProcessState.RUNNING]
+        missing = set(scene.nodes(self.brokers) or running)
+
+        def arrived(source: int, broker_id: int) -> bool:
+            if source == controller_id:
+                missing.discard(broker_id)
+            if not missing:
+                cluster.crash(controller_id)
+            return not missing
+
+        cluster.steps.watch_arrivals(arrived)

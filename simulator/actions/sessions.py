@@ -42,29 +42,34 @@ class Reconnect(NodeStrike):
 
 @frozen
 class AtCommit(Strike):
-    """Do something right before or after the next commit of nodes takes effect: to them, as `same`."""
+    """Do something right before or after the next commit of nodes takes effect: to them, as `same`.
+
+    With `path`, it is their next commit that changes this znode or one below it.
+    """
 
     nodes: tuple[Node, ...] = field(converter=as_nodes)
     moment: Moment
     strikes: tuple[Strike, ...]
+    path: str = ""
 
     def strike(self, scene: Scene) -> None:
         """Wait for the commit."""
+        ensemble = scene.cluster.world.ensemble
         for id_ in scene.victims(self, self.nodes):
             at_commit = partial(self._strike_all, evolve(scene, chosen=(id_,)))
-            scene.cluster.world.ensemble.on_next_multi(host_of(id_), at_commit, when=self.moment)
+            ensemble.on_next_multi(host_of(id_), at_commit, when=self.moment, path=self.path)
 
     def _strike_all(self, scene: Scene) -> None:
         for strike in self.strikes:
             strike.strike(scene)
 
 
-def lose_answer(nodes: Node | tuple[Node, ...], *, applied: bool = True) -> AtCommit:
-    """Lose the answer to the next commit of nodes with the connection, which they may open again at once.
+def lose_answer(nodes: Node | tuple[Node, ...], *, applied: bool = True, path: str = "") -> AtCommit:
+    """Lose the answer to the next commit of nodes (to `path`) with the connection, which they may open again at once.
 
     Unless it is `applied`, the commit itself is lost, which its node cannot know.
     """
-    return AtCommit(nodes, "after" if applied else "before", (Disconnect(SAME), Reconnect(SAME)))
+    return AtCommit(nodes, "after" if applied else "before", (Disconnect(SAME), Reconnect(SAME)), path)
 
 
 @frozen

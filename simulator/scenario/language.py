@@ -62,6 +62,9 @@ SETTINGS: Final = Record(
     Settings,
     {
         "brokers": Key(Int("how many brokers", 1), "How many brokers there are; their ids are 1, 2, ..."),
+        "broker_ids": Key(ListOf(Int("a broker's id")), "The ids of the brokers, in place of how many there are."),
+        "first_controller": Key(Int("a controller's id", 101), "The controller that starts first, and is active."),
+        "delete_topic_enable": Key(Flag(), "Whether topics can be deleted."),
         "controllers": Key(Int("how many controllers", 1), "How many controllers; their ids are 101, 102, ..."),
         "servers": Key(Int("how many servers", 1), "How many servers the ZooKeeper ensemble has."),
         "racks": Key(ListOf(Text("the name of a rack")), "The racks; broker n is in number n modulo their count."),

@@ -20,24 +20,29 @@ class Names:
     are_known: bool = True
     """False if they could not be read: then any name is taken, so that other faults show."""
 
-    def has_node(self, id_: int) -> bool:
-        """Whether there is a broker or a controller of that id."""
-        return not self.are_known or id_ in self.nodes
+    def ids(self, *, brokers: bool, controllers: bool) -> tuple[int, ...]:
+        """Return the ids of all brokers, of all controllers, or of both."""
+        settings = self.settings
+        return (*(settings.broker_ids if brokers else ()), *(settings.controller_ids if controllers else ()))
 
-    def has_broker(self, id_: int) -> bool:
-        """Whether there is a broker of that id."""
-        return not self.are_known or id_ in self.settings.broker_ids
+    def text(self, ids: tuple[int, ...]) -> str:
+        """Say which nodes there are, for messages."""
+        kinds = {
+            "brokers": [id_ for id_ in ids if id_ in self.settings.broker_ids],
+            "controllers": [id_ for id_ in ids if id_ in self.settings.controller_ids],
+        }
+        return ", ".join(f"{kind} {_range(of)}" for kind, of in kinds.items() if of)
 
     def has_partition(self, name: str) -> bool:
         """Whether there is a partition of that name."""
         return not self.are_known or name in self.partitions
 
     @property
-    def nodes(self) -> tuple[int, ...]:
-        """The ids of all brokers and controllers."""
-        return (*self.settings.broker_ids, *self.settings.controller_ids)
-
-    @property
     def partitions(self) -> tuple[str, ...]:
         """The names of all partitions."""
         return tuple(f"{topic}-{number}" for topic, count in self.topics.items() for number in range(count))
+
+
+def _range(ids: list[int]) -> str:
+    is_gapless = ids == list(range(ids[0], ids[0] + len(ids)))
+    return f"{ids[0]} to {ids[-1]}" if is_gapless else ", ".join(map(str, ids))

@@ -32,26 +32,31 @@ class NodeShape(Shape[Node]):
     """A node: its id, or a word that means one when the event comes."""
 
     brokers_only: bool = False
+    controllers_only: bool = False
 
     def read(self, node: YamlNode, names: Names) -> Node:
         """Return the id or the word."""
         text = node.value if isinstance(node, ScalarNode) else ""
-        if text.isdecimal() and (names.has_broker if self.brokers_only else names.has_node)(int(text)):
+        ids = names.ids(brokers=not self.controllers_only, controllers=not self.brokers_only)
+        if text.isdecimal() and (int(text) in ids or not names.are_known):
             return int(text)
-        if text.startswith(LEADER_OF):
+        if text.startswith(LEADER_OF) and not self.controllers_only:
             return LEADER_OF + PartitionName().check(node, text.removeprefix(LEADER_OF), names)
-        if text in WORDS and not self.brokers_only:
+        if text in self._words:
             return str(text)
-        ids = f"brokers 1 to {names.settings.brokers}"
-        if not self.brokers_only:
-            ids += f", controllers 101 to {100 + names.settings.controllers}, {', '.join(WORDS)}"
-        raise unreadable(node, f"there is no node {found(node)}: there are {ids}, and 'leader of TOPIC-NUMBER'")
+        known = [names.text(ids), *self._words]
+        leader = "" if self.controllers_only else f", and '{LEADER_OF}TOPIC-NUMBER'"
+        raise unreadable(node, f"there is no node {found(node)}: there are {', '.join(known)}{leader}")
 
     def schema(self) -> Schema:
         """Return an id or a word."""
-        words = [] if self.brokers_only else [{"enum": list(WORDS)}]
+        words = [{"enum": list(self._words)}] if self._words else []
         leader = {"type": "string", "pattern": f"^{LEADER_OF}{PARTITION}$"}
-        return {"anyOf": [{"type": "integer"}, *words, leader, VARIABLE]}
+        return {"anyOf": [{"type": "integer"}, *words, *([] if self.controllers_only else [leader]), VARIABLE]}
+
+    @property
+    def _words(self) -> tuple[str, ...]:
+        return () if self.brokers_only else WORDS
 
 
 @frozen
@@ -63,12 +68,10 @@ class NodeId(Shape[int]):
     def read(self, node: YamlNode, names: Names) -> int:
         """Return the id."""
         text = node.value if isinstance(node, ScalarNode) else ""
-        if text.isdecimal() and (names.has_broker if self.brokers_only else names.has_node)(int(text)):
+        ids = names.ids(brokers=True, controllers=not self.brokers_only)
+        if text.isdecimal() and (int(text) in ids or not names.are_known):
             return int(text)
-        controllers = "" if self.brokers_only else f", controllers 101 to {100 + names.settings.controllers}"
-        raise unreadable(
-            node, f"there is no node {found(node)}: brokers are 1 to {names.settings.brokers}{controllers}"
-        )
+        raise unreadable(node, f"there is no node {found(node)}: there are {names.text(ids)}")
 
     def schema(self) -> Schema:
         """Return an integer."""

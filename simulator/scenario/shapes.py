@@ -285,7 +285,11 @@ class Record(Shape[T]):
 
     def read(self, node: Node, names: Names) -> T:
         """Read all keys that are there."""
-        return self.build(**read_keys(node, self.keys, names))
+        values = read_keys(node, self.keys, names)
+        try:
+            return self.build(**values)
+        except ValueError as error:
+            raise unreadable(node, str(error)) from None
 
     def schema(self) -> Schema:
         """Return an object with just these properties."""

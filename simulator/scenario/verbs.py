@@ -15,7 +15,7 @@ from simulator.actions.requests import CreateTopic, CreateTopics, Elect
 from simulator.actions.scene import Action
 from simulator.scenario.faults import unreadable
 from simulator.scenario.names import Names
-from simulator.scenario.nouns import PARTITION, NodeId, NodeShape, PartitionName, SettingValue, TopicName
+from simulator.scenario.nouns import PARTITION, ROUNDS, NodeId, NodeShape, PartitionName, SettingValue, TopicName
 from simulator.scenario.shapes import (
     Built,
     Choice,
@@ -55,6 +55,7 @@ class Verb:
 BROKERS: Final = ListOf(NodeId())
 NODES: Final = ListOf(NodeShape(), or_one=True)
 BROKER_NODES: Final = ListOf(NodeShape(brokers_only=True), or_one=True)
+CONTROLLER_NODES: Final = ListOf(NodeShape(controllers_only=True), or_one=True)
 PARTITIONS: Final = ListOf(PartitionName(), or_one=True)
 TOPIC_NAMES: Final = ListOf(TopicName(), or_one=True)
 SECONDS: Final = Duration()
@@ -103,8 +104,11 @@ def _keys(kind: type[Action], keys: Mapping[str, Key[Any]], short: Shape[Any] | 
         return kind(**{"others" if name == "from" else name: value for name, value in values.items()})
 
     record: Shape[Action] = Record(lambda **values: build(values), keys)
-    shape = record if short is None else Either(record, Built(short, kind))
-    return Verb(kind, shape, lambda action: action)
+    return Verb(kind, record if short is None else Either(record, Built(short, kind)), _as_it_is)
+
+
+def _as_it_is(action: Action) -> Action:
+    return action
 
 
 def _elect(kind: ElectionType, text: str) -> Verb:
@@ -157,7 +161,14 @@ VERBS: Final[Mapping[str, Verb]] = {
         "Restart brokers on an empty disk: theirs is lost.",
     ),
     "stop": Verb(processes.Stop, NODES),
-    "pause": Verb(processes.Pause, NODES),
+    "pause": _keys(
+        processes.Pause,
+        {
+            "nodes": Key(NODES, "The nodes that are paused.", is_required=True),
+            "keeps_session": Key(Flag(), "Whether their sessions with the store go on living."),
+        },
+        NODES,
+    ),
     "wake": Verb(processes.Wake, NODES),
     "skew": Verb(processes.Skew, MapOf(NodeId(brokers_only=False), Duration(least=-86_400))),
     "fail_disk": _keys(
@@ -165,15 +176,42 @@ VERBS: Final[Mapping[str, Verb]] = {
         {
             "nodes": Key(BROKER_NODES, "The brokers.", is_required=True),
             "directory": Key(Int("the number of a log directory"), "Which log directory fails: 0 or 1."),
+            "noticed": Key(Flag(), "Whether the brokers check their directories, and find out by themselves."),
         },
         BROKER_NODES,
     ),
     "mend_disk": Verb(processes.MendDisk, BROKER_NODES),
+    "stop_fetching": Verb(processes.StopFetching, MapOf(NodeId(), PARTITIONS)),
+    "resume_fetching": Verb(processes.ResumeFetching, MapOf(NodeId(), PARTITIONS)),
+    "keep_out_of_isr": Verb(processes.KeepOutOfIsr, TARGETS),
+    "hold_queue": Verb(processes.HoldQueue, CONTROLLER_NODES),
+    "release_queue": Verb(processes.ReleaseQueue, CONTROLLER_NODES),
+    "crash_on_arrival": _keys(
+        processes.CrashOnArrival,
+        {
+            "round": Key(Choice(ROUNDS), "The round.", is_required=True),
+            "brokers": Key(BROKER_NODES, "The brokers; without it, all that run."),
+        },
+        Choice(ROUNDS),
+    ),
     "expire": Verb(sessions.Expire, NODES),
     "disconnect": Verb(sessions.Disconnect, NODES),
     "reconnect": Verb(sessions.Reconnect, NODES),
     "lose_answer": Verb(
-        sessions.AtCommit, NODES, sessions.lose_answer, "Lose the answer to the next commit of nodes, which is applied."
+        sessions.AtCommit,
+        Either(
+            Record(
+                sessions.lose_answer,
+                {
+                    "nodes": Key(NODES, "The nodes that commit.", is_required=True),
+                    "applied": Key(Flag(), "Whether the commit takes effect; it does, unless false."),
+                    "path": Key(Text("the path of a znode", r"/.+"), "The commit changes this znode, or one below it."),
+                },
+            ),
+            Built(NODES, sessions.lose_answer),
+        ),
+        _as_it_is,
+        "Lose the answer to the next commit of nodes.",
     ),
     "slow_store": Verb(sessions.SlowStore, MapOf(NodeId(brokers_only=False), SECONDS)),
     "lag": Verb(sessions.Lag, MapOf(Int("the number of a server", 2), SECONDS)),

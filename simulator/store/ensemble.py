@@ -106,9 +106,13 @@ class SimulatedEnsemble:
             with self._agenda.together():
                 self._quorum.end(store.session)
 
-    def freeze(self, host: str) -> None:
-        """Let a host's process stand still: nothing arrives or leaves before `thaw`, but its session may end."""
+    def freeze(self, host: str, *, beats: bool = False) -> None:
+        """Let a host's process stand still: nothing arrives or leaves before `thaw`.
+
+        Its session may end, unless its heart `beats`.
+        """
         self._host(host).frozen = True
+        self._host(host).beats = beats
         self._quorum.listen(self._host(host))
 
     def thaw(self, host: str) -> None:
@@ -128,12 +132,14 @@ class SimulatedEnsemble:
         """Let each message from and to a host take that long."""
         self._host(host).latency = seconds
 
-    def on_next_multi(self, host: str, what: Callable[[], object], *, when: Moment) -> None:
-        """Call `what` once, as the host's next multi arrives: before or right after it is done.
+    def on_next_multi(self, host: str, what: Callable[[], object], *, when: Moment, path: str = "") -> None:
+        """Call `what` once, as the host's next multi arrives that changes `path`, if given, or a znode below it.
+
+        That is before or right after it is done.
 
         If it breaks the connection before, the multi is not done; if after, the answer is lost.
         """
-        self._host(host).interruption = Interruption(what, when)
+        self._host(host).interruption = Interruption(what, when, path)
 
     # --- faults of servers --------------------------------------------------------------------------------------
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from attrs import Factory, define, frozen
 
 from simulator.store.agenda import Call
+from transport.store.protocol import Op
 
 Moment = Literal["before", "after"]
 
@@ -19,6 +20,12 @@ class Interruption:
 
     what: Callable[[], object]
     when: Moment
+    path: str = ""
+    """The multi changes this znode or one below it; any multi without."""
+
+    def concerns(self, ops: Sequence[Op]) -> bool:
+        """Return whether a multi is the one that is waited for."""
+        return not self.path or any(f"{op.path}/".startswith(f"{self.path}/") for op in ops)
 
 
 @define(eq=False)
@@ -29,6 +36,9 @@ class Host:
     latency: float
     reachable: bool = True
     frozen: bool = False
+    beats: bool = False
+    """Whether its sessions are heard of while it is frozen."""
+
     interruption: Interruption | None = None
     _arrived: deque[Call] = Factory(deque)
     _leaving: deque[Call] = Factory(deque)
@@ -49,14 +59,14 @@ class Host:
 
     def thaw(self) -> None:
         """Go on after a pause. What was sent meanwhile leaves before the process learns what came meanwhile."""
-        self.frozen = False
+        self.frozen = self.beats = False
         for waiting in (self._leaving, self._arrived):
             while waiting and not self.frozen:
                 waiting.popleft()()
 
     def renew(self) -> None:
         """Forget the process that was here."""
-        self.frozen = False
+        self.frozen = self.beats = False
         self.interruption = None
         self._arrived.clear()
         self._leaving.clear()

@@ -110,14 +110,14 @@ class Quorum:
 
         Nothing is done for a session that has ended or has moved to another server.
         """
-        if self._is_served(session, connection.server) and self._passes(session, "before"):
+        if self._is_served(session, connection.server) and self._passes(session, "before", ops):
             outcome: Committed | StoreError
             try:
                 outcome = self.commit(session.host, session.id, ops)
             except StoreError as error:
                 outcome = error
             zxid = self.tree.zxid
-            self._passes(session, "after")
+            self._passes(session, "after", ops)
             connection.server.ask(session, zxid, lambda *_: outcome, answer)
 
     def close(self, session: Session, connection: Connection) -> None:
@@ -128,10 +128,10 @@ class Quorum:
     def _is_served(self, session: Session, server: Server) -> bool:
         return not session.has_ended and session.connection.server is server
 
-    def _passes(self, session: Session, moment: str) -> bool:
+    def _passes(self, session: Session, moment: str, ops: Sequence[Op]) -> bool:
         """Let happen what is to happen at this moment of a multi; return whether the request is still to be done."""
         host = session.connection.host
-        if host.interruption is None or host.interruption.when != moment:
+        if host.interruption is None or host.interruption.when != moment or not host.interruption.concerns(ops):
             return True
         connection, was_open = session.connection, session.connection.is_open
         interruption, host.interruption = host.interruption, None
@@ -151,7 +151,7 @@ class Quorum:
         """Take note of which sessions of a host are heard of from now on. One that is not will end."""
         for session in self._sessions.values():
             if session.connection.host is host:
-                is_heard = session.connection.is_open and not host.frozen
+                is_heard = session.connection.is_open and (host.beats or not host.frozen)
                 if session.is_heard and not is_heard:
                     session.silences += 1
                     delay = session.timeout * self._rng.uniform(2 / 3, 4 / 3)

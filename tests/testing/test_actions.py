@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 import pytest
+import trio
 from trio.testing import MockClock
 
 from klamm.testing import actions, open_cluster
-from klamm.testing.actions import AddPartitions, CannotBeDone, Crash, CreateTopics, Pause, Request, Start, Strike
+from klamm.testing.actions import (
+    AddPartitions,
+    CannotBeDone,
+    Crash,
+    CrashOnArrival,
+    CreateTopic,
+    CreateTopics,
+    FailDisk,
+    HoldQueue,
+    Pause,
+    Produce,
+    ReleaseQueue,
+    Request,
+    Start,
+    Strike,
+    Wake,
+    lose_answer,
+)
 from simulator.process import ProcessState
+from simulator.scenario.faults import ScenarioFault
 from simulator.scenario.loader import parse
 from simulator.scenario.runner import run
 from simulator.scenario.verbs import VERBS
+from simulator.settings import Settings
+from transport.errors import ApiError, ErrorCode
+from transport.messages import AlterPartitionReassignmentsRequest
 
 BASES = {Strike, Request}
 PARTS = {CreateTopics: "CreateTopic"}
@@ -71,3 +93,184 @@ async def test_an_action_about_nobody_cannot_be_done(autojump_clock: MockClock) 
     async with open_cluster() as c:
         with pytest.raises(CannotBeDone, match="nobody is 'leader of orders-0' now"):
             Crash("leader of orders-0").on(c)
+
+
+# --- one replica, one queue, one commit -------------------------------------------------------------------------
+
+
+def test_a_broker_fetches_one_partition_no_more() -> None:
+    missed = outcome_of(
+        """
+        cluster: {replica_lag_time: 2s, fetch_wait: 500ms}
+        topics: {orders: [[1, 2, 3], [1, 2, 3]]}
+        load: 10
+        events:
+          - stop_fetching: {2: orders-0}
+            expect: {orders-0: {isr: [1, 3]}}
+            within: 10s
+          - expect: {orders-1: {isr: [1, 2, 3]}}
+          - restart: 2
+          - after: 10s
+            expect: {orders-0: {isr: [1, 3]}, orders-1: {isr: [1, 2, 3]}}
+          - resume_fetching: {2: orders-0}
+            expect: {orders-0: {isr: [1, 2, 3]}}
+            within: 10s
+        """
+    )
+    assert missed == []
+
+
+def test_an_idle_follower_is_kept_out_of_the_isr() -> None:
+    missed = outcome_of(
+        """
+        topics: {orders: [[1, 2, 3], [1, 2, 3]]}
+        events:
+          - keep_out_of_isr: {orders-0: [2]}
+            expect: {orders-0: {isr: [1, 3]}}
+            within: 10s
+          - crash: 1
+            expect: {orders-0: {leader: 3, isr: [3]}, orders-1: {isr: [2, 3]}}
+            within: 30s
+          - keep_out_of_isr: {orders-0: []}
+            expect: {orders-0: {isr: [2, 3]}}
+            within: 10s
+        """
+    )
+    assert missed == []
+
+
+@pytest.mark.parametrize("ids", [(0, 7, 1000), (200, 5)], ids=["zero, a gap and over 100", "any order"])
+async def test_brokers_have_ids_of_ones_choice(autojump_clock: MockClock, ids: tuple[int, ...]) -> None:  # noqa: ARG001
+    async with open_cluster(broker_ids=ids) as c:
+        await c.create_topic("orders", [ids])
+        await Produce({"orders-0": 3}).on(c)
+        Crash(ids[0], noticed=True).on(c)
+        await c.until(lambda: (state := c.partition("orders-0")) is not None and state.leader == ids[1])
+        await c.settle()
+
+
+@pytest.mark.parametrize(
+    ("ids", "text"),
+    [
+        ((1, 101), "broker id 101 is reserved: 101 to 199 are controllers"),
+        ((1, 1), "one or more different numbers"),
+        ((), "one or more different numbers"),
+    ],
+)
+def test_impossible_ids_are_refused(ids: tuple[int, ...], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Settings(broker_ids=ids)
+    with pytest.raises(ScenarioFault, match=text):
+        parse(f"cluster: {{broker_ids: {list(ids)}}}", "this.yaml")
+
+
+@pytest.mark.parametrize("keeps_session", [True, False])
+async def test_a_paused_broker_keeps_its_session_or_loses_it(
+    autojump_clock: MockClock,  # noqa: ARG001
+    keeps_session: bool,
+) -> None:
+    async with open_cluster() as c:
+        Pause(1, keeps_session=keeps_session).on(c)
+        await trio.sleep(60)
+        assert (1 in c.durable.brokers()) is keeps_session
+        Wake(1).on(c)
+        await trio.sleep(10)
+        assert 1 in c.durable.brokers()
+
+
+async def test_a_pause_after_one_with_the_session_alive_ends_the_session(autojump_clock: MockClock) -> None:  # noqa: ARG001
+    async with open_cluster() as c:
+        Pause(1, keeps_session=True).on(c)
+        Wake(1).on(c)
+        Pause(1).on(c)
+        await trio.sleep(60)
+        assert 1 not in c.durable.brokers()
+
+
+async def test_events_wait_while_the_queue_is_held(autojump_clock: MockClock) -> None:  # noqa: ARG001
+    async with open_cluster() as c:
+        await c.create_topic("orders", [[1, 2]])
+        await c.until(lambda: c.partition("orders-0") is not None)
+        HoldQueue("controller").on(c)
+        Crash(1, noticed=True).on(c)
+        await trio.sleep(60)
+        held = c.partition("orders-0")
+        ReleaseQueue("controller").on(c)
+        await c.until(lambda: (state := c.partition("orders-0")) is not None and state.leader == 2)
+        assert held is not None
+        assert held.leader == 1
+
+
+def test_a_held_queue_is_released_in_the_end() -> None:
+    assert outcome_of("events: [{hold_queue: controller}]") == []
+
+
+@pytest.mark.parametrize("applied", [True, False])
+async def test_the_answer_to_a_named_commit_is_lost(autojump_clock: MockClock, applied: bool) -> None:  # noqa: ARG001
+    async with open_cluster() as c:
+        lose_answer("controller", applied=applied, path="/brokers/topics/second").on(c)
+        await CreateTopics((CreateTopic("first", ((1,),)), CreateTopic("second", ((1,),)))).on(c)
+        texts = [entry.text() for entry in c.trace.entries if entry.kind in {"commit", "fault"}]
+        [lost] = [place for place, text in enumerate(texts) if "loses the store" in text]
+        commits = [place for place, text in enumerate(texts) if "'/brokers/topics/second'" in text]
+        assert any("'/brokers/topics/first'" in text for text in texts[:lost])
+        assert (commits[0] == lost - 1) is applied
+        assert (commits[0] > lost) is not applied
+
+
+async def test_a_controller_crashes_once_a_rounds_requests_have_arrived(autojump_clock: MockClock) -> None:  # noqa: ARG001
+    async with open_cluster() as c:
+        first = c.active_controller
+        CrashOnArrival("create", brokers=(2, 3)).on(c)
+        await CreateTopics((CreateTopic("orders", ((2, 3),)),)).on(c)
+        await c.until(lambda: c.active_controller not in {first, None})
+        texts = [entry.text() for entry in c.trace.entries if entry.kind in {"frame", "fault"}]
+        [crash] = [place for place, text in enumerate(texts) if f"controller-{first}" in text and "crashes" in text]
+        for broker in (2, 3):
+            requests = [text for text in texts[:crash] if f"controller-{first}>broker-{broker}" in text]
+            assert any("orders" in text for text in requests)
+        await c.settle()
+
+
+@pytest.mark.parametrize("noticed", [True, False])
+async def test_a_broker_notices_a_failed_directory_by_itself(autojump_clock: MockClock, noticed: bool) -> None:  # noqa: ARG001
+    async with open_cluster() as c:
+        await CreateTopics((CreateTopic("orders", ((1, 2),)),)).on(c)
+        FailDisk(1, directory=0, noticed=noticed).on(c)
+        await trio.sleep(60)
+        state = c.partition("orders-0")
+        assert state is not None
+        # Nobody writes, so that the broker does not use the directory.
+        assert state.leader == (2 if noticed else 1)
+        await c.settle()
+
+
+# --- settings ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("first", [101, 102, 103])
+async def test_the_first_controller_is_active(autojump_clock: MockClock, first: int) -> None:  # noqa: ARG001
+    async with open_cluster(controllers=3, first_controller=first) as c:
+        assert c.active_controller == first
+
+
+def test_topics_cannot_be_deleted_where_that_is_disabled() -> None:
+    missed = outcome_of(
+        """
+        cluster: {delete_topic_enable: false}
+        topics: {orders: [[1]]}
+        events:
+          - delete_topic: orders
+            expect: {refused: TOPIC_DELETION_DISABLED}
+        expect: {orders-0: {leader: 1}}
+        """
+    )
+    assert missed == []
+
+
+async def test_a_controller_is_asked_once_without_retries(autojump_clock: MockClock) -> None:  # noqa: ARG001
+    async with open_cluster(first_controller=101) as c:
+        with pytest.raises(ApiError) as refusal:
+            await c.ask(102, AlterPartitionReassignmentsRequest(()))
+        assert refusal.value.code is ErrorCode.NOT_CONTROLLER
+        await c.ask(101, AlterPartitionReassignmentsRequest(()))
