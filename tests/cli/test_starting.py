@@ -119,7 +119,8 @@ async def test_a_broker_says_at_once_that_another_has_its_id(zookeeper: str, tmp
         port = (await first.says(r"listens on 127.0.0.1:(\d+)\n"))[1]
         long = ("--session-timeout", "40000")
         async with running(*broker("1", tmp_path / "b"), *store, *long) as second:
-            await second.says(rf"waiting for another session .* registered='at 127.0.0.1:{port}' at_most_seconds=60")
+            text = r"another session holds this broker id: waiting for it to end"
+            await second.says(rf"{text}.* registered='at 127.0.0.1:{port}' at_most_seconds=60")
             first.process.send_signal(signal.SIGTERM)
             await second.says("broker 1 listens on")
 
