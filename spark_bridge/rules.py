@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from spark_bridge.model.block import BYTES, NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.model.lists import any_of, counts, shared
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -151,7 +152,9 @@ class _Racks:
     def _nth(self, replicas: NDArray[np.int32]) -> Counts:
         """Return of each replica the how manieth of its rack it is in its list, from 1."""
         rack = np.where(replicas == NOBODY, NOBODY, self.rack[replicas])
-        nth: Counts = np.tril(rack[:, :, None] == rack[:, None, :]).sum(axis=2)
+        nth = np.ones(rack.shape, np.int64)
+        for column in range(rack.shape[1]):
+            nth[:, column] += counts(rack[:, :column] == rack[:, column, None])
         return nth
 
 
@@ -184,8 +187,10 @@ def _has_its_factor(plan: _Plan) -> Found:
 
 
 def _is_nowhere_twice(plan: _Plan) -> Found:
-    same = (plan.after[:, :, None] == plan.after[:, None, :]) & (plan.after != NOBODY)[:, None, :]
-    yield from _slots(plan, plan.after, np.tril(same, -1).any(axis=2), "is there twice")
+    twice = np.zeros(plan.after.shape, np.bool_)
+    for column in range(plan.after.shape[1]):
+        twice[:, column] = any_of(plan.after[:, :column] == plan.after[:, column, None])
+    yield from _slots(plan, plan.after, twice & (plan.after != NOBODY), "is there twice")
 
 
 def _goes_to_receivers(plan: _Plan) -> Found:
@@ -281,8 +286,7 @@ def _wanted(block: Block, goal: Goal) -> Counts:
 
 def _in(replicas: NDArray[np.int32], others: NDArray[np.int32]) -> Flags:
     """Return of each replica whether the other list of its partition has it."""
-    found: Flags = (replicas[:, :, None] == others[:, None, :]).any(axis=2)
-    return found
+    return shared(replicas, others)
 
 
 def _widened(lists: NDArray[np.int32], width: int) -> NDArray[np.int32]:
@@ -298,8 +302,7 @@ def _at(flags: Flags, replicas: NDArray[np.int32]) -> Flags:
 
 def _count(slots: Flags) -> Counts:
     """Return how many slots of each partition are set: (P)."""
-    count: Counts = slots.sum(axis=1)
-    return count
+    return counts(slots)
 
 
 def _sums(brokers: NDArray[np.int32], values: Counts, count: int) -> Counts:

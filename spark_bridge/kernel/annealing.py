@@ -17,6 +17,7 @@ from spark_bridge.kernel.terms import UNBOUNDED, Terms
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
+from spark_bridge.model.lists import lengths
 
 _OF_VIOLATION = 30.0
 """What a violation costs in mean replicas moved, for all of a share."""
@@ -107,7 +108,7 @@ class Annealing:
         """Start from the plan of a block that has all partitions."""
         unplanned, had = block.with_after(block.before), loads(block, len(terms.rack), before=True)
         must_move, _ = forced(unplanned, terms, View.of(unplanned, 0, Turn(0, 1, 1), terms, had))
-        factors = np.minimum(np.count_nonzero(block.after != NOBODY, axis=1), MOST_REPLICAS)
+        factors = np.minimum(lengths(block.after), MOST_REPLICAS)
         high = np.where(terms.sheds[:, None], terms.high, UNBOUNDED)
         bounds = zip(terms.low.tolist(), high.tolist(), (1 / terms.share).tolist(), strict=True)
         walls = terms.walls

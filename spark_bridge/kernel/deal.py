@@ -20,6 +20,7 @@ from spark_bridge.kernel.terms import ALL_MEASURES, UNBOUNDED, Terms
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
 from spark_bridge.model.goal import MOST_REPLICAS
+from spark_bridge.model.lists import any_of, lengths
 
 LIGHT = 0.01
 """A replica is light up to this part of the mean in bytes and bytes in: all light ones are at most 1 % of either."""
@@ -69,7 +70,7 @@ def in_turn(block: Block) -> Iterator[tuple[NDArray[np.bool_], tuple[int, ...]]]
     """
     weights = block.weights[:, (BYTES, BYTES_IN)]
     mean = weights.mean(axis=0) if len(block) else 0.0
-    light: NDArray[np.bool_] = np.asarray((weights <= LIGHT * mean).all(axis=1))
+    light: NDArray[np.bool_] = ~any_of(weights > LIGHT * mean)
     yield ~light, ALL_MEASURES
     yield light, (REPLICAS,)
 
@@ -90,7 +91,7 @@ def forced(block: Block, terms: Terms, view: View) -> tuple[NDArray[np.bool_], N
     view = view.by(terms, view.measures)
     if terms.repairs:
         _drop(block, kept, surplus(kept, terms.rack, limit, np.array(view.full)), view)
-    missing = wanted - np.count_nonzero(kept != NOBODY, axis=1)
+    missing = wanted - lengths(kept)
     # The places of those that go come first, then those at the end.
     free = kept == NOBODY
     open_places = free & (np.cumsum(free, axis=1) <= missing[:, None])
@@ -116,7 +117,7 @@ def _shrink(
     Those that are too many in their racks go before others. The heaviest go first, so that the last make even what
     these left.
     """
-    long = np.flatnonzero(np.count_nonzero(kept != NOBODY, axis=1) > wanted)
+    long = np.flatnonzero(lengths(kept) > wanted)
     for row in long[np.lexsort((block.tie[long], -block.weights[long, BYTES]))].tolist():
         weight = block.weights[row].tolist()
         holders = [b for b in kept[row].tolist() if b != NOBODY]

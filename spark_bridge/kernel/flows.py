@@ -11,6 +11,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from spark_bridge.model.block import BYTES, NOBODY, Block
+from spark_bridge.model.lists import shared
 
 FLOWS: Final = pa.schema([(name, pa.int64()) for name in ("source", "destination", "replicas", "bytes")])
 
@@ -51,7 +52,7 @@ class Flows:
 
 def _missing(lists: NDArray[np.int32], others: NDArray[np.int32]) -> NDArray[np.int32]:
     """Return the members of each list that the other list lacks, moved to the front."""
-    lacks = (lists != NOBODY) & ~(lists[:, :, None] == others[:, None, :]).any(axis=2)
+    lacks = (lists != NOBODY) & ~shared(lists, others)
     order = np.argsort(~lacks, axis=1, kind="stable")
     moved: NDArray[np.int32] = np.take_along_axis(np.where(lacks, lists, NOBODY), order, axis=1)
     return moved

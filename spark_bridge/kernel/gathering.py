@@ -21,6 +21,7 @@ from spark_bridge.kernel.terms import Terms, matching
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
+from spark_bridge.model.lists import lengths
 
 _OTHER, _MATCHED = "other", "matched"
 """The names of a partition's topic where all that counts is whether it gets the new replication factor."""
@@ -42,7 +43,7 @@ class Gather:
 
     def __call__(self, number: int, block: Block) -> Tally:
         """Return, a row each: block and row, whether its topic is matched, tie, weights, and the lists (see `Few`)."""
-        missing = self.terms.factors(block) > np.count_nonzero(block.after != NOBODY, axis=1)
+        missing = self.terms.factors(block) > lengths(block.after)
         loose = Loose.of(block, block.after, self.terms)
         if self.evens:
             loose = loose.with_evening(block, self.terms)
@@ -64,8 +65,8 @@ def _widened(lists: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def _narrowed(lists: NDArray[np.int64]) -> NDArray[np.int32]:
-    width = int(np.count_nonzero(lists != NOBODY, axis=1).max(initial=1))
-    return lists[:, :width].astype(np.int32)
+    narrow = lists.astype(np.int32)
+    return narrow[:, : int(lengths(narrow).max(initial=1))]
 
 
 @frozen(eq=False)

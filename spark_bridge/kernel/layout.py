@@ -10,6 +10,7 @@ from spark_bridge.kernel.held import Held, Places
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
+from spark_bridge.model.lists import lengths
 
 
 @frozen(eq=False)
@@ -117,7 +118,7 @@ class Layout:
         rack = self.terms.rack
         held = np.where(holders == NOBODY, NOBODY, rack[holders])
         same = (held[:, :, None] == rack[targets][None, None, :]).sum(axis=1)
-        factors = np.minimum(np.count_nonzero(holders != NOBODY, axis=1), MOST_REPLICAS)
+        factors = np.minimum(lengths(holders), MOST_REPLICAS)
         within = rack[sources][:, None] == rack[targets][None, :]
         crowded = (rack[targets] >= 0)[None, :] & ~within & (same >= self.terms.limits[factors][:, None])
         light = ~self.terms.are_oversized(self.block.weights[rows])

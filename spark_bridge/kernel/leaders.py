@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.leader_flow import LeaderFlow
 from spark_bridge.kernel.leader_view import LeaderView
 from spark_bridge.model.block import NOBODY, Block
+from spark_bridge.model.lists import any_of
 
 
 def choose_leaders(block: Block, view: LeaderView, in_scope: NDArray[np.bool_], number: int = 0) -> Block:
@@ -66,6 +67,15 @@ def in_order(before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.
         before: (P, R) broker indices; NOBODY after the end.
         after: (P, W) the same, in any order.
     """
+    width = min(before.shape[1], after.shape[1])
+    differ = any_of(before[:, :width] != after[:, :width]) | any_of(after[:, width:] != NOBODY)
+    changed = np.flatnonzero(differ)
+    ordered = after.copy()
+    ordered[changed] = _in_order(before[changed], after[changed])
+    return ordered
+
+
+def _in_order(before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.int32]:
     matches = (after[:, :, None] == before[:, None, :]) & (after != NOBODY)[:, :, None]
     new = (after != NOBODY) & ~matches.any(axis=2)
     taken = matches.any(axis=1)

@@ -17,6 +17,7 @@ from spark_bridge.kernel.racks import surplus
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
+from spark_bridge.model.lists import any_of, counts, shared
 
 
 @frozen(eq=False)
@@ -56,12 +57,12 @@ class Loose:
         kept = self.homes != NOBODY
         if terms.repairs:
             kept &= ~surplus(self.homes, terms.rack, self.limit, np.zeros(len(terms.rack)))
-        forced = np.maximum(terms.factors(block) - kept.sum(axis=1), 0)
+        forced = np.maximum(terms.factors(block) - counts(kept), 0)
         return evolve(self, gives=terms.gives, takes=terms.takes, forced=forced)
 
     def at(self, rows: NDArray[np.intp], columns: NDArray[np.intp], *, first: bool) -> NDArray[np.bool_]:
         """Return which replicas at some places are loose; the first of a list that stays only where that is asked."""
-        swappable = (self._dropped(rows) != NOBODY).any(axis=1)
+        swappable = any_of(self._dropped(rows) != NOBODY)
         if not first:
             swappable &= self.homes[rows, 0] != self.after[rows, columns]
         return np.asarray(swappable | self._is_new(rows, columns) | self.gives[self.after[rows, columns]])
@@ -101,18 +102,16 @@ class Loose:
     def _others(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.int64]:
         """Return how many other replicas of partitions are new on brokers that do not take for evenness."""
         holders = self.after[rows]
-        new = (holders != NOBODY) & ~self.takes[holders]
-        new &= (self.homes[rows][:, :, None] != holders[:, None, :]).all(axis=1)
+        new = (holders != NOBODY) & ~self.takes[holders] & ~shared(holders, self.homes[rows])
         new[np.arange(len(rows)), columns] = False
-        return np.asarray(new.sum(axis=1))
+        return counts(new)
 
     def _is_new(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.bool_]:
         """Return which replicas at some places are on, or have yet to find, a broker that is no home of theirs."""
         holder = self.after[rows, columns]
-        return np.asarray((holder == NOBODY) | (self.homes[rows] != holder[:, None]).all(axis=1))
+        return np.asarray((holder == NOBODY) | ~any_of(self.homes[rows] == holder[:, None]))
 
     def _dropped(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
         """Return (n, R) the homes of some rows that have no replica, NOBODY elsewhere."""
         homes = self.homes[rows]
-        kept = (homes[:, :, None] == self.after[rows][:, None, :]).any(axis=2)
-        return np.where(kept, NOBODY, homes).astype(np.int32)
+        return np.where(shared(homes, self.after[rows]), NOBODY, homes).astype(np.int32)

@@ -26,6 +26,7 @@ from spark_bridge.kernel.tally import Tally
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
+from spark_bridge.model.lists import any_of
 
 _OCTAVES = 48
 _CELLS = 100_000
@@ -72,7 +73,7 @@ class Costs:
         ratio = _RATIO_SCALE[self.terms.price] * size / np.maximum(flow, 1)
         places, kept = forced(block, self.terms, View.of(block, 0, Turn(0, 1, 1), self.terms, self.load))
         price = block.weights[:, self.terms.price]
-        changed = places.any(axis=1) | (kept[:, : block.after.shape[1]] != block.after).any(axis=1)
+        changed = any_of(places) | any_of(kept[:, : block.after.shape[1]] != block.after)
         return {
             "count": table(size.astype(np.float64), np.ones_like(size)),
             "cost": table(size.astype(np.float64), size),

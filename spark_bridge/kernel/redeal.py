@@ -175,8 +175,9 @@ class Redealing:
         A preferred leader's is loose only if the broker is too full, and partitions may get another.
         """
         rows, columns = np.divmod(self.places[broker], self.after.shape[1])
+        heavy = self.block.weights[rows, self.aim.measure] > self.aim.light
+        rows, columns = rows[heavy], columns[heavy]
         loose = self.loose.at(rows, columns, first=self._is_over(broker) and not self.terms.keeps_leaders)
-        loose &= self.block.weights[rows, self.aim.measure] > self.aim.light
         return rows[loose], columns[loose]
 
     def _few(self, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:

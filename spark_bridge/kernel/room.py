@@ -17,6 +17,7 @@ from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
+from spark_bridge.model.lists import lengths
 
 
 @frozen(eq=False)
@@ -87,7 +88,7 @@ def room_tally(block: Block, terms: Terms) -> Tally:
 def unplaced(block: Block, terms: Terms) -> NDArray[np.int64]:
     """Return by replication factor how many replicas have no place, and how many bytes these are."""
     wanted = terms.factors(block)
-    missing = wanted - np.count_nonzero(block.after != NOBODY, axis=1)
+    missing = wanted - lengths(block.after)
     unplaced = np.zeros((MOST_REPLICAS + 1, 2), np.int64)
     np.add.at(unplaced, np.minimum(wanted, MOST_REPLICAS), np.stack([missing, missing * block.weights[:, BYTES]], 1))
     return unplaced

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, Block
+from spark_bridge.model.lists import counts, shared
 
 Tally = dict[str, NDArray[np.int64]]
 
@@ -51,9 +52,7 @@ def sums(index: NDArray[np.int32], values: NDArray[np.int64], length: int) -> ND
 def moved(block: Block) -> NDArray[np.bool_]:
     """Return (P, W) which planned replicas are on a broker that has none of the partition before."""
     new: NDArray[np.bool_] = block.after != NOBODY
-    for column in range(block.before.shape[1]):
-        new &= block.after != block.before[:, column, None]
-    return new
+    return new & ~shared(block.after, block.before)
 
 
 def gained(block: Block, brokers: int) -> NDArray[np.int64]:
@@ -65,7 +64,7 @@ def gained(block: Block, brokers: int) -> NDArray[np.int64]:
 
 def cost(block: Block, price: int = BYTES) -> int:
     """Return how many bytes the plan moves, or how much of another measure."""
-    return int((moved(block).sum(axis=1) * block.weights[:, price]).sum())
+    return int((counts(moved(block)) * block.weights[:, price]).sum())
 
 
 def add(total: Tally, part: Tally) -> Tally:

@@ -15,6 +15,7 @@ from spark_bridge.kernel.walls import Walls
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind, LeaderScope
+from spark_bridge.model.lists import lengths
 
 ALL_MEASURES = tuple(range(len(MEASURES)))
 UNBOUNDED = np.iinfo(np.int64).max // 4
@@ -131,7 +132,7 @@ class Terms:
 
 def wanted_factors(block: Block, factor: int | None, topics: tuple[str, ...]) -> NDArray[np.int64]:
     """Return (P) how many replicas every partition shall have."""
-    has: NDArray[np.int64] = np.count_nonzero(block.before != NOBODY, axis=1)
+    has: NDArray[np.int64] = lengths(block.before)
     return has if factor is None else np.where(matching(block, topics), factor, has)
 
 

@@ -11,6 +11,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from spark_bridge.model.block import NOBODY, Block
+from spark_bridge.model.lists import any_of, counts, shared
 
 
 class Reason(IntEnum):
@@ -83,24 +84,31 @@ def reasons_of(block: Block, marks: Marks) -> Reasons:
     counts as one of the preferred leader: planning has no other cause to reorder.
     """
     held_before, held_after = block.before != NOBODY, block.after != NOBODY
-    stays = (block.before[:, :, None] == block.after[:, None, :]).any(axis=2)
-    left = held_before & ~stays
+    left = held_before & ~shared(block.before, block.after)
     leaving, relieved = left & marks.must_leave[block.before], left & marks.relieved[block.before]
-    factor = held_after.sum(axis=1)
+    factor = counts(held_after)
     limit = marks.rack_limit[factor]
     kind = np.select(
         [
-            leaving.any(axis=1),
-            factor != held_before.sum(axis=1),
-            left.any(axis=1) & (_violation(block.before, marks, limit) > _violation(block.after, marks, limit)),
-            relieved.any(axis=1),
-            left.any(axis=1),
+            any_of(leaving),
+            factor != counts(held_before),
+            _repaired(block, any_of(left), marks, limit),
+            any_of(relieved),
+            any_of(left),
             _reordered(block),
         ],
         [reason for reason in Reason if reason is not Reason.NONE],
         Reason.NONE,
     ).astype(np.int8)
     return Reasons(kind, _first(block.before, kind, {Reason.LEAVES: leaving, Reason.RELIEVES: relieved}))
+
+
+def _repaired(block: Block, left: NDArray[np.bool_], marks: Marks, limit: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Return which of the partitions that a replica left break their rack limit less than before."""
+    repaired, rows = np.zeros(len(block), np.bool_), np.flatnonzero(left)
+    before, after = (_violation(lists[rows], marks, limit[rows]) for lists in (block.before, block.after))
+    repaired[rows] = before > after
+    return repaired
 
 
 def _violation(replicas: NDArray[np.int32], marks: Marks, limit: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -117,7 +125,7 @@ def _violation(replicas: NDArray[np.int32], marks: Marks, limit: NDArray[np.int3
 
 def _reordered(block: Block) -> NDArray[np.bool_]:
     width = min(block.before.shape[1], block.after.shape[1])
-    differs: NDArray[np.bool_] = (block.before[:, :width] != block.after[:, :width]).any(axis=1)
+    differs: NDArray[np.bool_] = any_of(block.before[:, :width] != block.after[:, :width])
     return differs
 
 

@@ -16,6 +16,7 @@ from spark_bridge.kernel.terms import Terms, matching
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
+from spark_bridge.model.lists import any_of, lengths
 from spark_bridge.progress import OnProgress, Progress
 
 
@@ -24,8 +25,7 @@ def in_scope(block: Block, goal: Goal) -> NDArray[np.bool_]:
     if goal.kind is GoalKind.LEADERS:
         return matching(block, goal.topics)
     if goal.leader_scope is LeaderScope.TOUCHED:
-        held, holds = (np.count_nonzero(lists != NOBODY, axis=1) for lists in (block.before, block.after))
-        return np.asarray(moved(block).any(axis=1) | (held != holds))
+        return np.asarray(any_of(moved(block)) | (lengths(block.before) != lengths(block.after)))
     return np.full(len(block), goal.leader_scope is LeaderScope.ALL)
 
 
@@ -43,7 +43,8 @@ class ChooseLeaders:
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Choose in one block; as a tally, return its leaders by broker."""
-        done = choose_leaders(block, self.view, in_scope(block, self.goal), number) if len(block) else block
+        acts = self.view.acts(number) and len(block) > 0
+        done = choose_leaders(block, self.view, in_scope(block, self.goal), number) if acts else block
         return done, _Leaders(len(self.view.load))(number, done)
 
 
@@ -63,7 +64,7 @@ class _InOrder:
             not lead, as there is no other or the goal is not about them: `left`, (1).
         """
         ordered = block.with_after(in_order(block.before, block.after))
-        able = (self.leading[ordered.after] & (ordered.after != NOBODY)).any(axis=1) & in_scope(ordered, self.goal)
+        able = any_of(self.leading[ordered.after] & (ordered.after != NOBODY)) & in_scope(ordered, self.goal)
         left = np.count_nonzero(self.retired[ordered.after[:, 0]] & ~able)
         return ordered, {**_Leaders(len(self.retired))(number, ordered), "left": np.array([left])}
 
