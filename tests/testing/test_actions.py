@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -34,6 +36,7 @@ from simulator.settings import Settings
 from transport.errors import ApiError, ErrorCode
 from transport.messages import AlterPartitionReassignmentsRequest
 
+ROOT = Path(__file__).parents[2]
 BASES = {Strike, Request}
 PARTS = {CreateTopics: "CreateTopic"}
 """Verbs of several topics at once: by what a test calls one of them."""
@@ -52,8 +55,10 @@ def test_every_action_has_a_verb_and_every_verb_an_action() -> None:
     assert {verb.kind.__name__ for verb in VERBS.values()} == {kind.__name__ for kind in public} - {*PARTS.values()}
 
 
-def test_every_verb_says_what_it_does() -> None:
-    assert [name for name, verb in VERBS.items() if not verb.text.endswith(".")] == []
+def test_the_docs_list_every_verb_with_what_it_does() -> None:
+    docs = " ".join((ROOT / "docs" / "testing.md").read_text(encoding="utf-8").split())
+    lines = [f"- `{name}` (`{verb.kind.__name__}`): {verb.text}" for name, verb in VERBS.items()]
+    assert [line for line in lines if line not in docs or not line.endswith(".")] == []
 
 
 def test_a_scenario_adds_partitions() -> None:
