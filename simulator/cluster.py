@@ -118,7 +118,7 @@ class SimulatedCluster(Administered):
         await self.process(node_id).stop()
 
     def pause(self, node_id: int, *, keeps_session: bool = False) -> None:
-        """Let a node stand still; with `keeps_session`, its session with the store does not end of it."""
+        """Let a node stand still; with `keeps_session`, its session with the store survives."""
         self.process(node_id).pause(keeps_session=keeps_session)
 
     def wake(self, node_id: int) -> None:

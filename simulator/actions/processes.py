@@ -66,7 +66,7 @@ class Stop(Request):
 
 @frozen
 class Pause(NodeStrike):
-    """Freeze nodes, as SIGSTOP does; with `keeps_session`, their sessions with the store do not end of it."""
+    """Freeze nodes, as SIGSTOP does; with `keeps_session`, their sessions with the store survive."""
 
     keeps_session: bool = False
 

@@ -19,6 +19,8 @@ def misses(expected: Expectations, cluster: SimulatedCluster, chronicle: Chronic
         *(text for name, fields in expected.partitions.items() for text in _partition(name, fields, cluster)),
         *_rounds(expected, chronicle),
         *_disks(expected, cluster),
+        *_records(expected, cluster),
+        *_unclean(expected, cluster),
         *_controller(expected, cluster),
     ]
 
@@ -26,8 +28,10 @@ def misses(expected: Expectations, cluster: SimulatedCluster, chronicle: Chronic
 def count(expected: Expectations) -> int:
     """Return how many single things are expected."""
     fields = sum(value is not None for p in expected.partitions.values() for value in asdict(p).values())
-    others = len(expected.reaches) + len(expected.skips) + len(expected.disks)
-    return fields + others + (expected.controller is not None) + (expected.refused is not None)
+    others = len(expected.reaches) + len(expected.skips) + len(expected.disks) + len(expected.records)
+    return (
+        fields + others + sum(value is not None for value in (expected.controller, expected.refused, expected.unclean))
+    )
 
 
 def _partition(name: str, expected: PartitionExpectation, cluster: SimulatedCluster) -> Iterator[str]:
@@ -68,6 +72,23 @@ def _disks(expected: Expectations, cluster: SimulatedCluster) -> Iterator[str]:
         there: list[TopicPartition] = sorted(cluster.brokers[broker_id].disk.logs)
         if there != sorted(partition_named(name) for name in names):
             yield f"the disk of broker {broker_id} holds {_text([str(tp) for tp in there])}, expected {_text(names)}"
+
+
+def _records(expected: Expectations, cluster: SimulatedCluster) -> Iterator[str]:
+    for name, count in expected.records.items():
+        state = cluster.partition(name)
+        leader = None if state is None else cluster.brokers.get(state.leader)
+        log = None if leader is None else leader.disk.logs.get(partition_named(name))
+        if log is None:
+            yield f"{name} has no leader with a log, expected {count} records"
+        elif log.end_offset != count:
+            yield f"{name} has {log.end_offset} records, expected {count}"
+
+
+def _unclean(expected: Expectations, cluster: SimulatedCluster) -> Iterator[str]:
+    there, _ = cluster.world.safety.losses()
+    if expected.unclean is not None and there != expected.unclean:
+        yield f"there were {there} unclean elections, expected {expected.unclean}"
 
 
 def _controller(expected: Expectations, cluster: SimulatedCluster) -> Iterator[str]:

@@ -119,6 +119,8 @@ EXPECT_KEYS: Final[Mapping[str, Key[Any]]] = {
     ),
     "skips": Key(MapOf(PartitionName(), ROUND_LIST), "Rounds that no controller decided for a partition."),
     "disks": Key(MapOf(NodeId(), ListOf(PartitionName())), "The replicas on a broker's disk, and no others."),
+    "records": Key(MapOf(PartitionName(), Int("how many records")), "How many records a partition's leader holds."),
+    "unclean": Key(Int("how many elections"), "How many unclean elections there were."),
     "controller": Key(ANY_OF, "The active controller, or a list of which it is one."),
 }
 
@@ -160,6 +162,7 @@ EVENT_KEYS: Final[Mapping[str, Key[Any]]] = {
     **{name: Key(verb.shape, verb.text) for name, verb in VERBS.items()},
     "expect": Key(ExpectShape({**EXPECT_KEYS, "refused": REFUSED}), "What is to hold when it is done."),
     "within": Key(SECONDS, "How long to wait for what is expected."),
+    "stays": Key(SECONDS, "How long what is expected must hold from then on."),
 }
 
 _TRIGGERS: Final = ("at", "when", "after")
@@ -184,13 +187,15 @@ class EventShape(Shape[Event]):
         if _expects(node) and (not verbs or not issubclass(VERBS[verbs[0]].kind, Request)):
             askable = ", ".join(name for name, verb in VERBS.items() if issubclass(verb.kind, Request))
             raise unreadable(keys["expect"], f"nothing is asked here that can be refused: write one of {askable}")
-        if "within" in keys and "expect" not in keys:
-            raise unreadable(keys["within"], "nothing is expected here that could be waited for: write expect, too")
+        for key in ("within", "stays"):
+            if key in keys and "expect" not in keys:
+                raise unreadable(keys[key], "nothing is expected here that could be waited for: write expect, too")
         action = VERBS[verbs[0]].build(values[verbs[0]]) if verbs else None
         text = f"{verbs[0]} {flow(dict(pairs_of(node))[keys[verbs[0]]])}" if verbs else "expect"
         trigger = Trigger(values.get("at"), values.get("when"), values.get("after", 0.0))
         expect = values.get("expect", Expectations())
-        return Event(node.start_mark.line + 1, text, trigger, action, expect, values.get("within", 0.0))
+        times = values.get("within", 0.0), values.get("stays", 0.0)
+        return Event(node.start_mark.line + 1, text, trigger, action, expect, *times)
 
     def schema(self) -> Schema:
         """Return an object with just these keys."""

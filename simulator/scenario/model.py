@@ -84,6 +84,12 @@ class Expectations:
     disks: Mapping[int, tuple[str, ...]] = field(factory=dict)
     """The replicas that a broker's disk holds, and no others."""
 
+    records: Mapping[str, int] = field(factory=dict)
+    """How many records the leader of each partition holds."""
+
+    unclean: int | None = None
+    """How many unclean elections there were."""
+
     controller: tuple[int, ...] | None = None
     """Any of these is active."""
 
@@ -101,6 +107,8 @@ class Event:
     action: Action | None
     expect: Expectations
     within: float = 0.0
+    stays: float = 0.0
+    """How long what is expected must hold after that, in seconds."""
 
 
 @frozen

@@ -214,6 +214,11 @@ class _Play:
                 event.expect, cluster, self.chronicle
             ):
                 await trio.sleep(POLL_SECONDS)
+        with trio.move_on_after(event.stays):
+            while not expectations.misses(  # noqa: ASYNC110  it is looked up in the store
+                event.expect, cluster, self.chronicle
+            ):
+                await trio.sleep(POLL_SECONDS)
         self._compare(event.line, event.expect)
 
     def _compare(self, line: int, expected: Expectations) -> None:

@@ -165,7 +165,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         processes.Pause,
         {
             "nodes": Key(NODES, "The nodes that are paused.", is_required=True),
-            "keeps_session": Key(Flag(), "Whether their sessions with the store go on living."),
+            "keeps_session": Key(Flag(), "Whether their sessions with the store survive."),
         },
         NODES,
     ),

@@ -279,3 +279,32 @@ async def test_a_controller_is_asked_once_without_retries(autojump_clock: MockCl
             await c.ask(102, AlterPartitionReassignmentsRequest(()))
         assert refusal.value.code is ErrorCode.NOT_CONTROLLER
         await c.ask(101, AlterPartitionReassignmentsRequest(()))
+
+
+# --- expectations -----------------------------------------------------------------------------------------------
+
+
+STAYS = """
+topics: {{orders: [[1, 2]]}}
+events:
+  - produce: {{orders-0: 5}}
+    expect: {{records: {{orders-0: {records}}}, unclean: {unclean}}}
+  - expect: {{orders-0: {{leader: 1}}}}
+    stays: {stays}
+  - at: 20s
+    crash: 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("values", "missed"),
+    [
+        ({"records": 5, "unclean": 0, "stays": "19s"}, []),
+        ({"records": 4, "unclean": 0, "stays": "19s"}, ["orders-0 has 5 records, expected 4"]),
+        ({"records": 5, "unclean": 1, "stays": "19s"}, ["there were 0 unclean elections, expected 1"]),
+        ({"records": 5, "unclean": 0, "stays": "60s"}, ["orders-0: leader is 2, expected 1"]),
+    ],
+    ids=["as expected", "records", "unclean elections", "does not stay"],
+)
+def test_records_unclean_elections_and_what_stays(values: dict[str, object], missed: list[str]) -> None:
+    assert outcome_of(STAYS.format(**values)) == missed
