@@ -10,6 +10,7 @@ from simulator.administration import partition_named
 from simulator.cluster import SimulatedCluster
 from simulator.scenario.model import Expectations, PartitionExpectation
 from simulator.scenario.outcome import Chronicle
+from transport.messages import PartitionState
 from transport.metadata import TopicPartition
 
 
@@ -18,6 +19,7 @@ def misses(expected: Expectations, cluster: SimulatedCluster, chronicle: Chronic
     return [
         *(text for name, fields in expected.partitions.items() for text in _partition(name, fields, cluster)),
         *_rounds(expected, chronicle),
+        *_states(expected, chronicle),
         *_disks(expected, cluster),
         *_records(expected, cluster),
         *_unclean(expected, cluster),
@@ -29,6 +31,7 @@ def count(expected: Expectations) -> int:
     """Return how many single things are expected."""
     fields = sum(value is not None for p in expected.partitions.values() for value in asdict(p).values())
     others = len(expected.reaches) + len(expected.skips) + len(expected.disks) + len(expected.records)
+    others += len(expected.passes) + len(expected.never)
     return (
         fields + others + sum(value is not None for value in (expected.controller, expected.refused, expected.unclean))
     )
@@ -38,7 +41,11 @@ def _partition(name: str, expected: PartitionExpectation, cluster: SimulatedClus
     state = cluster.partition(name)
     if state is None:
         yield f"{name} has no state"
-        return
+    else:
+        yield from _differences(name, expected, state)
+
+
+def _differences(name: str, expected: PartitionExpectation, state: PartitionState) -> Iterator[str]:
     for field in ("replicas", "adding_replicas", "removing_replicas", "leader_epoch", "controller_epoch"):
         wanted, there = getattr(expected, field), getattr(state, field)
         if wanted is not None and there != wanted:
@@ -60,6 +67,26 @@ def _rounds(expected: Expectations, chronicle: Chronicle) -> Iterator[str]:
         for round_ in unwanted:
             if (tp, round_) in chronicle.decided:
                 yield f"{name}: {round_} was decided, which should not be"
+
+
+def _states(expected: Expectations, chronicle: Chronicle) -> Iterator[str]:
+    for name, path in expected.passes.items():
+        rest = iter(_states_of(name, chronicle))
+        for place, wanted in enumerate(path, 1):
+            if not any(_is_like(wanted, state) for state in rest):
+                yield f"{name} did not pass through state {place} of {len(path)}"
+                break
+    for name, unwanted in expected.never.items():
+        if any(_is_like(unwanted, state) for state in _states_of(name, chronicle)):
+            yield f"{name} was in a state that must never be"
+
+
+def _states_of(name: str, chronicle: Chronicle) -> list[PartitionState]:
+    return [state for state in chronicle.states if state.tp == partition_named(name)]
+
+
+def _is_like(expected: PartitionExpectation, state: PartitionState) -> bool:
+    return not any(_differences("", expected, state))
 
 
 def _first_missing(wanted: Sequence[str], seen: Sequence[str]) -> str | None:

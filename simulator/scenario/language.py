@@ -119,6 +119,11 @@ EXPECT_KEYS: Final[Mapping[str, Key[Any]]] = {
     ),
     "skips": Key(MapOf(PartitionName(), ROUND_LIST), "Rounds that no controller decided for a partition."),
     "disks": Key(MapOf(NodeId(), ListOf(PartitionName())), "The replicas on a broker's disk, and no others."),
+    "passes": Key(
+        MapOf(PartitionName(), ListOf(PARTITION_FIELDS)),
+        "States a partition went through, in order, perhaps among others.",
+    ),
+    "never": Key(MapOf(PartitionName(), PARTITION_FIELDS), "States that no controller committed for a partition."),
     "records": Key(MapOf(PartitionName(), Int("how many records")), "How many records a partition's leader holds."),
     "unclean": Key(Int("how many elections"), "How many unclean elections there were."),
     "controller": Key(ANY_OF, "The active controller, or a list of which it is one."),

@@ -84,6 +84,12 @@ class Expectations:
     disks: Mapping[int, tuple[str, ...]] = field(factory=dict)
     """The replicas that a broker's disk holds, and no others."""
 
+    passes: Mapping[str, tuple[PartitionExpectation, ...]] = field(factory=dict)
+    """States that each partition went through, in this order, with others in between or not."""
+
+    never: Mapping[str, PartitionExpectation] = field(factory=dict)
+    """States that no controller committed for a partition."""
+
     records: Mapping[str, int] = field(factory=dict)
     """How many records the leader of each partition holds."""
 

@@ -47,6 +47,9 @@ class Chronicle:
     rounds: list[tuple[TopicPartition, str]] = field(factory=list)
     """Each round of a partition that was committed, or published without anything to commit."""
 
+    states: list[PartitionState] = field(factory=list)
+    """Each state of a partition that a controller committed."""
+
     decided: dict[tuple[TopicPartition, str], None] = field(factory=dict)
     misses: list[Miss] = field(factory=list)
     expectations: int = 0
@@ -62,6 +65,7 @@ class Chronicle:
             self.decided |= dict.fromkeys(named)
         elif step.moment is Moment.COMMITTED:
             self.rounds += named
+            self.states += step.partitions
             self._committed |= set(named)
             for state in step.partitions:
                 self._show(Row(now, step.controller_id, step.round, state))

@@ -308,3 +308,33 @@ events:
 )
 def test_records_unclean_elections_and_what_stays(values: dict[str, object], missed: list[str]) -> None:
     assert outcome_of(STAYS.format(**values)) == missed
+
+
+PATH = """
+topics: {{orders: [[1, 2, 3]]}}
+events:
+  - crash: {{nodes: 1, noticed: true}}
+    expect: {{orders-0: {{leader: 2}}}}
+    within: 5s
+  - crash: {{nodes: 2, noticed: true}}
+    expect: {{orders-0: {{leader: 3}}}}
+    within: 5s
+expect: {expect}
+"""
+
+
+@pytest.mark.parametrize(
+    ("expect", "missed"),
+    [
+        ("{passes: {orders-0: [{leader: 1}, {leader: 2, isr: [2, 3]}, {leader: 3}]}}", []),
+        (
+            "{passes: {orders-0: [{leader: 2}, {leader: 3}, {leader: 2}]}}",
+            ["orders-0 did not pass through state 3 of 3"],
+        ),
+        ("{never: {orders-0: {leader: 3, isr: [2, 3]}}}", []),
+        ("{never: {orders-0: {leader: 3}}}", ["orders-0 was in a state that must never be"]),
+    ],
+    ids=["path", "another path", "never", "after all"],
+)
+def test_the_states_a_partition_passes_through(expect: str, missed: list[str]) -> None:
+    assert outcome_of(PATH.format(expect=expect)) == missed
