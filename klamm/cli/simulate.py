@@ -35,7 +35,23 @@ class SeedRange(click.ParamType[tuple[int, int]]):
         return int(first), int(last)
 
 
+def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from simulator.scenario.schema import schema
+
+        print_json(schema())
+        context.exit()
+
+
 @click.command()
+@click.option(
+    "--schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_schema,
+    help="Print the JSON Schema of scenarios, for editors, and exit.",
+)
 @click.argument("scenario", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--seed", type=SEED, help="The seed of everything random; 0 for a scenario if not given.")
 @click.option("--seeds", type=SeedRange(), help="Random runs, or the scenario, for each of these seeds.")

@@ -1,16 +1,9 @@
-"""The JSON Schema of scenarios, for editors: `python -m simulator.scenario.schema` writes `schema.json`."""
+"""The JSON Schema of scenarios, for editors: `klamm simulate --schema` prints it."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Final
-
-import orjson
-
 from simulator.scenario.language import TOP_KEYS
 from simulator.scenario.shapes import Schema, object_schema
-
-PATH: Final = Path(__file__).with_name("schema.json")
 
 
 def schema() -> Schema:
@@ -20,12 +13,3 @@ def schema() -> Schema:
         "title": "A scenario of klamm simulate",
         **object_schema(TOP_KEYS),
     }
-
-
-def text() -> bytes:
-    """Return what stands in `schema.json`."""
-    return orjson.dumps(schema(), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-
-
-if __name__ == "__main__":
-    PATH.write_bytes(text())

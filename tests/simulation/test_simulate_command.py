@@ -16,6 +16,8 @@ from pathlib import Path
 import orjson
 import pytest
 
+from simulator.scenario.schema import schema
+
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8")
 SESSIONS = re.findall(r"```\n\$ klamm simulate (.*?)\n(.*?)```", DOCS, re.DOTALL)
@@ -30,6 +32,11 @@ events:
 expect:
   orders-0: {leader: 2}
 """
+
+
+def test_the_schema_of_scenarios_is_printed() -> None:
+    done = simulate("--schema")
+    assert (done.returncode, orjson.loads(done.stdout)) == (0, schema())
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
