@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 
 import controller
 from controller.events import PartitionModifications
-from controller.node import dispatch
+from controller.node import alarms
 from controller.node.service import ControllerService
 from transport.errors import ApiError
 from transport.host import Host
@@ -224,7 +224,7 @@ async def test_what_was_under_way_when_the_connection_broke_costs_the_office(mon
 
 
 async def test_a_topic_that_came_closed_is_looked_at_until_it_may_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "CLOSED_SECONDS", 0.05)
+    monkeypatch.setattr(alarms, "CLOSED_SECONDS", 0.05)
     users = TopicPartition("users", 0)
     async with in_office() as it:
         it.zookeeper.disconnect(it.store.session_id)
