@@ -2,6 +2,9 @@
 
 A tabu search: each step moves the loose replica (see `loose`) that leaves the least too much on disks, even where that
 is more than before, and for some steps the replica may not return. Disks that stay too full weigh more and more.
+
+Where no partition may get another preferred leader, the first half of the search keeps leaders where they need not
+move. The other half, and all of it where nothing else can move, lets a list that shrinks or a crowded rack drop one.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ class Ejection:
         weight: (B) the cost of a byte too much on each disk.
         tabu: (P, B) the steps up to which a partition does not return to a broker.
         least: The fewest bytes too much so far, all disks together.
+        leaders: Whether preferred leaders that may be dropped are loose.
     """
 
     work: Redealing
@@ -48,13 +52,15 @@ class Ejection:
     weight: NDArray[np.float64]
     tabu: NDArray[np.int32]
     least: int
+    leaders: bool
 
     @classmethod
     def of(cls, work: Redealing) -> Ejection:
         """Look at partitions, all of which have as many replicas as they shall have."""
         brokers = len(work.load)
         tabu = np.zeros((len(work.after), brokers), np.int32)
-        return cls(work, Random(0), np.ones(brokers), tabu, np.iinfo(np.int64).max)
+        least, leaders = np.iinfo(np.int64).max, not work.terms.keeps_leaders
+        return cls(work, Random(0), np.ones(brokers), tabu, least, leaders)
 
     def fits(self) -> bool:
         """Move replicas until nobody who gets any is above its disk; return whether that came about."""
@@ -66,8 +72,12 @@ class Ejection:
             aside = step % _ASIDE == 0
             rows, columns = self._loose(brokers if aside else np.flatnonzero(over), 1 if aside else _MOST)
             looked_at += len(rows) * len(brokers)
-            if looked_at > _WORK or (not self._move(step, over, rows, columns) and not aside):
+            if looked_at > _WORK:
                 break
+            stuck = not self._move(step, over, rows, columns) and not aside
+            if stuck and self.leaders:
+                break
+            self.leaders |= stuck or 2 * step >= _STEPS or 2 * looked_at >= _WORK
         return False
 
     def _over(
@@ -81,7 +91,7 @@ class Ejection:
         work = self.work
         places = np.concatenate([work.places[broker] for broker in brokers.tolist()])
         rows, columns = np.divmod(places, work.after.shape[1])
-        loose = work.loose.at(rows, columns, first=not work.terms.keeps_leaders)
+        loose = work.loose.at(rows, columns, first=self.leaders)
         found = np.flatnonzero(loose & (work.block.weights[rows, BYTES] > 0))
         if len(found) > most:
             found = np.sort(self.rng.sample(found.tolist(), most))

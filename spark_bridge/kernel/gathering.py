@@ -49,7 +49,7 @@ class Gather:
             loose = loose.with_evening(block, self.terms)
         rows, columns = np.nonzero(block.after != NOBODY)
         able = missing.copy()
-        able[rows[loose.at(rows, columns, first=not self.terms.keeps_leaders)]] = True
+        able[rows[loose.at(rows, columns, first=True)]] = True
         rows = np.flatnonzero(able & (block.weights[:, BYTES] > 0))
         rows = rows[np.lexsort((block.tie[rows], -block.weights[rows, BYTES], ~missing[rows]))][: self.most]
         matched = matching(block, self.terms.topics)[rows]

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from attrs import evolve
 
 from spark_bridge.errors import PlanError
 from spark_bridge.kernel.gathering import Few, Gather
 from spark_bridge.model.block import BYTES, NOBODY, Block
 from spark_bridge.model.brokers import Broker, Brokers
-from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from tests.spark.kernel.instances import Instance
 from tests.spark.kernel.small import load_of, terms_of
 from tests.spark.planned import plan_blocks
@@ -43,6 +44,8 @@ def alone(size: list[int]) -> list[Block]:
         (shaped(40105), "blocks"),
         (shaped(80166), "kernel"),
         (shaped(80166), "blocks"),
+        (shaped(100987), "kernel"),
+        (shaped(100987), "blocks"),
         (small(253), "kernel"),
         (small(253), "blocks"),
     ],
@@ -63,6 +66,15 @@ def test_disks_are_filled_to_the_last_byte_by_partitions_of_different_blocks(see
     brokers = Brokers.of([Broker(0), *(Broker(n, disk=sum(disk)) for n, disk in enumerate(disks, 1))])
     load = load_of(plan_blocks(alone(size), brokers, DRAIN).blocks, brokers)
     assert load[:, BYTES].tolist() == [0, *map(sum, disks)]
+
+
+@pytest.mark.parametrize("engine", ["kernel", "blocks"])
+def test_leaders_that_shall_stay_leave_a_crowded_rack_where_nothing_else_makes_room(engine: str) -> None:
+    given = shaped(80166)
+    given = evolve(given, goal=evolve(given.goal, leaders=LeaderScope.NONE))
+    plan = planned(given, blocks_for(given, engine), in_process)
+    assert plan.refusal is None
+    assert broken_rules(given, plan.lists) == []
 
 
 def test_what_finds_no_room_in_any_exchange_is_refused() -> None:
