@@ -1,4 +1,4 @@
-"""Every request that arrives is answered at most once, and nothing is answered that was not asked."""
+"""Check that every delivered request is answered at most once, and that every answer has a request."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from attrs import define, field
 from simulator.frames import correlation_id, is_request
 
 _CONNECTIONS: Final = 10_000
-"""How many connections with a request under way are remembered: those that broke meanwhile are never answered."""
+"""Connections with pending requests to remember. The limit drops those that broke: they are never answered."""
 
 
 @define
 class Answers:
-    """Knows the requests under way, by connection."""
+    """The pending requests of each connection."""
 
     _asked: dict[int, dict[int, str]] = field(factory=dict, init=False)
 
     def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> str | None:
-        """Take a frame as it arrives, and return what is wrong with it."""
+        """Record a frame when it is delivered, and return its fault, or None."""
         number = correlation_id(chunk)
         asked = self._asked.pop(connection_id, {})
         fault = None
@@ -29,8 +29,9 @@ class Answers:
             asked[number] = source
         elif asked.pop(number, None) != destination:
             fault = f"{source} answered number {number} on connection {connection_id}, which {destination} does not ask"
+        # A connection with a new frame moves to the end: the limit below drops the one silent for longest.
         if asked:
-            self._asked[connection_id] = asked  # the last now
+            self._asked[connection_id] = asked
         if len(self._asked) > _CONNECTIONS:
             del self._asked[next(iter(self._asked))]
         return fault

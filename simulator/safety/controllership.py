@@ -1,4 +1,4 @@
-"""At most one controller's writes and orders take effect per controller epoch."""
+"""Check that at most one controller's writes and orders take effect per controller epoch."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from transport.store import paths
 from transport.store.protocol import Check, Create, Delete, Op, Set
 
 _OWNED: Final = (f"{paths.TOPICS}/", f"{paths.STRAYS}/", "/admin/")
-"""What only the controller in office writes, of all controllers."""
+"""Paths that, among the controllers, only the one in office may write."""
 
 
 @define
 class Controllership:
-    """Who is in office, by the last raise of `/controller_epoch`."""
+    """The controller in office, according to the last increment of `/controller_epoch`."""
 
     epoch: int = field(default=0, init=False)
     holder: str = field(default="", init=False)
     _holders: dict[int, str] = field(factory=dict, init=False)
 
     def committed(self, host: str, ops: Sequence[Op], durable: Durable) -> Iterator[str]:
-        """Judge a commit by who may write it, right after it took effect."""
+        """Yield the writes of a commit that its controller may not make. Called right after the commit took effect."""
         if not is_controller(host):
             return
         for op in ops:
@@ -39,7 +39,7 @@ class Controllership:
                 yield f"{host} wrote {op.path}, though {self.holder or 'nobody'} holds office at epoch {self.epoch}"
 
     def changed(self, change: PartitionChange) -> Iterator[str]:
-        """Judge the controller epoch of a leadership that a controller wrote."""
+        """Check the controller epoch of a leadership that a controller wrote."""
         before, after = change.before, change.after
         if not change.is_a_controllers or after is None or after.leadership is None:
             return
@@ -48,7 +48,7 @@ class Controllership:
             yield f"{change.host} wrote {change.tp} with controller epoch {written}, though {self.epoch} is in force"
 
     def ordered(self, controller_host: str, request: ControlRequest) -> Iterator[str]:
-        """Judge an order by who gives it at which controller epoch."""
+        """Check that the controller that sent an order holds the order's controller epoch."""
         holder = self._holders.get(request.controller_epoch)
         if holder != controller_host:
             kind = type(request).__name__
@@ -63,6 +63,7 @@ class Controllership:
         if epoch != expected:
             yield f"{host} wrote controller epoch {epoch} where {expected} was next"
         self.epoch = epoch
+        # Creating the znode puts nobody in office; only an increment does.
         if isinstance(op, Create):
             return
         self.holder = self._holders[epoch] = host
@@ -72,6 +73,7 @@ class Controllership:
 
 
 def _is_owned(op: Create | Set | Delete) -> bool:
+    # Every candidate may create /controller; only the controller in office may delete it.
     if op.path == paths.CONTROLLER:
         return isinstance(op, Delete)
     return op.path.startswith(_OWNED) and op.path not in paths.PERSISTENT

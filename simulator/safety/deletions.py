@@ -1,10 +1,10 @@
-"""A replica's data are deleted only once the cluster can do without them.
+"""Check that a replica's data are deleted only when the cluster no longer needs them.
 
-They are given up by a commit that finds the replica outside the ISR while a live leader makes do without it: a leader
-inside TRS for a replica outside TRS, or any leader for a replica that is not even in RS any more (an override abandons
-adding replicas while ORS still leads). From then on it may be deleted until it is in the ISR again. A replica that is
-wanted again before it was deleted may only be deleted by an order from before: one that names no higher leader epoch.
-Of a topic that is marked for deletion all may go, by orders that say so.
+A replica is given up by a commit that leaves it outside the ISR while a live leader does not need it: a leader in TRS
+for a replica outside TRS, or any leader for a replica that is no longer in RS (an override abandons adding replicas
+while ORS still leads). From then on it may be deleted, until it is in the ISR again. If it is wanted again before it
+was deleted, only an earlier order may delete it: one that names no higher leader epoch.
+All replicas of a topic that is marked for deletion may be deleted, by orders that say so.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Key = tuple[TopicPartition, str]
 
 @define
 class Deletions:
-    """Knows which replicas were given up, and at which leader epoch last."""
+    """The replicas that were given up, each with the latest leader epoch at which it was."""
 
     partitions: Partitions
     registrations: Registrations
@@ -37,28 +37,29 @@ class Deletions:
     _orders: dict[tuple[int, TopicPartition], deque[tuple[str, int]]] = field(factory=dict, init=False)
 
     def changed(self, change: PartitionChange) -> None:
-        """Take note of what a commit made of a partition."""
+        """Record what a commit changed in a partition."""
         if change.after is not None:
             before = change.before.assignment.target_replicas if change.before and change.is_of_one_topic else ()
             self._look(change.tp, change.after, before)
 
     def registered(self, broker_id: int) -> None:
-        """Take note that a broker is alive, and whatever it leads has a live leader."""
+        """Record that a broker is alive: every partition that it leads has a live leader."""
         for tp, partition in self.partitions:
             if partition.leadership is not None and partition.leadership.leader == broker_id:
                 self._look(tp, partition, partition.assignment.target_replicas)
 
     def ordered(self, broker_id: int, request: StopReplicaRequest) -> None:
-        """Take note of which replicas a broker is told to delete."""
+        """Record which replicas a broker is ordered to delete."""
         for item in request.partitions:
             if item.delete:
                 orders = self._orders.setdefault((broker_id, item.tp), deque(maxlen=_REMEMBERED))
                 orders.append((item.topic_id, item.leader_epoch))
 
     def deleted(self, broker_id: int, tp: TopicPartition, topic_id: str) -> Iterator[str]:
-        """Judge a deletion that a broker carried out."""
+        """Check a deletion that a broker carried out."""
         epochs = [epoch for id_, epoch in self._orders.pop((broker_id, tp), ()) if id_ == topic_id]
         partition = self.partitions.get(tp)
+        # The topic is gone or was created again with another id, so the deleted data belong to no current partition.
         if partition is None or partition.topic_id != topic_id:
             return
         if self.partitions.is_marked(tp.topic) and EPOCH_DURING_DELETE in epochs:
@@ -81,6 +82,7 @@ class Deletions:
         for member in members:
             if member in leadership.isr:
                 given_up.pop(member, None)
+            # A replica in the target keeps the epoch at which it was given up: only earlier orders may delete it.
             elif member in target:
                 continue
             elif (member in given_up and member not in target_before) or self._is_led_without(member, partition):

@@ -1,4 +1,4 @@
-"""A reassignment keeps its identity, once it has one, for as long as it goes on: with a new target and at failovers."""
+"""Check that a reassignment keeps its identity while it is in progress, across new targets and failovers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _BELOW_REASSIGNMENTS: Final = f"{paths.REASSIGNMENTS}/"
 
 @define
 class Identities:
-    """Knows the topic id and the identity of each move as the last commit left them."""
+    """The topic id and the identity of each move, as of the last commit."""
 
     _held: dict[TopicPartition, tuple[str, int]] = field(factory=dict, init=False)
 
     def committed(self, ops: Sequence[Op], durable: Durable) -> Iterator[str]:
-        """Judge what became of the identities that a commit may have touched, right after it took effect."""
+        """Check the identities that a commit may have changed. Called right after the commit took effect."""
         for tp in self._touched(ops):
             before, now = self._held.pop(tp, None), _identity(tp, durable)
             if now is None:
@@ -49,7 +49,7 @@ class Identities:
 
 
 def _identity(tp: TopicPartition, durable: Durable) -> tuple[str, int] | None:
-    """Return topic id and identity of a partition's move, 0 if it has none; None if it does not move."""
+    """Return topic id and identity of a partition's move, 0 if it has none yet; None if the partition is not moving."""
     try:
         topic = durable.topic(tp.topic)
     except UndecodableZnode:

@@ -1,4 +1,4 @@
-"""What must hold at every moment of a simulation, checked as it happens."""
+"""The invariants that must hold at every moment of a simulation, checked as events happen."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DELETION = "a replica's data are deleted only once the cluster can do without th
 
 @frozen
 class Violation(Exception):
-    """Something that must always hold did not."""
+    """An invariant did not hold."""
 
     invariant: str
     text: str
@@ -48,14 +48,14 @@ class Violation(Exception):
 
 @define
 class Safety:
-    """Sees every commit, order, acknowledgement and change of a log, and reports the first violation."""
+    """Checks every commit, order, acknowledgement and change of a log, and reports the first violation."""
 
     trace: Trace
     on_violation: Callable[[], None]
     """Called at the first violation."""
 
     unclean_by_default: bool = False
-    """Whether controllers are started with the setting that a replica outside the ISR may lead."""
+    """Whether the controllers' setting allows a replica outside the ISR to lead."""
 
     durable: Durable = field(init=False)
     """Set before the first commit."""
@@ -83,7 +83,7 @@ class Safety:
         self._ledger = Ledger(self.disks, self._partitions, self._registrations)
 
     def report(self, invariant: str, text: str) -> None:
-        """Take note of a violation; only the first counts."""
+        """Record a violation; only the first counts."""
         if self.violation is None:
             self.violation = Violation(invariant, text)
             self.trace.add("violation", "", str(self.violation))
@@ -91,7 +91,7 @@ class Safety:
             self.on_violation()
 
     def committed(self, host: str, ops: Sequence[Op], committed: Committed) -> None:
-        """Look at a commit of a host's session, or with `host` "" of the store itself, right after it took effect."""
+        """Check a commit by a host's session, or by the store itself if `host` is "", right after it took effect."""
         del committed
         self._judge(ONE_CONTROLLER, self._controllership.committed(host, ops, self.durable))
         self._judge(IDENTITY, self._identities.committed(ops, self.durable))
@@ -109,20 +109,20 @@ class Safety:
             self._judge(ACKNOWLEDGED, self._ledger.changed(change))
 
     def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
-        """Look at a frame that is taken from the network."""
+        """Check a frame that its receiver takes from the network."""
         fault = self._answers.delivered(source, destination, connection_id, chunk)
         if fault is not None:
             self.report(ANSWERS, fault)
 
     def asked(self, request: AlterPartitionRequest | ElectLeadersRequest) -> None:
-        """Take note of what leaders or administrators ask for, as a controller takes it from the network."""
+        """Record a request of a leader or an administrator, as a controller takes it from the network."""
         if isinstance(request, AlterPartitionRequest):
             self._leaderships.asked(request)
         else:
             self._unclean.asked(request)
 
     def ordered(self, controller_host: str, broker_id: int, request: ControlRequest) -> None:
-        """Look at what a controller told a broker, as the broker takes it from the network."""
+        """Check an order of a controller, as the broker takes it from the network."""
         self._judge(ONE_CONTROLLER, self._controllership.ordered(controller_host, request))
         if isinstance(request, StopReplicaRequest):
             self._deletions.ordered(broker_id, request)
@@ -131,59 +131,59 @@ class Safety:
             self._judge(DURABLE, self._orders.ordered(broker_id, request))
 
     def acknowledged(self, tp: TopicPartition, base_offset: int, values: Sequence[bytes]) -> None:
-        """Take note that a producer was told, with acks=all, that records are committed."""
+        """Record that a producer received an acknowledgement, with acks=all, of these records."""
         self._judge(ACKNOWLEDGED, self._ledger.acknowledged(tp, base_offset, values))
 
     def appended(self, broker_id: int, tp: TopicPartition, topic_id: str, base: int, records: Sequence[Record]) -> None:
-        """Look at what a broker appended to a log."""
+        """Check the records that a broker appended to a log."""
         self._judge(ACKNOWLEDGED, self._ledger.appended(broker_id, tp, topic_id, base, records))
 
     def truncated(self, broker_id: int, tp: TopicPartition, topic_id: str, end_offset: int) -> None:
-        """Look at where a broker cut a log off."""
+        """Check the offset at which a broker truncated a log."""
         self._judge(ACKNOWLEDGED, self._ledger.truncated(broker_id, tp, topic_id, end_offset))
 
     def deleted(self, broker_id: int, tp: TopicPartition, topic_id: str) -> None:
-        """Look at a replica whose data a broker just deleted, as it was ordered to."""
+        """Check a replica whose data a broker has just deleted, as ordered."""
         self._judge(DELETION, self._deletions.deleted(broker_id, tp, topic_id))
 
     # --- what answers promise -----------------------------------------------------------------------------------
 
     def before(self) -> Before:
-        """Return how it is before something is asked for, to judge the answer by."""
+        """Return the state before a request, to check the answer against."""
         return self._promises.before()
 
     def deletion_answered(self, before: Before, name: str) -> None:
-        """Look at the answer that a topic is deleted for sure."""
+        """Check the answer that the deletion of a topic is certain."""
         self._judge(PROMISED, self._promises.deletion_answered(before, name))
 
     def election_answered(
         self, before: Before, kind: ElectionType, tp: TopicPartition, order: tuple[int, ...] | None = None
     ) -> None:
-        """Look at the answer that a leader was elected, with an `order` the first of it."""
+        """Check the answer that a leader was elected; if an `order` was given, the first of it."""
         self._judge(PROMISED, self._promises.election_answered(before, kind, tp, order))
 
     def relieved(self, before: Before, broker_id: int) -> None:
-        """Look at the answer that a broker which shuts down leads nothing that others could lead."""
+        """Check the answer that a broker shutting down leads no partition that another replica could lead."""
         self._judge(PROMISED, self._promises.relieved(before, broker_id))
 
-    # --- when nothing disturbs any more -------------------------------------------------------------------------
+    # --- after the last fault -----------------------------------------------------------------------------------
 
     def losses(self) -> tuple[int, int]:
-        """Return how many unclean elections there were, and how many acknowledged records they lost."""
+        """Return the number of unclean elections, and the number of acknowledged records that they lost."""
         return self._ledger.unclean_elections, self._ledger.written_off
 
     def is_unclean_allowed(self, topic: str) -> bool:
-        """Whether settings allow a replica outside the ISR to lead partitions of a topic."""
+        """Return whether settings allow a replica outside the ISR to lead partitions of a topic."""
         return self._unclean.is_allowed(topic)
 
     def undead(self) -> list[str]:
-        """Return which topics are still there that were marked for deletion."""
+        """Return the topics that were marked for deletion and still exist."""
         topics = {name: self.durable.topic(name) for name, _ in self._promises.doomed}
         doomed = [(name, topic) for name, topic in topics.items() if topic is not None]
         return [name for name, topic in doomed if (name, topic.topic_id or "") in self._promises.doomed]
 
     def lost(self) -> list[str]:
-        """Return which acknowledged records are lost, or not yet where they must be, when nothing disturbs any more."""
+        """Return the acknowledged records that a member of the ISR lacks, once the faults are over."""
         return list(self._ledger.lost())
 
     def _judge(self, invariant: str, faults: Iterable[str]) -> None:

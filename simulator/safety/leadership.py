@@ -1,4 +1,4 @@
-"""Leaders, ISRs and replica sets: what a commit may make of them, whoever decided it and why."""
+"""Check the changes of leaders, ISRs and replica sets that a commit may make, whatever the reason for them."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from transport.messages import AlterPartitionRequest
 from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
 
 _REMEMBERED: Final = 16
-"""How many proposals of a partition are remembered."""
+"""Number of proposals remembered for each partition."""
 
 _Proposal = tuple[int, int, tuple[int, ...]]
-"""Leader epoch and partition epoch that a proposal builds on, and the ISR that it asks for."""
+"""The leader epoch and partition epoch that a proposal is based on, and the ISR that it proposes."""
 
 
 @define
 class Leaderships:
-    """Judges the leaderships that controllers write.
+    """Checks the leaderships that controllers write.
 
-    It knows what leaders asked for: an ISR that changes without a new leader epoch must be one of these (KIP-497).
+    It records the ISRs that leaders propose: one that changes without a new leader epoch must be among them (KIP-497).
     """
 
     _proposals: dict[TopicPartition, dict[_Proposal, None]] = field(factory=dict, init=False)
     _by_hand: dict[TopicPartition, None] = field(factory=dict, init=False)
-    """The partitions that an operator wrote last."""
+    """The partitions whose last change was made by an operator."""
 
     def asked(self, request: AlterPartitionRequest) -> None:
-        """Take note of the ISRs that a leader asks a controller for."""
+        """Record the ISRs that a leader proposes to a controller."""
         for item in request.partitions:
             proposals = self._proposals.setdefault(item.tp, {})
             proposals[item.leader_epoch, item.partition_epoch, item.new_isr] = None
@@ -38,7 +38,7 @@ class Leaderships:
                 del proposals[next(iter(proposals))]
 
     def changed(self, change: PartitionChange) -> Iterator[str]:
-        """Judge a controller's change of a partition."""
+        """Check a controller's change of a partition."""
         before, after = change.before, change.after
         if not change.is_a_controllers:
             self._by_hand[change.tp] = None
@@ -55,7 +55,7 @@ class Leaderships:
             yield from self._succession(change.tp, before.leadership, after.leadership)
         if before.assignment.is_being_reassigned and not after.assignment.is_being_reassigned:
             yield from _end_of_move(change.tp, before.assignment, after)
-        # What somebody wrote by hand is written back, whatever it was.
+        # After an edit by hand a controller writes its own state back, whatever the edit was.
         if not was_by_hand and not before.assignment.is_being_reassigned:
             yield from _outside_of_moves(change.tp, before.assignment, after.assignment)
 
@@ -86,31 +86,33 @@ def _shape(tp: TopicPartition, leadership: LeaderAndIsr, assignment: ReplicaAssi
 
 
 def _new_epoch(tp: TopicPartition, before: LeaderAndIsr, after: LeaderAndIsr) -> Iterator[str]:
-    """Judge what a controller decided on its own: nobody comes into an ISR by that but by an unclean election."""
+    """Check a controller's own decision: only an unclean election may add a broker to the ISR."""
     strangers = tuple(r for r in after.isr if r not in before.isr)
     if strangers and not is_unclean(before, after):
         yield f"{tp}: {strangers} came into the ISR {after.isr} with leader epoch {after.leader_epoch}"
 
 
 def is_unclean(before: LeaderAndIsr, after: LeaderAndIsr) -> bool:
-    """Whether an election from outside the ISR took place, and is reported as that (KIP-704)."""
+    """Return whether an election from outside the ISR took place and is reported as one (KIP-704)."""
     is_reported = after.leader_recovery_state is LeaderRecoveryState.RECOVERING
     is_alone = after.isr == (after.leader,) and after.leader not in before.isr
     return is_reported and is_alone and after.leader_epoch > before.leader_epoch
 
 
 def _outside_of_moves(tp: TopicPartition, before: ReplicaAssignment, after: ReplicaAssignment) -> Iterator[str]:
-    """Judge what a controller makes of replicas that do not move: a move from there, or another order of the same."""
+    """Check a change of replicas that do not move: a move may start from them, or their order may change."""
     if sorted(after.origin_replicas) != sorted(before.replicas):
         yield f"{tp}: replicas {before.replicas} became {after.origin_replicas} without a move"
 
 
 def _end_of_move(tp: TopicPartition, moving: ReplicaAssignment, after: Partition) -> Iterator[str]:
     replicas, isr = after.assignment.replicas, () if after.leadership is None else after.leadership.isr
+    # The move is complete: all replicas of the target are in sync, and one of them leads.
     if set(replicas) == set(moving.target_replicas):
         if not set(replicas) <= set(isr):
             yield f"{tp}: its move to {replicas} ended with the ISR {isr}"
         if after.leadership is None or after.leadership.leader not in replicas:
             yield f"{tp}: its move to {replicas} ended without a leader"
+    # The only other end is a cancel, which restores the original replicas.
     elif set(replicas) != set(moving.origin_replicas):
         yield f"{tp}: its move from {moving.origin_replicas} to {moving.target_replicas} ended at {replicas}"

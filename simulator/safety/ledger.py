@@ -1,8 +1,8 @@
-"""A record that a producer was told is committed is never lost.
+"""Check that an acknowledged record is never lost.
 
-The ledger holds what was acknowledged, by partition and offset. Every member of an ISR has all of it, unless its disk
-was lost since it came into the ISR; once controllers know of that it must not lead. Only an unclean election, reported
-as one, may lose records; and the topic may be marked for deletion.
+The ledger holds the acknowledged records by partition and offset. Every member of an ISR has all of them, unless it
+lost its disk after it joined the ISR; once controllers know of the loss, it must not lead. Only an unclean election
+that is reported as one may lose records. Topics that are marked for deletion are exempt.
 """
 
 from __future__ import annotations
@@ -21,41 +21,41 @@ from transport.messages import Record
 from transport.metadata import NO_LEADER, TopicPartition
 
 _LATE_SECONDS: Final = 60.0
-"""How long after an unclean election a producer may still hear of what it lost."""
+"""Seconds after an unclean election in which producers may still receive acknowledgements of lost records."""
 
 _Key = tuple[TopicPartition, str]
 
 
 @define
 class _Account:
-    """What was acknowledged of one partition of one topic id."""
+    """The acknowledged records of one partition of one topic id."""
 
     values: dict[int, bytes] = field(factory=dict)
     end: int = 0
     """One past the last acknowledged offset."""
 
     joined: dict[int, str] = field(factory=dict)
-    """The members of the ISR, and the storage that each had when it came in."""
+    """The members of the ISR, and the storage id that each had when it joined."""
 
     unclean_until: float = 0.0
 
 
 @define
 class Ledger:
-    """Compares the logs on `disks` with what was acknowledged."""
+    """Compares the logs on `disks` with the acknowledged records."""
 
     disks: Mapping[int, Disk]
     partitions: Partitions
     registrations: Registrations
     unclean_elections: int = field(default=0, init=False)
     written_off: int = field(default=0, init=False)
-    """How many acknowledged records these lost."""
+    """Number of acknowledged records that unclean elections lost."""
 
     _accounts: dict[_Key, _Account] = field(factory=dict, init=False)
     _first_storages: dict[int, str] = field(factory=dict, init=False)
 
     def changed(self, change: PartitionChange) -> Iterator[str]:
-        """Judge who comes into an ISR, and who is to lead, by what is on their disks."""
+        """Check that brokers that join an ISR or become leader have the acknowledged records on their disks."""
         before, after = change.before, change.after
         if after is None or after.leadership is None or self.partitions.is_marked(change.tp.topic):
             return
@@ -76,7 +76,7 @@ class Ledger:
                 yield f"broker {broker_id} {part} {tp} without the acknowledged record at offset {lost}"
 
     def acknowledged(self, tp: TopicPartition, base_offset: int, values: Sequence[bytes]) -> Iterator[str]:
-        """Enter what a producer was told, and judge whether it is where it must be."""
+        """Enter acknowledged records, and check that every member of the ISR has them."""
         partition = self.partitions.get(tp)
         if partition is None or partition.leadership is None or self.partitions.is_marked(tp.topic):
             return
@@ -85,6 +85,7 @@ class Ledger:
         for member in partition.leadership.isr:
             lost = self._first_lost_of(new, tp, partition.topic_id, member)
             if lost is not None and not self._is_excused(account, member):
+                # The acknowledgement may be from before a recent unclean election, which lost the record.
                 if trio.current_time() < account.unclean_until:
                     return
                 yield f"the record of {tp} at offset {lost} was acknowledged, but broker {member} in the ISR has it not"
@@ -96,7 +97,7 @@ class Ledger:
     def appended(
         self, broker_id: int, tp: TopicPartition, topic_id: str, base: int, records: Sequence[Record]
     ) -> Iterator[str]:
-        """Judge what a member of the ISR writes where a record was acknowledged."""
+        """Check that a member of the ISR does not write another record at an acknowledged offset."""
         account = self._account(tp, topic_id, broker_id)
         if account is None or base >= account.end:
             return
@@ -105,7 +106,7 @@ class Ledger:
                 yield f"broker {broker_id} in the ISR of {tp} has another record than was acknowledged at {offset}"
 
     def truncated(self, broker_id: int, tp: TopicPartition, topic_id: str, end_offset: int) -> Iterator[str]:
-        """Judge where a log was cut off."""
+        """Check that a member of the ISR does not truncate acknowledged records."""
         account = self._account(tp, topic_id, broker_id)
         if account is None or self._is_excused(account, broker_id):
             return
@@ -114,7 +115,7 @@ class Ledger:
             yield f"broker {broker_id} in the ISR of {tp} cut its log off at {end_offset}, {end}"
 
     def lost(self) -> Iterator[str]:
-        """Compare whole logs: to be called when nothing disturbs the cluster."""
+        """Compare whole logs. Call it only when the cluster is undisturbed."""
         for (tp, topic_id), account in self._accounts.items():
             partition = self.partitions.get(tp)
             is_there = partition is not None and partition.topic_id == topic_id and partition.leadership is not None
@@ -122,7 +123,7 @@ class Ledger:
                 yield from self._differences(account, tp, partition)
 
     def _account(self, tp: TopicPartition, topic_id: str, member: int) -> _Account | None:
-        """Return what was acknowledged, if a broker is a member of the ISR and has to have it."""
+        """Return the acknowledged records if a broker is in the ISR and must have them, else None."""
         account = self._accounts.get((tp, topic_id))
         is_judged = account is not None and member in account.joined and not self.partitions.is_marked(tp.topic)
         return account if is_judged else None
@@ -142,7 +143,7 @@ class Ledger:
                 yield f"the log of broker {member} in the ISR of {tp} differs from that of leader {leadership.leader}"
 
     def _write_off(self, account: _Account, tp: TopicPartition, partition: Partition) -> None:
-        """Forget what an unclean election lost."""
+        """Remove the records that an unclean election lost."""
         leader = partition.leadership.leader if partition.leadership is not None else NO_LEADER
         records = self._records(tp, partition.topic_id, leader)
         kept = {o: v for o, v in account.values.items() if o < len(records) and records[o].value == v}
@@ -158,7 +159,7 @@ class Ledger:
     def _first_lost_of(
         self, values: Mapping[int, bytes], tp: TopicPartition, topic_id: str, broker_id: int
     ) -> int | None:
-        """Return the first offset at which a broker's log has not the value that it should have."""
+        """Return the first offset at which a broker's log lacks its acknowledged value, or None."""
         records = self._records(tp, topic_id, broker_id)
         end = len(records)
         lost = (offset for offset, value in values.items() if offset >= end or records[offset].value != value)
@@ -175,14 +176,14 @@ class Ledger:
         return storage_id
 
     def _is_excused(self, account: _Account, broker_id: int) -> bool:
-        """Whether a member of the ISR lost its disk since it came in, or just before."""
+        """Return whether a member of the ISR lost its disk after it joined, or just before."""
         return account.joined.get(broker_id) != self._storage(broker_id) or self._may_be_empty(broker_id)
 
     def _may_be_empty(self, broker_id: int) -> bool:
-        """Whether a broker lost its disk, and controllers may not know yet: it has not been back for long."""
+        """Return whether a broker lost its disk and controllers may not know yet, because it came back recently."""
         storage_id = self._storage(broker_id)
         if storage_id == self._first_storages[broker_id]:
             return False
         if self.registrations.since(broker_id) <= self.disks[broker_id].lost_at:
-            return True  # What is registered is its former life, whose session has not ended yet.
+            return True  # The registration belongs to its previous life, whose session has not ended yet.
         return not self.registrations.has_been_live(broker_id, since=trio.current_time() - STALE_SECONDS)

@@ -1,4 +1,4 @@
-"""What controllers tell brokers is, or was, durable; and nobody is told of two leaders in one leader epoch."""
+"""Check that brokers are sent only durable states, past or present, and one leader per leader epoch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transport.messages import LeaderAndIsrRequest, PartitionState, StopReplicaR
 from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_LEADER, TopicPartition
 
 _REMEMBERED: Final = 64
-"""How many states of a partition are remembered; what an order says of older ones cannot be judged."""
+"""Number of states remembered for each partition; an order with an older state cannot be checked."""
 
 _Key = tuple[TopicPartition, str]
 """A partition of the topic with this id."""
@@ -23,32 +23,32 @@ _State = tuple[int, int, tuple[int, ...]]
 
 @define
 class Orders:
-    """Remembers the latest states of each partition, by their partition epochs, and who was told to lead."""
+    """The latest states of each partition by partition epoch, and the leader that brokers were told for each epoch."""
 
     _states: dict[_Key, dict[int, _State]] = field(factory=dict, init=False)
     _leaders: dict[_Key, dict[int, int]] = field(factory=dict, init=False)
     _deleting: dict[tuple[int, TopicPartition, str], int] = field(factory=dict, init=False)
-    """The controller epoch at which a broker was last told to delete a replica with its topic."""
+    """The controller epoch of the last order to a broker to delete a replica together with its topic."""
 
     def changed(self, change: PartitionChange) -> None:
-        """Take note of a state that was committed."""
+        """Record a committed state."""
         after = change.after
         if after is None or after.leadership is None:
             return
         states, new = self._states.setdefault((change.tp, after.topic_id), {}), after.leadership
         if states and new.partition_epoch < max(states):
-            states.clear()  # an operator made the znode anew
+            states.clear()  # an operator created the znode again
         states[new.partition_epoch] = (new.leader_epoch, new.leader, new.isr)
         _forget_oldest(states)
 
     def stopped(self, broker_id: int, request: StopReplicaRequest) -> None:
-        """Take note of what a broker is told to delete with its topic."""
+        """Record the replicas that a broker is ordered to delete together with their topic."""
         for item in request.partitions:
             if item.delete and item.leader_epoch == EPOCH_DURING_DELETE:
                 self._deleting[broker_id, item.tp, item.topic_id] = request.controller_epoch
 
     def ordered(self, broker_id: int, request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Iterator[str]:
-        """Judge the states that a broker is told."""
+        """Check the states that a broker is sent."""
         if isinstance(request, LeaderAndIsrRequest):
             yield from self._judge_revivals(broker_id, request)
         for state in _states_in(request):
@@ -57,7 +57,7 @@ class Orders:
                 yield from self._judge_leader(broker_id, state)
 
     def _judge_revivals(self, broker_id: int, request: LeaderAndIsrRequest) -> Iterator[str]:
-        """Judge that nobody is told to hold what the same controller told it to delete with its topic."""
+        """Check that a controller never orders a broker to hold a replica that it told it to delete with its topic."""
         for state in _states_in(request):
             tp = state.tp
             if self._deleting.get((broker_id, tp, state.topic_id)) == request.controller_epoch:
@@ -66,6 +66,7 @@ class Orders:
     def _judge(self, broker_id: int, told: PartitionState) -> Iterator[str]:
         tp = told.tp
         states = self._states.get((tp, told.topic_id), {})
+        # The state is older than those remembered.
         if states and told.partition_epoch < min(states):
             return
         state = _of(told)

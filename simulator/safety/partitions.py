@@ -1,4 +1,4 @@
-"""What each commit made of partitions: their state before and after it."""
+"""The partitions before and after each commit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BELOW_TOPICS: Final = f"{paths.TOPICS}/"
 
 @frozen
 class Partition:
-    """A partition as a commit left it; without leadership before it has a leader for the first time."""
+    """A partition as of a commit. Its leadership is None until it is first elected a leader."""
 
     topic_id: str
     assignment: ReplicaAssignment
@@ -27,7 +27,7 @@ class Partition:
 
 @frozen
 class PartitionChange:
-    """What a commit of `host` made of a partition; None for what did not exist."""
+    """The change of a partition by a commit of `host`; a side is None where the partition did not exist."""
 
     host: str
     tp: TopicPartition
@@ -36,35 +36,35 @@ class PartitionChange:
 
     @property
     def is_a_controllers(self) -> bool:
-        """Whether a controller wrote it, and no operator."""
+        """Whether a controller made the change, not an operator."""
         return is_controller(self.host)
 
     @property
     def is_of_one_topic(self) -> bool:
-        """Whether the partition is of the same topic before and after."""
+        """Whether the partition belongs to the same topic before and after."""
         if self.before is None or self.after is None:
             return False
         return self.before.topic_id in ("", self.after.topic_id)
 
 
 def is_controller(host: str) -> bool:
-    """Whether a host is a controller's."""
+    """Return whether a host runs a controller."""
     return host.startswith("controller-")
 
 
 @define
 class Partitions:
-    """All partitions as the last commit left them. What cannot be decoded counts as not there."""
+    """All partitions as of the last commit. A znode that cannot be decoded counts as missing."""
 
     _topics: dict[str, dict[int, Partition]] = field(factory=dict)
     _marked: dict[str, None] = field(factory=dict)
 
     def get(self, tp: TopicPartition) -> Partition | None:
-        """Return a partition."""
+        """Return a partition, or None."""
         return self._topics.get(tp.topic, {}).get(tp.partition)
 
     def is_marked(self, topic: str) -> bool:
-        """Whether a topic is marked for deletion: what is on its brokers' disks does not count any more."""
+        """Return whether a topic is marked for deletion: its data on the brokers' disks no longer matter."""
         return topic in self._marked
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, Partition]]:
@@ -73,7 +73,7 @@ class Partitions:
                 yield TopicPartition(name, number), partition
 
     def take(self, host: str, ops: Sequence[Op], durable: Durable) -> list[PartitionChange]:
-        """Take a commit, right after it took effect, and return what it changed."""
+        """Apply a commit, right after it took effect, and return the changes that it made."""
         self._take_markers(ops)
         topics, states = _touched(ops)
         changes: list[PartitionChange] = []
@@ -100,7 +100,7 @@ class Partitions:
             topic = None
         before = self._topics.pop(name, {})
         after: dict[int, Partition] = {}
-        # An id that a tool left out, which knows none, is the topic's all the same (KAFKA-14190).
+        # A tool that does not know topic ids omits the id when it writes; the topic keeps its id (KAFKA-14190).
         known_id = next((partition.topic_id for partition in before.values()), "")
         for number, assignment in sorted(topic.partitions.items() if topic is not None else ()):
             tp, known, topic_id = (

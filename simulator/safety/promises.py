@@ -1,4 +1,4 @@
-"""What administrators and brokers were told comes about, or has come about."""
+"""Check that what administrators and brokers are told has happened, or is certain to happen."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from transport.store.protocol import Create, Op
 _BELOW_MARKERS: Final = f"{paths.DELETE_TOPICS}/"
 
 _REMEMBERED: Final = 16
-"""How many orders of a partition are remembered."""
+"""Number of replica orders remembered for each partition."""
 
 _Key = tuple[TopicPartition, str]
 
 
 @frozen
 class Before:
-    """How it was when something was asked for."""
+    """The state when a request was made."""
 
     controller_epoch: int
     marks: int
@@ -33,25 +33,25 @@ class Before:
     """The leader epoch of each partition."""
 
     replicas: dict[_Key, int]
-    """How many replicas each partition has."""
+    """The number of replicas of each partition."""
 
 
 @define
 class Promises:
-    """Knows what was marked for deletion, and when each partition got the leader that it has."""
+    """The topics marked for deletion, and the leader epoch at which each partition got its current leader."""
 
     partitions: Partitions
     controllership: Controllership
     doomed: dict[tuple[str, str], int] = field(factory=dict, init=False)
-    """Topics that were marked for deletion, with their ids."""
+    """Topics that were marked for deletion with their ids, numbered in that order."""
 
     _led: dict[_Key, int] = field(factory=dict, init=False)
     _preferred: dict[_Key, int] = field(factory=dict, init=False)
     _orders: dict[_Key, dict[tuple[int, ...], int]] = field(factory=dict, init=False)
-    """The latest orders of replicas in which the first led, and the latest leader epoch of each."""
+    """The latest replica orders whose first replica led, each with the latest leader epoch in which it did."""
 
     def committed(self, ops: Sequence[Op], durable: Durable) -> None:
-        """Take note of the topics that a commit marks for deletion."""
+        """Record the topics that a commit marks for deletion."""
         for op in ops:
             if isinstance(op, Create) and op.path.startswith(_BELOW_MARKERS):
                 name = op.path.removeprefix(_BELOW_MARKERS)
@@ -59,7 +59,7 @@ class Promises:
                 self.doomed[name, (topic and topic.topic_id) or ""] = len(self.doomed)
 
     def changed(self, change: PartitionChange) -> None:
-        """Take note of a leader that was elected."""
+        """Record a leader that was elected."""
         after = change.after
         if after is None or after.leadership is None or after.leadership.leader == NO_LEADER:
             return
@@ -74,7 +74,7 @@ class Promises:
                 del orders[next(iter(orders))]
 
     def before(self) -> Before:
-        """Return how it is now, to compare an answer with."""
+        """Return the current state, to check a later answer against."""
         led, replicas = {}, {}
         for tp, partition in self.partitions:
             key = tp, partition.topic_id
@@ -83,7 +83,7 @@ class Promises:
         return Before(self.controllership.epoch, len(self.doomed), led, replicas)
 
     def deletion_answered(self, before: Before, name: str) -> Iterator[str]:
-        """Judge that a topic is said to be deleted for sure."""
+        """Check the answer that the deletion of a topic is certain."""
         ids = {topic_id for tp, topic_id in before.led if tp.topic == name}
         known = any((name, topic_id) in self.doomed for topic_id in ids)
         if not known and not any(marked == name for marked, _ in list(self.doomed)[before.marks :]):
@@ -92,7 +92,7 @@ class Promises:
     def election_answered(
         self, before: Before, kind: ElectionType, tp: TopicPartition, order: tuple[int, ...] | None
     ) -> Iterator[str]:
-        """Judge that a leader is said to have been elected, with an `order` the first of it."""
+        """Check the answer that a leader was elected; if an `order` was given, the first of it."""
         partition = self.partitions.get(tp)
         if partition is None:
             return
@@ -104,9 +104,9 @@ class Promises:
             yield f"{tp} is said to have the order {order}, but has not: {partition.assignment}"
 
     def relieved(self, before: Before, broker_id: int) -> Iterator[str]:
-        """Judge that a broker which shuts down is said to lead nothing that others could lead."""
+        """Check the answer that a broker shutting down leads no partition that another replica could lead."""
         if self.controllership.epoch != before.controller_epoch:
-            return  # the next controller knows nothing of it
+            return  # the next controller does not know of the shutdown
         for tp, partition in self.partitions:
             led = partition.leadership is not None and partition.leadership.leader == broker_id
             shared = min(len(partition.assignment.replicas), before.replicas.get((tp, partition.topic_id), 0)) > 1

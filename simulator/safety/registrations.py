@@ -1,4 +1,4 @@
-"""Which brokers are registered and since when, and until when those that are not were."""
+"""When each broker registered, and when its registration ended."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from transport.store import paths
 from transport.store.protocol import Create, Delete, Op
 
 STALE_SECONDS: Final = 15.0
-"""How long a controller may go by what a broker was before: a session's time and a follower's lag."""
+"""Seconds for which a controller may act on a broker's former state: a session timeout and a follower's lag."""
 
 _BELOW: Final = f"{paths.BROKER_IDS}/"
 
 
 @define
 class Registrations:
-    """The brokers' registrations as commits make and end them."""
+    """The brokers' registrations, as commits create and delete them."""
 
     _since: dict[int, float] = field(factory=dict, init=False)
     _until: dict[int, float] = field(factory=dict, init=False)
 
     def committed(self, ops: Sequence[Op]) -> list[int]:
-        """Take a commit and return the brokers that it registers."""
+        """Apply a commit and return the brokers that it registers."""
         new = []
         for op in ops:
             if not op.path.startswith(_BELOW):
@@ -43,13 +43,13 @@ class Registrations:
         return new
 
     def since(self, broker_id: int) -> float:
-        """Return when a broker registered last."""
+        """Return when a broker last registered; -inf if it never did."""
         return self._since.get(broker_id, -inf)
 
     def was_live(self, broker_id: int, *, since: float) -> bool:
-        """Whether a broker is registered, or was at some time since `since`."""
+        """Return whether a broker has been registered at any time since `since`."""
         return self._until.get(broker_id, -inf) >= since
 
     def has_been_live(self, broker_id: int, *, since: float) -> bool:
-        """Whether a broker is registered, and was all the time since `since`."""
+        """Return whether a broker has been registered continuously since `since`."""
         return self._until.get(broker_id) == inf and self._since[broker_id] <= since

@@ -1,4 +1,4 @@
-"""Elections from outside the ISR: only where an administrator asks for one, or the settings allow it."""
+"""Check that a leader is elected from outside the ISR only by an administrator's request or where settings allow it."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from transport.store import formats, paths
 from transport.store.protocol import Check, Op
 
 _ASKED_SECONDS: Final = 30.0
-"""How long a request may wait for its turn: as long as an admin client waits for the answer."""
+"""Seconds that a request may wait in a queue: as long as an admin client waits for the answer."""
 
 _DEFAULT: Final = paths.broker_config(None)
 _BELOW_TOPIC_CONFIGS: Final = f"{paths.TOPIC_CONFIGS}/"
 
 _Value = bool | None
-"""What the setting of a topic or of the default says: None leaves it to what it inherits from."""
+"""The setting of a topic or of the default; None inherits."""
 
 
 @define
 class _History:
-    """Until when a setting had which value; infinite for the one that it has."""
+    """The time until which a setting had each value; infinite for the current one."""
 
     until: dict[_Value, float] = field(factory=lambda: {None: inf})
 
@@ -45,32 +45,32 @@ class _History:
 
 @define
 class UncleanElections:
-    """Knows what was allowed; `by_default` is what controllers are started with.
+    """The unclean elections that are allowed; `by_default` is the controllers' own setting.
 
-    What was allowed stays so for a while: a controller reads it before it decides.
+    A permission remains valid for a while after it ends, because a controller reads it before it decides.
     """
 
     by_default: bool
     _asked: dict[TopicPartition | None, float] = field(factory=dict, init=False)
-    """When an unclean election was last asked for, by partition; None stands for all."""
+    """When an unclean election was last requested, by partition; None stands for all."""
 
     _settings: dict[str, _History] = field(factory=dict, init=False)
 
     def asked(self, request: ElectLeadersRequest) -> None:
-        """Take note of what an administrator asks a controller for."""
+        """Record an administrator's request for an unclean election."""
         if request.election_type is ElectionType.UNCLEAN:
             named = [None] if request.partitions is None else [TopicPartition(*item) for item in request.partitions]
             self._asked |= dict.fromkeys(named, trio.current_time())
 
     def committed(self, ops: Sequence[Op], durable: Durable) -> None:
-        """Take note of settings that are altered, right after that took effect."""
+        """Record the settings that a commit alters, right after it took effect."""
         for op in ops:
             is_setting = op.path == _DEFAULT or op.path.startswith(_BELOW_TOPIC_CONFIGS)
             if is_setting and not isinstance(op, Check):
                 self._settings.setdefault(op.path, _History()).becomes(_setting(op.path, durable))
 
     def changed(self, change: PartitionChange) -> Iterator[str]:
-        """Judge a controller's change of a partition."""
+        """Check a controller's change of a partition."""
         before = change.before.leadership if change.before is not None and change.is_of_one_topic else None
         after = change.after.leadership if change.after is not None else None
         if not change.is_a_controllers or before is None or after is None or not is_unclean(before, after):
@@ -79,7 +79,7 @@ class UncleanElections:
             yield f"{change.tp}: broker {after.leader} leads from outside the ISR {before.isr}, as nobody allowed"
 
     def is_allowed(self, topic: str) -> bool:
-        """Whether the settings allow it now."""
+        """Return whether the settings now allow an unclean election."""
         return self._allows(topic, inf)
 
     def _was_asked(self, tp: TopicPartition) -> bool:
