@@ -1,1 +1,1 @@
-"""Random runs: plans drawn from seeds, executed on simulated clusters, many of them at once."""
+"""Random runs: plans drawn from seeds and executed on simulated clusters, many runs in parallel."""

@@ -1,4 +1,4 @@
-"""Runs many seeds at once, and adds up what came of them."""
+"""Runs many seeds in parallel, and totals their outcomes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from simulator.random_run.run import Outcome
 from simulator.random_run.workers import Worker
 
 _MAX_FAILURES: Final = 20
-"""How many failures are kept: each comes with its last events, and one is looked at at a time."""
+"""Number of failures kept: each holds its last events, and people look at one at a time."""
 
 
 @define
 class Tally:
-    """What came of many runs."""
+    """The totals of many runs."""
 
     seeds: set[int] = field(factory=set)
     failed: int = 0
@@ -32,11 +32,11 @@ class Tally:
 
     @property
     def runs(self) -> int:
-        """How many they were."""
+        """The number of runs."""
         return len(self.seeds)
 
     def add(self, outcome: Outcome) -> None:
-        """Take a run into account."""
+        """Add the outcome of a run."""
         self.seeds.add(outcome.seed)
         self.counts.update(outcome.counts)
         if outcome.digest:
@@ -48,14 +48,14 @@ class Tally:
 
 
 def cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def outcomes(seeds: Iterable[int], *, processes: int) -> Generator[Outcome, None, None]:
-    """Yield the outcomes of the seeds' runs as they end, from so many child processes at once.
+    """Yield the outcomes of the seeds' runs as they end, from this many concurrent child processes.
 
-    Close the generator to end them early.
+    Close the generator to stop them early.
     """
     left = iter(seeds)
     workers: dict[Connection, Worker] = {}

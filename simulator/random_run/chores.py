@@ -1,4 +1,4 @@
-"""Draws what else an administrator does in a random run, through the api and by hand in the store."""
+"""Draws an administrator's other tasks in a random run, through the api and by hand in the store."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class _Keeper:
         return WriteElection(self._some())
 
     def _alter(self) -> Action:
-        # Mostly of one topic: where all may lose records, little is left to judge.
+        # Mostly of one topic: where all topics may lose records, few checks remain.
         topic = "" if self.rng.random() < 0.1 else self._topic()  # noqa: PLR2004
         if self.rng.random() < 0.7:  # noqa: PLR2004
             value = self.rng.choice(("true", "true", "false", None))

@@ -1,4 +1,4 @@
-"""Counts what really happened in a random run, as far as a campaign promises that it happens often enough."""
+"""Counts what really happened in a random run, for the situations that a campaign must reach often enough."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from simulator.store.durable import Durable
 from transport.metadata import TopicPartition
 
 CRASH_POINTS: Final = ("U1", "A1", "A2", "ISR", "B1", "B3", "B4", "B5", "B6")
-"""The rounds of a reassignment, in order. (What Kafka calls B2 is no step here.)"""
+"""The rounds of a reassignment, in order. (What Kafka calls B2 is not a separate step here.)"""
 
 DELETION_POINTS: Final = ("mark", "delete", "stop", "remove")
 """The rounds of a topic's deletion, in order."""
@@ -45,7 +45,7 @@ NEEDED: Final = {
     "orders of replicas changed by elections": 200,
     "cancels after a failover between B4 and B6": 100,
 }
-"""What must come about in so many as SEEDS random runs."""
+"""How often each situation must happen in SEEDS random runs."""
 
 _ACCEPTED: Final[Mapping[type[Action], str]] = {
     Elect: "elections asked for and accepted",
@@ -55,12 +55,12 @@ _ACCEPTED: Final[Mapping[type[Action], str]] = {
 }
 
 _TELLS_NOBODY: Final = "B1"
-"""The round that neither commits nor publishes: that it was decided is all that can be seen of it."""
+"""The round that neither commits nor publishes: only its decision can be observed."""
 
 
 @define
 class Coverage:
-    """What happened in one run."""
+    """The counts of one run."""
 
     durable: Durable
     counts: Counter[str] = field(factory=Counter)
@@ -68,7 +68,7 @@ class Coverage:
     _moving: dict[int, set[TopicPartition]] = field(factory=dict)
 
     def step(self, step: Step) -> bool:
-        """Look at a step of a controller; a watcher that never has enough."""
+        """Count a step of a controller. Returns False, as a watcher that watches until the end."""
         if step.moment is not Moment.DECIDED or step.round == _TELLS_NOBODY:
             self._last_rounds[step.controller_id] = step.round, trio.current_time()
         if step.round == "U1":
@@ -84,7 +84,7 @@ class Coverage:
         return False
 
     def strikes(self, action: Strike, process: Process, *, again: bool) -> None:
-        """Take note of what is about to happen to a process, to the same as before or not."""
+        """Count a fault just before it happens to a process; `again` means the same nodes as before."""
         match action:
             case Crash() if isinstance(process, BrokerProcess):
                 self._broker_crashes(process.id)
@@ -96,7 +96,7 @@ class Coverage:
                 self.count("log directories failed")
             case Start(elsewhere=True) if isinstance(process, BrokerProcess) and process.state is ProcessState.DEAD:
                 self.count("brokers that moved to another port")
-            # Only what was to happen at a commit happens to the same node again.
+            # Only a fault at a commit strikes the same node again.
             case Expire() if again:
                 self.count("session expiries with a commit in flight")
             case Disconnect() if again:
@@ -115,14 +115,14 @@ class Coverage:
             self.counts["broker crashes of a leader"] += 1
 
     def accepted(self, action: Action) -> None:
-        """Take note that an administrator was told that something was done, or will be."""
+        """Count an action that an administrator was told is done, or will be."""
         self.counts["requests accepted"] += 1
         what = _ACCEPTED.get(type(action))
         if what is not None:
             self.counts[what] += 1
 
     def count(self, what: str) -> None:
-        """Take note of anything else."""
+        """Count anything else."""
         self.counts[what] += 1
 
     def _request_stored(self, step: Step) -> None:

@@ -1,4 +1,4 @@
-"""Draws topics that are deleted in a random run, in the middle of whatever goes on, and perhaps created again."""
+"""Draws topics that are deleted in a random run while other work is in progress, and perhaps created again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ROUNDS: Final = ("delete", "stop", "deleted", "remove")
 
 
 def draw(rng: random.Random, settings: Settings, topics: Sequence[CreateTopic], seconds: float) -> list[Happening]:
-    """Draw the deletion of a topic, or of none: at any time or at a step of a move, and who dies in it."""
+    """Draw the deletion of a topic, or none: at any time or at a step of a move, perhaps with a crash during it."""
     if rng.random() > _CHANCE:
         return []
     topic = rng.choice(topics)

@@ -18,7 +18,7 @@ from simulator.steps import Step
 
 @frozen
 class Execution:
-    """Does what a plan says. What takes time runs in `nursery`, which is cancelled when the faults end."""
+    """Carries out a plan. Actions that take time run in `nursery`, which is cancelled when the faults end."""
 
     cluster: SimulatedCluster
     nursery: trio.Nursery
@@ -26,7 +26,7 @@ class Execution:
     began: float
 
     async def await_and_do(self, happening: Happening) -> None:
-        """Do a happening when its time has come, or at its step."""
+        """Wait for the time of a happening, and carry it out then or at its step."""
         await trio.sleep_until(self.began + happening.at)
         wanted = happening.step
         if wanted is None:
@@ -37,6 +37,7 @@ class Execution:
             return (step.round, step.moment) == (wanted.round, wanted.moment)
 
         def strike(step: Step) -> None:
+            # The faults have ended; the step came too late.
             if self.nursery.cancel_scope.cancel_called:
                 return
             if wanted.delay:
@@ -51,10 +52,10 @@ class Execution:
         self._do(action, step)
 
     def _do(self, action: Action, step: Step | None) -> None:
-        """Do an action now, within a controller's step if there is one."""
+        """Carry out an action now, within a controller's step if there is one."""
         scene = RunScene(self.cluster, step=step, nursery=self.nursery, coverage=self.coverage)
         if isinstance(action, Request | WriteElection):
-            # An administrator asks for it, in a task of its own.
+            # An administrator waits for the answer, so each request has a task of its own.
             self.nursery.start_soon(scene.ask, action)
             return
         if isinstance(action, NotifyIsrChange | NotifyLogDir):

@@ -1,4 +1,4 @@
-"""Draws what goes wrong in a random run."""
+"""Draws the faults of a random run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ENDS: Final = {
     "B5": Moment.PUBLISHED,
     "B6": Moment.COMMITTED,
 }
-"""The rounds of a reassignment, and what is last seen of each: some commit nothing, some publish nothing."""
+"""The rounds of a reassignment, each with its last visible moment: some commit nothing, some publish nothing."""
 
 _OTHER_ENDS: Final = {
     "elect": Moment.COMMITTED,
@@ -54,7 +54,7 @@ _ENDS_OF_DELETION: Final = {
     "stop": Moment.PUBLISHED,
     "remove": Moment.COMMITTED,
 }
-"""The rounds of a topic's deletion."""
+"""The rounds of a topic's deletion, each with its last visible moment."""
 
 _INSTANTS: Final[tuple[Instant, ...]] = ("before", "after")
 
@@ -65,7 +65,7 @@ _STALLED: Final = 20.0
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
-    """Draw faults for the time until `seconds`, a handful of all kinds."""
+    """Draw a handful of faults of all kinds for the time until `seconds`."""
     maker = _Maker(rng, settings, list(partitions))
     happenings = [maker.fault(rng.uniform(0.0, seconds - 2)) for _ in range(rng.randint(3, 8))]
     if rng.random() < _CHANCE_OF_CALAMITY:
@@ -74,7 +74,7 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
 
 
 def calamity(rng: random.Random, partitions: Mapping[str, Replicas], at: float) -> list[Happening]:
-    """Draw how the replicas of a partition die one after the other, and what is asked of it in its plight."""
+    """Draw crashes of a partition's replicas one after the other, and the requests that administrators then make."""
     name = rng.choice(list(partitions))
     happenings = []
     for _ in partitions[name]:
@@ -97,7 +97,7 @@ class _Maker:
     partitions: Sequence[str]
 
     def fault(self, at: float) -> Happening:
-        """Return a fault at that time, or at a step from then on."""
+        """Return a fault at that time, or at the first matching step after it."""
         rng = self.rng
         kind = rng.choices(("crash at a step", "deposed at a step", "at a step", "at a time"), (6, 1, 4, 12))[0]
         if kind == "crash at a step":
@@ -166,7 +166,7 @@ class _Maker:
         return AtCommit(who, instant, (self._disconnect(SAME),))
 
     def _depose(self) -> Strike:
-        # Shorter than a session's timeout, so that the session does not end.
+        # Shorter than the session timeout, so that the session survives.
         pause = self.settings.session_timeout * self.rng.choice((0.0, 0.1, 0.5))
         return InTurn((Lasting(Pause(CONTROLLER), pause, (Wake(SAME),)), Depose())) if pause else Depose()
 

@@ -1,4 +1,4 @@
-"""Draws which topics grow in a random run, and whether the controller dies of it."""
+"""Draws the topics that get more partitions in a random run, perhaps with a crash of the controller."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CHANCE_OF_CRASH: Final = 0.3
 
 
 def draw(rng: random.Random, topics: Sequence[CreateTopic], seconds: float) -> list[Happening]:
-    """Draw a few topics that get more partitions in the time until `seconds`, some of them while others move."""
+    """Draw a few topics that get more partitions in the time until `seconds`, some of them during a move."""
     happenings: list[Happening] = []
     for _ in range(rng.choice((0, 0, 1, 2))):
         topic = rng.choice(topics)

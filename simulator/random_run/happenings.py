@@ -17,12 +17,12 @@ from transport.errors import ApiError, ErrorCode
 from transport.messages import ElectionType
 
 _TRY_AGAIN_SECONDS: Final = 0.05
-"""After what time a topic is asked for again whose namesake is still being deleted."""
+"""Interval between attempts to create a topic while its namesake is still being deleted."""
 
 
 @frozen
 class AtStep:
-    """The next step of that kind, or a moment `delay` after it."""
+    """The next step of this kind, or `delay` seconds after it."""
 
     round: str
     moment: Moment
@@ -31,7 +31,7 @@ class AtStep:
 
 @frozen
 class Happening:
-    """An action, at a time or at the first step from that time on."""
+    """An action, at a time or at the first matching step from that time on."""
 
     at: float
     step: AtStep | None
@@ -40,14 +40,14 @@ class Happening:
 
 @frozen
 class Lasting(Strike):
-    """A fault that ends after some time: by what is then done, to the `same` nodes."""
+    """A fault that ends after some time, by the actions in `ends` on the `same` nodes."""
 
     fault: Strike
     seconds: float
     ends: tuple[Strike, ...]
 
     def strike(self, scene: Scene) -> None:
-        """Strike, and have it end later. Raises CannotBeDone."""
+        """Begin the fault and schedule its end. Raises CannotBeDone."""
         self.fault.strike(scene)
         scene.nursery.start_soon(self._end, evolve(scene))
 
@@ -59,7 +59,7 @@ class Lasting(Strike):
 
 @frozen
 class Leave(Strike):
-    """Shut nodes down in good order and start them again some time after that, with `elsewhere` on another port."""
+    """Shut nodes down in good order and start them again some time later; with `elsewhere`, on another port."""
 
     nodes: tuple[Node, ...] = field(converter=as_nodes)
     seconds: float
@@ -74,7 +74,7 @@ class Leave(Strike):
         try:
             await scene.cluster.stop(id_)
         finally:
-            # A broker that has asked to be relieved goes, also when the faults end before it was answered.
+            # A broker that asked for a controlled shutdown exits even if the faults end before it gets the answer.
             scene.cluster.crash(id_)
         await trio.sleep(self.seconds)
         Start(SAME, elsewhere=self.elsewhere).strike(scene)
@@ -82,12 +82,12 @@ class Leave(Strike):
 
 @frozen
 class InTurn(Strike):
-    """Strikes one after the other, except those that cannot be done."""
+    """Strikes one after the other, without those that cannot be done."""
 
     strikes: tuple[Strike, ...]
 
     def strike(self, scene: Scene) -> None:
-        """Do them."""
+        """Carry them out."""
         for strike in self.strikes:
             try:
                 strike.strike(scene)
@@ -97,13 +97,13 @@ class InTurn(Strike):
 
 @frozen
 class NameLeader(Request):
-    """Put the replicas of partitions into another order: the one at `place` then comes first and leads."""
+    """Put the replicas of partitions into another order: the one at index `place` becomes the first and leads."""
 
     partitions: tuple[str, ...]
     place: int
 
     async def ask(self, scene: Scene) -> None:
-        """Ask for the orders of the partitions that exist."""
+        """Request the new orders of the partitions that exist."""
         orders = {}
         for name in self.partitions:
             assignment = scene.cluster.durable.assignment(partition_named(name))
@@ -115,13 +115,13 @@ class NameLeader(Request):
 
 @frozen
 class Replace(Request):
-    """Delete a topic, through the api or by a marker in the store, and create its namesake as soon as it is gone."""
+    """Delete a topic, through the api or by a marker in the store, and create it again as soon as it is gone."""
 
     topic: CreateTopic
     by_hand: bool
 
     async def ask(self, scene: Scene) -> None:
-        """Delete it, and ask for the namesake until the old one is gone."""
+        """Delete the topic, and retry creating its namesake until the old one is gone."""
         if self.by_hand:
             MarkForDeletion(self.topic.name).strike(scene)
         else:

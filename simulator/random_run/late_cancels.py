@@ -1,6 +1,6 @@
-"""Cancels of moves whose phase B a controller's death interrupted: drawn, and carried out.
+"""Draws and carries out cancels of moves whose phase B was interrupted by a controller's crash.
 
-Between B4 and B6 the ISR may be the target alone: who then goes back to the original replicas loses records.
+Between B4 and B6 the ISR may consist of target replicas alone: restoring the original replicas then loses records.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENDS: Final = (("B4", Moment.COMMITTED), ("B4", Moment.PUBLISHED), ("B5", Momen
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
-    """Draw a cancel, or none, and a move that it may meet."""
+    """Draw a cancel and a move that it may meet, or nothing."""
     if rng.random() > _CHANCE:
         return []
     at = rng.uniform(0.5, seconds / 2)
@@ -44,7 +44,7 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
 
 
 def unfinished(durable: Durable, tps: Sequence[TopicPartition]) -> list[TopicPartition]:
-    """Return those of the partitions that have gone through B4 of a move, and not through B6."""
+    """Return the partitions whose move has gone through B4 but not through B6."""
     return [tp for tp in tps if _is_between(durable, tp)]
 
 
@@ -57,18 +57,18 @@ def _is_between(durable: Durable, tp: TopicPartition) -> bool:
 
 @frozen
 class CancelAfterFailover(Strike):
-    """The controller dies in the middle of phase B, and the next one is asked to cancel what has not ended.
+    """Crash the controller in the middle of phase B, and ask the next one to cancel the moves that have not ended.
 
-    It is asked by hand in the store before it is elected, or else through the api: then the brokers of the target
-    die too, otherwise it would complete the moves before anybody could ask.
+    With `by_hand`, the request is written to the store before the next controller is elected. Otherwise it is made
+    through the api, and the brokers of the target crash too; else the moves would complete before the request.
     """
 
     by_hand: bool
     seconds: float
-    """How long the dead stay dead."""
+    """How long the crashed nodes stay down."""
 
     def strike(self, scene: Scene) -> None:
-        """Crash the controller of the step, and ask."""
+        """Crash the controller of the step, and request the cancels."""
         assert isinstance(scene, RunScene), "its coverage is counted"
         assert scene.step is not None, "it is drawn for a step"
         durable = scene.cluster.durable
@@ -88,7 +88,7 @@ class CancelAfterFailover(Strike):
 
 
 async def _cancel_through_the_next(scene: RunScene, dead: int, tps: Sequence[TopicPartition]) -> None:
-    """Ask the controller after the one that died to cancel the moves of partitions that have not ended."""
+    """Ask the controller elected after `dead` to cancel the partitions' moves that have not ended."""
     cluster = scene.cluster
     while cluster.active_controller in (None, dead):  # noqa: ASYNC110  anything may make another one active
         await trio.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""Draws elections with a named order in a random run: possible ones and nonsense, and who dies in them."""
+"""Draws elections with a named order in a random run, valid and invalid, perhaps with a crash of the controller."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROUNDS: Final = ("A2", "B3", "B4", "B6", "elect", "order", "shrink")
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
-    """Draw a few elections for the time until `seconds`, at any time or in the middle of something else."""
+    """Draw a few elections for the time until `seconds`, at any time or at a step of something else."""
     names = sorted(partitions)
     happenings = [_named(rng, names, rng.uniform(0.5, seconds - 1)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
     if rng.random() < _CHANCE_IN_A_MOVE:
@@ -53,14 +53,14 @@ def _named(rng: random.Random, names: list[str], at: float) -> Happening:
 def _in_a_move(
     rng: random.Random, settings: Settings, name: str, partitions: Mapping[str, Replicas], at: float
 ) -> list[Happening]:
-    """Return a move and, while it goes on, a leader that is named for the partition."""
+    """Return a move and an election with a named order while the move is in progress."""
     move = Happening(at, None, Reassign({name: elsewhere(rng, settings, partitions[name])}))
     step = AtStep(rng.choice(("U1", "A1", "B3", "B4")), Moment.COMMITTED, rng.choice((0.0, 0.001, 0.1)))
     return [move, Happening(at, step, NameLeader((name,), rng.randrange(1, 2 * _MOST_REPLICAS)))]
 
 
 def _nonsense(rng: random.Random, settings: Settings, name: str, partitions: Mapping[str, Replicas]) -> Elect:
-    """Return an election that must be refused."""
+    """Return an election that must be rejected."""
     now, stranger = partitions[name], settings.broker_ids[-1] + 1
     orders = ((), (*now, now[0]), (stranger, *now[1:]), (*now, stranger), now[1:])
     wrong = {name: rng.choice(orders)}

@@ -1,4 +1,4 @@
-"""The plan of a random run, drawn whole from its seed before anything happens: plain data, to print and to compare."""
+"""The plan of a random run: plain data to print and compare, drawn in full from the seed before the run begins."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from simulator.settings import Settings
 
 @frozen
 class Plan:
-    """What a random run does."""
+    """Everything that a random run does."""
 
     seed: int
     settings: Settings
     topics: tuple[CreateTopic, ...]
-    """What there is at the beginning."""
+    """The topics that exist at the beginning."""
 
     records: int
-    """How many each partition holds at the beginning."""
+    """The number of records in each partition at the beginning."""
 
     load: tuple[str, ...]
-    """The partitions that are steadily written to."""
+    """The partitions to which producers write throughout."""
 
     records_per_second: float
     happenings: tuple[Happening, ...]
     """In order of their times."""
 
     seconds: float
-    """When faults end."""
+    """Seconds until the faults end."""
 
     def text(self) -> str:
-        """Return the plan, a line for each thing."""
+        """Return the plan as text, one item per line."""
         settings = f"{self.settings}".removeprefix("Settings")
         lines = [f"cluster{settings}", *(f"topic   {topic}" for topic in self.topics)]
         lines.append(f"load    {self.records} records before, then {self.records_per_second:g}/s on {self.load}")
@@ -63,7 +63,7 @@ def draw(seed: int) -> Plan:
     seconds = rng.uniform(20.0, 30.0)
     asked = requests.draw(rng, settings, partitions, seconds)
     disturbed = faults.draw(rng, settings, partitions, seconds)
-    # What came later is drawn apart, so that it does not change all the rest.
+    # Later additions draw from generators of their own, so that they leave the earlier draws of a seed unchanged.
     later = generator(seed, "upkeep")
     settings = upkeep.draw_settings(later, settings)
     led = upkeep.draw(later, settings, partitions, seconds)

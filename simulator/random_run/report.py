@@ -1,4 +1,4 @@
-"""Prints what came of random runs."""
+"""The outcomes of random runs, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from simulator.trace import Trace
 
 WIDTH: Final = 80
 _EVENT_LINES: Final = 4
-"""As many lines are shown of an event; an order about all partitions has hundreds."""
+"""Maximum lines shown for an event; an order for all partitions has hundreds."""
 
 
 def failure_lines(outcome: Outcome) -> Iterator[str]:
-    """Yield what to know about a run that failed: the invariant, the last events, and how to see it again."""
+    """Yield the report of a failed run: the invariant, the last events, and the command to replay it."""
     yield from _wrapped(f"seed {outcome.seed} failed: {outcome.violation}", indent=2)
     for line in outcome.last:
         yield from _wrapped(line, indent=14, at_most=_EVENT_LINES)
@@ -26,7 +26,7 @@ def failure_lines(outcome: Outcome) -> Iterator[str]:
 
 
 def tally_lines(tally: Tally) -> Iterator[str]:
-    """Yield the counts, with those that a campaign promises and what it promises."""
+    """Yield the counts, those that a campaign requires first and with the required numbers."""
     names = [*NEEDED, *sorted(set(tally.counts) - set(NEEDED))]
     width = max(map(len, names))
     yield f"{'':{width}}  {'count':>8}  {f'per {SEEDS:,} seeds':>15}  {'needed':>6}"
@@ -42,7 +42,7 @@ def tally_lines(tally: Tally) -> Iterator[str]:
 
 
 def tally_json(tally: Tally) -> dict[str, Any]:
-    """Return the same as JSON."""
+    """Return the tally as JSON."""
     return {
         "runs": tally.runs,
         "different_runs": len(tally.digests),
@@ -54,7 +54,7 @@ def tally_json(tally: Tally) -> dict[str, Any]:
 
 
 def run_lines(plan: Plan, outcome: Outcome) -> Iterator[str]:
-    """Yield what a single run did, and what came of it."""
+    """Yield the plan of a single run, and its outcome."""
     for line in plan.text().splitlines():
         yield from _wrapped(line, indent=8)
     yield from (f"{count:8,}  {name}" for name, count in outcome.counts.items())
@@ -64,7 +64,7 @@ def run_lines(plan: Plan, outcome: Outcome) -> Iterator[str]:
 
 
 def _wrapped(line: str, *, indent: int, at_most: int | None = None) -> list[str]:
-    """Return a line as lines that fit, but for words that do not; what is left after so many is `...`."""
+    """Wrap a line, without breaking words; lines after the first `at_most` are replaced by `...`."""
     return textwrap.wrap(
         line,
         WIDTH,
@@ -77,7 +77,7 @@ def _wrapped(line: str, *, indent: int, at_most: int | None = None) -> list[str]
 
 
 def run_json(plan: Plan, outcome: Outcome, trace: Trace) -> dict[str, Any]:
-    """Return the same as JSON, with the whole trace."""
+    """Return the plan and the outcome as JSON, with the whole trace."""
     entries = [entry.to_json() for entry in trace.entries]
     return {**outcome_json(outcome), "plan": plan.text().splitlines(), "trace": entries}
 

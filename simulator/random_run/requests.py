@@ -1,4 +1,4 @@
-"""Draws what an administrator asks for in a random run: moves, overrides, cancels, new topics, and nonsense."""
+"""Draws an administrator's requests in a random run: moves, overrides, cancels, new topics, and invalid ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from simulator.settings import Settings
 from simulator.steps import Moment
 
 _NOBODY: Final = 99
-"""A broker that there never is."""
+"""The id of a broker that never exists."""
 
 _CHANCE_OF_SECOND_THOUGHTS: Final = 0.6
 _CHANCE_AT_STEP: Final = 0.6
@@ -41,7 +41,7 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
 
 
 def elsewhere(rng: random.Random, settings: Settings, now: Replicas) -> Replicas:
-    """Draw a target with as few of the present replicas as there are brokers for."""
+    """Draw a target with as few of the current replicas as the number of brokers allows."""
     others = [id_ for id_ in settings.broker_ids if id_ not in now]
     taken = rng.sample(others, min(len(others), len(now)))
     return (*taken, *now[len(taken) :])
@@ -49,7 +49,7 @@ def elsewhere(rng: random.Random, settings: Settings, now: Replicas) -> Replicas
 
 @define
 class _Asker:
-    """Remembers where it wanted each partition last, as an administrator does."""
+    """Remembers the target last requested for each partition, as an administrator does."""
 
     rng: random.Random
     settings: Settings
@@ -66,7 +66,7 @@ class _Asker:
         return happenings
 
     def invalid(self) -> Reassign:
-        """Return a request that must be refused."""
+        """Return a request that must be rejected."""
         name = self.rng.choice(sorted(self.wanted))
         first = self.settings.broker_ids[0]
         return self.rng.choice(

@@ -1,4 +1,4 @@
-"""One random run: a plan executed on a simulated cluster, and what came of it."""
+"""One random run: a plan executed on a simulated cluster, and its outcome."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RECORD_BYTES: Final = 500
 
 @frozen
 class Outcome:
-    """What came of a run. `last` are its last events, of a run that failed."""
+    """The outcome of a run. `last` holds the last events of a run that failed."""
 
     seed: int
     digest: str
@@ -39,7 +39,7 @@ class Outcome:
 
 
 def run(plan: Plan, *, trace: Trace | None = None) -> Outcome:
-    """Execute a plan in a trio run of its own. What the product logs is dropped, unless nobody foresaw it."""
+    """Execute a plan in a trio run of its own. The product's log is dropped, except for unexpected failures."""
     trace = trace or Trace()
     counts: Counter[str] = Counter()
     violation = None
@@ -84,7 +84,7 @@ async def _prepare(plan: Plan, cluster: SimulatedCluster) -> None:
                 values = [f"{n:>{RECORD_BYTES}}".encode() for n in range(plan.records)]
                 await cluster.produce(f"{topic.name}-{number}", values)
     for name in plan.load:
-        # Each has a producer of its own: one that waits for a leader holds up no other.
+        # Each partition has a producer of its own, so that one waiting for a leader does not delay the others.
         cluster.load.start(f"producer-{name}", [partition_named(name)], plan.records_per_second / len(plan.load))
 
 
@@ -105,7 +105,7 @@ def _text(error: BaseException) -> str:
 
 
 def _up_to_violation(trace: Trace) -> tuple[str, ...]:
-    """Return the last events before and with the violation: what comes after it is but the end of the run."""
+    """Return the last events up to the violation; those after it only belong to the end of the run."""
     entries = list(trace.entries)
     end = next((n for n, entry in enumerate(entries, 1) if entry.kind == "violation"), len(entries))
     return tuple(entry.text() for entry in entries[max(end - LAST_EVENTS, 0) : end])
@@ -113,7 +113,7 @@ def _up_to_violation(trace: Trace) -> tuple[str, ...]:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Collect garbage before and after, not during: that is faster, and nothing depends on when it happens."""
+    """Collect garbage after the block, not during it: that is faster, and nothing depends on the time of collection."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""The scene of a random run, which counts what really happens, and its administrator, who accepts every answer."""
+"""The scene of a random run, which counts what really happens; its administrator accepts every refusal."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _REFUSALS: Final = (ApiError, ClusterUnreachable, WireError)
 
 @define
 class RunScene(Scene):
-    """A scene in which faults happen only to nodes that run."""
+    """A scene in which faults strike only running nodes."""
 
     coverage: Coverage = field(kw_only=True)
 
     def victims(self, action: Strike, wanted: Iterable[Node]) -> tuple[int, ...]:
-        """Return those of the nodes that run, or the `same` as before. Raises CannotBeDone if there are none."""
+        """Return the wanted nodes that run, or the `same` as before. Raises CannotBeDone if there are none."""
         found = self.nodes(wanted)
         if wanted != (SAME,):
             found = tuple(id_ for id_ in found if self._can_strike(action, id_))
@@ -43,7 +43,7 @@ class RunScene(Scene):
         return self.cluster.process(id_).state is ProcessState.RUNNING
 
     async def ask(self, action: Request | Strike) -> None:
-        """Do what an administrator wants, and count what came of it."""
+        """Carry out an administrator's action, and count its outcome."""
         try:
             if isinstance(action, Request):
                 await action.ask(self)

@@ -11,7 +11,7 @@ Replicas = tuple[int, ...]
 
 
 def draw_settings(rng: random.Random) -> Settings:
-    """Draw how big the cluster is, and how it is configured."""
+    """Draw the size and the configuration of the cluster."""
     return Settings(
         brokers=rng.randint(4, 7),
         controllers=rng.randint(2, 3),
@@ -34,14 +34,14 @@ def draw_topics(rng: random.Random, settings: Settings) -> tuple[CreateTopic, ..
 
 
 def draw_topic(rng: random.Random, settings: Settings, name: str) -> CreateTopic:
-    """Draw where a topic's partitions are: mostly on three brokers each."""
+    """Draw a topic whose partitions are mostly on three brokers each."""
     factor = rng.choice((1, 2, 3, 3, 3, 3))
     rows = tuple(draw_replicas(rng, settings.broker_ids, factor) for _ in range(rng.randint(1, 3)))
     return CreateTopic(name, rows)
 
 
 def draw_replicas(rng: random.Random, brokers: Replicas, count: int) -> Replicas:
-    """Draw so many brokers, in any order."""
+    """Draw `count` brokers, in random order."""
     return tuple(rng.sample(brokers, count))
 
 

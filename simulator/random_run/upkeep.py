@@ -1,4 +1,4 @@
-"""Draws what concerns leadership alone in a random run: brokers that stop in good order, elections, their settings."""
+"""Draws changes of leadership in a random run: controlled shutdowns of brokers, elections, and their settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CHANCE_OF_ALL: Final = 0.4
 
 
 def draw_settings(rng: random.Random, settings: Settings) -> Settings:
-    """Draw whether leaders may be elected uncleanly, and how often leadership goes back to the preferred ones."""
+    """Draw whether unclean elections are allowed, and how often leadership is rebalanced to preferred leaders."""
     return evolve(
         settings,
         unclean_leader_election=rng.random() < _CHANCE_OF_UNCLEAN,
@@ -31,7 +31,7 @@ def draw_settings(rng: random.Random, settings: Settings) -> Settings:
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
-    """Draw a few brokers that stop and a few elections for the time until `seconds`."""
+    """Draw a few shutdowns of brokers and a few elections for the time until `seconds`."""
     names = list(partitions)
     stops = [_stop(rng, settings, names, rng.uniform(0.0, seconds - 2)) for _ in range(rng.choice((0, 1, 1, 2)))]
     elections = [_elect(rng, names, rng.uniform(0.5, seconds - 1)) for _ in range(rng.choice((0, 1, 2)))]

@@ -1,4 +1,4 @@
-"""Child processes, each of which executes one random run after the other."""
+"""Child processes, each of which executes random runs one at a time."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ _context = get_context("spawn")
 
 @define(eq=False)
 class Worker:
-    """A child process and the seed that it works on."""
+    """A child process and its current seed."""
 
     process: BaseProcess
     pipe: Connection
-    """Ready to be read from when `outcome` has something to return."""
+    """Readable once `outcome` has something to return."""
 
     seed: int
 
     @classmethod
     def started(cls, seed: int) -> Worker:
-        """Start a process, on a first seed."""
+        """Start a process with its first seed."""
         ours, theirs = _context.Pipe()
         process = _context.Process(target=_serve, args=(theirs,), daemon=True)
         with _without_sigint():
@@ -43,7 +43,7 @@ class Worker:
         return cls(process, ours, seed)
 
     def outcome(self) -> Outcome:
-        """Return what came of the seed. That the process died is a violation, too."""
+        """Return the outcome of the seed. The death of the process counts as a violation, too."""
         try:
             outcome: Outcome = self.pipe.recv()
         except (EOFError, OSError):
@@ -53,7 +53,7 @@ class Worker:
         return outcome
 
     def go_on(self, seed: int) -> Worker:
-        """Work on another seed; return the worker that does so, a new one if this process died."""
+        """Start on another seed; return the worker that runs it, a new one if this process has died."""
         try:
             self.pipe.send(seed)
         except OSError:
@@ -63,7 +63,7 @@ class Worker:
         return self
 
     def end(self) -> None:
-        """End the process, whatever it does."""
+        """Terminate the process, even in the middle of a run."""
         self.pipe.close()
         self.process.terminate()
         self.process.join()
@@ -71,8 +71,8 @@ class Worker:
 
 @contextmanager
 def _without_sigint() -> Iterator[None]:
-    """Let no child that is started in the block see SIGINT: Ctrl-C reaches the whole group, and we end our children."""
-    # It unblocks SIGINT once it is started, which is when the first child is, unless it is there before.
+    """Block SIGINT in children started in the block: Ctrl-C reaches the whole group, and we end our children."""
+    # Starting the tracker unblocks SIGINT. The first child would start it, so start it before SIGINT is blocked.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -83,7 +83,7 @@ def _without_sigint() -> Iterator[None]:
 
 def _serve(pipe: Connection) -> None:
     gc.freeze()
-    # It ends with its parent, in whatever way that ends.
+    # The child ends with its parent, however the parent ends.
     with suppress(EOFError, OSError):
         while True:
             seed: int = pipe.recv()
