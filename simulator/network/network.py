@@ -32,11 +32,11 @@ class _Listener:
 
 
 class SimulatedNetwork:
-    """The network of a simulation, and all that can go wrong with it. Times are seconds of `trio.current_time()`.
+    """The network of a simulation, and its faults. Times are seconds of `trio.current_time()`.
 
-    Make it inside the trio run that it is for. `rng` is for jitter. `observer` is called when a chunk is delivered,
-    which is when its receiver takes it; it must not raise. Hosts need not be announced. Faults hold until they are
-    taken back, also for connections that are opened later.
+    Create it inside the trio run that uses it. `rng` is for jitter. `observer` is called when a chunk is delivered, which
+    is when its receiver takes it; it must not raise. Hosts need not be announced. Faults last until they are undone, and
+    apply to connections opened later, too.
     """
 
     def __init__(self, rng: random.Random, observer: Observer) -> None:
@@ -53,13 +53,13 @@ class SimulatedNetwork:
         self._connection_ids = count(1)
 
     def at(self, host: str) -> Network:
-        """Return the network as a host sees it, until it is cut; its next life needs another one."""
+        """Return the network as a host sees it, until it is cut; a restored host needs a new one."""
         machine = self._machine(host)
         return _View(self, machine, machine.life)
 
     @property
     def default_link(self) -> Link:
-        """The link between hosts for which none was set."""
+        """The link between hosts that have none of their own."""
         return self._default_link
 
     @default_link.setter
@@ -69,38 +69,38 @@ class SimulatedNetwork:
             path.become(self._links.get(ends, link))
 
     def set_link(self, source: str, destination: str, link: Link) -> None:
-        """Set what one direction between two hosts is like for all that is sent from now on."""
+        """Set the link of one direction between two hosts, for everything sent from now on."""
         self._links[source, destination] = link
         self._path(source, destination).become(link)
 
     def block(self, source: str, destination: str) -> None:
-        """Hold back, in order, what has not arrived yet and what is sent in this direction; connecting hangs."""
+        """Hold back, in order, everything in transit or sent later in this direction; connecting hangs."""
         path = self._path(source, destination)
         path.is_blocked = True
         path.tell(Pipe.hold)
 
     def unblock(self, source: str, destination: str) -> None:
-        """Send on what was held back, as if it were sent now."""
+        """Release what was held back, as if it were sent now."""
         path = self._path(source, destination)
         path.is_blocked = False
         path.tell(Pipe.release)
 
     def freeze(self, host: str) -> None:
-        """Pause a host: it receives nothing, and what it sends is held back. What it had sent before still arrives."""
+        """Pause a host: it receives nothing, and what it sends is held back. What it sent before still arrives."""
         machine = self._machine(host)
         machine.is_frozen = machine.is_up
         self._tell_of(machine)
 
     def thaw(self, host: str) -> None:
-        """Let a paused host go on: what was sent to it is there, and what it sent leaves now."""
+        """Resume a paused host: what was sent to it meanwhile is available, and what it sent leaves now."""
         machine = self._machine(host)
         machine.is_frozen = False
         self._tell_of(machine)
 
     def break_connections(self, a: str, b: str) -> int:
-        """Break all connections between two hosts, at both ends and at once, also where blocked; return their number.
+        """Break all connections between two hosts, at both ends and at once, even where blocked; return their number.
 
-        What was under way is lost. A frozen host sees it when thawed.
+        Everything in transit is lost. A frozen host sees the break when it is thawed.
         """
         pipes = {**self._path(a, b).pipes, **self._path(b, a).pipes}
         for pipe in pipes:
@@ -108,9 +108,9 @@ class SimulatedNetwork:
         return len({pipe.connection_id for pipe in pipes})
 
     def silence_connections(self, a: str, b: str) -> int:
-        """Let all connections between two hosts die silently, as if a firewall dropped them; return their number.
+        """Drop all connections between two hosts silently, as a firewall does; return their number.
 
-        Everything sent on them is lost, and neither end is ever told. Connections opened later work.
+        Everything sent on them is lost, and neither end is ever notified. Connections opened later work.
         """
         pipes = {**self._path(a, b).pipes, **self._path(b, a).pipes}
         for pipe in pipes:
@@ -118,7 +118,7 @@ class SimulatedNetwork:
         return len({pipe.connection_id for pipe in pipes})
 
     def cut(self, host: str) -> None:
-        """Let a host die: nothing that it sends from now on reaches anybody, and its listeners are gone.
+        """Kill a host: nothing that it sends from now on arrives, and its listeners are gone.
 
         Its own streams raise BrokenResourceError at once. Its peers see the break after the link's latency, or when it
         is unblocked. What had left still arrives before that; what was held back is lost.
@@ -135,11 +135,11 @@ class SimulatedNetwork:
             stream.cut()
 
     def restore(self, host: str) -> None:
-        """Let a host that was cut connect and serve again, by means of a new `at`."""
+        """Let a host that was cut connect and serve again, through a new `at`."""
         self._machine(host).is_up = True
 
     def mend(self) -> None:
-        """End all faults but pauses and deaths: every link is the default one, and none is blocked."""
+        """End all faults except pauses and deaths: every link is the default one, and none is blocked."""
         self._links.clear()
         for path in list(self._paths.values()):
             path.become(self._default_link)
@@ -166,7 +166,7 @@ class SimulatedNetwork:
     async def serve(
         self, at: _View, handler: StreamHandler, host: str, port: int, task_status: trio.TaskStatus[int]
     ) -> None:
-        """Serve as `Network.serve` does; `host` can only be the one where this is."""
+        """Serve as `Network.serve` does; `host` must be the server's own."""
         at.require_up()
         if host != at.machine.name:
             raise OSError(errno.EADDRNOTAVAIL, f"cannot listen on {host}: this is {at.machine.name}")
@@ -183,7 +183,7 @@ class SimulatedNetwork:
                     del self._listeners[host, port]
 
     async def _cross(self, source: str, destination: str, connection_id: int) -> None:
-        """Wait as long as a chunk takes that is sent now."""
+        """Wait for as long as a chunk sent now takes to arrive."""
         pipe = Pipe(self._path(source, destination), connection_id, _see_nothing)
         pipe.put(_HELLO)
         try:
@@ -223,7 +223,7 @@ class SimulatedNetwork:
         return self._paths[ends]
 
     def _tell_of(self, machine: Machine) -> None:
-        """Tell all that comes from or goes to a machine that it was frozen or thawed."""
+        """Notify the pipes from and to a machine that it was frozen or thawed."""
         for path in self._paths.values():
             if path.source is machine:
                 path.tell(Pipe.release)
@@ -240,14 +240,14 @@ class SimulatedNetwork:
 
 @frozen
 class _View:
-    """The network as one life of a host sees it."""
+    """The network as a host sees it in one of its lives."""
 
     network: SimulatedNetwork
     machine: Machine
     life: int
 
     def require_up(self) -> None:
-        """Raise OSError if the host was cut since."""
+        """Raise OSError if the host has been cut since."""
         if not self.machine.is_up or self.machine.life != self.life:
             raise OSError(errno.ENETDOWN, f"{self.machine.name} was cut off")
 
@@ -278,4 +278,4 @@ async def _handle(handler: StreamHandler, stream: SimulatedStream) -> None:
 
 
 def _see_nothing(source: str, destination: str, connection_id: int, chunk: bytes) -> None:
-    """Do not observe what opens a connection."""
+    """Ignore the handshake of a connection."""

@@ -1,4 +1,4 @@
-"""What connections of a simulated network are made of: pipes on paths between machines."""
+"""The parts of a connection in a simulated network: pipes on paths between machines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from attrs import define, field, frozen
 from simulator.alarms import Alarms
 
 MAX_CHUNKS: Final = 256
-"""How much may be under way in one direction of a connection before its sender has to wait."""
+"""Maximum chunks in transit in one direction of a connection before its sender has to wait."""
 
 Observer = Callable[[str, str, int, bytes], None]
 """Called with source, destination, number of the connection and chunk when the receiver takes a chunk."""
@@ -23,13 +23,13 @@ Observer = Callable[[str, str, int, bytes], None]
 
 @frozen
 class Link:
-    """What one direction between two hosts is like; all connections between them share it."""
+    """The properties of one direction between two hosts, shared by all their connections."""
 
     latency: float = 0.001
-    """Seconds that a chunk takes."""
+    """Transit time of a chunk, in seconds."""
 
     jitter: float = 0.0
-    """Up to so many seconds more, drawn for each chunk. The chunks of a connection keep their order all the same."""
+    """Maximum additional seconds, drawn for each chunk. The chunks of a connection still keep their order."""
 
     bytes_per_second: float = inf
 
@@ -42,12 +42,12 @@ class Machine:
     is_up: bool = True
     is_frozen: bool = False
     life: int = 0
-    """How often it was cut off."""
+    """Number of times that the host was cut off."""
 
 
 @define(eq=False)
 class Path:
-    """The way from one host to another, which all their connections share."""
+    """The path from one host to another, shared by all their connections."""
 
     source: Machine
     destination: Machine
@@ -56,17 +56,17 @@ class Path:
     alarms: Alarms
     is_blocked: bool = False
     pipes: dict[Pipe, None] = field(factory=dict)
-    """Those that have a receiver, in the order in which they were opened."""
+    """The pipes that have a receiver, in the order in which they were opened."""
 
     _free_at: float = 0.0
 
     @property
     def holds(self) -> bool:
-        """Whether what is sent now is kept back."""
+        """Whether chunks sent now are held back."""
         return self.is_blocked or self.source.is_frozen
 
     def arrival(self, size: int) -> float:
-        """Return when so many bytes arrive that leave now; they use up the link's bandwidth."""
+        """Return when `size` bytes sent now arrive; they use up the link's bandwidth."""
         link = self.link
         left = trio.current_time()
         if link.bytes_per_second != inf:
@@ -74,19 +74,19 @@ class Path:
         return left + link.latency + (link.jitter * self.rng.random() if link.jitter else 0.0)
 
     def become(self, link: Link) -> None:
-        """Be like another link for what is sent from now on: it does not queue behind what the old one is slow with."""
+        """Use another link for everything sent from now on, which does not queue behind the old link's backlog."""
         if link != self.link:
             self.link, self._free_at = link, 0.0
 
     def tell(self, news: Callable[[Pipe], None]) -> None:
-        """Tell all pipes, in order."""
+        """Notify all pipes, in order."""
         for pipe in list(self.pipes):
             news(pipe)
 
 
 @define(eq=False)
 class _Waiter:
-    """The one task that waits at an end of a pipe, if any does."""
+    """The one task that waits at an end of a pipe, if any."""
 
     task: trio.lowlevel.Task | None = None
 
@@ -96,7 +96,7 @@ class _Waiter:
         await trio.lowlevel.wait_task_rescheduled(self._abandon)
 
     def wake(self) -> None:
-        """Let the task go on."""
+        """Wake the task, if any."""
         if self.task is not None:
             trio.lowlevel.reschedule(self.task)
             self.task = None
@@ -108,17 +108,17 @@ class _Waiter:
 
 
 class Ending(Enum):
-    """How a pipe ends."""
+    """The ways in which a pipe ends."""
 
     CLOSED = auto()
     BROKEN = auto()
 
 
 class Pipe:
-    """One direction of one connection: its sender puts chunks in, its receiver takes them when they are due.
+    """One direction of a connection: its sender puts chunks in, and its receiver takes them when they are due.
 
-    What the path holds back is kept in order, and leaves when the path holds no longer. The end travels like a chunk,
-    behind all of them.
+    Chunks that the path holds back are kept in order, and leave when the path is released. The end travels like a chunk,
+    after all the others.
     """
 
     def __init__(self, path: Path, connection_id: int, observer: Observer) -> None:
@@ -127,7 +127,7 @@ class Pipe:
         self._observer = observer
         self._arriving: deque[tuple[float, bytes]] = deque()
         self._held: deque[bytes] = deque()
-        self._opened = b""  # the chunk of which the receiver has had a part
+        self._opened = b""  # the chunk that the receiver has taken in part
         self._opened_bytes = 0
         self._ending: Ending | None = None
         self._ends_at = inf
@@ -137,7 +137,7 @@ class Pipe:
         self._alarm_at = inf
         path.pipes[self] = None
 
-    # What the sender calls.
+    # Called by the sender.
 
     @property
     def is_full(self) -> bool:
@@ -145,7 +145,7 @@ class Pipe:
         return len(self._arriving) + len(self._held) >= MAX_CHUNKS
 
     def put(self, chunk: bytes) -> None:
-        """Send a chunk; it is lost if nobody receives any more, or if the pipe was ended."""
+        """Send a chunk; it is lost if the receiver is gone or the pipe has ended."""
         if not self._is_read or self._ending is not None:
             return
         if self._path.holds:
@@ -154,7 +154,7 @@ class Pipe:
             self._depart(chunk)
 
     def end(self, ending: Ending) -> None:
-        """Send the end, unless it was sent before."""
+        """Send the end, unless it has been sent."""
         if self._ending is None:
             self._ending = ending
             self.release()
@@ -167,7 +167,7 @@ class Pipe:
         """End the wait for room."""
         self._sender.wake()
 
-    # What the receiver calls.
+    # Called by the receiver.
 
     @property
     def is_due(self) -> bool:
@@ -178,11 +178,11 @@ class Pipe:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the end has arrived, perhaps behind chunks that were not taken yet."""
+        """Whether the end has arrived, perhaps after chunks that have not been taken yet."""
         return self._ends_at <= trio.current_time() and not self._path.destination.is_frozen
 
     def take(self, max_bytes: int | None = None) -> bytes:
-        """Return what is due: a chunk, a part of one, or b"" at the end; raises BrokenResourceError at a break."""
+        """Return what is due: a chunk, a part of one, or b"" at the end. Raises BrokenResourceError at a break."""
         if not self._opened:
             if not self._arriving:
                 return self._take_end()
@@ -200,16 +200,16 @@ class Pipe:
         await self._receiver.wait()
 
     def stop_receiving(self) -> None:
-        """Lose what is under way and all that will be: the receiver is gone. Ends its wait."""
+        """Drop everything in transit or sent later, because the receiver is gone. Ends its wait."""
         self._is_read = False
         self._path.pipes.pop(self, None)
         self._lose_all()
         self._receiver.wake()
 
-    # What befalls the path.
+    # Called when the path changes.
 
     def hold(self) -> None:
-        """Keep back what has not arrived yet."""
+        """Hold back what has not arrived yet."""
         now = trio.current_time()
         while self._arriving and self._arriving[-1][0] > now:
             self._held.appendleft(self._arriving.pop()[1])
@@ -218,7 +218,7 @@ class Pipe:
         self.notice()
 
     def release(self) -> None:
-        """Let go what was kept back, unless the path still holds it."""
+        """Release what was held back, unless the path still holds it."""
         if self._path.holds:
             return
         while self._held:
@@ -228,7 +228,7 @@ class Pipe:
         self.notice()
 
     def notice(self) -> None:
-        """Let a receiver that waits know when there is something to take."""
+        """Wake a waiting receiver when there is something to take."""
         if self._receiver.task is None:
             return
         due = self._next_arrival()
@@ -238,19 +238,19 @@ class Pipe:
             self._set_alarm(due)
 
     def break_now(self) -> None:
-        """Lose what is under way, and break at once, even where the path holds."""
+        """Drop everything in transit, and break at once, even where the path is held."""
         self._lose_all()
         self._ending, self._ends_at = Ending.BROKEN, trio.current_time()
         self.notice()
 
     def fall_silent(self) -> None:
-        """Lose everything that is under way or sent later, the end of the stream too."""
+        """Drop everything in transit or sent later, including the end of the stream."""
         self._lose_all()
         self._path.pipes.pop(self, None)
         self._ending, self._ends_at = Ending.CLOSED, inf
 
     def lose_sender(self) -> None:
-        """Break, because the sender died with what was kept back. What is under way still arrives before that."""
+        """Break, because the sender died; what was held back is lost. Chunks in transit still arrive before the break."""
         self._held.clear()
         if self._ends_at == inf:
             self._ending = None

@@ -22,7 +22,7 @@ class SimulatedStream(trio.abc.Stream):
         self._is_receiving = False
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send one chunk: all of it, or nothing if cancelled."""
+        """Send one chunk: the whole chunk, or nothing if cancelled."""
         await self.wait_send_all_might_not_block()
         if data:
             self._outgoing.put(bytes(data))
@@ -42,7 +42,7 @@ class SimulatedStream(trio.abc.Stream):
             self._is_sending = False
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
-        """Return the next chunk or the next part of one when it is due; if cancelled, none is lost."""
+        """Return the next chunk, or the next part of one, when it is due. If cancelled, nothing is lost."""
         if max_bytes is not None and max_bytes < 1:
             raise ValueError("max_bytes must be >= 1")
         if self._is_receiving:
@@ -61,19 +61,19 @@ class SimulatedStream(trio.abc.Stream):
             self._is_receiving = False
 
     async def aclose(self) -> None:
-        """Close: the peer reads what was sent, and then the end."""
+        """Close: the peer reads everything sent before, and then the end."""
         self.close()
         await trio.lowlevel.checkpoint()
 
     def close(self) -> None:
-        """Close, and let others run later."""
+        """Close without a checkpoint."""
         if not self._is_closed:
             self._is_closed = True
             self._outgoing.end(Ending.CLOSED)
             self._leave()
 
     def cut(self) -> None:
-        """Be of no use any more: the host is dead."""
+        """Make the stream unusable, because its host died."""
         self._is_cut = True
         self._leave()
 

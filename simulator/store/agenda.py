@@ -1,4 +1,4 @@
-"""What is to happen at which virtual time, in one order."""
+"""Scheduled calls in virtual time, in one order."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Call = Callable[[], object]
 
 
 class Agenda:
-    """Calls by the time they are due, and of those due at once first come, first served.
+    """Calls ordered by due time, and by order of arrival where the time is equal.
 
-    A call runs alone: what it adds comes after it. What is due now is done before `at` and `after` return, unless they
-    are called by a call; the rest takes `run`.
+    A call runs alone: calls that it adds run after it. A call that is due now is made before `at` or `after` returns,
+    unless another call added it; `run` makes all the others.
     """
 
     def __init__(self) -> None:
@@ -28,7 +28,7 @@ class Agenda:
         self._sleeps_until = math.inf
 
     def after(self, seconds: float, call: Call) -> None:
-        """Call `call` in so many seconds; it may not block, and what it raises ends `run`."""
+        """Call `call` in `seconds` seconds; it may not block, and an exception that it raises ends `run`."""
         self.at(trio.current_time() + seconds, call)
 
     def at(self, time: float, call: Call) -> None:
@@ -36,11 +36,11 @@ class Agenda:
         heappush(self._calls, (time, next(self._numbers), call))
         if time <= trio.current_time():
             self._do_what_is_due()
-        elif time < self._sleeps_until:  # not: if it is the first, for the first may be about to be done without `run`
+        elif time < self._sleeps_until:  # not "if it is first": the first call may be about to be made without `run`
             self._sooner.set()
 
     async def run(self) -> None:
-        """Do what is due, for ever."""
+        """Make calls when they are due, forever."""
         while True:
             self._do_what_is_due()
             self._sooner = trio.Event()
@@ -50,7 +50,7 @@ class Agenda:
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        """Let what the block adds be done after it, as if it were a call itself."""
+        """Postpone the calls that the block adds until it ends, as if the block were a call itself."""
         within, self._busy = self._busy, True
         try:
             yield

@@ -1,4 +1,4 @@
-"""What the metadata store's leader holds, decoded: what is durable, whoever may not know it yet."""
+"""The contents of the metadata store's leader, decoded: the durable state, which others may not know yet."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from transport.store.formats import TopicZnode
 from transport.store.tree import Tree
 
 decode_topic = lru_cache(maxsize=1024)(formats.decode_topic)
-"""Producers and rules ask for the same topics again and again, which seldom change."""
+"""Cached, because producers and checks read the same topics repeatedly, and topics seldom change."""
 
 
 @frozen
 class Durable:
-    """A view on a tree of znodes, which it reads anew at each question."""
+    """A view of a tree of znodes, which reads the tree at each call."""
 
     tree: Tree
 
@@ -29,7 +29,7 @@ class Durable:
         return self.tree.children(paths.TOPICS) or []
 
     def topic(self, name: str) -> TopicZnode | None:
-        """Return a topic's znode."""
+        """Return a topic's znode; None if there is no such topic."""
         znode = self.tree.read(paths.topic(name))
         return None if znode is None else decode_topic(name, znode.data)
 
@@ -68,7 +68,7 @@ class Durable:
         return found
 
     def controller(self) -> int | None:
-        """Return who holds `/controller`."""
+        """Return the id in `/controller`; None if there is no such znode."""
         znode = self.tree.read(paths.CONTROLLER)
         return None if znode is None else formats.decode_controller(znode.data)
 

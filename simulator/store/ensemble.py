@@ -1,4 +1,4 @@
-"""A ZooKeeper ensemble in memory on virtual time, for real stores' holders: its sessions, and its faults at command."""
+"""A ZooKeeper ensemble in memory on virtual time, whose sessions real nodes hold, with faults on command."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from transport.store.tree import Tree
 __all__ = ["EnsembleHooks", "SimulatedEnsemble"]
 
 CONNECT_SECONDS: Final = 15.0
-"""How long a holder waits for its first session."""
+"""Seconds that a holder waits for its first session."""
 
 BY_HAND: Final = "admin"
-"""The host of commits that are made by hand."""
+"""The host of commits made by hand."""
 
 
 class SimulatedEnsemble:
     """Servers, numbered from 1, of which the first is the leader; and hosts, each with at most one session.
 
-    Nothing takes longer than the latencies of hosts and the lags of servers: where all are 0 and nothing fails, no time
-    passes and `run` is not needed. Faults take effect before the call returns.
+    Only the latencies of hosts and the lags of servers take time: where all are 0 and nothing fails, no time passes
+    and `run` is not needed. Faults take effect before the call returns.
     """
 
     def __init__(
         self, rng: random.Random, clock_ms: Callable[[], int], *, servers: int = 1, hooks: EnsembleHooks
     ) -> None:
         self.default_latency = 0.0
-        """Of hosts that come up later, in seconds each way; a message takes between half and one and a half of it."""
+        """Latency of hosts added later, in seconds each way; a message takes between 0.5 and 1.5 times that."""
         self._agenda = Agenda()
         self._rng = rng
         self._quorum = Quorum(self._agenda, rng, clock_ms, servers, hooks)
@@ -46,21 +46,21 @@ class SimulatedEnsemble:
 
     @property
     def tree(self) -> Tree:
-        """The leader's tree: what is durable."""
+        """The leader's tree: the durable state."""
         return self._quorum.tree
 
     async def run(self) -> None:
-        """Let time pass for the ensemble, for ever."""
+        """Let time pass for the ensemble, forever."""
         await self._agenda.run()
 
     @asynccontextmanager
     async def session(self, host: str, timeout: float, server: int | None = None) -> AsyncIterator[SimulatedStore]:  # noqa: ASYNC109
-        """Hold a session for a process on `host`, in place of the session that its predecessor there had.
+        """Hold a session for a process on `host`, in place of the session of its predecessor there.
 
         Args:
-            host: where the process lives.
-            timeout: of the session, in seconds.
-            server: the number of the server to connect with first; any if None.
+            host: the host of the process.
+            timeout: the session timeout, in seconds.
+            server: the number of the server to connect to first; any server if None.
 
         Raises:
             StoreUnavailable: no session was opened within `CONNECT_SECONDS`.
@@ -83,9 +83,9 @@ class SimulatedEnsemble:
     # --- faults of a host ---------------------------------------------------------------------------------------
 
     def disconnect(self, host: str) -> None:
-        """Cut a host off: SUSPENDED, until `reconnect`, and EXPIRED if that comes late.
+        """Cut a host off: its session is SUSPENDED until `reconnect`, and EXPIRED if that comes too late.
 
-        What it has under way to the ensemble may still arrive, in part.
+        Some of its messages in transit to the ensemble may still arrive.
         """
         self._host(host).reachable = False
         store = self._stores.get(host)
@@ -94,64 +94,63 @@ class SimulatedEnsemble:
             self._agenda.after(0, partial(self._host(host).take, partial(store.lost, store.connection)))
 
     def reconnect(self, host: str) -> None:
-        """Let a host reach the ensemble again: CONNECTED, after EXPIRED if its session has ended."""
+        """Let a host reach the ensemble again: CONNECTED, preceded by EXPIRED if its session has ended."""
         self._host(host).reachable = True
         if host in self._stores:
             self._stores[host].try_again()
 
     def expire(self, host: str) -> None:
-        """End a host's session, as an operator would: SUSPENDED, EXPIRED and CONNECTED for who holds it."""
+        """End a host's session, as an operator would: its holder sees SUSPENDED, EXPIRED and CONNECTED."""
         store = self._stores.get(host)
         if store is not None and store.session is not None:
             with self._agenda.together():
                 self._quorum.end(store.session)
 
     def freeze(self, host: str, *, beats: bool = False) -> None:
-        """Let a host's process stand still: nothing arrives or leaves before `thaw`.
+        """Freeze a host's process: nothing arrives or leaves before `thaw`.
 
-        Its session may end, unless its heart `beats`.
+        Its session may expire, unless its heartbeat continues (`beats`).
         """
         self._host(host).frozen = True
         self._host(host).beats = beats
         self._quorum.listen(self._host(host))
 
     def thaw(self, host: str) -> None:
-        """Let a host's process go on."""
+        """Let a host's process continue."""
         home = self._host(host)
         with self._agenda.together():
             home.thaw()
             self._quorum.listen(home)
 
     def cut(self, host: str) -> None:
-        """Let a host's process die: it is told nothing, and nothing of it reaches the ensemble any more."""
+        """Kill a host's process: it is notified of nothing, and nothing from it reaches the ensemble any more."""
         self._host(host).renew()
         if host in self._stores:
             self._stores[host].vanish()
 
     def set_latency(self, host: str, seconds: float) -> None:
-        """Let each message from and to a host take that long."""
+        """Set the latency of each message from and to a host."""
         self._host(host).latency = seconds
 
     def on_next_multi(self, host: str, what: Callable[[], object], *, when: Moment, path: str = "") -> None:
-        """Call `what` once, as the host's next multi arrives that changes `path`, if given, or a znode below it.
+        """Call `what` once, when the host's next multi arrives that changes `path` (if given) or a znode below it.
 
-        That is before or right after it is done.
-
-        If it breaks the connection before, the multi is not done; if after, the answer is lost.
+        The call comes before the multi is applied, or right after. If it breaks the connection before, the multi is not
+        applied; if after, the answer is lost.
         """
         self._host(host).interruption = Interruption(what, when, path)
 
     # --- faults of servers --------------------------------------------------------------------------------------
 
     def set_lag(self, server: int, seconds: float) -> None:
-        """Let a follower come to each commit that much later than the leader. Raises ValueError for the leader."""
+        """Make a follower apply each commit `seconds` later than the leader. Raises ValueError for the leader."""
         if server == 1:
             raise ValueError("server 1 is the leader and never lags")
         with self._agenda.together():
             self._quorum.servers[server - 1].lag = seconds
 
     def mend(self) -> None:
-        """End all faults but pauses: everybody is reached again without delay, and no follower lags."""
+        """End all faults except pauses: every host is reachable with the default latency, and no follower lags."""
         for name, host in self._hosts.items():
             host.latency = self.default_latency
             host.interruption = None
@@ -161,7 +160,7 @@ class SimulatedEnsemble:
             self.set_lag(number, 0.0)
 
     def commit_by_hand(self, ops: Sequence[Op]) -> Committed:
-        """Do all of `ops` or nothing, as an operator at the leader would. Raises Conflict."""
+        """Apply all of `ops` or nothing, as an operator at the leader would. Raises Conflict."""
         with self._agenda.together():
             return self._quorum.commit(BY_HAND, NOBODY, ops)
 

@@ -1,4 +1,4 @@
-"""Hosts of the simulation as the ZooKeeper ensemble sees them: they freeze, thaw and are cut off."""
+"""Hosts of the simulation as the ZooKeeper ensemble sees them: they can be frozen, thawed and cut off."""
 
 from __future__ import annotations
 
@@ -16,56 +16,56 @@ Moment = Literal["before", "after"]
 
 @frozen
 class Interruption:
-    """What happens once, as a host's next multi arrives: before or right after it is done."""
+    """A call made once, when a host's next multi arrives: before it is applied, or right after."""
 
     what: Callable[[], object]
     when: Moment
     path: str = ""
-    """The multi changes this znode or one below it; any multi without."""
+    """The multi must change this znode or one below it; if empty, any multi matches."""
 
     def concerns(self, ops: Sequence[Op]) -> bool:
-        """Return whether a multi is the one that is waited for."""
+        """Return whether a multi is the one that this waits for."""
         return not self.path or any(f"{op.path}/".startswith(f"{self.path}/") for op in ops)
 
 
 @define(eq=False)
 class Host:
-    """Where a session's holder lives. `latency` is what a message takes each way, in seconds, on average."""
+    """The host of a session's holder. `latency` is the average time of a message each way, in seconds."""
 
     name: str
     latency: float
     reachable: bool = True
     frozen: bool = False
     beats: bool = False
-    """Whether its sessions are heard of while it is frozen."""
+    """Whether its sessions send heartbeats while it is frozen."""
 
     interruption: Interruption | None = None
     _arrived: deque[Call] = Factory(deque)
     _leaving: deque[Call] = Factory(deque)
 
     def take(self, call: Call) -> None:
-        """Let something happen in the host's process: now, or when it thaws."""
+        """Make a call in the host's process: now, or when it thaws."""
         if self.frozen:
             self._arrived.append(call)
         else:
             call()
 
     def leave(self, call: Call) -> None:
-        """Let something leave the host's process: now, or when it thaws."""
+        """Make a call that sends something from the host's process: now, or when it thaws."""
         if self.frozen:
             self._leaving.append(call)
         else:
             call()
 
     def thaw(self) -> None:
-        """Go on after a pause. What was sent meanwhile leaves before the process learns what came meanwhile."""
+        """Continue after a pause. Pending messages leave before the process sees those that arrived meanwhile."""
         self.frozen = self.beats = False
         for waiting in (self._leaving, self._arrived):
             while waiting and not self.frozen:
                 waiting.popleft()()
 
     def renew(self) -> None:
-        """Forget the process that was here."""
+        """Discard the state of the previous process on this host."""
         self.frozen = self.beats = False
         self.interruption = None
         self._arrived.clear()

@@ -1,4 +1,4 @@
-"""The servers of the simulated ZooKeeper ensemble together: commits, and the sessions' beginning and end."""
+"""The servers of the simulated ZooKeeper ensemble together: commits, and the start and end of sessions."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from transport.store.protocol import Committed, Delete, Op, StoreError
 from transport.store.tree import Tree
 
 NOBODY: Final = 0
-"""The session of commits that are made in no session."""
+"""The session id of commits made outside any session."""
 
 
 class EnsembleHooks(Protocol):
-    """Who watches the ensemble."""
+    """Callbacks of an observer of the ensemble."""
 
     def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
-        """See a commit of the leader, before anybody hears of it.
+        """Observe a commit of the leader, before any session is notified of it.
 
-        The `host` is "" for what no host asked for: the end of a session, which deletes its ephemerals if it has any.
+        `host` is "" for a commit that no host requested: the end of a session, which deletes its ephemerals, if any.
         """
 
 
 class Quorum:
-    """The leader, which is the first server and alone decides, and its followers.
+    """The leader, which is the first server and makes all commits, and its followers.
 
-    A session that is not heard of ends after its timeout, give or take a third: its holder's last ping is up to a
-    third of the timeout old, and servers look at intervals of about a third.
+    A silent session expires after its timeout, plus or minus a third: its holder's last ping is up to a third of the
+    timeout old, and servers check at intervals of about a third.
     """
 
     def __init__(
@@ -50,19 +50,19 @@ class Quorum:
 
     @property
     def tree(self) -> Tree:
-        """What is durable."""
+        """The leader's tree: the durable state."""
         return self._leader.tree
 
     def session(self, session_id: int) -> Session | None:
-        """Return a session that has not ended."""
+        """Return a session, or None if it has ended."""
         return self._sessions.get(session_id)
 
     def pick(self, seen: int) -> Server:
-        """Pick a server for a client that has seen the tree as of the zxid `seen`: none that is behind that."""
+        """Pick a server for a client that has seen the tree as of zxid `seen`, excluding servers behind it."""
         return self._rng.choice([server for server in self.servers if server.tree.zxid >= seen])
 
     def commit(self, host: str, session_id: int, ops: Sequence[Op], ends: Session | None = None) -> Committed:
-        """Do all of `ops` or nothing, and spread it. Raises Conflict, or StoreError for what can never be done."""
+        """Apply all of `ops` or nothing, and replicate the commit. Raises Conflict, or StoreError for an invalid request."""
         now_ms = self._clock_ms()
         commit = self._leader.tree.multi(ops, session_id, now_ms)
         self._hooks.committed(host, session_id, ops, commit.committed)
@@ -74,7 +74,7 @@ class Quorum:
     # --- what arrives from clients ------------------------------------------------------------------------------
 
     def begin(self, connection: Connection, timeout: float, answer: Answer) -> None:
-        """Begin a session, and answer with it once its server has everything committed before."""
+        """Begin a session, and answer with it once its server has applied every earlier commit."""
         if connection.is_open:
             self._last_session_id += 1
             session = Session(self._last_session_id, connection.host.name, timeout, connection)
@@ -84,7 +84,7 @@ class Quorum:
             connection.server.ask(session, self.tree.zxid, lambda *_: session, answer)
 
     def resume(self, connection: Connection, session_id: int, answer: Answer) -> None:
-        """Go on with a session on another connection, and answer with it, or with None if it has ended."""
+        """Resume a session on another connection, and answer with it, or with None if it has ended."""
         if not connection.is_open:
             return
         session = self._sessions.get(session_id)
@@ -98,17 +98,17 @@ class Quorum:
         connection.server.ask(session, 0, lambda *_: session, answer)
 
     def look(self, look: Look, session: Session, connection: Connection, answer: Answer) -> None:
-        """Read, arm watches, and answer with what is found.
+        """Read, arm watches, and answer with the result.
 
-        What arrives late on a connection that broke is not done: its watches would be those of the next connection.
+        A late request on a broken connection is dropped: its watches would belong to the next connection.
         """
         if session.connection is connection:
             connection.server.ask(session, 0, look, answer)
 
     def multi(self, ops: Sequence[Op], session: Session, connection: Connection, answer: Answer) -> None:
-        """Do all of `ops` or nothing, and answer with the outcome once the session's server has got as far.
+        """Apply all of `ops` or nothing, and answer with the outcome once the session's server has applied it.
 
-        Nothing is done for a session that has ended or has moved to another server.
+        The request of a session that has ended or moved to another server is dropped.
         """
         if self._is_served(session, connection.server) and self._passes(session, "before", ops):
             outcome: Committed | StoreError
@@ -121,7 +121,7 @@ class Quorum:
             connection.server.ask(session, zxid, lambda *_: outcome, answer)
 
     def close(self, session: Session, connection: Connection) -> None:
-        """End a session because its holder asks for it."""
+        """End a session at its holder's request."""
         if self._is_served(session, connection.server):
             self.end(session)
 
@@ -129,7 +129,7 @@ class Quorum:
         return not session.has_ended and session.connection.server is server
 
     def _passes(self, session: Session, moment: str, ops: Sequence[Op]) -> bool:
-        """Let happen what is to happen at this moment of a multi; return whether the request is still to be done."""
+        """Make the interruption due at this moment of a multi; return whether the request is still valid."""
         host = session.connection.host
         if host.interruption is None or host.interruption.when != moment or not host.interruption.concerns(ops):
             return True
@@ -141,17 +141,18 @@ class Quorum:
     # --- the end of connections and sessions --------------------------------------------------------------------
 
     def drop(self, connection: Connection, *, spill: bool = True) -> None:
-        """Break a connection: its watches go, and its session is heard of no more."""
+        """Break a connection: its watches are removed, and its session falls silent."""
         connection.drop(spill=spill)
         for server in self.servers:
             server.forget(connection)
         self.listen(connection.host)
 
     def listen(self, host: Host) -> None:
-        """Take note of which sessions of a host are heard of from now on. One that is not will end."""
+        """Update which sessions of a host are heard. A session that falls silent expires unless it is heard in time."""
         for session in self._sessions.values():
             if session.connection.host is host:
                 is_heard = session.connection.is_open and (host.beats or not host.frozen)
+                # A session that falls silent gets a new timer; the number makes the timers of earlier silences void.
                 if session.is_heard and not is_heard:
                     session.silences += 1
                     delay = session.timeout * self._rng.uniform(2 / 3, 4 / 3)

@@ -1,4 +1,4 @@
-"""A server of the simulated ZooKeeper ensemble: its tree, how far it has got, its connections and sessions."""
+"""A server of the simulated ZooKeeper ensemble: its tree, its lag, its connections and sessions."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from transport.store.protocol import Op, WatchFired
 from transport.store.tree import Commit, Tree
 
 Look = Callable[[Tree, Watches], Any]
-"""Reads of a tree, and arms watches."""
+"""Reads a tree, and arms watches."""
 
 Answer = Callable[[Any, int], object]
-"""Takes what came out of a request, and the zxid that the server had got to."""
+"""Takes the outcome of a request, and the zxid that the server had reached."""
 
 
 class Client(Protocol):
-    """Whose end of a connection is on a host."""
+    """The host's end of a connection."""
 
     def lost(self, connection: Connection) -> None:
-        """Learn that the connection is gone."""
+        """Handle the loss of the connection."""
 
     def fired(self, event: WatchFired, zxid: int) -> None:
-        """Learn what a watch saw, of a server that had got as far as `zxid`."""
+        """Handle the event of a watch, from a server that had reached `zxid`."""
 
 
 class Connection:
-    """A connection of a host with a server: what is sent arrives in order each way, after the host's latency."""
+    """A connection of a host to a server: messages arrive in order each way, after the host's latency."""
 
     def __init__(self, agenda: Agenda, rng: random.Random, host: Host, client: Client, server: Server) -> None:
         self.host = host
@@ -50,17 +50,17 @@ class Connection:
         self._last_at_host = 0.0
 
     def to_server(self, call: Call) -> None:
-        """Send what `call` does at the server."""
+        """Send a message whose arrival at the server makes `call`."""
         self.host.leave(partial(self._leave, call))
 
     def to_host(self, call: Call) -> None:
-        """Send what `call` does in the host's process."""
+        """Send a message whose arrival in the host's process makes `call`."""
         if self.is_open:
             self._last_at_host = max(self._last_at_host, self._due())
             self._agenda.at(self._last_at_host, partial(self._reach_host, call))
 
     def drop(self, *, spill: bool) -> None:
-        """Break. With `spill`, some of what is under way to the server still arrives; nothing reaches the host."""
+        """Break. With `spill`, some messages in transit to the server still arrive; none reaches the host."""
         if self.is_open:
             self.is_open = False
             self._survivors = self._rng.randint(0, self._under_way) if spill and self._under_way else 0
@@ -77,6 +77,7 @@ class Connection:
 
     def _reach_server(self, call: Call) -> None:
         self._under_way -= 1
+        # The connection broke while this was in transit: only the first survivors still arrive.
         if not self.is_open:
             if not self._survivors:
                 return
@@ -90,7 +91,7 @@ class Connection:
 
 @define(eq=False)
 class Session:
-    """A session as the ensemble knows it: on the connection that it used last."""
+    """A session as the ensemble knows it, with its latest connection."""
 
     id: int
     host: str
@@ -103,7 +104,7 @@ class Session:
 
 @frozen
 class Entry:
-    """A commit, as the leader sends it to its followers; with `ends`, the end of that session."""
+    """A commit, as the leader sends it to its followers; with `ends`, it ends that session."""
 
     at: float
     ops: Sequence[Op]
@@ -114,7 +115,7 @@ class Entry:
 
 @frozen
 class _Request:
-    """A request that waits until its server has got to `zxid`, and to those before it."""
+    """A request that waits until its server has reached `zxid`, and for the requests before it."""
 
     zxid: int
     look: Look
@@ -131,10 +132,10 @@ class _Served:
 
 @define(eq=False)
 class Server:
-    """One server. The leader is one that never lags: its tree is what is durable.
+    """One server. The leader never lags: its tree is the durable state.
 
-    Each session's answers and events leave in the order in which this server's tree came to them: an event before the
-    answer that shows what it announces, and a write's answer once the write is in this tree.
+    Each session's answers and events leave in the order of this server's commits: an event before an answer that shows
+    the change it announces, and a write's answer once the write is in this tree.
     """
 
     agenda: Agenda
@@ -145,7 +146,7 @@ class Server:
 
     @property
     def lag(self) -> float:
-        """How many seconds after the leader this server comes to a commit."""
+        """Seconds between the leader's commit and this server's."""
         return self._lag
 
     @lag.setter
@@ -154,19 +155,19 @@ class Server:
         self._catch_up()
 
     def serve(self, session: Session) -> None:
-        """Serve a session on its present connection. It begins without watches."""
+        """Serve a session on its current connection. It begins without watches."""
         self._served[session] = _Served(session.connection, session)
 
     def forget(self, connection: Connection) -> None:
-        """Serve a connection no more."""
+        """Stop serving a connection."""
         for session, served in list(self._served.items()):
             if served.connection is connection:
                 del self._served[session]
 
     def ask(self, session: Session, zxid: int, look: Look, answer: Answer) -> None:
-        """Do what `look` does in turn, once this server has got to `zxid`, and send what comes out of it.
+        """Run `look` in its turn, once this server has reached `zxid`, and send its result.
 
-        What a session asks that is not served here has no answer.
+        A request of a session that is not served here gets no answer.
         """
         served = self._served.get(session)
         if served is not None:
@@ -174,7 +175,7 @@ class Server:
             self._answer(served)
 
     def publish(self, commit: Commit, ends: Session | None) -> None:
-        """Tell the sessions of a commit that this server's tree has just come to, and answer who waited for it."""
+        """Notify the sessions of a commit just applied to this server's tree, and answer the requests that waited for it."""
         for _, served in sorted((session.id, served) for session, served in self._served.items()):
             for change in commit.changes:
                 if served.watches.fire(change):
@@ -186,7 +187,7 @@ class Server:
             connection.to_host(partial(connection.client.lost, connection))
 
     def follow(self, entry: Entry) -> None:
-        """Take a commit of the leader, for when its time comes."""
+        """Receive a commit of the leader, to apply after the lag."""
         self._behind.append(entry)
         if len(self._behind) == 1:
             self._catch_up()

@@ -1,4 +1,4 @@
-"""A session with the simulated ZooKeeper ensemble, as its holder sees it: what `ZooKeeperStore` is for the real one."""
+"""A session with the simulated ZooKeeper ensemble, as its holder sees it: the counterpart of `ZooKeeperStore`."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from transport.store.requests import require_sendable
 from transport.store.tree import Tree
 
 CUT_SHARE: Final = 0.125
-"""How often a bulk read travels as two requests: the real store's do so only beyond a thousand paths."""
+"""Share of bulk reads sent as two requests; the real store does so only beyond a thousand paths."""
 
 T = TypeVar("T")
 Arrive = Callable[[Session, Connection, Answer], object]
 
 
 class _Reply:
-    """What becomes of a request."""
+    """The outcome of a request, once it is known."""
 
     def __init__(self) -> None:
         self.landed = trio.Event()
@@ -53,8 +53,8 @@ class _Reply:
 class SimulatedStore:
     """A `MetadataStore` whose holder lives on a host. Open one with `SimulatedEnsemble.session`.
 
-    It keeps to what kazoo's client does: a lost connection fails what is under way, and is tried again at intervals of
-    up to `RECONNECT_SECONDS`; a session that was not heard of for its timeout is taken for expired.
+    It behaves like kazoo's client: a lost connection fails the pending requests, and connecting is retried at intervals
+    of up to `RECONNECT_SECONDS`; a session without contact for its timeout is taken as expired.
     """
 
     def __init__(self, agenda: Agenda, rng: random.Random, quorum: Quorum, host: Host, timeout: float) -> None:
@@ -79,7 +79,7 @@ class SimulatedStore:
     # --- what a MetadataStore does ------------------------------------------------------------------------------
 
     def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        """Call `listener` with every later event; return what ends that."""
+        """Call `listener` with every later event; return a function that ends this."""
         return self._listeners.subscribe(listener)
 
     async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
@@ -91,7 +91,7 @@ class SimulatedStore:
         return await self._bulk(_list, paths, watch=watch)
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
-        """Do all of `ops` or nothing; see `MetadataStore.multi`."""
+        """Apply all of `ops` or nothing; see `MetadataStore.multi`."""
         require_sendable(ops)
         committed: Committed = await self._request(partial(self._quorum.multi, tuple(ops)))
         return committed
@@ -133,13 +133,13 @@ class SimulatedStore:
     # --- what comes from the ensemble ---------------------------------------------------------------------------
 
     def fired(self, event: WatchFired, zxid: int) -> None:
-        """Take what a watch saw."""
+        """Notify the listeners of the event of a watch."""
         if not self._is_over:
             self._seen = max(self._seen, zxid)
             self._listeners.notify(event)
 
     def lost(self, connection: Connection) -> None:
-        """Take note that the connection is gone, and try for another one."""
+        """Handle the loss of the connection, and try to connect again."""
         if self.connection is connection:
             self._hang_up()
             if self.state is SessionState.CONNECTED:
@@ -156,6 +156,7 @@ class SimulatedStore:
         if self.connection is not connection:
             return
         self.session = session
+        # The session to resume has ended: report that, and begin a new one.
         if session is None:
             self._hang_up()
             self._change(SessionState.EXPIRED)
@@ -168,7 +169,7 @@ class SimulatedStore:
     # --- the holder's side of connections -----------------------------------------------------------------------
 
     def connect(self, server: Server | None = None) -> None:
-        """Ask a server, or any, to go on with the session, or to begin one. If none can be reached, nothing happens."""
+        """Ask `server`, or any, to resume or begin the session. Does nothing if the ensemble is unreachable."""
         if self._is_over or self.connection is not None or not self._host.reachable:
             return
         self.server = server or self._quorum.pick(self._seen)
@@ -181,11 +182,11 @@ class SimulatedStore:
         connection.to_server(arrive)
 
     def try_again(self) -> None:
-        """Connect, if there is no connection, when it is time for another attempt."""
+        """Schedule another attempt to connect, which does nothing if there is a connection by then."""
         self._agenda.after(self._rng.uniform(0, RECONNECT_SECONDS), partial(self._host.take, self.connect))
 
     def vanish(self) -> None:
-        """Take the holder for dead: it is told nothing any more, and nothing that it does has an effect."""
+        """Treat the holder as dead: it gets no more notifications, and its actions have no effect."""
         self.is_gone = True
         if self.connection is not None:
             self._hang_up(spill=False)
@@ -194,7 +195,7 @@ class SimulatedStore:
             self._give_up_requests()
 
     async def close(self) -> None:
-        """End the session, and its ephemerals, if it is connected; also when cancelled, then within `CLOSE_SECONDS`."""
+        """End the session, and its ephemerals, if it is connected; takes at most `CLOSE_SECONDS`, even when cancelled."""
         is_connected = self.state is SessionState.CONNECTED
         self._change(SessionState.CLOSED)
         self.state = SessionState.CLOSED
