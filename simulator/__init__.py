@@ -1,1 +1,1 @@
-"""A cluster in one thread on virtual time, replayable from a seed: real controllers and brokers, simulated world."""
+"""Real controllers and brokers in a simulated world: one thread, virtual time, replayable from a seed."""

@@ -1,4 +1,4 @@
-"""An administrator of a simulated cluster, and a producer: what they ask for goes through the cluster's own apis."""
+"""An administrator and a producer of a simulated cluster, whose requests go through the cluster's own apis."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def require_done(results: Iterable[TopicError | PartitionError | ResourceError])
 
 
 def partition_named(name: str) -> TopicPartition:
-    """Return the partition `topic-number`. Raises ValueError if the name is none."""
+    """Return the partition named `topic-number`. Raises ValueError for any other name."""
     topic, _, number = name.rpartition("-")
     if not topic or not number.isdecimal():
         raise ValueError(f"{name!r} is no partition: write TOPIC-NUMBER, orders-0 for instance")
@@ -56,7 +56,7 @@ class Administered:
 
     @property
     def trace(self) -> Trace:
-        """What happened so far."""
+        """The events so far."""
         return self.world.trace
 
     async def create_topic(
@@ -64,7 +64,7 @@ class Administered:
     ) -> None:
         """Create a topic with the replicas of `assignment`, one row per partition, or placed by the controller.
 
-        Raises ApiError; ClusterUnreachable if there is no controller for too long.
+        Raises ApiError; ClusterUnreachable if no controller is found for too long.
         """
         rows = tuple(tuple(row) for row in assignment)
         topic = NewTopic(name, len(rows) or partitions, len(rows[0]) if rows else replication_factor, rows)
@@ -72,12 +72,12 @@ class Administered:
         require_done((await self.admin.create_topics([topic])).topics)
 
     async def add_partitions(self, name: str, count: int) -> None:
-        """Let a topic have `count` partitions in all. Returns when they have leaders. Raises ApiError."""
+        """Grow a topic to `count` partitions. Returns when the new ones have leaders. Raises ApiError."""
         self.trace.add("admin", ADMIN, f"give {name} {count} partitions")
         require_done((await self.admin.create_partitions([NewPartitions(name, count)])).topics)
 
     async def delete_topic(self, *names: str) -> None:
-        """Delete topics. Returns when that is sure to come about. Raises ApiError for the first refusal."""
+        """Delete topics. Returns when their deletion is certain. Raises ApiError for the first refusal."""
         self.trace.add("admin", ADMIN, f"delete {', '.join(names)}")
         before = self.world.safety.before()
         require_done((await self.admin.delete_topics(names)).topics)
@@ -87,7 +87,7 @@ class Administered:
     async def reassign(self, targets: Mapping[str, Sequence[int] | None]) -> None:
         """Begin or override reassignments, or cancel those whose target is None. Raises ApiError for the first refusal.
 
-        Returns when they have begun, or were refused: `until` waits for their end.
+        Returns when they have begun, or were rejected; use `until` to wait for their end.
         """
         self.trace.add("admin", ADMIN, f"reassign {dict(targets)}")
         wanted = [
@@ -106,9 +106,9 @@ class Administered:
         names: Sequence[str] | None = None,
         orders: Mapping[str, Sequence[int]] | None = None,
     ) -> None:
-        """Elect leaders of the partitions named, or of all that need it. Raises ApiError for the first failure.
+        """Elect leaders of the named partitions, or of all that need it. Raises ApiError for the first failure.
 
-        With `orders` the replicas of these partitions take a new order, and its first leads.
+        With `orders`, the replicas of these partitions take a new order, and the first of it leads.
         """
         self.trace.add("admin", ADMIN, f"elect {kind.name} {names or ('' if orders else 'all')} {orders or ''}".strip())
         wanted = None if names is None else [partition_named(name) for name in names]
@@ -125,7 +125,7 @@ class Administered:
                 raise ApiError(item.error, item.message)
 
     async def alter_topics(self, settings: Mapping[str, Mapping[str, str | None]]) -> None:
-        """Give topics settings; the name "" stands for all brokers by default, None takes a setting away again.
+        """Alter settings of topics; the name "" stands for the default of all brokers, and None removes a setting.
 
         Raises ApiError for the first refusal.
         """

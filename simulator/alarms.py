@@ -1,7 +1,7 @@
-"""Calls at points in virtual time. A simulation sets very many, and trio's deadlines cost it too much.
+"""Calls at points in virtual time. A simulation sets very many, and trio's deadlines are too slow for it.
 
-An alarm is set for one call and rings once. On a `VirtualClock` it costs a heap entry, where a deadline of trio's also
-costs a cancel scope, an exception, and, on trio's own `MockClock`, two turns of the run loop.
+An alarm is set for one call and rings once. On a `VirtualClock` it costs a heap entry; a deadline of trio also costs a
+cancel scope, an exception, and, on trio's own `MockClock`, two turns of the run loop.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import trio
 
 
 class Alarms:
-    """Calls to be made, by time and, where the time is equal, in the order in which they were set."""
+    """Pending calls by time and, where the time is equal, in the order in which they were set."""
 
     def __init__(self) -> None:
         self._calls: list[tuple[float, int, Callable[[], None]]] = []
@@ -23,23 +23,23 @@ class Alarms:
 
     @property
     def next(self) -> float:
-        """When the next one rings; infinite if none is set."""
+        """Return when the next alarm rings; infinite if none is set."""
         return self._calls[0][0] if self._calls else inf
 
     def set(self, when: float, call: Callable[[], None]) -> None:
-        """Have `call` called at a time that is yet to come. It is called outside of all tasks, and must not raise."""
+        """Schedule `call` for a time in the future. It is called outside any task, and must not raise."""
         heappush(self._calls, (when, next(self._numbers), call))
 
     def ring(self, now: float) -> None:
-        """Make the calls whose time has come."""
+        """Make the calls that are due."""
         while self._calls and self._calls[0][0] <= now:
             heappop(self._calls)[2]()
 
 
 class VirtualClock(trio.abc.Clock):
-    """Time from 0 that stands still while anything can run, and then jumps to the next deadline or alarm.
+    """A clock that starts at 0, stands still while any task can run, and then jumps to the next deadline or alarm.
 
-    `is_someone_waiting` tells whether a task is in `wait_all_tasks_blocked`: time waits for it.
+    `is_someone_waiting` returns whether a task is in `wait_all_tasks_blocked`: time waits for it.
     """
 
     def __init__(self, is_someone_waiting: Callable[[], bool]) -> None:
@@ -48,14 +48,14 @@ class VirtualClock(trio.abc.Clock):
         self._is_someone_waiting = is_someone_waiting
 
     def start_clock(self) -> None:
-        """Do nothing: it stands still."""
+        """Do nothing: the clock stands still."""
 
     def current_time(self) -> float:
         """Return the virtual time, in seconds."""
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Jump, as trio asks this when no task can run; then it has not to sleep at all."""
+        """Jump to the deadline: trio asks when no task can run, and then does not have to sleep."""
         alarm = self.alarms.next
         then = min(deadline, alarm)
         if then == inf or self._is_someone_waiting():
@@ -67,7 +67,7 @@ class VirtualClock(trio.abc.Clock):
 
 
 class _AlarmsOfTask(Alarms):
-    """Alarms under any other clock: a task makes the calls."""
+    """Alarms on any other clock: a task makes the calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -90,6 +90,6 @@ class _AlarmsOfTask(Alarms):
 
 
 def alarms_of_this_run() -> Alarms:
-    """Return alarms for the trio run that this is called in."""
+    """Return the alarms of the current trio run."""
     clock = trio.lowlevel.current_clock()
     return clock.alarms if isinstance(clock, VirtualClock) else _AlarmsOfTask()

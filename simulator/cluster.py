@@ -1,7 +1,7 @@
-"""A whole cluster in one trio run: what scenarios, random runs and tests drive.
+"""A whole cluster in one trio run, which scenarios, random runs and tests drive.
 
-Nodes are named by their ids (brokers 1, 2, ...; controllers 101, 102, ...), partitions as `topic-number`. What is sync
-happens at once; what is async asks the cluster through its own admin api, or waits in virtual time.
+Nodes are named by their ids (brokers 1, 2, ...; controllers 101, 102, ...), partitions as `topic-number`. Sync methods
+take effect at once; async methods use the cluster's own admin api, or wait in virtual time.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ START_SECONDS: Final = 60.0
 
 
 class NotInTime(Exception):
-    """What was waited for did not come about within its virtual time."""
+    """A condition did not become true within its virtual time."""
 
 
 @define(eq=False)
@@ -61,12 +61,12 @@ class SimulatedCluster(Administered):
 
     @property
     def steps(self) -> Steps:
-        """The controllers' steps, for who watches for one."""
+        """The controllers' steps, for watchers."""
         return self.world.steps
 
     @property
     def active_controller(self) -> int | None:
-        """Who holds `/controller`, be it alive or not."""
+        """The controller in `/controller`, alive or not; None if there is none."""
         return self.durable.controller()
 
     def process(self, node_id: int) -> Process:
@@ -78,15 +78,15 @@ class SimulatedCluster(Administered):
         return (*self.controllers.values(), *self.brokers.values())
 
     def partition(self, name: str) -> PartitionState | None:
-        """Return a partition as it is durable; None before it has a leader for the first time."""
+        """Return the durable state of a partition; None before it is first elected a leader."""
         return self.durable.state(partition_named(name))
 
     # --- what a client does -----------------------------------------------------------------------------------------
 
     async def ask(self, node_id: int, request: Request[R], *, within: float = 10.0) -> R:
-        """Ask a node once, without retries, as a client does that knows the settings' own apis too.
+        """Send a node one request, without retries, as a client that also knows the settings' own apis.
 
-        Raises ApiError if it answers with an error, WireError if it cannot be asked or is silent for `within`.
+        Raises ApiError if it answers with an error, WireError if it cannot be reached or does not answer `within` seconds.
         """
         network, own_apis = self.world.network.at(CLIENT), self.world.settings.own_apis
         async with open_connection(
@@ -102,11 +102,11 @@ class SimulatedCluster(Administered):
     # --- what happens to processes ------------------------------------------------------------------------------
 
     def crash(self, node_id: int) -> None:
-        """Let a node die at once."""
+        """Kill a node at once."""
         self.process(node_id).crash()
 
     def restart(self, node_id: int, *, wipe: bool = False) -> None:
-        """Start a node, which dies before if it is alive; a broker with `wipe` has lost its disk."""
+        """Start a node, killing it first if it is alive; with `wipe`, a broker loses its disk."""
         process = self.process(node_id)
         process.crash()
         if wipe and isinstance(process, BrokerProcess):
@@ -114,7 +114,7 @@ class SimulatedCluster(Administered):
         process.start()
 
     async def stop(self, node_id: int) -> None:
-        """End a node in good order."""
+        """Shut a node down in good order."""
         await self.process(node_id).stop()
 
     def pause(self, node_id: int, *, keeps_session: bool = False) -> None:
@@ -122,11 +122,11 @@ class SimulatedCluster(Administered):
         self.process(node_id).pause(keeps_session=keeps_session)
 
     def wake(self, node_id: int) -> None:
-        """Let a node go on."""
+        """Resume a node after a pause."""
         self.process(node_id).wake()
 
     def skew(self, node_id: int, milliseconds: int) -> None:
-        """Set how much a node's wall clock differs from the others'."""
+        """Set the difference between a node's wall clock and the others'."""
         self.trace.add("fault", host_of(node_id), f"clock is off by {milliseconds} ms")
         self.process(node_id).skew_ms = milliseconds
 
@@ -138,7 +138,7 @@ class SimulatedCluster(Administered):
         self.world.ensemble.expire(host_of(node_id))
 
     def disconnect(self, node_id: int) -> None:
-        """Cut a node off from the store, which ends its session if it takes too long."""
+        """Cut a node off from the store; its session expires if that lasts too long."""
         self.trace.add("fault", host_of(node_id), "loses the store")
         self.world.ensemble.disconnect(host_of(node_id))
 
@@ -156,7 +156,7 @@ class SimulatedCluster(Administered):
     # --- what happens to the network ----------------------------------------------------------------------------
 
     def isolate(self, some: Iterable[int], others: Iterable[int], *, one_way: bool = False) -> None:
-        """Let nothing that `some` nodes send reach `others`; nor the other way round, unless `one_way`."""
+        """Hold back everything that `some` nodes send to `others`; unless `one_way`, the other direction too."""
         pairs = [(host_of(a), host_of(b)) for a in some for b in others if a != b]
         for source, destination in [*pairs, *([] if one_way else [(b, a) for a, b in pairs])]:
             self.trace.add("fault", f"{source}>{destination}", "blocked")
@@ -176,7 +176,7 @@ class SimulatedCluster(Administered):
         self.world.network.break_connections(host_of(a), host_of(b))
 
     def silence_connections(self, a: int, b: int) -> None:
-        """Let the connections between two nodes die silently; the nodes may connect again at once."""
+        """Drop the connections between two nodes silently; the nodes may connect again at once."""
         self.trace.add("fault", f"{host_of(a)}>{host_of(b)}", "connections fall silent")
         self.world.network.silence_connections(host_of(a), host_of(b))
 
@@ -194,7 +194,7 @@ class SimulatedCluster(Administered):
         self.steps.watch(watcher)
 
     def crash_at(self, round_name: str, moment: Moment = Moment.COMMITTED, *, of: str | None = None) -> None:
-        """Let the controller die that next is at this moment of a round (of a partition)."""
+        """Crash the next controller that reaches this moment of a round, of partition `of` if given."""
         tp = None if of is None else partition_named(of)
 
         def matches(step: Step) -> bool:
@@ -203,7 +203,7 @@ class SimulatedCluster(Administered):
         self.at(matches, lambda step: self.crash(step.controller_id))
 
     async def until(self, holds: Callable[[], bool], *, within: float = 60.0, what: str = "the condition") -> None:
-        """Wait until something holds. Raises NotInTime after `within` virtual seconds."""
+        """Wait until a condition holds. Raises NotInTime after `within` virtual seconds."""
         with trio.move_on_after(within):
             while not holds():  # noqa: ASYNC110  anything may change what holds
                 await trio.sleep(POLL_SECONDS)
@@ -211,7 +211,7 @@ class SimulatedCluster(Administered):
         raise NotInTime(f"{what} did not come about within {within:g} s")
 
     async def until_moved(self, name: str, *, within: float = 60.0) -> None:
-        """Wait until a partition is not being reassigned. Raises NotInTime."""
+        """Wait until a partition is no longer being reassigned. Raises NotInTime."""
         tp = partition_named(name)
 
         def is_done() -> bool:
@@ -221,9 +221,9 @@ class SimulatedCluster(Administered):
         await self.until(is_done, within=within, what=f"the end of {name}'s reassignment")
 
     def mend(self) -> None:
-        """End all faults: wake and start what is not running, and make network, store and disks whole.
+        """End all faults: wake or start every node that does not run, and repair network, store and disks.
 
-        A broker whose disk failed is started anew: only then does it use again what failed it.
+        A broker whose disk failed is restarted: only then does it use the failed directories again.
         """
         self.heal()
         self.world.network.mend()
@@ -241,7 +241,7 @@ class SimulatedCluster(Administered):
                 process.start()
 
     async def settle(self, *, within: float = 120.0) -> None:
-        """End all faults and wait until everything is as it must be then. Raises Violation if that takes too long."""
+        """End all faults and wait until the cluster is well. Raises Violation if that takes too long."""
         self.mend()
         with trio.move_on_after(within):
             while liveness.faults(self):
@@ -275,10 +275,10 @@ class SimulatedCluster(Administered):
 async def simulated_cluster(
     settings: Settings, *, seed: int = 0, trace: Trace | None = None
 ) -> AsyncIterator[SimulatedCluster]:
-    """Run a cluster, which is in service when the block begins, in a trio run whose time is virtual.
+    """Run a cluster, which is in service when the block begins, in a trio run on virtual time.
 
-    Raises Violation, then and there, if something that must always hold does not. Exceptions of the block pass
-    through as they are.
+    Raises Violation in the middle of the block as soon as an invariant does not hold. Exceptions of the block pass
+    through unchanged.
     """
     trace = trace or Trace()
     failure: BaseException | None = None
@@ -297,7 +297,7 @@ async def simulated_cluster(
         try:
             await cluster.start()
             yield cluster
-        except BaseException as error:  # noqa: BLE001  it is raised below, as it is and not in a group
+        except BaseException as error:  # noqa: BLE001  raised below, unchanged and not in a group
             failure = error
         trace.end()
         for process in cluster.processes():

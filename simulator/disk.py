@@ -20,7 +20,7 @@ DIRECTORIES: Final = 2
 
 
 class DiskObserver(Protocol):
-    """Is told what brokers do to their logs, right after it is done. What is done to a disk from outside is not told.
+    """Is notified of changes that brokers make to their logs, right after each one; not of changes from outside.
 
     It must neither block nor keep the sequences of records without a copy.
     """
@@ -28,25 +28,24 @@ class DiskObserver(Protocol):
     def appended(
         self, broker_id: int, tp: TopicPartition, topic_id: str, base_offset: int, records: Sequence[Record]
     ) -> None:
-        """Take note of records that a leader or a follower appended; the first has `base_offset`."""
+        """Observe records that a leader or a follower appended; the first has `base_offset`."""
 
     def truncated(self, broker_id: int, tp: TopicPartition, topic_id: str, end_offset: int) -> None:
-        """Take note that a log ends at `end_offset` now, which is less than before."""
+        """Observe a truncation: the log now ends at `end_offset`, which is less than before."""
 
     def deleted(self, broker_id: int, tp: TopicPartition, topic_id: str) -> None:
-        """Take note that the broker deleted a log."""
+        """Observe that the broker deleted a log."""
 
 
 class MemoryLog:
     """The log of one replica; implements `broker.reference.logs.ReplicaLog`.
 
-    It is closed when its broker closes it, when it is opened anew, and when the broker or the disk dies: `records`
-    can still be seen then, but a closed log can be used no more, so that no task of a dead process
-    reaches the world.
+    It is closed when its broker closes it, when it is opened again, and when the broker or the disk dies. `records`
+    stays visible, but a closed log can no longer be used, so that no task of a dead process affects the world.
     """
 
     def __init__(self, disk: Disk, tp: TopicPartition, topic_id: str, earlier: MemoryLog | None = None) -> None:
-        """Open an empty log, or what `earlier` holds."""
+        """Open an empty log, or one with the records of `earlier`."""
         self.tp = tp
         self.topic_id = topic_id
         self.records: list[Record] = [] if earlier is None else earlier.records
@@ -56,12 +55,12 @@ class MemoryLog:
 
     @property
     def end_offset(self) -> int:
-        """The offset that the next record will have."""
+        """The offset of the next record."""
         return len(self.records)
 
     @property
     def size(self) -> int:
-        """How many bytes the records take."""
+        """The size of the records, in bytes."""
         return sum(RECORD_OVERHEAD_BYTES + len(record.value) for record in self.records)
 
     @property
@@ -105,7 +104,7 @@ class MemoryLog:
         self._disk.observer.truncated(self._disk.broker_id, self.tp, self.topic_id, end_offset)
 
     def close(self) -> None:
-        """Give the log back."""
+        """Close the log."""
         self._is_open = False
 
     def _check(self) -> None:
@@ -117,8 +116,8 @@ class MemoryLog:
 class Disk:
     """One broker's storage; implements `broker.reference.logs.Logs`.
 
-    `logs` is what is on it: for who looks on, not for the broker. They are in so many as DIRECTORIES log directories,
-    each of which can fail alone.
+    `logs` is its contents, for observers, not for the broker. The logs are in DIRECTORIES log directories, each of
+    which can fail alone.
     """
 
     def __init__(self, observer: DiskObserver, broker_id: int) -> None:
@@ -127,7 +126,7 @@ class Disk:
         self.storage_id = f"disk-of-{broker_id}"
         self.logs: dict[TopicPartition, MemoryLog] = {}
         self.lost_at = -inf
-        """When the disk before this one was lost."""
+        """When the previous disk was lost."""
 
         self._failed: dict[int, None] = {}
         self._noticed: set[int] = set()
@@ -140,7 +139,7 @@ class Disk:
     # --- for the broker -----------------------------------------------------------------------------------------
 
     def open(self, tp: TopicPartition, topic_id: str, *, is_new: bool = True) -> MemoryLog:  # noqa: ARG002  one disk
-        """Open the log of a partition, or make an empty one; see `Logs.open`."""
+        """Open the log of a partition, or create an empty one; see `Logs.open`."""
         check_topic_name(tp.topic)
         self.require(tp)
         _check_name(str(tp))
@@ -152,7 +151,7 @@ class Disk:
         return log
 
     def topic_id(self, tp: TopicPartition) -> str | None:
-        """Return the id of the topic whose log is here; None if there is none."""
+        """Return the topic id of a partition's log; None if there is no log."""
         check_topic_name(tp.topic)
         self.require(tp)
         held = self.logs.get(tp)
@@ -176,7 +175,7 @@ class Disk:
         return self.logs.keys()
 
     def directory_of(self, tp: TopicPartition) -> str | None:
-        """Return the directory that has the log of a partition; None if there is none, or it cannot be used."""
+        """Return the directory with the log of a partition; None if there is no log or the directory cannot be used."""
         directory = tp.partition % DIRECTORIES
         return _path(directory) if tp in self.logs and directory not in self._failed else None
 
@@ -201,26 +200,26 @@ class Disk:
     # --- from outside -------------------------------------------------------------------------------------------
 
     def cut(self) -> None:
-        """Take what is open away from the broker's process, which died. The logs stay, for the next process."""
+        """Close the open logs of the broker's process, which died. Their contents stay for the next process."""
         for log in self.logs.values():
             log.close()
 
     def wipe(self, storage_id: str) -> None:
-        """Put an empty disk in the place of this one, whose logs are lost; a broken one is mended by that."""
+        """Replace the disk by an empty one: its logs are lost, and its failures end."""
         self.cut()
         self.logs.clear()
         self.storage_id = storage_id
         self.mend()
 
     def fail(self, directory: int | None = None) -> None:
-        """Let every operation in a log directory, in all with None, raise OSError from now on.
+        """Make every operation in a log directory, or in all if None, raise OSError from now on.
 
-        What is stored stays as it is.
+        The stored data stay unchanged.
         """
         self._failed.update(dict.fromkeys(range(DIRECTORIES) if directory is None else [directory]))
 
     def mend(self) -> None:
-        """Let the disk work again after `fail`."""
+        """Make the disk work again after `fail`."""
         self._failed.clear()
         self._noticed.clear()
 

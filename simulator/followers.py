@@ -1,4 +1,4 @@
-"""The reference service of a simulated broker, whose replicas can be kept from following and from the ISR."""
+"""The reference service of a simulated broker, whose replicas can be kept from fetching and out of the ISR."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from transport.metadata import TopicPartition
 
 @frozen
 class Neglect:
-    """What a broker does not do, whatever it is told; this outlives its process."""
+    """Orders that a broker ignores; they outlive its process."""
 
     unfetched: dict[TopicPartition, None] = field(factory=dict)
     """The partitions that it does not fetch."""

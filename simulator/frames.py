@@ -1,4 +1,4 @@
-"""Reading frames that pass by: what they are, without taking part in the conversation."""
+"""Reads frames in passing, without taking part in the conversation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REQUEST_MARK: Final = 0x95
 """The first byte of a request's payload: msgpack's array of five."""
 
 _FIRST_MARK: Final = 0x80
-"""Below it a byte is an integer by itself."""
+"""A byte below this is an integer by itself."""
 
 _INTEGER_BYTES: Final = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8}
 
@@ -43,12 +43,12 @@ _DECODED: Final = (
 
 
 def is_request(chunk: bytes) -> bool:
-    """Whether a frame is a request; else it is a response."""
+    """Return whether a frame is a request; otherwise it is a response."""
     return len(chunk) > _LENGTH_BYTES and chunk[_LENGTH_BYTES] == _REQUEST_MARK
 
 
 def correlation_id(chunk: bytes) -> int:
-    """Return the number of a request or of what it is answered with. Every frame passes here: this is quick."""
+    """Return the correlation id of a request or a response. Fast, because it runs for every frame."""
     at = _LENGTH_BYTES + 1
     if is_request(chunk):
         _, at = _unsigned(chunk, at)
@@ -57,7 +57,7 @@ def correlation_id(chunk: bytes) -> int:
 
 
 def _unsigned(chunk: bytes, at: int) -> tuple[int, int]:
-    """Return msgpack's integer at an index, and the index behind it."""
+    """Return the msgpack integer at an index, and the index after it."""
     first = chunk[at]
     if first < _FIRST_MARK:
         return first, at + 1
@@ -66,19 +66,19 @@ def _unsigned(chunk: bytes, at: int) -> tuple[int, int]:
 
 
 def control_request(chunk: bytes) -> ControlRequest | None:
-    """Return what a frame orders a broker to do; None if it is anything else."""
+    """Return a controller's order to a broker; None for any other frame."""
     request = _request(chunk)
     return request if isinstance(request, ControlRequest) else None
 
 
 def leadership_request(chunk: bytes) -> LeadershipRequest | None:
-    """Return which ISRs or elections a frame asks a controller for; None if it is anything else."""
+    """Return a request to a controller for ISRs or elections; None for any other frame."""
     request = _request(chunk)
     return request if isinstance(request, LeadershipRequest) else None
 
 
 def _request(chunk: bytes) -> Request[object] | None:
-    """Return a request that is about leadership; None for everything else, which stays undecoded."""
+    """Return a request that concerns leadership; None for any other frame, which is not decoded."""
     if not is_request(chunk):
         return None
     envelope = RequestEnvelope.unpack(chunk[_LENGTH_BYTES:])
@@ -87,7 +87,7 @@ def _request(chunk: bytes) -> Request[object] | None:
 
 
 def describe_frame(chunk: bytes) -> str:
-    """Return what a frame says, on one line of limited length."""
+    """Return the contents of a frame, on one line of limited length."""
     try:
         return _describe(chunk)[:_TEXT_LIMIT]
     except CodecError as error:

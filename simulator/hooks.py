@@ -1,4 +1,4 @@
-"""Where the store's commits and the network's frames are traced, and judged."""
+"""Traces and checks the store's commits and the network's frames."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from transport.store.protocol import Committed, Op
 
 @define
 class Hooks:
-    """Sees the store's commits and the network's frames."""
+    """Observes the store's commits and the network's frames."""
 
     trace: Trace
     safety: Safety
     steps: Steps
 
     def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
-        """See a commit of the store."""
+        """Observe a commit of the store."""
         self.trace.add("commit", host or "zookeeper", f"{committed.zxid} {session_id} {list(ops)}")
         self.safety.committed(host, ops, committed)
 
     def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
-        """See a frame that is taken from the network."""
+        """Observe a frame that its receiver takes from the network."""
         self.trace.add("frame", f"{source}>{destination}", chunk)
         self.safety.delivered(source, destination, connection_id, chunk)
         if source.startswith("controller-") and destination.startswith("broker-"):

@@ -1,4 +1,4 @@
-"""What must hold within a stated time once faults have stopped."""
+"""The conditions that must hold within a stated time after the last fault."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _Leaderships = dict[TopicPartition, LeaderAndIsr | None]
 _Assignments = dict[TopicPartition, ReplicaAssignment]
 
 _IMBALANCE: Final = 0.1
-"""What share of the partitions that a broker should lead others may lead: the controllers' default, and Kafka's."""
+"""Share of the partitions a broker should lead that others may lead: the controllers' default, and Kafka's."""
 
 
 class Cluster(Protocol):
-    """The parts of a simulated cluster that must be well."""
+    """The parts of a simulated cluster that are checked."""
 
     world: World
     controllers: dict[int, ControllerProcess]
@@ -32,17 +32,17 @@ class Cluster(Protocol):
 
     @property
     def active_controller(self) -> int | None:
-        """The holder of `/controller`, be it alive or not."""
+        """The controller in `/controller`, alive or not; None if there is none."""
 
     def processes(self) -> tuple[Process, ...]:
         """Return all processes, controllers first."""
 
 
 def faults(cluster: Cluster) -> list[str]:
-    """Return what is not as it must be once nothing disturbs the cluster any more: nothing, if all is well.
+    """Return the faults of a cluster that nothing disturbs any more; an empty list if all is well.
 
     A partition whose ISR is empty, because all its members lost their disks, has to wait for an unclean election unless
-    the settings allow that: nobody leads or follows it, and no reassignment of it gets on.
+    the settings allow that: it has no leader and no followers, and its reassignment makes no progress.
     """
     assignments = dict(cluster.durable.partitions())
     leaderships = {tp: cluster.durable.leadership(tp) for tp in assignments}

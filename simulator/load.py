@@ -1,4 +1,4 @@
-"""Producers, and the ledger of what they were told is committed."""
+"""Producers, and their report of acknowledged records."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ GIVE_UP_AFTER: float = 30.0
 
 @define
 class Load:
-    """Sends records with acks=all, and passes on which of them were acknowledged."""
+    """Sends records with acks=all, and reports which of them were acknowledged."""
 
     world: World
     acknowledged: int = field(default=0, init=False)
     refused: int = field(default=0, init=False)
-    """Sends without a success: their records may or may not be there."""
+    """Number of sends without a success; their records may or may not be in the log."""
 
     _numbers: count[int] = field(factory=count, init=False)
     _scopes: list[trio.CancelScope] = field(factory=list, init=False)
@@ -36,7 +36,7 @@ class Load:
         asked = self._topic_id(tp)
         base_offset = await producer.send(*tp, values, give_up_after=GIVE_UP_AFTER)
         self.acknowledged += len(values)
-        # A topic that was created anew has offsets of its own, and the answer does not say of which they are.
+        # A topic created again has new offsets, and the answer does not say to which topic id its offset belongs.
         if asked == self._topic_id(tp):
             self.world.safety.acknowledged(tp, base_offset, values)
         return base_offset
@@ -46,7 +46,7 @@ class Load:
         return None if topic is None else topic.topic_id
 
     def producer(self, name: str) -> Producer:
-        """Return a producer on a host of its own; an async context manager, for one task."""
+        """Return a producer on a host of its own, as an async context manager for one task."""
         world = self.world
         brokers = [(host_of(id_), PORT) for id_ in world.settings.broker_ids]
         host = Host(wall_clock_ms, generator(world.seed, name))
@@ -59,7 +59,7 @@ class Load:
         self.world.nursery.start_soon(self._produce, name, tuple(tps), 1 / per_second, scope)
 
     def stop(self) -> None:
-        """Stop all producers that were started."""
+        """Stop all producers started by `start`."""
         for scope in self._scopes:
             scope.cancel()
         self._scopes.clear()

@@ -1,4 +1,4 @@
-"""Drops what the product logs, at next to no cost, but for faults that nobody foresaw: those come with a traceback."""
+"""Drops the product's log at almost no cost, except for unexpected faults, which come with a traceback."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from structlog.typing import BindableLogger
 FRAMES: Final = 4
 
 OnFault = Callable[[str], None]
-"""Told what was logged and where the exception came from, in a line."""
+"""Called with one line: the logged event, and where the exception came from."""
 
 
 class _Dropped:
-    """A logger that listens to `exception` alone."""
+    """A logger that handles only `exception`."""
 
     def __init__(self, on_fault: OnFault, **_: object) -> None:
         self._on_fault = on_fault
 
     def bind(self, **_: object) -> _Dropped:
-        """Be the logger of something."""
+        """Return a logger with more context: this one."""
         return self
 
     def debug(self, event: str, **_: object) -> None:
@@ -34,7 +34,7 @@ class _Dropped:
     info = warning = error = critical = debug
 
     def exception(self, event: str, **_: object) -> None:
-        """Pass a fault on."""
+        """Report a fault."""
         error = sys.exception()
         if error is None:
             self._on_fault(event)
@@ -45,12 +45,12 @@ class _Dropped:
 
 
 def ignore(text: str) -> None:
-    """Drop faults too."""
+    """Drop a fault, too."""
 
 
 @contextmanager
 def quiet_logs(on_fault: OnFault) -> Iterator[None]:
-    """Drop all logs of structlog while the block lasts, and pass faults on."""
+    """Drop all logs of structlog within the block, and report faults to `on_fault`."""
     was_configured, before = structlog.is_configured(), structlog.get_config()
     structlog.configure(wrapper_class=cast("type[BindableLogger]", _Dropped), logger_factory=lambda *_: on_fault)
     try:

@@ -34,9 +34,9 @@ class _Listener:
 class SimulatedNetwork:
     """The network of a simulation, and its faults. Times are seconds of `trio.current_time()`.
 
-    Create it inside the trio run that uses it. `rng` is for jitter. `observer` is called when a chunk is delivered, which
-    is when its receiver takes it; it must not raise. Hosts need not be announced. Faults last until they are undone, and
-    apply to connections opened later, too.
+    Create it inside the trio run that uses it. `rng` is for jitter. `observer` is called when a chunk is delivered,
+    which is when its receiver takes it; it must not raise. Hosts need not be announced. Faults last until they are
+    undone, and apply to connections opened later, too.
     """
 
     def __init__(self, rng: random.Random, observer: Observer) -> None:

@@ -117,8 +117,8 @@ class Ending(Enum):
 class Pipe:
     """One direction of a connection: its sender puts chunks in, and its receiver takes them when they are due.
 
-    Chunks that the path holds back are kept in order, and leave when the path is released. The end travels like a chunk,
-    after all the others.
+    Chunks that the path holds back are kept in order, and leave when the path is released. The end travels like a
+    chunk, after all the others.
     """
 
     def __init__(self, path: Path, connection_id: int, observer: Observer) -> None:
@@ -250,7 +250,7 @@ class Pipe:
         self._ending, self._ends_at = Ending.CLOSED, inf
 
     def lose_sender(self) -> None:
-        """Break, because the sender died; what was held back is lost. Chunks in transit still arrive before the break."""
+        """Break, because the sender died; what was held back is lost. Chunks in transit arrive before the break."""
         self._held.clear()
         if self._ends_at == inf:
             self._ending = None

@@ -62,7 +62,7 @@ class Quorum:
         return self._rng.choice([server for server in self.servers if server.tree.zxid >= seen])
 
     def commit(self, host: str, session_id: int, ops: Sequence[Op], ends: Session | None = None) -> Committed:
-        """Apply all of `ops` or nothing, and replicate the commit. Raises Conflict, or StoreError for an invalid request."""
+        """Apply all of `ops` or nothing, and replicate it. Raises Conflict, or StoreError for an invalid request."""
         now_ms = self._clock_ms()
         commit = self._leader.tree.multi(ops, session_id, now_ms)
         self._hooks.committed(host, session_id, ops, commit.committed)

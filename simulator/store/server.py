@@ -175,7 +175,7 @@ class Server:
             self._answer(served)
 
     def publish(self, commit: Commit, ends: Session | None) -> None:
-        """Notify the sessions of a commit just applied to this server's tree, and answer the requests that waited for it."""
+        """Notify the sessions of a commit just applied to this tree, and answer the requests that waited for it."""
         for _, served in sorted((session.id, served) for session, served in self._served.items()):
             for change in commit.changes:
                 if served.watches.fire(change):

@@ -195,7 +195,7 @@ class SimulatedStore:
             self._give_up_requests()
 
     async def close(self) -> None:
-        """End the session, and its ephemerals, if it is connected; takes at most `CLOSE_SECONDS`, even when cancelled."""
+        """End the session, and its ephemerals, if connected; takes at most `CLOSE_SECONDS`, even when cancelled."""
         is_connected = self.state is SessionState.CONNECTED
         self._change(SessionState.CLOSED)
         self.state = SessionState.CLOSED
