@@ -86,7 +86,7 @@ class SimulatedCluster(Administered):
     async def ask(self, node_id: int, request: Request[R], *, within: float = 10.0) -> R:
         """Send a node one request, without retries, as a client that also knows the settings' own apis.
 
-        Raises ApiError if it answers with an error, WireError if it cannot be reached or does not answer `within` seconds.
+        Raises ApiError if it answers with an error, WireError if it cannot be reached or is silent for `within` seconds.
         """
         network, own_apis = self.world.network.at(CLIENT), self.world.settings.own_apis
         async with open_connection(

@@ -1,7 +1,7 @@
-"""The processes of a simulated cluster: controllers and brokers that run, stand still, die and come back.
+"""The processes of a simulated cluster: controllers and brokers that run, pause, die and restart.
 
-A process that dies is cut off first, from network and store, so that nothing that it does while it is being cancelled
-reaches the world; one that is paused is frozen at its edges: its timers go on, but nothing comes in or gets out.
+A process that dies is first cut off from network and store, so that nothing that it does during its cancellation
+affects the world. A paused process is frozen at its edges: its timers continue, but nothing comes in or goes out.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from transport.metadata import TopicPartition
 from transport.store.protocol import StoreError
 
 _NOT_A_FAULT: Final = (StoreError, BrokerIdInUse, AllLogDirsFailed, OSError)
-"""What may end a process in a world that breaks; whoever looks after it starts it again."""
+"""Errors that may end a process in a faulty world; its supervisor starts it again."""
 
 
 class ProcessState(Enum):
-    """Whether a process does anything."""
+    """The states of a process."""
 
     RUNNING = "running"
     PAUSED = "paused"
@@ -63,7 +63,7 @@ class Process(ABC):
         self._is_killed = False
 
     def start(self) -> None:
-        """Start the process; `started` is set once it is in service. Raises RuntimeError if it runs."""
+        """Start the process; `started` is set once it is in service. Raises RuntimeError if it is running."""
         if self.state is not ProcessState.DEAD:
             raise RuntimeError(f"{self.host} runs already")
         self.state = ProcessState.RUNNING
@@ -76,7 +76,7 @@ class Process(ABC):
         self._world.nursery.start_soon(self._run, self._incarnation, self._scope, before, self._ended, name=self.host)
 
     def crash(self) -> None:
-        """Die at once: nobody hears of it but by its silence. A process that is dead stays so."""
+        """Die at once: others notice only its silence. Does nothing to a dead process."""
         if self.state is ProcessState.DEAD:
             return
         self._world.trace.add("fault", self.host, "crashes")
@@ -87,7 +87,7 @@ class Process(ABC):
         self._scope.cancel()
 
     async def stop(self) -> None:
-        """End in good order, as on SIGTERM."""
+        """Shut down in good order, as on SIGTERM."""
         self._world.trace.add("fault", self.host, "is stopped")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._until_ended, nursery.cancel_scope)
@@ -95,7 +95,7 @@ class Process(ABC):
             self._scope.cancel()
 
     def pause(self, *, keeps_session: bool = False) -> None:
-        """Stand still, as on SIGSTOP, if it runs; with `keeps_session`, heartbeats alone still reach the store."""
+        """Pause, as on SIGSTOP, if running; with `keeps_session`, only heartbeats still reach the store."""
         if self.state is ProcessState.RUNNING:
             self._world.trace.add("fault", self.host, "pauses")
             self.state = ProcessState.PAUSED
@@ -103,7 +103,7 @@ class Process(ABC):
             self._world.ensemble.freeze(self.host, beats=keeps_session)
 
     def wake(self) -> None:
-        """Go on after a pause."""
+        """Resume after a pause."""
         if self.state is ProcessState.PAUSED:
             self._world.trace.add("fault", self.host, "wakes")
             self.state = ProcessState.RUNNING
@@ -111,17 +111,17 @@ class Process(ABC):
             self._world.ensemble.thaw(self.host)
 
     async def _until_ended(self, scope: trio.CancelScope) -> None:
-        """Cancel what waits for the process, which has ended."""
+        """Cancel `scope` once the process has ended."""
         await self._ended.wait()
         scope.cancel()
 
     async def _leave(self) -> None:
-        """Do what is to be done before the process ends in good order: nothing, but of brokers."""
+        """Prepare for a shutdown in good order; only brokers do something here."""
         await trio.lowlevel.checkpoint()
 
     @abstractmethod
     async def _serve(self, host: Host) -> None:
-        """Be the process, until cancelled."""
+        """Run the process until cancelled."""
 
     async def _run(
         self, incarnation: int, scope: trio.CancelScope, predecessor_ended: trio.Event, ended: trio.Event
@@ -132,7 +132,7 @@ class Process(ABC):
         try:
             with scope:
                 await self._serve(host)
-        except Exception as error:  # noqa: BLE001  a process that dies leaves the others alone
+        except Exception as error:  # noqa: BLE001  the death of one process must not end the others
             if incarnation == self._incarnation and not self._is_killed:
                 self._report(error)
         finally:
@@ -163,7 +163,7 @@ class ControllerProcess(Process):
             self._is_held = True
 
     def release_queue(self) -> None:
-        """Process the events that wait."""
+        """Process the waiting events, and all later ones."""
         if self.service is not None and self._is_held:
             self._world.trace.add("fault", self.host, "releases its event queue")
             self.service.release_events()
@@ -214,7 +214,7 @@ class BrokerProcess(Process):
         self.disk.cut()
 
     async def _leave(self) -> None:
-        """Have leadership moved away first."""
+        """Request a controlled shutdown, which moves leadership away first."""
         if self.handle is not None and self.started.is_set() and self.state is ProcessState.RUNNING:
             safety = self._world.safety
             before = safety.before()
@@ -223,14 +223,14 @@ class BrokerProcess(Process):
                 safety.relieved(before, self.id)
 
     def stop_fetching(self, tp: TopicPartition) -> None:
-        """Do not copy a partition from its leader until `resume_fetching`, whatever the controller says."""
+        """Do not fetch a partition from its leader until `resume_fetching`, whatever the controller orders."""
         self._world.trace.add("fault", self.host, f"does not fetch {tp}")
         self.neglect.unfetched[tp] = None
         if self._service is not None:
             self._service.stop_fetching(tp)
 
     def resume_fetching(self, tp: TopicPartition) -> None:
-        """Copy a partition again."""
+        """Fetch a partition again."""
         if tp in self.neglect.unfetched:
             self._world.trace.add("fault", self.host, f"fetches {tp} again")
             del self.neglect.unfetched[tp]
@@ -248,25 +248,25 @@ class BrokerProcess(Process):
         return self._service
 
     def move(self) -> None:
-        """Listen elsewhere from the next start on."""
+        """Listen on another port from the next start on."""
         self.port += 1
         self._world.trace.add("fault", self.host, f"is to listen on port {self.port}")
 
     def fail_log_dir(self, directory: int | None, *, noticed: bool = False) -> None:
-        """Be unable to use a log directory, or any; if `noticed`, the broker finds out as one on real disks does."""
+        """Make a log directory fail, or all if None; if `noticed`, the broker detects it as one on real disks does."""
         self._world.trace.add("fault", self.host, f"log directory {'any' if directory is None else directory} fails")
         self.disk.fail(directory)
         if noticed and self.handle is not None and self._service is not None and self.state is ProcessState.RUNNING:
             self.handle.nursery.start_soon(look_after, self.disk, self._service.lose)
 
     def lose_disk(self) -> None:
-        """Have an empty disk from now on. Only what is dead may lose its disk."""
+        """Replace the disk by an empty one. Only a dead broker may lose its disk."""
         self._world.trace.add("fault", self.host, "loses its disk")
         self.disk.lost_at = trio.current_time()
         self.disk.wipe(f"disk-of-{self.id}-since-{self._world.trace.length}")
 
     def mend_disk(self) -> None:
-        """Have a disk that works, with what was on it."""
+        """Make the disk work again, with its contents."""
         self._world.trace.add("fault", self.host, "disk works again")
         self.disk.mend()
 

@@ -1,8 +1,8 @@
-"""Runs of trio that a seed replays: virtual time, and tasks scheduled in an order that depends on the seed alone.
+"""Trio runs that a seed replays: virtual time, and tasks scheduled in an order that depends only on the seed.
 
-Trio schedules the tasks of one tick in an order of its own choosing. It has a switch for tests that sorts them by age
-and shuffles them with its own generator. Both are private, as is who waits in `wait_all_tasks_blocked`, and this is
-the only module that touches them.
+Trio runs the tasks of one tick in arbitrary order. It has a switch for tests that sorts them by age and shuffles them
+with its own generator. Both are private, as are the waiters in `wait_all_tasks_blocked`, and this is the only module
+that touches them.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from simulator.alarms import VirtualClock
 T = TypeVar("T")
 
 EPOCH_MS: Final = 1_700_000_000_000
-"""The wall clock when virtual time is 0, in milliseconds since 1970."""
+"""The wall clock at virtual time 0, in milliseconds since 1970."""
 
 _SWITCH: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
 
 
 @contextmanager
 def deterministic_scheduling(seed: int) -> Iterator[None]:
-    """Let the seed alone decide the order of tasks, in this thread's trio run, while the block lasts."""
-    before = getattr(_scheduler, _SWITCH), _scheduler._r.getstate()  # noqa: SLF001  there is no public way
+    """Make the order of tasks in this thread's trio run depend only on the seed, within the block."""
+    before = getattr(_scheduler, _SWITCH), _scheduler._r.getstate()  # noqa: SLF001  there is no public api
     setattr(_scheduler, _SWITCH, True)
     _scheduler._r.seed(seed)  # noqa: SLF001
     try:
@@ -41,22 +41,22 @@ def deterministic_scheduling(seed: int) -> Iterator[None]:
 def run(main: Callable[[], Awaitable[T]], *, seed: int) -> T:
     """Run an async function in a trio run of its own, on virtual time from 0, replayable from the seed.
 
-    Ctrl-C ends it where `main` waits, so that no half-opened cancel scope is taken for a fault of what is simulated.
+    Ctrl-C stops it while `main` waits, so that no half-opened cancel scope is mistaken for a fault of the simulation.
     """
     with deterministic_scheduling(seed):
         return trio.run(main, clock=VirtualClock(_is_someone_waiting), restrict_keyboard_interrupt_to_checkpoints=True)
 
 
 def _is_someone_waiting() -> bool:
-    """Whether a task is in `wait_all_tasks_blocked`, for which virtual time is to stand still."""
+    """Return whether a task is in `wait_all_tasks_blocked`: then virtual time must stand still."""
     return bool(_scheduler.GLOBAL_RUN_CONTEXT.runner.waiting_for_idle)
 
 
 def generator(seed: int, name: str) -> random.Random:
-    """Return a generator of its own for one part of a simulation, so that parts do not disturb each other."""
+    """Return a generator for one part of a simulation, so that parts do not change each other's draws."""
     return random.Random(f"{seed}/{name}")
 
 
 def wall_clock_ms(skew_ms: int = 0) -> int:
-    """Return what a host's clock shows whose skew is given, in milliseconds since 1970."""
+    """Return the time on the clock of a host with this skew, in milliseconds since 1970."""
     return EPOCH_MS + round(trio.current_time() * 1000) + skew_ms

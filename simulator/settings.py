@@ -1,4 +1,4 @@
-"""How big a simulated cluster is and how it is configured."""
+"""The size and the configuration of a simulated cluster."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from broker.service import Service
 from transport.messages import Api
 
 PORT: Final = 9092
-"""Where every broker and controller listens."""
+"""The port on which every broker and controller listens."""
 
 CONTROLLERS: Final = range(101, 200)
-"""The ids that only controllers have."""
+"""The ids reserved for controllers."""
 
 
 def _in_order(ids: Iterable[int]) -> tuple[int, ...]:
@@ -24,66 +24,66 @@ def _in_order(ids: Iterable[int]) -> tuple[int, ...]:
 
 @frozen
 class Settings:
-    """The cluster that a simulation begins with. Times are virtual seconds."""
+    """The cluster at the start of a simulation. Times are virtual seconds."""
 
     brokers: int = 3
-    """Their ids are 1, 2, ..."""
+    """Number of brokers; their ids are 1, 2, ..."""
 
     controllers: int = 2
-    """Their ids are 101, 102, ..."""
+    """Number of controllers; their ids are 101, 102, ..."""
 
     servers: int = 1
     """Servers of the ZooKeeper ensemble; all but the first may lag behind."""
 
     racks: tuple[str, ...] = ()
-    """Broker n is in the rack n modulo their number; none without."""
+    """Broker n is in the rack at index n modulo their number; if empty, brokers have no rack."""
 
     min_insync_replicas: int = 1
     unclean_leader_election: bool = False
-    """Whether a replica outside the ISR may lead where no member of it can."""
+    """Whether a replica outside the ISR may lead when no member of the ISR can."""
 
     leader_rebalance_interval: int | None = None
-    """How often controllers give leadership back to the preferred leaders; None for never, so that leaders stay where
-    a script has put them."""
+    """Interval at which controllers return leadership to the preferred leaders; None for never, so that leaders stay
+    where a script has put them."""
 
     session_timeout: float = 6.0
     request_timeout: float = 5.0
-    """Of the controllers' channels, and of the socket."""
+    """The timeout of requests on the controllers' channels, and of the socket."""
 
     replica_lag_time: float = 10.0
     fetch_wait: float = 5.0
-    """How long a follower's fetch waits at the leader for data."""
+    """Time that a follower's fetch waits at the leader for data."""
 
     fetch_timeout: float = 30.0
-    """The further seconds that a follower waits for the answer before it connects again."""
+    """Additional time that a follower waits for the answer before it reconnects."""
 
     fetch_bytes: int = 1024 * 1024
     latency: float = 0.001
-    """Of each network link, one way."""
+    """Latency of each network link, one way."""
 
     bytes_per_second: float = float("inf")
-    """Of each network link, one way; so, with `fetch_bytes`, how fast a follower catches up."""
+    """Bandwidth of each network link, one way; with `fetch_bytes`, it determines how fast a follower catches up."""
 
     store_latency: float = 0.001
     service: Callable[[BrokerHandle], Service] | None = None
-    """What makes the service of each broker; None for the reference service. Each start of a broker makes a new one,
-    so what is to outlive a crash has to be kept outside."""
+    """Makes the service of each broker; None for the reference service. Each start of a broker makes a new one, so
+    anything that must survive a crash has to be kept outside."""
 
     own_apis: Sequence[Api] = ()
-    """What `service` answers besides our apis; see `run_broker`."""
+    """Apis that `service` answers in addition to ours; see `run_broker`."""
 
     delete_topic_enable: bool = True
     """Whether controllers let topics be deleted."""
 
     first_controller: int | None = field(default=None)
-    """The controller that starts first, and so is active in the beginning; None if all start together."""
+    """The controller that starts first, and so is active at first; None if all start together."""
 
     broker_ids: tuple[int, ...] = field(
         default=Factory(lambda settings: tuple(range(1, settings.brokers + 1)), takes_self=True),
         converter=_in_order,
         repr=False,
     )
-    """The brokers, in order; given, they count instead of `brokers`."""
+    """The ids of the brokers, in order; if given, they replace `brokers`."""
 
     @broker_ids.validator
     def _check_broker_ids(self, _: object, ids: tuple[int, ...]) -> None:
@@ -102,7 +102,7 @@ class Settings:
 
     @property
     def controller_ids(self) -> tuple[int, ...]:
-        """The controllers, in order."""
+        """The ids of the controllers, in order."""
         return tuple(range(101, 101 + self.controllers))
 
     def rack(self, broker_id: int) -> str | None:

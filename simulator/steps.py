@@ -1,4 +1,4 @@
-"""The steps of the controllers as they happen: what simulations trace, wait for, and strike at."""
+"""The controllers' steps as they happen, for simulations to trace, to wait for, and to strike at."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transport.metadata import TopicPartition
 
 
 class Moment(Enum):
-    """Where in a round a controller is."""
+    """The moments of a controller's round."""
 
     DECIDED = "decided"
     COMMITTED = "committed"
@@ -24,7 +24,7 @@ class Moment(Enum):
 
 @frozen
 class Step:
-    """A round of a controller at one of its moments; `partitions` as they are after a commit."""
+    """A round of a controller at one of its moments; `partitions` are the states after a commit."""
 
     controller_id: int
     event: str
@@ -39,34 +39,34 @@ class Step:
 
 
 Arrival = Callable[[int, int], bool]
-"""Sees a controller's request arrive at a broker, by their ids; returns whether it has seen enough."""
+"""Called with the ids of controller and broker when a request arrives; returns True to stop watching."""
 
 Watcher = Callable[[Step], bool]
-"""Looks at a step, synchronously and in the controller's own task; returns whether it has seen enough."""
+"""Called with a step, synchronously and in the controller's own task; returns True to stop watching."""
 
 
 @define
 class Steps:
-    """Passes each step on to who watches for it."""
+    """Passes each step to its watchers."""
 
     trace: Trace
     _watchers: dict[Watcher, None] = field(factory=dict)
     _arrivals: dict[Arrival, None] = field(factory=dict)
 
     def watch(self, watcher: Watcher) -> None:
-        """Show `watcher` every step from now on, until it has seen enough."""
+        """Call `watcher` with every step from now on, until it returns True."""
         self._watchers[watcher] = None
 
     def unwatch(self, watcher: Watcher) -> None:
-        """Show `watcher` no more steps."""
+        """Stop calling `watcher`."""
         self._watchers.pop(watcher, None)
 
     def watch_arrivals(self, watcher: Arrival) -> None:
-        """Show `watcher` every request of a controller that arrives at a broker, until it has seen enough."""
+        """Call `watcher` for every controller request that arrives at a broker, until it returns True."""
         self._arrivals[watcher] = None
 
     def arrived(self, controller_id: int, broker_id: int) -> None:
-        """Show that a request arrived."""
+        """Report the arrival of a request."""
         for watcher in list(self._arrivals):
             if watcher(controller_id, broker_id):
                 self._arrivals.pop(watcher, None)
@@ -90,7 +90,7 @@ class Steps:
         return found[0]
 
     def happened(self, step: Step) -> None:
-        """Show a step."""
+        """Report a step."""
         self.trace.add("round", f"controller-{step.controller_id}", step.text())
         for watcher in list(self._watchers):
             if watcher(step):
@@ -105,21 +105,21 @@ class StepObserver(Observer):
     steps: Steps
 
     def processing(self, event: str) -> None:
-        """Trace an event."""
+        """Trace an event that the controller processes."""
         self.steps.trace.add("event", f"controller-{self.controller_id}", event)
 
     def decided(self, decision: DecidedRound) -> None:
-        """Show a decision."""
+        """Report a decision."""
         self._show(decision, Moment.DECIDED)
 
     def committed(self, commit: CommittedRound) -> None:
-        """Show a commit."""
+        """Report a commit."""
         subjects = tuple(state.tp for state in commit.partitions)
         step = Step(self.controller_id, commit.event, commit.round, Moment.COMMITTED, subjects, commit.partitions)
         self.steps.happened(step)
 
     def published(self, publication: PublishedRound) -> None:
-        """Show a publication."""
+        """Report a publication."""
         self._show(publication, Moment.PUBLISHED)
 
     def _show(self, of: DecidedRound | PublishedRound, moment: Moment) -> None:

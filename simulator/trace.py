@@ -1,4 +1,4 @@
-"""What happened in a simulation, in order: enough to compare two runs, and to read why one failed."""
+"""The events of a simulation, in order: enough to compare two runs, and to see why one failed."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import trio
 from simulator.frames import describe_frame
 
 LAST: Final = 400
-"""How many entries a trace keeps that need not keep all."""
+"""Number of entries that a trace keeps, unless it keeps all."""
 
 
 class Entry(NamedTuple):
-    """Something that happened: at a virtual time, of a kind, where (a host, or `source>destination`), and what."""
+    """An event: its virtual time, its kind, its place (a host, or `source>destination`), and its description."""
 
     time: float
     kind: str
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
         return f"{self.time:11.6f} {self.kind:9} {self.where:28} {what}"
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry as JSON shows it."""
+        """Return the entry as a JSON object."""
         what = self.what if isinstance(self.what, str) else describe_frame(self.what)
         return {"time": round(self.time, 6), "kind": self.kind, "where": self.where, "what": what}
 
@@ -46,7 +46,7 @@ class Trace:
         self._hash = blake2b(digest_size=16)
 
     def add(self, kind: str, where: str, what: str | bytes) -> None:
-        """Take note of what happens now."""
+        """Add an event that happens now."""
         if self._has_ended:
             return
         now = trio.current_time()
@@ -56,12 +56,12 @@ class Trace:
         self._hash.update(what if isinstance(what, bytes) else what.encode())
 
     def end(self) -> None:
-        """Take note of nothing more: what is left is how the simulation is cleared away."""
+        """Ignore later events: they only belong to the teardown of the simulation."""
         self._has_ended = True
 
     @property
     def digest(self) -> str:
-        """The hash of all entries so far, in hexadecimal."""
+        """The hexadecimal hash of all entries so far."""
         return self._hash.hexdigest()
 
     def last(self, count: int) -> list[str]:

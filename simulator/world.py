@@ -1,4 +1,4 @@
-"""What the processes of a simulated cluster share."""
+"""The world that the processes of a simulated cluster share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from simulator.trace import Trace
 
 @frozen
 class World:
-    """Everything around the processes, and who watches it."""
+    """Everything around the processes, and its observers."""
 
     seed: int
     settings: Settings

@@ -1,1 +1,1 @@
-"""Scenarios: a cluster, what happens to it, and what is expected of it, written down in YAML."""
+"""Scenarios: a cluster, its events, and the expectations about it, written in YAML."""

@@ -1,4 +1,4 @@
-"""Comparing what is expected with what there is."""
+"""Compares expectations with the state of a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transport.metadata import TopicPartition
 
 
 def misses(expected: Expectations, cluster: SimulatedCluster, chronicle: Chronicle) -> list[str]:
-    """Return what is not as expected; the refusal of an action apart."""
+    """Return the expectations that do not hold, excluding the refusal of an action."""
     return [
         *(text for name, fields in expected.partitions.items() for text in _partition(name, fields, cluster)),
         *_rounds(expected, chronicle),
@@ -28,7 +28,7 @@ def misses(expected: Expectations, cluster: SimulatedCluster, chronicle: Chronic
 
 
 def count(expected: Expectations) -> int:
-    """Return how many single things are expected."""
+    """Return the number of single expectations."""
     fields = sum(value is not None for p in expected.partitions.values() for value in asdict(p).values())
     others = len(expected.reaches) + len(expected.skips) + len(expected.disks) + len(expected.records)
     others += len(expected.passes) + len(expected.never)

@@ -1,4 +1,4 @@
-"""What is wrong with a scenario's file, and where."""
+"""The faults of a scenario's file, with their places."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from yaml import Node
 
 @frozen(order=True)
 class Fault:
-    """One thing that is wrong, at a line and a column counted from 1."""
+    """A fault, at a line and a column counted from 1."""
 
     line: int
     column: int
@@ -19,7 +19,7 @@ class Fault:
 
 
 class Unreadable(Exception):
-    """Part of a document, or all of it, is not what it should be."""
+    """A document, or a part of it, is invalid."""
 
     def __init__(self, *faults: Fault) -> None:
         super().__init__("; ".join(fault.text for fault in faults))
@@ -27,7 +27,7 @@ class Unreadable(Exception):
 
 
 class ScenarioFault(Exception):
-    """A scenario's file cannot be used; the message has a line for each fault, as compilers print them."""
+    """A scenario's file is invalid; the message has a line for each fault, as compilers print them."""
 
     def __init__(self, path: str, faults: Iterable[Fault]) -> None:
         self.faults = sorted(set(faults))
@@ -45,7 +45,7 @@ def unreadable(node: Node, text: str) -> Unreadable:
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Return what to write in place of an unknown word: the nearest known one, or all there are."""
+    """Return a suggestion in place of an unknown word: the nearest known word, or all of them."""
     names = list(known)
     close = get_close_matches(word, names, n=1, cutoff=0.5)
     return f"did you mean {close[0]}?" if close else f"write one of {', '.join(names)}"

@@ -1,4 +1,4 @@
-"""The language of scenarios, in shapes: what `loader` reads and `schema` writes down for editors."""
+"""The language of scenarios as shapes, which `loader` uses to read and `schema` to describe scenarios."""
 
 from __future__ import annotations
 
@@ -135,12 +135,12 @@ REFUSED: Final = Key(Choice((*_CODES, *OUTCOMES)), "The error with which the act
 
 @frozen
 class ExpectShape(Shape[Expectations]):
-    """Partitions by name, and other things."""
+    """Expectations: partitions by name, and other keys."""
 
     keys: Mapping[str, Key[Any]]
 
     def read(self, node: YamlNode, names: Names) -> Expectations:
-        """Return what is expected."""
+        """Return the expectations."""
         partitions = [(key, value) for key, value in pairs_of(node) if re.fullmatch(PARTITION, key.value)]
         others = [(key, value) for key, value in pairs_of(node) if not re.fullmatch(PARTITION, key.value)]
         return Expectations(
@@ -149,12 +149,12 @@ class ExpectShape(Shape[Expectations]):
         )
 
     def schema(self) -> Schema:
-        """Return an object with names of partitions among its keys."""
+        """Return an object whose keys include names of partitions."""
         return {**object_schema(self.keys), "patternProperties": {f"^{PARTITION}$": PARTITION_FIELDS.schema()}}
 
 
 def evolve_mapping(node: YamlNode, pairs: list[tuple[ScalarNode, YamlNode]]) -> MappingNode:
-    """Return a mapping at the place of a node, with some of its pairs."""
+    """Return a mapping at the place of a node, with these pairs."""
     return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
 
 
@@ -175,7 +175,7 @@ _TRIGGERS: Final = ("at", "when", "after")
 
 @frozen
 class EventShape(Shape[Event]):
-    """An event: at most one time, at most one verb, perhaps expectations."""
+    """An event: at most one trigger, at most one verb, and optional expectations."""
 
     def read(self, node: YamlNode, names: Names) -> Event:
         """Return the event."""
@@ -208,7 +208,7 @@ class EventShape(Shape[Event]):
 
 
 def _expects(node: YamlNode, code: ErrorCode | None = None) -> bool:
-    """Whether an event expects to be refused, with a certain error perhaps."""
+    """Return whether an event expects a refusal, with the error `code` if given."""
     expected = [value for key, value in pairs_of(node) if key.value == "expect"]
     refused = [value for mapping in expected for key, value in pairs_of(mapping) if key.value == "refused"]
     return any(code is None or value.value == code.name for value in refused)

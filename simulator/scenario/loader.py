@@ -1,4 +1,4 @@
-"""Reading scenarios from YAML, with every fault at its line and column."""
+"""Reads scenarios from YAML, and reports every fault with its line and column."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from transport.input_files import Limit, read_text
 LIMIT: Final = Limit(4, "this is no scenario")
 
 MOST_VALUES: Final = 100_000
-"""The most values in a document; the values that an alias repeats count each time."""
+"""The maximum number of values in a document; the values that an alias repeats count each time."""
 
 
 def load(path: Path) -> list[Scenario]:
-    """Read a file: the scenario that it holds, or each of its variants. Raises ScenarioFault, UnreadableFile."""
+    """Read the scenario in a file, or each of its variants. Raises ScenarioFault, UnreadableFile."""
     return parse(read_text(path, LIMIT), str(path))
 
 
 def parse(text: str, path: str) -> list[Scenario]:
-    """Read the text of a file, whose name is for messages. Raises ScenarioFault with all that is wrong."""
+    """Read the text of a file; `path` is for messages. Raises ScenarioFault with all faults."""
     try:
         return [_scenario(variant, path) for variant in _variants(_document(text))]
     except Unreadable as error:
@@ -102,7 +102,7 @@ def _scenario(variant: Variant, path: str) -> Scenario:
 
 
 def _names(document: MappingNode) -> Names:
-    """Return what the rest of a document may speak of."""
+    """Return the names to which the rest of a document may refer."""
     known = Names()
     cluster, topics = _below(document, "cluster"), _below(document, "topics")
     counts: dict[str, int] = {}
@@ -114,13 +114,13 @@ def _names(document: MappingNode) -> Names:
         known = evolve(known, topics=counts)
         for node in _below_events(document, "add_partitions"):
             known = evolve(known, topics={**known.topics, **TOTALS.read(node, known)})
-    except Unreadable:  # which will be found again
+    except Unreadable:  # the fault is reported later, when the whole document is read
         return evolve(known, are_known=False)
     return known
 
 
 def _below_events(document: MappingNode, *verbs: str) -> list[Node]:
-    """Return what is below these verbs in the events."""
+    """Return the arguments of these verbs in the events."""
     events = _below(document, "events")
     items: Any = events.value if isinstance(events, yaml.SequenceNode) else []
     mappings = [item for item in items if isinstance(item, MappingNode)]

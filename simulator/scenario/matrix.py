@@ -1,4 +1,4 @@
-"""A scenario for several values: each variant of a document, with the values in the place of `$NAME`."""
+"""The variants of a scenario with a matrix: copies of its document with values in place of `$NAME`."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Values = Mapping[str, Node]
 
 @frozen
 class Variant:
-    """A document for one value of each name, and those values in words."""
+    """A document with one value for each name, and these values as text."""
 
     values: Mapping[str, str]
     document: MappingNode
 
 
 def variants(document: MappingNode, matrix: Node | None) -> Iterator[Variant]:
-    """Yield the variants of a document whose matrix was found to be a mapping to lists. Raises Unreadable."""
+    """Yield the variants of a document whose matrix has been checked as a mapping to lists. Raises Unreadable."""
     rows = [] if matrix is None else [(key.value, value.value) for key, value in matrix.value]
     for values in product(*(nodes for _, nodes in rows)):
         named: dict[str, Node] = dict(zip((name for name, _ in rows), values, strict=True))

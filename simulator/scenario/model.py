@@ -13,22 +13,22 @@ from simulator.actions.scene import Action
 from simulator.settings import Settings
 
 PATIENCE: Final = 120.0
-"""How long an event waits for its step, and in the end everything for being mended, unless a scenario says else."""
+"""Default seconds that an event waits for its step, and that the cluster may take to settle at the end."""
 
 OUTCOMES: Final = ("UNREACHABLE", "GAVE_UP")
-"""What an action may come to beside the errors of the protocol: no controller was found, no leader took a record."""
+"""Outcomes of an action besides the protocol's errors: no controller was found, no leader accepted a record."""
 
 
 @frozen
 class LoadPlan:
-    """How many records per second are written to which partitions in turn; to all if none is named."""
+    """Records per second that are written to partitions in turn; to all partitions if none is named."""
 
     per_second: float
     partitions: tuple[str, ...] = ()
 
 
 class Reach(Enum):
-    """What a controller does with a round that an event waits for."""
+    """The moments of a round for which an event can wait."""
 
     DECIDES = "decides"
     REACHES = "reaches"
@@ -37,10 +37,10 @@ class Reach(Enum):
 
 @frozen
 class When:
-    """The moment of a step: a controller that decides, reaches (has in force) or publishes a round."""
+    """The moment of a step: a controller decides, reaches (has put into effect) or publishes a round."""
 
     partition: str | None
-    """None is a round that is about anything."""
+    """None for a round of any subject."""
 
     reach: Reach
     round: str
@@ -48,7 +48,7 @@ class When:
 
 @frozen
 class Trigger:
-    """When an event comes: at a time of the run, at a step, or some time after the event before it."""
+    """The trigger of an event: a time of the run, a step, or a delay after the previous event."""
 
     at: float | None = None
     when: When | None = None
@@ -57,13 +57,13 @@ class Trigger:
 
 @frozen
 class PartitionExpectation:
-    """What a partition is to be like, durably; None is whatever it is. The order of an ISR says nothing."""
+    """The expected durable state of a partition; None matches anything. The order of an ISR is ignored."""
 
     replicas: tuple[int, ...] | None = None
     adding_replicas: tuple[int, ...] | None = None
     removing_replicas: tuple[int, ...] | None = None
     leader: tuple[int, ...] | None = None
-    """Any of them."""
+    """Any of these leaders matches."""
 
     isr: tuple[int, ...] | None = None
     leader_epoch: int | None = None
@@ -72,11 +72,11 @@ class PartitionExpectation:
 
 @frozen
 class Expectations:
-    """What is to hold."""
+    """The expectations of an event, or of the end of a scenario."""
 
     partitions: Mapping[str, PartitionExpectation] = field(factory=dict)
     reaches: Mapping[str, tuple[str, ...]] = field(factory=dict)
-    """Rounds that each partition went through, in this order, with others in between or not."""
+    """Rounds that each partition went through, in this order, possibly with others in between."""
 
     skips: Mapping[str, tuple[str, ...]] = field(factory=dict)
     """Rounds that no controller decided for a partition."""
@@ -85,19 +85,19 @@ class Expectations:
     """The replicas that a broker's disk holds, and no others."""
 
     passes: Mapping[str, tuple[PartitionExpectation, ...]] = field(factory=dict)
-    """States that each partition went through, in this order, with others in between or not."""
+    """States that each partition went through, in this order, possibly with others in between."""
 
     never: Mapping[str, PartitionExpectation] = field(factory=dict)
     """States that no controller committed for a partition."""
 
     records: Mapping[str, int] = field(factory=dict)
-    """How many records the leader of each partition holds."""
+    """Number of records that the leader of each partition holds."""
 
     unclean: int | None = None
-    """How many unclean elections there were."""
+    """Number of unclean elections so far."""
 
     controller: tuple[int, ...] | None = None
-    """Any of these is active."""
+    """One of these must be active."""
 
     refused: str | None = None
     """The error with which the event's action is refused."""
@@ -105,7 +105,7 @@ class Expectations:
 
 @frozen
 class Event:
-    """Something that happens, and what is expected of it within a time after it was done."""
+    """An action, and the expectations that must hold within a time after it."""
 
     line: int
     text: str
@@ -114,12 +114,12 @@ class Event:
     expect: Expectations
     within: float = 0.0
     stays: float = 0.0
-    """How long what is expected must hold after that, in seconds."""
+    """Seconds for which the expectations must continue to hold after that."""
 
 
 @frozen
 class Scenario:
-    """One scenario; of a file with a matrix, one of its variants."""
+    """A scenario, or one variant of a scenario with a matrix."""
 
     path: str
     variant: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""The nodes, topics and partitions that a scenario's events can speak of."""
+"""The nodes, topics and partitions to which a scenario's events can refer."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from simulator.settings import Settings
 
 @frozen
 class Names:
-    """What there is, once the cluster and the topics of a scenario are known."""
+    """The names in a scenario, once its cluster and its topics are known."""
 
     settings: Settings = field(factory=Settings)
     topics: Mapping[str, int] = field(factory=dict)
-    """How many partitions each topic has, created at any time."""
+    """The number of partitions of each topic, including topics created by events."""
 
     are_known: bool = True
-    """False if they could not be read: then any name is taken, so that other faults show."""
+    """False if they could not be read: then any name is accepted, so that other faults are reported."""
 
     def ids(self, *, brokers: bool, controllers: bool) -> tuple[int, ...]:
         """Return the ids of all brokers, of all controllers, or of both."""
@@ -26,7 +26,7 @@ class Names:
         return (*(settings.broker_ids if brokers else ()), *(settings.controller_ids if controllers else ()))
 
     def text(self, ids: tuple[int, ...]) -> str:
-        """Say which nodes there are, for messages."""
+        """Return a list of the nodes, for messages."""
         kinds = {
             "brokers": [id_ for id_ in ids if id_ in self.settings.broker_ids],
             "controllers": [id_ for id_ in ids if id_ in self.settings.controller_ids],
@@ -34,12 +34,12 @@ class Names:
         return ", ".join(f"{kind} {_range(of)}" for kind, of in kinds.items() if of)
 
     def has_partition(self, name: str) -> bool:
-        """Whether there is a partition of that name."""
+        """Return whether a partition with that name exists."""
         return not self.are_known or name in self.partitions
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """The names of all partitions."""
+        """Return the names of all partitions."""
         return tuple(f"{topic}-{number}" for topic, count in self.topics.items() for number in range(count))
 
 

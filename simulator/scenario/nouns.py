@@ -1,4 +1,4 @@
-"""Who and what a scenario speaks of: nodes, partitions and steps."""
+"""The shapes of nodes, partitions, topics and steps in a scenario."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ANYTHING: Final = "anything"
 
 @frozen
 class NodeShape(Shape[Node]):
-    """A node: its id, or a word that means one when the event comes."""
+    """A node: its id, or a word that stands for one when the event happens."""
 
     brokers_only: bool = False
     controllers_only: bool = False
@@ -49,7 +49,7 @@ class NodeShape(Shape[Node]):
         raise unreadable(node, f"there is no node {found(node)}: there are {', '.join(known)}{leader}")
 
     def schema(self) -> Schema:
-        """Return an id or a word."""
+        """Return a schema of an id or a word."""
         words = [{"enum": list(self._words)}] if self._words else []
         leader = {"type": "string", "pattern": f"^{LEADER_OF}{PARTITION}$"}
         return {"anyOf": [{"type": "integer"}, *words, *([] if self.controllers_only else [leader]), VARIABLE]}
@@ -87,7 +87,7 @@ class PartitionName(Shape[str]):
         return self.check(node, node.value if isinstance(node, ScalarNode) else "", names)
 
     def check(self, node: YamlNode, text: str, names: Names) -> str:
-        """Return the name, which may be part of a node."""
+        """Check a name, which may be part of a node, and return it."""
         if not names.has_partition(text):
             advice = nearest(text, names.partitions) if names.topics else "no topic is created"
             raise unreadable(node, f"there is no partition {text!r}: {advice}")
@@ -117,7 +117,7 @@ class TopicName(Shape[str]):
 
 @frozen
 class SettingValue(Shape[str | None]):
-    """The value of a setting as text; null stands for none of its own."""
+    """The value of a setting as text; null means that the setting is inherited."""
 
     def read(self, node: YamlNode, names: Names) -> str | None:
         """Return the text."""

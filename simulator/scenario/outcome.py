@@ -1,4 +1,4 @@
-"""What came of a scenario: what happened, what was expected and did not come about, and how everything ended."""
+"""The outcome of a scenario: its events, the expectations that did not hold, and the final state."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transport.metadata import TopicPartition
 
 @frozen
 class Happening:
-    """An event of the scenario, when it came."""
+    """An event of the scenario, with its time."""
 
     time: float
     text: str
@@ -33,7 +33,7 @@ class Row:
 
 @frozen
 class Miss:
-    """Something that was expected, in a line of the file, and what there was instead."""
+    """An expectation that did not hold, with its line in the file and the actual state."""
 
     line: int
     text: str
@@ -41,7 +41,7 @@ class Miss:
 
 @define
 class Chronicle:
-    """Collects what happens while a scenario runs. Times are seconds since its beginning."""
+    """Collects events while a scenario runs. Times are seconds since its beginning."""
 
     entries: list[Happening | Row] = field(factory=list)
     rounds: list[tuple[TopicPartition, str]] = field(factory=list)
@@ -53,13 +53,13 @@ class Chronicle:
     decided: dict[tuple[TopicPartition, str], None] = field(factory=dict)
     misses: list[Miss] = field(factory=list)
     expectations: int = 0
-    """How many things were expected so far."""
+    """Number of expectations so far."""
 
     _last: dict[TopicPartition, Row] = field(factory=dict)
     _committed: set[tuple[TopicPartition, str]] = field(factory=set)
 
     def saw(self, now: float, step: Step) -> None:
-        """Take note of a step."""
+        """Record a step."""
         named = [(tp, step.round) for tp in step.subjects]
         if step.moment is Moment.DECIDED:
             self.decided |= dict.fromkeys(named)
@@ -74,7 +74,7 @@ class Chronicle:
             self._committed -= set(named)
 
     def _show(self, row: Row) -> None:
-        """Add a row, unless it is the last one again or an ISR that grows on its way to the target."""
+        """Add a row, unless it repeats the last one or shows an ISR that grows towards the target."""
         tp = row.state.tp
         last = self._last.get(tp)
         if last is None or (_shown(last.state) != _shown(row.state) and not _only_grows(last, row)):
@@ -82,7 +82,7 @@ class Chronicle:
             self.entries.append(row)
 
     def rows(self) -> list[Row]:
-        """Return the rows alone."""
+        """Return only the rows."""
         return [entry for entry in self.entries if isinstance(entry, Row)]
 
 
@@ -114,11 +114,11 @@ class Outcome:
     controller: int | None
     acknowledged: int
     seconds: float
-    """Of virtual time, from the beginning to the end."""
+    """Virtual time from the beginning to the end."""
 
     trace: Trace
 
     @property
     def has_succeeded(self) -> bool:
-        """Whether everything came about that was expected, and nothing else."""
+        """Whether all expectations held, and no invariant was violated."""
         return self.violation is None and not self.chronicle.misses

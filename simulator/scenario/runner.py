@@ -1,4 +1,4 @@
-"""Running a scenario on a simulated cluster."""
+"""Runs a scenario on a simulated cluster."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from transport.wire import WireError
 
 POLL_SECONDS: Final = 0.05
 _TOLERANCE: Final = 1e-6
-"""How late an event may come, in seconds: times are sums of floating point numbers."""
+"""Seconds by which an event may be late: times are sums of floating point numbers."""
 
 _MOMENTS: Final = {
     Reach.DECIDES: (Moment.DECIDED,),
@@ -43,8 +43,8 @@ def run(scenario: Scenario, *, seed: int = 0, keep_trace: bool = False) -> Outco
 
     Args:
         scenario: what to run.
-        seed: of everything that the scenario leaves to chance.
-        keep_trace: whether the outcome is to have the whole trace, not its last entries alone.
+        seed: the seed of everything that the scenario leaves to chance.
+        keep_trace: whether the outcome has the whole trace instead of only its last entries.
     """
     trace = Trace(keep_all=keep_trace)
     play = _Play(scenario, Chronicle())
@@ -68,12 +68,12 @@ class _Play:
     _controller: int | None = field(default=None, init=False)
     _acknowledged: int = field(default=0, init=False)
     _began: float | None = field(default=None, init=False)
-    """When the topics were there: times count from then."""
+    """When the topics had been created; times are counted from then."""
 
     _ended: float = field(default=0.0, init=False)
 
     async def run(self, seed: int, trace: Trace) -> None:
-        """Run everything. Raises Violation; NotInTime if the cluster does not even start."""
+        """Run the scenario. Raises Violation; NotInTime if the cluster does not start."""
         async with simulated_cluster(self.scenario.settings, seed=seed, trace=trace) as cluster:
             self._scene = Scene(cluster)
             cluster.steps.watch(self._record)
@@ -88,7 +88,7 @@ class _Play:
                 self._end(cluster)
 
     def outcome(self, seed: int, trace: Trace, violation: str | None) -> Outcome:
-        """Return what came of it."""
+        """Return the outcome of the run."""
         return Outcome(
             self.scenario.path,
             self.scenario.variant,
@@ -110,7 +110,7 @@ class _Play:
         self._ended = trio.current_time()
 
     async def _begin(self) -> bool:
-        """Create the topics and start the load; return whether there is anything to go on with."""
+        """Create the topics and start the load; return whether the run can continue."""
         for topic in self.scenario.topics:
             try:
                 await CreateTopics((topic,)).ask(self._scene)
@@ -129,7 +129,7 @@ class _Play:
     # --- events -------------------------------------------------------------------------------------------------
 
     async def _play_events(self) -> None:
-        """Let each event come when its time has come, which is watched for as soon as the one before came."""
+        """Play each event when its trigger fires; a trigger is watched for as soon as the previous event has happened."""
         before = trio.Event()
         before.set()
         async with trio.open_nursery() as nursery:
@@ -139,7 +139,7 @@ class _Play:
                 nursery.start_soon(self._carry_out, event, struck, before)
 
     async def _wait_for(self, event: Event, before: trio.Event) -> bool:
-        """Wait until an event's time has come; return whether it was carried out in the middle of a step."""
+        """Wait for an event's trigger; return whether the event was carried out in the middle of a step."""
         trigger = event.trigger
         if trigger.when is not None:
             return await self._wait_for_step(event, trigger.when)
@@ -194,7 +194,7 @@ class _Play:
             self._miss(event.line, str(error))
 
     async def _ask(self, event: Event, action: Request) -> None:
-        """Make a request, and compare how it ends with what is expected of that."""
+        """Make a request, and compare its outcome with the expected one."""
         self._happened(event)
         code, text = await _refusal(partial(action.ask, self._scene))
         if code is not None:
@@ -207,7 +207,7 @@ class _Play:
     # --- expectations -------------------------------------------------------------------------------------------
 
     async def _expect(self, event: Event) -> None:
-        """Wait until what is expected of an event holds, and take note of what does not in time."""
+        """Wait until the expectations of an event hold, and record those that do not in time."""
         cluster = self._scene.cluster
         with trio.move_on_after(event.within):
             while expectations.misses(  # noqa: ASYNC110  it is looked up in the store
@@ -226,7 +226,7 @@ class _Play:
         for text in expectations.misses(expected, self._scene.cluster, self.chronicle):
             self._miss(line, text)
 
-    # --- taking note --------------------------------------------------------------------------------------------
+    # --- recording ----------------------------------------------------------------------------------------------
 
     def _now(self) -> float:
         return 0.0 if self._began is None else trio.current_time() - self._began
@@ -239,11 +239,11 @@ class _Play:
 
     def _record(self, step: Step) -> bool:
         self.chronicle.saw(self._now(), step)
-        return False  # and never enough of it
+        return False  # watch until the end
 
 
 async def _refusal(ask: Callable[[], Awaitable[object]]) -> tuple[str | None, str]:
-    """Return the name and the text of the error that a request ends with; a lost answer refuses nothing."""
+    """Return the name and the text of a request's error; a lost answer is not a refusal."""
     try:
         await ask()
     except ApiError as error:

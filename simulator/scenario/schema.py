@@ -7,7 +7,7 @@ from simulator.scenario.shapes import Schema, object_schema
 
 
 def schema() -> Schema:
-    """Return the schema of a scenario's file, as `language` has it."""
+    """Return the schema of a scenario's file, as `language` defines it."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A scenario of klamm simulate",

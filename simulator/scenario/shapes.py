@@ -1,6 +1,6 @@
-"""What the parts of a scenario look like: each shape reads a node of YAML, and says the same as JSON Schema.
+"""The shapes of a scenario's parts: each reads a node of YAML, and describes what it accepts as JSON Schema.
 
-A shape that cannot read a node raises Unreadable with every fault below that node, each at its place.
+A shape that cannot read a node raises Unreadable with every fault below that node, each with its place.
 """
 
 from __future__ import annotations
@@ -23,35 +23,35 @@ K = TypeVar("K")
 Schema = dict[str, Any]
 
 VARIABLE: Final[Schema] = {"type": "string", "pattern": r"\$[a-z_]+"}
-"""A value of the matrix may stand for anything."""
+"""A variable of the matrix, which may replace any value."""
 
 _KINDS: Final[Mapping[type[Node], str]] = {MappingNode: "a mapping", SequenceNode: "a list"}
 
 
 class Shape(ABC, Generic[T_co]):
-    """How one kind of value is written."""
+    """The notation of one kind of value."""
 
     @abstractmethod
     def read(self, node: Node, names: Names) -> T_co:
-        """Return the value that a node stands for. Raises Unreadable."""
+        """Return the value of a node. Raises Unreadable."""
 
     @abstractmethod
     def schema(self) -> Schema:
-        """Return the same as JSON Schema."""
+        """Return the JSON Schema of this shape."""
 
 
 def found(node: Node) -> str:
-    """Say what a node is, for messages."""
+    """Return a description of a node, for messages."""
     return repr(node.value) if isinstance(node, ScalarNode) else _KINDS[type(node)]
 
 
 def is_null(node: Node) -> bool:
-    """Whether a node has no value."""
+    """Return whether a node has no value."""
     return node.tag == "tag:yaml.org,2002:null"
 
 
 def flow(node: Node) -> str:
-    """Return a node in one line of YAML."""
+    """Return a node as one line of YAML."""
     if isinstance(node, SequenceNode):
         return f"[{', '.join(map(flow, node.value))}]"
     if isinstance(node, MappingNode):
@@ -61,7 +61,7 @@ def flow(node: Node) -> str:
 
 @frozen
 class Anything(Shape[Node]):
-    """Whatever is written there."""
+    """Any value."""
 
     def read(self, node: Node, names: Names) -> Node:
         """Return the node."""
@@ -69,13 +69,13 @@ class Anything(Shape[Node]):
         return node
 
     def schema(self) -> Schema:
-        """Return the schema of everything."""
+        """Return the schema that accepts anything."""
         return {}
 
 
 @frozen
 class Built(Shape[T]):
-    """A value made of what a shape reads."""
+    """A value built from the value that another shape reads."""
 
     shape: Shape[Any]
     build: Callable[[Any], T]
@@ -97,11 +97,11 @@ class Either(Shape[T]):
     short: Shape[T]
 
     def read(self, node: Node, names: Names) -> T:
-        """Read the form that is there."""
+        """Read the node in either form."""
         return (self.record if isinstance(node, MappingNode) else self.short).read(node, names)
 
     def schema(self) -> Schema:
-        """Return both forms."""
+        """Return a schema of both forms."""
         return {"anyOf": [self.short.schema(), self.record.schema()]}
 
 
@@ -110,7 +110,7 @@ class Either(Shape[T]):
 
 @frozen
 class Text(Shape[str]):
-    """A word or a line of a form; `what` says which, with an example."""
+    """Text that matches a pattern; `what` describes it, with an example."""
 
     what: str
     pattern: str = r".+"
@@ -129,7 +129,7 @@ class Text(Shape[str]):
 
 @frozen
 class Choice(Shape[str]):
-    """One of some words."""
+    """One of several words."""
 
     words: tuple[str, ...]
 
@@ -148,7 +148,7 @@ class Choice(Shape[str]):
 
 @frozen
 class Number(Shape[float]):
-    """A number from `least` on."""
+    """A number of at least `least`."""
 
     what: str
     least: float = 0
@@ -171,7 +171,7 @@ class Number(Shape[float]):
 
 @frozen
 class Int(Shape[int]):
-    """A whole number from `least` on."""
+    """An integer of at least `least`."""
 
     what: str
     least: int = 0
@@ -214,7 +214,7 @@ class Flag(Shape[bool]):
     """true or false."""
 
     def read(self, node: Node, names: Names) -> bool:
-        """Return the truth."""
+        """Return the boolean."""
         del names
         if isinstance(node, ScalarNode) and node.value in {"true", "false"}:
             return str(node.value) == "true"
@@ -230,7 +230,7 @@ class Flag(Shape[bool]):
 
 @frozen
 class ListOf(Shape[tuple[T, ...]]):
-    """A list; with `or_one` an item alone stands for the list of it."""
+    """A list; with `or_one`, a single item stands for a list of it."""
 
     item: Shape[T]
     or_one: bool = False
@@ -251,7 +251,7 @@ class ListOf(Shape[tuple[T, ...]]):
 
 @frozen
 class MapOf(Shape[dict[K, T]], Generic[K, T]):
-    """A mapping whose keys are not known beforehand."""
+    """A mapping with arbitrary keys."""
 
     key: Shape[K]
     value: Shape[T]
@@ -269,7 +269,7 @@ class MapOf(Shape[dict[K, T]], Generic[K, T]):
 
 @frozen
 class Key(Generic[T]):
-    """One key of a record: what is below it, and what it says, for people."""
+    """One key of a record: the shape of its value, and its description."""
 
     shape: Shape[T]
     text: str
@@ -278,13 +278,13 @@ class Key(Generic[T]):
 
 @frozen
 class Record(Shape[T]):
-    """A mapping with known keys, of which `build` makes a value."""
+    """A mapping with known keys, from which `build` makes a value."""
 
     build: Callable[..., T]
     keys: Mapping[str, Key[Any]]
 
     def read(self, node: Node, names: Names) -> T:
-        """Read all keys that are there."""
+        """Read all keys that are present."""
         values = read_keys(node, self.keys, names)
         try:
             return self.build(**values)
@@ -292,7 +292,7 @@ class Record(Shape[T]):
             raise unreadable(node, str(error)) from None
 
     def schema(self) -> Schema:
-        """Return an object with just these properties."""
+        """Return an object with only these properties."""
         return object_schema(self.keys)
 
 
@@ -308,7 +308,7 @@ def object_schema(keys: Mapping[str, Key[Any]]) -> Schema:
 
 
 def read_keys(node: Node, keys: Mapping[str, Key[Any]], names: Names) -> dict[str, Any]:
-    """Return what is below each key that is there. Raises Unreadable for unknown, repeated and missing ones, too."""
+    """Return the value of each key that is present. Raises Unreadable for unknown, duplicate and missing keys, too."""
     pairs = pairs_of(node)
     unknown = [
         fault_at(key, f"unknown key {key.value}: {nearest(key.value, keys)}")
@@ -326,7 +326,7 @@ def read_keys(node: Node, keys: Mapping[str, Key[Any]], names: Names) -> dict[st
 
 
 def pairs_of(node: Node) -> list[tuple[ScalarNode, Node]]:
-    """Return the keys and values of a mapping. Raises Unreadable if it is none, or says something twice."""
+    """Return the keys and values of a mapping. Raises Unreadable if it is not one, or has duplicate keys."""
     if not isinstance(node, MappingNode):
         raise unreadable(node, f"expected a mapping, found {found(node)}")
     pairs = [(key, value) for key, value in node.value if isinstance(key, ScalarNode)]
@@ -346,7 +346,7 @@ Reading = tuple[Callable[[Node, Names], T], Node, Names]
 
 
 def collect(readings: Iterable[Reading[T]], faults: Iterable[Fault] = ()) -> list[T]:
-    """Do all readings, and return what they found. Raises Unreadable with the faults of all of them."""
+    """Return the results of all readings. Raises Unreadable with the faults of all of them."""
     results, wrong = [], list(faults)
     for result in _attempts(readings):
         if isinstance(result, Unreadable):

@@ -1,4 +1,4 @@
-"""An outcome as people read it: what happened and what became of each partition, row by row."""
+"""An outcome as a table for people: the events, and the states of each partition, row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The verbs of scenarios: the action that each means, and how its argument is written."""
+"""The verbs of scenarios: the action of each, and the notation of its argument."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _text(verb: Verb) -> str:
 
 @frozen
 class Verb:
-    """The action that a verb means; `build` makes one of what `shape` reads."""
+    """The action of a verb; `build` makes one from the value that `shape` reads."""
 
     kind: type[Action]
     shape: Shape[Any]
