@@ -86,7 +86,7 @@ class SimulatedCluster(Administered):
     async def ask(self, node_id: int, request: Request[R], *, within: float = 10.0) -> R:
         """Send a node one request, without retries, as a client that also knows the settings' own apis.
 
-        Raises ApiError if it answers with an error, WireError if it cannot be reached or is silent for `within` seconds.
+        Raises ApiError if it answers with an error, WireError if it cannot be reached or is silent for `within`.
         """
         network, own_apis = self.world.network.at(CLIENT), self.world.settings.own_apis
         async with open_connection(
@@ -118,7 +118,7 @@ class SimulatedCluster(Administered):
         await self.process(node_id).stop()
 
     def pause(self, node_id: int, *, keeps_session: bool = False) -> None:
-        """Let a node stand still; with `keeps_session`, its session with the store survives."""
+        """Pause a node; with `keeps_session`, its session with the store survives."""
         self.process(node_id).pause(keeps_session=keeps_session)
 
     def wake(self, node_id: int) -> None:

@@ -1,7 +1,7 @@
 """A whole cluster inside your own tests: in one thread, on virtual time, replayable from a seed.
 
-In a trio test it is the fixture `cluster` of `klamm.testing.plugin`, or `open_cluster` in any trio run on virtual
-time; in an asyncio program `open_asyncio_cluster`; in code without async, a state machine of hypothesis for instance,
+In a trio test, use the fixture `cluster` of `klamm.testing.plugin`, or `open_cluster` in any trio run on virtual time;
+in an asyncio program, `open_asyncio_cluster`; in code without async, such as a state machine of hypothesis,
 `SteppedCluster`.
 """
 

@@ -1,4 +1,4 @@
-"""Everything that can be done to a simulated cluster: strikes happen at once, requests are awaited.
+"""The actions on a simulated cluster: strikes happen at once, requests are awaited.
 
 `Crash(1).on(cluster)`, `await AddPartitions({"orders": 6}).on(cluster)`; see docs/testing.md.
 """

@@ -1,7 +1,7 @@
 """A simulated cluster for asyncio programs.
 
-The cluster runs in trio, and goes on only while somebody awaits one of its methods: between them virtual time stands
-still, however long the program takes. `asyncio.sleep` is real time, `sleep` here is virtual.
+The cluster runs in trio, and only while the program awaits one of its methods: in between, virtual time stands still,
+however long the program takes. `asyncio.sleep` is real time, `sleep` here is virtual.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ class AsyncioCluster:
 
     @property
     def cluster(self) -> SimulatedCluster:
-        """The cluster itself, for what is sync."""
+        """The cluster itself, for its sync methods."""
         return self._stepped.cluster
 
     async def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call any function that is async in trio, such as a method of `cluster.admin`, and return its result.
+        """Call any async function of trio code, such as a method of `cluster.admin`, and return its result.
 
-        Raises what it raises, and Violation as soon as something that must always hold does not.
+        Raises its exceptions, and Violation as soon as an invariant does not hold.
         """
         job = self._stepped.begin(function, *args, **kwargs)
         try:
-            while not self._stepped.advance(job):  # noqa: ASYNC110  it is this loop that makes the world go on
+            while not self._stepped.advance(job):  # noqa: ASYNC110  this loop is what advances the simulation
                 await asyncio.sleep(0)
         except asyncio.CancelledError:
             self._stepped.abandon(job)
@@ -96,17 +96,17 @@ class AsyncioCluster:
 
 @asynccontextmanager
 async def open_asyncio_cluster(*, seed: int = 0, **settings: Any) -> AsyncIterator[AsyncioCluster]:
-    """Run a cluster while the block lasts; it is in service when the block begins. See `open_cluster`."""
+    """Run a cluster, in service from the start to the end of the block. See `open_cluster`."""
     with SteppedCluster.open(seed=seed, **settings) as stepped:
         yield AsyncioCluster(stepped)
 
 
 @frozen
 class AsyncioClusterFactory:
-    """What the fixture `asyncio_cluster` is: call it with settings, and enter what it returns."""
+    """The value of the fixture `asyncio_cluster`: call it with settings, and enter the result."""
 
     seed: int
 
     def __call__(self, **settings: Any) -> AbstractAsyncContextManager[AsyncioCluster]:
-        """Return a cluster to run; see `open_asyncio_cluster`."""
+        """Return a context manager that runs a cluster; see `open_asyncio_cluster`."""
         return open_asyncio_cluster(seed=self.seed, **settings)

@@ -1,4 +1,4 @@
-"""Opening a simulated cluster in a trio run on virtual time."""
+"""Opens a simulated cluster in a trio run on virtual time."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from simulator.settings import Settings
 from simulator.trace import Trace
 
 LAST_ENTRIES: Final = 30
-"""How much of the trace an exception tells."""
+"""Number of trace entries in an exception's note."""
 
 
 @asynccontextmanager
 async def open_cluster(
     *, seed: int = 0, trace: Trace | None = None, **settings: Any
 ) -> AsyncIterator[SimulatedCluster]:
-    """Run a cluster while the block lasts; it is in service when the block begins. `settings` are those of `Settings`.
+    """Run a cluster, in service from the start to the end of the block. `settings` are those of `Settings`.
 
-    The seed decides everything, so that a run of the same code at the same virtual time does the same again. Whatever
-    ends the block with an exception gets a note with the seed and the end of the trace.
+    The seed decides everything, so that running the same code at the same virtual time repeats the run. An exception that
+    ends the block gets a note with the seed and the end of the trace.
 
-    Raises Violation in the middle of the block if something that must always hold does not; RuntimeError if time is
-    not virtual; TypeError if there is no such setting.
+    Raises Violation in the middle of the block if an invariant does not hold; RuntimeError if time is not virtual;
+    TypeError for an unknown setting.
     """
     _require_virtual_time()
     trace = trace or Trace()
@@ -43,7 +43,7 @@ async def open_cluster(
 
 
 def tell_story(error: BaseException, seed: int, trace: Trace) -> None:
-    """Add to an exception, once, what seed the cluster had and how its trace ends."""
+    """Add a note with the cluster's seed and the end of its trace to an exception, once."""
     title = f"The simulated cluster had the seed {seed}, and this is how its trace ends:"
     if not any(note.startswith(title) for note in getattr(error, "__notes__", ())):
         error.add_note("\n".join([title, *trace.last(LAST_ENTRIES)]))
@@ -60,10 +60,10 @@ def _require_virtual_time() -> None:
 
 @frozen
 class ClusterFactory:
-    """What the fixture `cluster` is: call it with settings, and enter what it returns."""
+    """The value of the fixture `cluster`: call it with settings, and enter the result."""
 
     seed: int
 
     def __call__(self, **settings: Any) -> AbstractAsyncContextManager[SimulatedCluster]:
-        """Return a cluster to run; see `open_cluster`."""
+        """Return a context manager that runs a cluster; see `open_cluster`."""
         return open_cluster(seed=self.seed, **settings)

@@ -1,6 +1,6 @@
 """The pytest plugin: `pytest_plugins = ["klamm.testing.plugin"]` in a conftest.py at the root of the tests.
 
-It needs pytest-trio. A test that takes the fixture `cluster` runs on virtual time, and is a trio test without a marker.
+It needs pytest-trio. A test with the fixture `cluster` runs on virtual time, and is a trio test without a marker.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from klamm.testing.opening import ClusterFactory
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take a seed from the command line."""
+    """Add the option for the seed to the command line."""
     parser.getgroup("klamm").addoption(
         "--klamm-seed",
         type=int,
@@ -30,14 +30,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def klamm_seed(request: pytest.FixtureRequest) -> int:
-    """Return the seed of the test's clusters, from `--klamm-seed`; parametrize a test with `klamm_seed` for others."""
+    """Return the seed of the test's clusters, from `--klamm-seed`; parametrize `klamm_seed` for other seeds."""
     seed: int = request.config.getoption("--klamm-seed")
     return seed
 
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, klamm_seed: int) -> ClusterFactory:
-    """Open clusters that have the seed; see `open_cluster`."""
+    """Return a factory of clusters with the seed; see `open_cluster`."""
     if not request.config.pluginmanager.hasplugin("trio"):
         raise pytest.UsageError("the fixture cluster needs pytest-trio: pip install 'klamm[testing]'")
     return ClusterFactory(klamm_seed)
@@ -45,13 +45,13 @@ def cluster(request: pytest.FixtureRequest, klamm_seed: int) -> ClusterFactory:
 
 @pytest.fixture
 def asyncio_cluster(klamm_seed: int) -> AsyncioClusterFactory:
-    """Open clusters that have the seed, in an asyncio program; see `open_asyncio_cluster`."""
+    """Return a factory of clusters with the seed for an asyncio program; see `open_asyncio_cluster`."""
     return AsyncioClusterFactory(klamm_seed)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Run the test on virtual time if it has our `cluster`: before pytest-trio looks at how it is to be run."""
+    """Run a test with our `cluster` on virtual time, before pytest-trio decides how to run it."""
     if isinstance(getattr(item, "funcargs", {}).get("cluster"), ClusterFactory):
         item.add_marker(pytest.mark.trio(run=_run_on_virtual_time), append=False)
     yield

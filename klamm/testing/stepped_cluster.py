@@ -1,4 +1,4 @@
-"""A simulated cluster for code without async: between two calls the world stands still."""
+"""A simulated cluster for code without async: between two calls, virtual time stands still."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 @define(eq=False)
 class SteppedCluster:
-    """A cluster in a trio run of its own, which goes on only within the methods here.
+    """A cluster in a trio run of its own, which advances only within the methods here.
 
-    What is sync about `cluster` can be called at any time, what is async with `call`. One that was opened is to be
-    closed, or use it in a `with` statement.
+    Sync methods of `cluster` can be called at any time, async methods through `call`. Close the cluster after use, or
+    use it in a `with` statement.
     """
 
     seed: int
@@ -37,7 +37,7 @@ class SteppedCluster:
 
     @classmethod
     def open(cls, *, seed: int = 0, trace: Trace | None = None, **settings: Any) -> SteppedCluster:
-        """Start a cluster; returns when it is in service. See `open_cluster`."""
+        """Start a cluster, and return it when it is in service. See `open_cluster`."""
         stepped = cls(seed, trace or Trace())
         opened = trio.Event()
         stepped._life = stepped._run.begin(partial(stepped._live, opened, settings))
@@ -49,9 +49,9 @@ class SteppedCluster:
         return stepped
 
     def call(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call an async function in the run, and return its result or raise it.
+        """Call an async function in the run, and return its result or raise its exception.
 
-        Raises Violation, which ends the cluster, as soon as something that must always hold does not.
+        Raises Violation, which ends the cluster, as soon as an invariant does not hold.
         """
         job = self.begin(function, *args, **kwargs)
         while not self.advance(job):
@@ -59,11 +59,11 @@ class SteppedCluster:
         return job.result()
 
     def begin(self, function: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> Job[T]:
-        """Begin to call an async function, which goes on while others are called."""
+        """Start a call of an async function, which continues during later calls."""
         return self._run.begin(partial(function, *args, **kwargs))
 
     def advance(self, job: Job[Any]) -> bool:
-        """Go on by one tick; return whether `job` is done. Raises Violation."""
+        """Advance by one tick; return whether `job` is done. Raises Violation."""
         if self._life.is_done:
             self.abandon(job)
             self._life.result()
@@ -72,13 +72,13 @@ class SteppedCluster:
         return job.is_done
 
     def abandon(self, job: Job[Any]) -> None:
-        """Cancel a job and wait until it has ended, whatever comes of it."""
+        """Cancel a job and wait until it has ended, ignoring its outcome."""
         job.cancel()
         with suppress(BaseException):
             self._run.finish(job)
 
     def close(self) -> None:
-        """End cluster and run. Raises Violation if there was one."""
+        """End the cluster and the run. Raises Violation if there was one."""
         self._closing.set()
         try:
             self._run.finish(self._life)

@@ -1,7 +1,7 @@
-"""A trio run on virtual time that stands still unless somebody lets it go on.
+"""A trio run on virtual time that advances only on demand.
 
-It is a guest run whose host is whoever calls `tick`: so code without async, and other event loops, can take part in a
-simulation, and what happens depends on nothing but the order of their calls.
+It is a guest run whose host is the caller of `tick`: code without async, and other event loops, can take part in a
+simulation, whose course depends only on the order of their calls.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @define(eq=False)
 class Job(Generic[T]):
-    """Something that is done in the run."""
+    """A call of an async function in the run."""
 
     _work: Callable[[], Awaitable[T]]
     is_done: bool = field(default=False, init=False)
@@ -28,20 +28,20 @@ class Job(Generic[T]):
     _raised: BaseException | None = field(default=None, init=False)
 
     async def run(self) -> None:
-        """Do it."""
+        """Make the call."""
         try:
             with self._scope:
                 self._returned = [await self._work()]
-        except BaseException as error:  # noqa: BLE001  it is for who asks for the result
+        except BaseException as error:  # noqa: BLE001  raised to the caller of `result`
             self._raised = error
         self.is_done = True
 
     def cancel(self) -> None:
-        """Let it end soon."""
+        """Cancel the call, which ends in a later tick."""
         self._scope.cancel()
 
     def result(self) -> T:
-        """Return what it returned, or raise what it raised; RuntimeError if it was cancelled or is not done."""
+        """Return the call's result, or raise its exception; RuntimeError if it was cancelled or is not done."""
         if self._raised is not None:
             raise self._raised
         if not self._returned:
@@ -51,7 +51,7 @@ class Job(Generic[T]):
 
 @define(eq=False)
 class SteppedRun:
-    """The run. There can be one in a thread, and no other trio run beside it."""
+    """The run. A thread can have only one, and no other trio run at the same time."""
 
     _ticks: deque[Callable[[], object]] = field(factory=deque, init=False)
     _nursery: trio.Nursery | None = field(default=None, init=False)
@@ -59,7 +59,7 @@ class SteppedRun:
 
     @classmethod
     def start(cls) -> SteppedRun:
-        """Start it, at the virtual time 0."""
+        """Start a run, at virtual time 0."""
         run = cls()
         trio.lowlevel.start_guest_run(
             run._main,
@@ -73,24 +73,24 @@ class SteppedRun:
         return run
 
     def tick(self) -> None:
-        """Let each task that can go on do so once; if none can, let time pass until one can."""
+        """Run each runnable task once; if there is none, let virtual time pass until there is one."""
         self._ticks.popleft()()
 
     def begin(self, work: Callable[[], Awaitable[T]]) -> Job[T]:
-        """Begin to do something, in the ticks to come."""
+        """Start a call, which runs in later ticks."""
         assert self._nursery is not None, "the run was started"
         job = Job(work)
         self._nursery.start_soon(job.run)
         return job
 
     def finish(self, job: Job[T]) -> T:
-        """Go on until a job is done, and return its result or raise it."""
+        """Advance until a job is done, and return its result or raise its exception."""
         while not job.is_done:
             self.tick()
         return job.result()
 
     def close(self) -> None:
-        """Cancel all that is under way, and end."""
+        """Cancel all jobs, and end the run."""
         assert self._nursery is not None, "the run was started"
         self._nursery.cancel_scope.cancel()
         while not self._is_over:

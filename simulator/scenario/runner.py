@@ -129,7 +129,7 @@ class _Play:
     # --- events -------------------------------------------------------------------------------------------------
 
     async def _play_events(self) -> None:
-        """Play each event when its trigger fires; a trigger is watched for as soon as the previous event has happened."""
+        """Play each event when its trigger fires; watching for it begins as soon as the previous event has happened."""
         before = trio.Event()
         before.set()
         async with trio.open_nursery() as nursery:
