@@ -25,8 +25,8 @@ async def open_cluster(
 ) -> AsyncIterator[SimulatedCluster]:
     """Run a cluster, in service from the start to the end of the block. `settings` are those of `Settings`.
 
-    The seed decides everything, so that running the same code at the same virtual time repeats the run. An exception that
-    ends the block gets a note with the seed and the end of the trace.
+    The seed decides everything, so that running the same code at the same virtual time repeats the run. An exception
+    that ends the block gets a note with the seed and the end of the trace.
 
     Raises Violation in the middle of the block if an invariant does not hold; RuntimeError if time is not virtual;
     TypeError for an unknown setting.

@@ -1,4 +1,4 @@
-"""Gives znodes of a real ZooKeeper to somebody else, as another tool's ACL does, and back."""
+"""Gives znodes of a real ZooKeeper to another identity, as another tool's ACL does, and back."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _OTHER = "somebody", "else"
 
 
 async def give_away(address: str, *paths: str, owner: str | None = None) -> None:
-    """Let nobody but another identity touch znodes below `address`, host:port/chroot; `owner`, user:password, may."""
+    """Give znodes below `address` (host:port/chroot) to another identity: `owner` (user:password), if given."""
     await trio.to_thread.run_sync(partial(_set_acls, address, paths, [make_digest_acl(*_OTHER, all=True)], owner))
 
 
 async def give_back(address: str, *paths: str) -> None:
-    """Let everybody touch them again. As ZooKeeper has it, no watch sees that."""
+    """Let everybody access the znodes again. ZooKeeper fires no watch for that."""
     await trio.to_thread.run_sync(partial(_set_acls, address, paths, OPEN_ACL_UNSAFE))
 
 

@@ -1,4 +1,4 @@
-"""Certificates for tests of TLS, made by the openssl command: an authority, and keys that it vouches for."""
+"""Certificates for tests of TLS, made by the openssl command: an authority, and certificates that it signs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running the demo as a user does, and what it has to print."""
+"""Runs the demo as a user does, and holds its expected output."""
 
 from __future__ import annotations
 

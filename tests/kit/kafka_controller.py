@@ -1,6 +1,6 @@
-"""Plays the part of Apache Kafka's controller on znodes, as it writes them, for the moves that it is asked for.
+"""Plays the part of Apache Kafka's controller: writes znodes as it does, for requested moves.
 
-Only what tools can see from outside: U1, the ISR as the brokers would grow it, B4 to B7, each in a write of its own.
+Only the steps that tools can see from outside: U1, the growth of the ISR by brokers, B4 to B7, each in its own write.
 The JSON is Kafka's to the byte; a topic's znode is of version 2 (2.4 to 2.7, without an id) or 3.
 """
 
@@ -64,10 +64,10 @@ class KafkaController:
     adding: Lists = field(factory=dict)
     removing: Lists = field(factory=dict)
     may_catch_up: trio.Event = field(factory=trio.Event)
-    """Set when the brokers of the adding replicas are to come into the ISR."""
+    """Set when the adding replicas may join the ISR."""
 
     requests: list[bytes] = field(factory=list)
-    """What `/admin/reassign_partitions` held when it was created."""
+    """The contents of `/admin/reassign_partitions` each time it was created."""
 
     async def start(self, brokers: Sequence[int], partitions: Lists) -> None:
         """Register brokers, take office and create the topic."""
@@ -96,7 +96,7 @@ class KafkaController:
             await self.store.multi([Create(paths.partition(tp)), Create(paths.partition_state(tp), state)])
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Carry out each request when its znode is created; nothing else is noticed."""
+        """Carry out each request when its znode is created, and ignore everything else."""
         news = trio.Event()
 
         def on_event(event: object) -> None:

@@ -1,4 +1,4 @@
-"""Getting pages over HTTP, and reading metrics off one."""
+"""Fetches pages over HTTP, and reads metrics from them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def get(port: int, path: str) -> tuple[int, str]:
 
 
 def samples(page: str) -> Samples:
-    """Return what a page of metrics says, labels in alphabetical order."""
+    """Return the samples of a metrics page, with labels in alphabetical order."""
     lines = [line.rpartition(" ") for line in page.splitlines() if line and not line.startswith("#")]
     return {_series(series): float(value) for series, _, value in lines}
 

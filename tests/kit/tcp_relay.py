@@ -15,7 +15,7 @@ _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
 class Direction:
-    """One way through a relay, for all of its connections."""
+    """One direction through a relay, for all of its connections."""
 
     def __init__(self) -> None:
         self._flowing = trio.Event()
@@ -23,21 +23,21 @@ class Direction:
         self._held = trio.Event()
 
     def stall(self) -> None:
-        """Hold what comes from now on, the end of a connection too."""
+        """Hold back everything that arrives from now on, including the end of a connection."""
         if self._flowing.is_set():
             self._flowing = trio.Event()
             self._held = trio.Event()
 
     def resume(self) -> None:
-        """Deliver what was held, and what comes."""
+        """Deliver what was held back, and everything that follows."""
         self._flowing.set()
 
     async def held(self) -> None:
-        """Wait until something is held."""
+        """Wait until something is held back."""
         await self._held.wait()
 
     async def pump(self, source: trio.SocketStream, sink: trio.SocketStream) -> None:
-        """Carry bytes until either end is gone."""
+        """Forward bytes until either end is gone."""
         with suppress(*_GONE):
             async for part in source:
                 if not self._flowing.is_set():
@@ -55,34 +55,34 @@ class TcpRelay:
         self.to_server = Direction()
         self.to_client = Direction()
         self.serves: float = math.inf
-        """How many more connections are served; those that come after them are accepted, and nothing more."""
+        """Number of further connections to serve; later ones are accepted, but never answered."""
         self._server_port = server_port
         self._connections: set[trio.CancelScope] = set()
         self._server_sides: set[trio.SocketStream] = set()
 
     @property
     def address(self) -> str:
-        """What clients connect to, as host:port."""
+        """The address for clients, as host:port."""
         return f"{HOST}:{self.port}"
 
     def stall(self) -> None:
-        """Hold what comes in both directions."""
+        """Hold back everything in both directions."""
         self.to_server.stall()
         self.to_client.stall()
 
     def resume(self) -> None:
-        """Deliver what was held in both directions, and what comes."""
+        """Deliver what was held back in both directions, and everything that follows."""
         self.to_server.resume()
         self.to_client.resume()
 
     def cut(self) -> None:
-        """Close all connections, both sides, and drop what was held; new ones are served."""
+        """Close all connections on both sides, and drop what was held back; new connections are served."""
         for scope in self._connections:
             scope.cancel()
         self.resume()
 
     def half_open(self) -> None:
-        """Close the server's side of all connections without a word to the client, as if the server lost its power."""
+        """Close the server's side of all connections without notice to the client, as in a power failure."""
         self.stall()
         for stream in self._server_sides:
             stream.socket.close()
@@ -119,7 +119,7 @@ class TcpRelay:
 
 @asynccontextmanager
 async def tcp_relay(server_port: int) -> AsyncIterator[TcpRelay]:
-    """Relay what comes to a free port of 127.0.0.1 to `server_port` of it, until the block ends."""
+    """Relay a free port of 127.0.0.1 to its `server_port`, until the block ends."""
     relay = TcpRelay(server_port)
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, relay.relay, 0, host=HOST))

@@ -1,4 +1,4 @@
-"""A ZooKeeper ensemble of three on loopback, whose servers can be killed, paused and started again."""
+"""A ZooKeeper ensemble of three servers on loopback, which can be killed, paused and restarted."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Server:
         self.process.send_signal(number)
 
     async def mode(self) -> str | None:
-        """Return "leader" or "follower", None if it does not say."""
+        """Return "leader" or "follower"; None if the server does not answer with either."""
         answer = b""
         with suppress(OSError, trio.BrokenResourceError), trio.move_on_after(ANSWER_SECONDS):
             async with await trio.open_tcp_stream(HOST, self.port) as stream:
@@ -51,7 +51,7 @@ class Server:
 
 @define
 class Ensemble:
-    """The servers, in no order that means anything."""
+    """The servers, in no particular order."""
 
     servers: list[Server] = field(factory=list)
 

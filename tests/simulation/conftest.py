@@ -1,4 +1,4 @@
-"""The world of the tests of networks, on each of the clocks that it is for."""
+"""The world of the network tests, on each supported clock."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from transport.metadata import TopicPartition
 
 
 class Unobserved:
-    """Looks away."""
+    """Ignores all changes."""
 
     def appended(
         self, broker_id: int, tp: TopicPartition, topic_id: str, base_offset: int, records: Sequence[Record]
@@ -24,7 +24,7 @@ class Unobserved:
 
 
 class Notes:
-    """Writes down what it is told."""
+    """Records all changes."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[object, ...]] = []

@@ -1,4 +1,4 @@
-"""Simulated ensembles for tests, and what they committed."""
+"""Simulated ensembles for tests, and their commits."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from transport.store import Committed, MetadataStore, Op, StoreError
 TIMEOUT = 6.0
 LATENCY = 0.01
 EARLIEST, LATEST = TIMEOUT * 2 / 3, TIMEOUT * 4 / 3
-"""When a session ends that is heard of no more."""
+"""The earliest and the latest end of a silent session."""
 
 MOMENT = 2.0
-"""Longer than anything takes that is under way, and than a reconnect."""
+"""Longer than any message in transit, and than a reconnect."""
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class World:
         return self.ensemble.session(host, TIMEOUT, server)
 
     def data(self, path: str) -> bytes | None:
-        """Return what is durable at a path."""
+        """Return the durable data at a path, or None."""
         znode = self.ensemble.tree.read(path)
         return None if znode is None else znode.data
 
@@ -64,7 +64,7 @@ async def running(world: World) -> AsyncIterator[World]:
 
 
 def replay(story: Callable[[World], Awaitable[T]], seed: int, servers: int = 1) -> T:
-    """Run a story in an ensemble and a trio run of its own, both of which depend on the seed alone."""
+    """Run a story in an ensemble and a trio run of its own, both of which depend only on the seed."""
     told: list[T] = []
 
     async def main() -> None:
@@ -76,7 +76,7 @@ def replay(story: Callable[[World], Awaitable[T]], seed: int, servers: int = 1) 
 
 
 def on_ensemble(servers: int = 1, seeds: int = 3) -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
-    """Make a test of a story about a `world`, told once for each seed; its other parameters remain the test's."""
+    """Make a test of a story with a `world`, run once for each seed; its other parameters become the test's."""
 
     def decorate(story: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         def test(seed: int, **others: object) -> None:
@@ -93,7 +93,7 @@ def on_ensemble(servers: int = 1, seeds: int = 3) -> Callable[[Callable[..., Awa
 
 
 async def outcome(request: Awaitable[object]) -> str:
-    """Await a request, and tell what became of it."""
+    """Await a request, and return its outcome."""
     try:
         await request
     except StoreError as error:
@@ -102,7 +102,7 @@ async def outcome(request: Awaitable[object]) -> str:
 
 
 async def note(request: Awaitable[object], into: list[str]) -> None:
-    """Await a request, and append what became of it."""
+    """Await a request, and append its outcome."""
     into.append(await outcome(request))
 
 

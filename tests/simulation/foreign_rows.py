@@ -1,4 +1,4 @@
-"""Rows that others write into the metadata store: a sound one of each kind, and what may stand in a field instead."""
+"""Rows that others write into the metadata store: a valid one of each kind, and invalid values for its fields."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ TOPIC: Final = "theirs"
 TP: Final = TopicPartition(TOPIC, 0)
 ID: Final = "mK1qW5yGTWa4mNnWjZ3zbA"
 STRANGER: Final = 9
-"""The id of a broker and of a controller that never were."""
+"""The id of a broker and a controller that never existed."""
 
 _PARTITION: Final = {"topic": TOPIC, "partition": 0}
 
 Place = tuple[str | int, ...]
-"""Where in a JSON value: keys and indexes; the last one may be a key that stands for itself, see `places`."""
+"""A place in a JSON value: keys and indexes; the last may be a key that stands for itself, see `places`."""
 
 
 @frozen
 class Row:
-    """A znode: its path, and what is in it, None for nothing. `parents` have to be there before."""
+    """A znode: its path and its contents, None for no data. `parents` have to exist before."""
 
     path: str
     value: Any = field(default=None, repr=False)
@@ -81,10 +81,10 @@ ROWS: Final[dict[str, Row]] = {
     "stray": Row(f"{paths.STRAYS}/{ID}:{TOPIC}:0:1"),
     "deletion marker": Row(paths.delete_topic("nobody-s")),
 }
-"""By kind. What is sound of them does not hurt: brokers 1, 2 and 3 are alive."""
+"""The valid rows by kind. They do no harm: brokers 1, 2 and 3 are alive."""
 
 DEEP: Final = "lists within lists"
-"""Stands for what is read, but could not be written again."""
+"""Stands for a value that can be read but not written again."""
 
 ABSURD_VALUES: Final[tuple[Any, ...]] = (
     *(10**30, 2**64 - 1, 2**63, 2**32, 2**31, 2**31 - 1, 2**30 + 1, -1, -2, -(2**63), 1.5, 1e300),
@@ -100,11 +100,11 @@ ABSURD_NAMES: Final[tuple[str, ...]] = (
     *("a+b=", "x" * 250, "x" * 5_000, f"{ID}:{TOPIC}:{10**30}:1", f"{ID}:{TOPIC}:0:{10**30}", f":{TOPIC}:0:1"),
     *(f"{ID}:a b:0:1", "a=:b:0:1", "...", "~"),
 )
-"""Names that ZooKeeper takes."""
+"""Names that ZooKeeper accepts."""
 
 
 def places(value: Any, at: Place = ()) -> Iterator[Place]:  # noqa: ANN401
-    """Yield the place of each field, however deep."""
+    """Yield the place of each field, at any depth."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in items:
         yield (*at, key)
@@ -112,7 +112,7 @@ def places(value: Any, at: Place = ()) -> Iterator[Place]:  # noqa: ANN401
 
 
 def with_field(value: Any, place: Place, absurd: Any) -> Any:  # noqa: ANN401
-    """Return a value with another one in one of its fields."""
+    """Return a copy of a value with another value in one field."""
     if not place:
         return absurd
     copy: Any = dict(value) if isinstance(value, dict) else list(value)
@@ -121,7 +121,7 @@ def with_field(value: Any, place: Place, absurd: Any) -> Any:  # noqa: ANN401
 
 
 def with_key(value: Any, place: Place, key: str) -> Any:  # noqa: ANN401
-    """Return a value with another key of one of its fields."""
+    """Return a copy of a value with another key for one field."""
     if len(place) > 1:
         copy: Any = dict(value) if isinstance(value, dict) else list(value)
         copy[place[0]] = with_key(value[place[0]], place[1:], key)
@@ -130,5 +130,5 @@ def with_key(value: Any, place: Place, key: str) -> Any:  # noqa: ANN401
 
 
 def renamed(row: Row, name: str) -> Row:
-    """Return a row under another name."""
+    """Return a row with another name."""
     return evolve(row, path=f"{row.path.rpartition('/')[0]}/{name}")

@@ -1,4 +1,4 @@
-"""Histories to judge: what controllers commit, tell brokers and have deleted, told to the checks without a cluster."""
+"""Histories for the checks without a cluster: commits, orders and deletions of controllers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MOVING = ReplicaAssignment((4, 5, 6, 1, 2, 3), (4, 5, 6), (1, 2, 3))
 class History:
     """A cluster of brokers 1 to 6, of which 1, 2 and 3 hold orders-0 and 1 leads; controller 101 is in office.
 
-    It knows what the latest state is; each method lets one thing happen.
+    It tracks the latest state; each method is one event.
     """
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class History:
         self.safety.committed(host, ops, self.tree.multi(ops, 1, 0).committed)
 
     def elect(self, host: str, epoch: int | None = None) -> None:
-        """Let a controller take office, at the next controller epoch or another."""
+        """Let a controller take office, at the next controller epoch or a given one."""
         znode = self.tree.read(paths.CONTROLLER_EPOCH)
         assert znode is not None
         held = [Delete(paths.CONTROLLER)] if self.tree.read(paths.CONTROLLER) else []
@@ -90,7 +90,7 @@ class History:
         self.commit("", Delete(paths.broker(broker_id)))
 
     def write(self, host: str = FIRST, assignment: ReplicaAssignment | None = None, **changes: Any) -> None:
-        """Write the partition's state with `changes`, and the assignment if it is given, in one commit."""
+        """Write the partition's state with `changes`, and the assignment if given, in one commit."""
         ops: list[Op] = []
         if changes:
             version = self.state.partition_epoch
@@ -102,11 +102,11 @@ class History:
         self.commit(host, *ops)
 
     def bump(self, host: str = FIRST, assignment: ReplicaAssignment | None = None, **changes: Any) -> None:
-        """Write under the next leader epoch."""
+        """Write with the next leader epoch."""
         self.write(host, assignment, leader_epoch=self.state.leader_epoch + 1, **changes)
 
     def elect_uncleanly(self, leader: int) -> None:
-        """Elect from outside the ISR, as an administrator asks."""
+        """Elect from outside the ISR, at an administrator's request."""
         self.safety.asked(ElectLeadersRequest(ElectionType.UNCLEAN, (TP,)))
         self.elect_as_nobody_asked(leader)
 
@@ -119,18 +119,18 @@ class History:
     # --- the wire -----------------------------------------------------------------------------------------------
 
     def ask(self, *isr: int) -> None:
-        """Let the leader ask for an ISR."""
+        """Let the leader propose an ISR."""
         state = self.state
         item = AlterPartitionItem(*TP[:1], TOPIC_ID, TP.partition, state.leader_epoch, isr, state.partition_epoch)
         self.safety.asked(AlterPartitionRequest(state.leader, 0, (item,)))
 
     def grow(self, *isr: int) -> None:
-        """Let the leader ask for an ISR, and get it."""
+        """Let the leader propose an ISR, and get it."""
         self.ask(*isr)
         self.write(isr=isr)
 
     def told(self, **changes: Any) -> PartitionState:
-        """Return what brokers are told of the present state, or something else."""
+        """Return the state that brokers are sent: the current one with `changes`."""
         s, a = self.state, self.assignment
         state = PartitionState(
             *TP[:1], TOPIC_ID, TP.partition, 1, s.leader, s.leader_epoch, s.isr, s.partition_epoch, a.replicas
@@ -171,7 +171,7 @@ class History:
 
 
 def moved_to_target(h: History) -> None:
-    """Let orders-0 move to 4, 5 and 6 as far as B4."""
+    """Move orders-0 to 4, 5 and 6, up to B4."""
     h.write(assignment=MOVING)
     h.bump()
     h.grow(1, 2, 3, 4, 5, 6)
@@ -180,13 +180,13 @@ def moved_to_target(h: History) -> None:
 
 
 def whole_move(h: History) -> None:
-    """Let orders-0 move to 4, 5 and 6."""
+    """Move orders-0 to 4, 5 and 6, completely."""
     moved_to_target(h)
     h.write(assignment=TARGET)
 
 
 def topic_of_the_same_name(h: History) -> None:
-    """Replace orders by another topic of that name."""
+    """Replace orders by another topic of the same name."""
     h.bump()
     h.commit(FIRST, *(Delete(path) for path in (paths.partition_state(TP), paths.partition(TP))))
     h.commit(FIRST, Delete(paths.topic_partitions(TP.topic)), Delete(paths.topic(TP.topic)))

@@ -1,4 +1,4 @@
-"""A simulated network with two hosts, for the tests of networks."""
+"""A simulated network with two hosts, for the network tests."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from simulator.network.network import SimulatedNetwork
 
 PORT = 9092
 SOON = 1e-9
-"""On virtual time no such time passes before everything is blocked."""
+"""On virtual time, this much time passes only once every task is blocked."""
 
 DELIVERIES = list[tuple[float, str, str, int, bytes]]
 
 
 def now() -> float:
-    """Return the time in seconds, without what passes while waiting for `SOON`."""
+    """Return the time in seconds, excluding waits for `SOON`."""
     return round(trio.current_time(), 6)
 
 
 @define
 class World:
-    """Host `b` listens, and host `a` connects; `deliveries` is what the observer saw."""
+    """Host `b` listens, and host `a` connects; `deliveries` are the chunks that the observer saw."""
 
     nursery: trio.Nursery
     seed: int = 0
@@ -62,7 +62,7 @@ class World:
 
 
 def make_clock(name: str) -> Clock:
-    """Make the clock of simulations, or the one of people's own tests."""
+    """Make the clock of simulations, or the one of users' own tests."""
     return VirtualClock(lambda: False) if name == "VirtualClock" else MockClock(autojump_threshold=0)
 
 
@@ -70,7 +70,7 @@ CLOCKS = ("VirtualClock", "MockClock")
 
 
 async def received(stream: trio.abc.Stream, chunks: int) -> list[tuple[float, bytes]]:
-    """Receive so many chunks, each with the time at which it came."""
+    """Receive this many chunks, each with the time at which it arrived."""
     received = []
     for _ in range(chunks):
         data = bytes(await stream.receive_some())

@@ -1,4 +1,4 @@
-"""Bugs to plant in the controller, one at a time: what the simulator must find."""
+"""Bugs to plant in the controller, one at a time, which the simulator must find."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def apply_before_commit(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_epoch_bump(patch: pytest.MonkeyPatch) -> None:
-    """Change leaders and ISRs under the leader epoch that was."""
+    """Change leaders and ISRs without a new leader epoch."""
     bumped = elections.next_epoch
 
     def unbumped(current: LeaderAndIsr, controller_epoch: int, **changes: Any) -> LeaderAndIsr:
@@ -68,7 +68,7 @@ def no_epoch_bump(patch: pytest.MonkeyPatch) -> None:
 
 
 def retire_without_a_live_leader_in_the_target(patch: pytest.MonkeyPatch) -> None:
-    """B4, B5 and B6 as soon as the ISR covers TRS, whoever leads."""
+    """Begin B4, B5 and B6 as soon as the ISR covers TRS, whoever leads."""
 
     def all_caught_up(context: ControllerContext, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
         return [tp for tp in tps if tp not in context.reassigning or reassignments.may_finish(context, tp)]
@@ -77,7 +77,7 @@ def retire_without_a_live_leader_in_the_target(patch: pytest.MonkeyPatch) -> Non
 
 
 def replicas_become_the_target_before_b4(patch: pytest.MonkeyPatch) -> None:
-    """RS = TRS is written first, while the removing replicas are in the ISR."""
+    """Write RS = TRS first, while the removing replicas are in the ISR."""
     finish, write = reassignments.finish, reassignments.write_assignments
 
     def backwards(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
@@ -89,7 +89,7 @@ def replicas_become_the_target_before_b4(patch: pytest.MonkeyPatch) -> None:
 
 
 def watches_are_not_armed_again_after_a_reconnect(patch: pytest.MonkeyPatch) -> None:
-    """Go on after a connection was lost, and the session kept, as if the watches were still there."""
+    """Continue after a connection was lost, and the session kept, as if the watches were still armed."""
     look_again = service.ControllerService._look_again  # noqa: SLF001
 
     async def deaf(self: service.ControllerService, event: Reload) -> None:
@@ -100,7 +100,7 @@ def watches_are_not_armed_again_after_a_reconnect(patch: pytest.MonkeyPatch) -> 
 
 
 def leader_and_isr_for_a_topic_that_is_being_deleted(patch: pytest.MonkeyPatch) -> None:
-    """Let a topic that is being deleted keep its leaders, and tell brokers of them beside what they are to delete."""
+    """Keep the leaders of a topic that is being deleted, and send them to brokers along with the deletions."""
     started, orders = ControllerContext._deletion_started, deletion._orders  # noqa: SLF001
 
     def kept(self: ControllerContext, topic: str) -> None:
@@ -119,7 +119,7 @@ def leader_and_isr_for_a_topic_that_is_being_deleted(patch: pytest.MonkeyPatch) 
 
 
 def a_topic_is_gone_before_the_data_of_dead_brokers(patch: pytest.MonkeyPatch) -> None:
-    """Wait for no broker that is not alive when a topic is deleted."""
+    """Do not wait for dead brokers when a topic is deleted."""
 
     def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         del names
@@ -135,7 +135,7 @@ def a_topic_is_gone_before_the_data_of_dead_brokers(patch: pytest.MonkeyPatch) -
 
 
 def unclean_elections_without_permission(patch: pytest.MonkeyPatch) -> None:
-    """Let anybody lead where no member of the ISR can, and report it."""
+    """Let any replica lead where no member of the ISR can, and report it."""
     candidate = leadership.candidate
 
     def allowed(
@@ -147,7 +147,7 @@ def unclean_elections_without_permission(patch: pytest.MonkeyPatch) -> None:
 
 
 def orders_are_heeded_in_the_middle_of_a_move(patch: pytest.MonkeyPatch) -> None:
-    """Let a named order take the place of what is stored of a move."""
+    """Let a named order replace the stored assignment of a move."""
     fault = leader_elections._order_fault  # noqa: SLF001
 
     def careless(
@@ -162,7 +162,7 @@ def orders_are_heeded_in_the_middle_of_a_move(patch: pytest.MonkeyPatch) -> None
 
 
 def cancels_without_a_survivor(patch: pytest.MonkeyPatch) -> None:
-    """Let a cancel give a partition to whoever is alive, though the ISR be that of the target alone."""
+    """Let a cancel give a partition to any live replica, even if the ISR consists of target replicas alone."""
 
     def anybody(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> tuple[int, ...]:
         return surviving(context, tp, new) or context.online(tp, new.replicas)
@@ -197,7 +197,7 @@ BUGS: dict[str, Plant] = {
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
-    """Plant a bug while the block lasts."""
+    """Plant a bug for the duration of the block."""
     with pytest.MonkeyPatch.context() as patch:
         BUGS[name](patch)
         yield

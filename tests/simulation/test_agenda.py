@@ -1,4 +1,4 @@
-"""What is to happen happens at its time, whoever adds it and when."""
+"""Scheduled calls are made at their time, whoever adds them and when."""
 
 from __future__ import annotations
 

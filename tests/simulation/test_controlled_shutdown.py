@@ -1,4 +1,4 @@
-"""Brokers that stop in good order in a simulated cluster: whoever produces notices nothing."""
+"""Controlled shutdowns of brokers in a simulated cluster: producers notice nothing."""
 
 # ruff: noqa: ARG001 -- pytest-trio turns the clock that it finds among the arguments
 from __future__ import annotations
@@ -17,7 +17,7 @@ async def test_leadership_has_moved_before_a_broker_is_gone(autojump_clock: Mock
         await c.stop(1)
         state = c.partition("t-0")
         assert state is not None
-        # One epoch for the election; the registration's end costs none.
+        # One epoch for the election; the end of the registration needs none.
         assert (state.leader, state.isr, state.leader_epoch) == (2, (2, 3), 1)
         assert await c.produce("t-0", [b"after"]) == 1
         c.restart(1)

@@ -1,4 +1,4 @@
-"""Deletions of replicas: what was given up may go, and nothing else."""
+"""Deletions of replicas: only replicas that were given up may be deleted."""
 
 # ruff: noqa: ARG001  autojump_clock is for trio, which takes the clock that a test asks for
 

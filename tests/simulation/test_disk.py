@@ -1,4 +1,4 @@
-"""The disk of a simulated broker: what survives, what is lost, what fails, and what an observer is told."""
+"""The disk of a simulated broker: survival, loss, failures, and notifications of its observer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def notes() -> Notes:
 
 @pytest.fixture
 def disk(notes: Notes) -> Disk:
-    """Make a disk with one log, which is open."""
+    """Return a disk with one open log."""
     disk = Disk(notes, broker_id=4)
     disk.open(TP, "id-1").append(RECORDS)
     notes.lines.clear()

@@ -1,4 +1,4 @@
-"""The simulated ensemble without faults of hosts: what is answered when, and what lagging followers do to it."""
+"""The simulated ensemble without faults of hosts: answers, their times, and the effect of lagging followers."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_what_one_session_asks_is_answered_in_order(world: World) -> None:
         nursery.start_soon(store.multi, [Create("/a", b"mine")])
         await trio.sleep(MOMENT)
         assert world.data("/a") == b"mine"
-        # The read waits for the write before it, although its server could answer at once.
+        # The read waits for the earlier write, although its server could answer at once.
         assert await data(store, "/a") == b"mine"
         assert trio.current_time() >= LAG
 
@@ -265,7 +265,7 @@ History = list[tuple[float, str, object]]
 
 
 async def disturbed(world: World) -> History:
-    """Let two hosts write what they can while they are disturbed, and return all that they see."""
+    """Let two hosts write while they are disturbed, and return everything that they see."""
     history: History = []
 
     async def work(host: str, store: MetadataStore) -> None:

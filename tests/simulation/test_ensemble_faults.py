@@ -1,4 +1,4 @@
-"""What befalls the host of a session, and what its holder, the others and the tree see of that."""
+"""Faults of a session's host, as its holder, the other sessions and the tree see them."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ async def test_a_read_that_arrives_late_arms_no_watch_on_the_next_connection(wor
         world.ensemble.set_latency("a", LATENCY)
         world.ensemble.disconnect("a")
         world.ensemble.reconnect("a")
-        await trio.sleep(20)  # by then the read has arrived, if it does
+        await trio.sleep(20)  # long enough for the read to arrive, if it does
         assert became == ["ConnectionLost"]
         world.ensemble.commit_by_hand([Create("/a")])
         await trio.sleep(MOMENT)

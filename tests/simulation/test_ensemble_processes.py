@@ -1,4 +1,4 @@
-"""Processes that stand still or die while they hold a session, and what becomes of it."""
+"""Processes that pause or die while they hold a session, and the fate of the session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.simulation.ensembles import EARLIEST, LATENCY, LATEST, MOMENT, World,
 from tests.store.events import CLOSED, CONNECTED, EXPIRED, SUSPENDED, Events, created, deleted
 from transport.store import Create, SessionExpired, SessionState, StoreEvent
 
-# --- a process that stands still --------------------------------------------------------------------------------
+# --- a process that pauses --------------------------------------------------------------------------------------
 
 
 @on_ensemble()

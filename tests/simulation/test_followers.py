@@ -1,4 +1,4 @@
-"""Followers that copy from their leaders, in a whole cluster on virtual time."""
+"""Followers that fetch from their leaders, in a whole cluster on virtual time."""
 
 from __future__ import annotations
 

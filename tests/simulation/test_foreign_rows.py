@@ -1,4 +1,4 @@
-"""A bad row is set aside, whatever others wrote into it: the office and the good topics are not affected."""
+"""A damaged row is set aside, whatever others wrote into it: the office and the valid topics are not affected."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from transport.store.tree import Access
 
 @frozen
 class Case:
-    """A row in which one thing is absurd, perhaps what its ACL lets us do."""
+    """A row with one absurdity, which may be its ACL."""
 
     kind: str
     row: Row
@@ -52,7 +52,7 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Draw a kind, and what is absurd about its row: a value, a key, the name, or just the ACL."""
+    """Draw a kind, and the absurdity of its row: a value, a key, the name, or only the ACL."""
     kind = draw(st.sampled_from(sorted(ROWS)))
     row, what = ROWS[kind], draw(st.sampled_from(["value", "value", "value", "key", "name", "ACL"]))
     at = sorted(places(row.value), key=str)
@@ -72,7 +72,7 @@ rarely = st.sampled_from([Access.ALL] * 4 + [Access.READ, Access.NONE])
 
 
 def write(cluster: SimulatedCluster, case: Case) -> None:
-    """Write a row as somebody who knows no better, and what has to be there before."""
+    """Write a row and its parents, as another tool would."""
     tree = cluster.durable.tree
     missing = [parent for parent in case.row.parents if tree.read(parent) is None]
     ops: list[Op] = [Create(parent, ROWS["topic"].data if parent == paths.topic(TOPIC) else b"") for parent in missing]
@@ -84,7 +84,7 @@ def write(cluster: SimulatedCluster, case: Case) -> None:
 
 
 async def live_well(cluster: SimulatedCluster, name: str) -> None:
-    """Create a topic, move it, have it led by another one, let it grow, and delete it."""
+    """Create a topic, move it, elect another leader, add partitions, and delete it."""
     await cluster.create_topic(name, [(1, 2), (2, 3)])
     await cluster.until(lambda: leaders(cluster, name) == [1, 2], what=f"the leaders of {name}")
     await cluster.reassign({f"{name}-0": (3, 1)})
@@ -100,7 +100,7 @@ def leaders(cluster: SimulatedCluster, name: str) -> list[int]:
 
 
 def waiting(cluster: SimulatedCluster) -> dict[int, int]:
-    """Return how much waits for the brokers that are alive."""
+    """Return the number of pending requests for each live broker."""
     active = cluster.controllers[cluster.active_controller or 0].service
     office = None if active is None else active._office  # noqa: SLF001 - what metrics are made of
     assert office is not None
@@ -124,7 +124,7 @@ FAULTS = {"resigning after a fault", "restarting after a fault", "metadata store
 
 @asynccontextmanager
 async def quiet_cluster(controllers: int) -> AsyncIterator[SimulatedCluster]:
-    """Open a cluster, and fail for what cost an office or a channel before the end of the block."""
+    """Open a cluster, and fail if anything ends an office or a channel before the end of the block."""
     with capture_logs() as logs:
         async with open_cluster(brokers=3, controllers=controllers, leader_rebalance_interval=5) as cluster:
             yield cluster
@@ -132,7 +132,7 @@ async def quiet_cluster(controllers: int) -> AsyncIterator[SimulatedCluster]:
 
 
 async def run(case: Case) -> None:
-    """Let a cluster live with a row, and somebody take an interest in it."""
+    """Run a cluster with a row, and make requests that concern the row."""
     async with quiet_cluster(controllers=2) as cluster:
         await cluster.create_topic("ours", [(1, 2), (2, 3)])
         await cluster.until(lambda: leaders(cluster, "ours") == [1, 2])
@@ -145,7 +145,7 @@ async def run(case: Case) -> None:
         await live_well(cluster, "good")
         await ask_for_theirs(cluster)
         cluster.restart(2)
-        await trio.sleep(30)  # three looks for leaders that are not where they should be
+        await trio.sleep(30)  # three checks of the preferred leaders
         await live_well(cluster, "better")
         await cluster.until(lambda: not waiting(cluster), what="brokers that were told everything")
         assert leaders(cluster, "ours") == [1, 2]
@@ -153,7 +153,7 @@ async def run(case: Case) -> None:
 
 
 async def until_repaired(case: Case) -> None:
-    """Write a row with its fault, and then without."""
+    """Write a row with its fault, and then without it."""
     async with quiet_cluster(controllers=1) as cluster:
         write(cluster, case)
         await trio.sleep(5)
@@ -174,7 +174,7 @@ async def until_repaired(case: Case) -> None:
 
 
 async def dump(cluster: SimulatedCluster) -> dict[str, Any]:
-    """Return what `klamm state dump` shows."""
+    """Return the output of `klamm state dump`."""
     async with cluster.world.ensemble.session("operator", 18.0) as store:
         return await state_dump.dump(store)
 
@@ -186,13 +186,13 @@ def absurd(kind: str, value: object, *place: str | int) -> Case:
 
 
 def named(kind: str, name: str) -> Case:
-    """Return a row under this name."""
+    """Return a row with this name."""
     return Case(kind, renamed(ROWS[kind], name))
 
 
 HUGE = 10**30
 SOAK = 1_000
-"""Examples of the profile of `make soak`."""
+"""The number of examples in the profile of `make soak`."""
 
 KNOWN = {
     "a topic id in standard base64": absurd("topic", "ab/d+fgAAAAAAAAAAAAAAA==", "topic_id"),
@@ -230,7 +230,7 @@ def test_once_repaired_it_counts(name: str) -> None:
     trio.run(until_repaired, KNOWN[name], clock=MockClock(autojump_threshold=0))
 
 
-# Each is a whole cluster; what once went wrong is among the known ones.
+# Each example is a whole cluster; examples that once failed are among the known ones.
 @hypothesis.settings(max_examples=2_000 if hypothesis.settings().max_examples >= SOAK else 50)
 @given(cases())
 def test_a_row_of_others_costs_nothing_but_itself(case: Case) -> None:

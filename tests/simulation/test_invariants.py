@@ -1,4 +1,4 @@
-"""Each check of a simulation sees its violation, and lets pass what is right."""
+"""Each check of a simulation reports its violation, and accepts valid histories."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def test_a_new_controller_takes_over_what_the_old_one_had() -> None:
     h.bump(SECOND, controller_epoch=2)
     h.commit(SECOND, Create(f"{paths.STRAYS}/x"))
     h.tell(1, h.told(), host=SECOND, epoch=2)
-    h.tell(2, h.told())  # late, and to be fenced by the broker
+    h.tell(2, h.told())  # late, and fenced by the broker
     h.commit(SECOND, Delete(paths.CONTROLLER))
     assert h.found is None
 

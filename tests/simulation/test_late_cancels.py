@@ -1,4 +1,4 @@
-"""Cancels that random runs ask for after a failover in phase B: asked of who may still lose something, and counted."""
+"""Cancels in random runs after a failover in phase B: requested where records may still be lost, and counted."""
 
 from __future__ import annotations
 

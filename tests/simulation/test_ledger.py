@@ -1,4 +1,4 @@
-"""The ledger of acknowledged records: what must be on whose disk, and what may be lost."""
+"""The ledger of acknowledged records: which disks must hold them, and which records may be lost."""
 
 # ruff: noqa: ARG001  autojump_clock is for trio, which takes the clock that a test asks for
 
@@ -14,7 +14,7 @@ from transport.messages import Record
 
 
 def produced() -> History:
-    """Return a history in which three records are acknowledged, and one more is on its way."""
+    """Return a history with three acknowledged records and one more in transit."""
     h = History()
     h.append((1, 2, 3), b"a", b"b", b"c")
     h.acknowledge(0, b"a", b"b")
@@ -129,7 +129,7 @@ async def test_an_unclean_election_may_lose_records_if_it_is_reported() -> None:
     h.truncate(2, 1)
     h.bump(leader=-1)
     h.elect_uncleanly(2)
-    h.acknowledge(2, b"c")  # the producer hears of it late
+    h.acknowledge(2, b"c")  # a late acknowledgement
     assert h.found is None
     assert h.safety.lost() == []
 

@@ -1,4 +1,4 @@
-"""What must hold once faults stopped: a cluster that is well has no faults, and each fault is seen."""
+"""The conditions after the last fault: a healthy cluster has no faults, and each fault is reported."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Story = Callable[[SimulatedCluster], Awaitable[None]]
 
 
 async def at_rest(story: Story) -> None:
-    """Run a story on a cluster of which nothing is amiss."""
+    """Run a story on a healthy cluster."""
     async with simulated_cluster(Settings(brokers=4)) as cluster:
         await cluster.create_topic("orders", [(1, 2, 3)])
         await cluster.produce("orders-0", [b"a", b"b"])
@@ -35,7 +35,7 @@ async def at_rest(story: Story) -> None:
 
 
 def seen_after(disturb: Callable[[SimulatedCluster], object]) -> list[str]:
-    """Return what is seen right after a disturbance; ACTIVE is who was the active controller until then."""
+    """Return the faults right after a disturbance; ACTIVE stands for the active controller before it."""
     found: list[str] = []
 
     async def story(cluster: SimulatedCluster) -> None:
@@ -100,7 +100,7 @@ def other_topic_id(cluster: SimulatedCluster) -> None:
 
 
 def believed(cluster: SimulatedCluster, **changes: Any) -> None:
-    """Let broker 4 believe something of its own."""
+    """Give broker 4 different metadata."""
     handle = cluster.brokers[4].handle
     assert handle is not None
     metadata = handle.metadata
@@ -155,7 +155,7 @@ def lost_record(cluster: SimulatedCluster) -> None:
 )
 def test_each_fault_is_seen(disturb: Callable[[SimulatedCluster], object], line: str) -> None:
     found = seen_after(disturb)
-    # Chance says which of the two controllers is active.
+    # Either of the two controllers may be active.
     assert any(line.replace("102", str(active)) in found for active in (101, 102))
 
 

@@ -1,4 +1,4 @@
-"""The metadata that brokers get, in a whole cluster on virtual time."""
+"""The metadata that brokers receive, in a whole cluster on virtual time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORGETFUL = 2
 
 
 class Forgetful(CounterService):
-    """Fails at UpdateMetadata so many times, on one broker; `knows` is the last metadata that it applied."""
+    """Fails UpdateMetadata a given number of times, on one broker; `knows` is the last metadata that it applied."""
 
     def __init__(self, failures: list[str], knows: dict[str, bool], handle: BrokerHandle) -> None:
         super().__init__(handle)

@@ -1,4 +1,4 @@
-"""What the active controller knows of how far moves are, in a whole cluster on virtual time."""
+"""The active controller's view of the progress of moves, in a whole cluster on virtual time."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from transport.messages import UNKNOWN, ReassignmentDescription
 RECORDS = 400
 SIZE = 1000
 SLOW = Settings(brokers=4, fetch_bytes=4000, latency=0.1)
-"""A follower copies a few records each 0.2 s: a move takes half a minute."""
+"""A follower copies a few records every 0.2 s: a move takes half a minute."""
 
 Story = Callable[[SimulatedCluster], Awaitable[None]]
 
 
 def tell(story: Story, settings: Settings = SLOW) -> None:
-    """Tell a story of a cluster in which orders-0 has much to move from broker 1."""
+    """Run a story on a cluster in which orders-0 has much data to move from broker 1."""
 
     async def run() -> None:
         async with simulated_cluster(settings) as cluster:
@@ -55,7 +55,7 @@ async def described(cluster: SimulatedCluster) -> ReassignmentDescription:
 
 
 def asking(cluster: SimulatedCluster) -> list[str]:
-    """Return the tasks in which brokers are asked."""
+    """Return the tasks that query brokers."""
     nurseries = [process.service._nursery for process in cluster.controllers.values() if process.service]  # noqa: SLF001
     return sorted(task.name for each in nurseries for task in each.child_tasks if task.name.startswith("progress-"))
 

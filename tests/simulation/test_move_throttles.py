@@ -1,4 +1,4 @@
-"""Throttles of moves, set and lifted by the same or by another process; whatever others have set stays as it is."""
+"""Throttles of moves, set and removed by the same or another process; settings of others stay unchanged."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEADER, FOLLOWER = "leader.replication.throttled", "follower.replication.throttl
 
 
 def own(c: SimulatedCluster, path: str) -> dict[str, str]:
-    """Return the settings of a topic or broker without what tells whose they are."""
+    """Return the settings of a topic or broker without the marks of their owner."""
     znode = c.durable.tree.read(path)
     settings = {} if znode is None else formats.decode_config(path, znode.data)
     return {name: value for name, value in settings.items() if not name.startswith("klamm.")}
@@ -43,7 +43,7 @@ def brokers(c: SimulatedCluster) -> list[dict[str, str]]:
 
 
 def everything(c: SimulatedCluster) -> list[bytes]:
-    """Return all settings as they are in the store, an empty znode like none."""
+    """Return all settings as stored, with an empty znode equal to none."""
     wanted = [paths.topic_config("orders"), *(paths.broker_config(id_) for id_ in (1, 2, 3))]
     found = [c.durable.tree.read(path) for path in wanted]
     return [formats.encode_config({}) if znode is None else znode.data for znode in found]
@@ -82,7 +82,7 @@ async def test_a_throttled_move_is_slower_and_nothing_is_left_of_its_throttle(au
         await begin(c, FIRST, 2)
         assert topic(c) == {f"{LEADER}.replicas": "0:1", f"{FOLLOWER}.replicas": "0:2"}
         assert brokers(c) == [{f"{LEADER}.rate": "20000"}, {f"{FOLLOWER}.rate": "20000"}, {}]
-        assert not await lift(c.admin, [FIRST])  # it goes on
+        assert not await lift(c.admin, [FIRST])  # the move is in progress
         assert topic(c)
         await c.until_moved(str(FIRST))
         assert trio.current_time() - began > 0.9 * SLOWED_SECONDS
@@ -102,7 +102,7 @@ async def test_what_others_have_set_stays(autojump_clock: MockClock) -> None:  #
         before = everything(c)
         await begin(c, FIRST, 2)
         assert brokers(c)[0] == {f"{LEADER}.rate": "20000"}
-        await slow_down(c, FIRST, 2, rate=30_000)  # another rate while it goes on
+        await slow_down(c, FIRST, 2, rate=30_000)  # another rate while it is in progress
         assert brokers(c)[:2] == [{f"{LEADER}.rate": "30000"}, {f"{FOLLOWER}.rate": "30000"}]
         await c.until_moved(str(FIRST))
         assert await lift(c.admin, [FIRST])

@@ -1,4 +1,4 @@
-"""The network of simulations: what it delivers, and when."""
+"""The network of simulations: deliveries and their times."""
 
 # ruff: noqa: ARG001  clock is for trio, which takes the one that a test asks for
 
@@ -30,7 +30,7 @@ from tests.simulation.networks import (
 from transport.messages import ProduceRequest, ProduceResponse
 from transport.wire import Connection, ConnectionBroken, open_connection, serve
 
-# What is delivered when.
+# Deliveries and their times.
 
 
 async def test_a_connect_takes_a_round_trip_and_a_chunk_takes_one_way(world: World, clock: Clock) -> None:
@@ -144,7 +144,7 @@ async def test_a_receiver_that_is_cancelled_at_any_moment_loses_nothing(world: W
     for n in range(60):
         if n % 3 == 0:
             await a.send_all(bytes([n]))
-        with trio.move_on_after(0.5 * (n % 4)):  # before it is due, as it is due, and after
+        with trio.move_on_after(0.5 * (n % 4)):  # before it is due, when it is due, and after
             taken.append(await b.receive_some())
     while len(taken) < 20:
         taken.append(await b.receive_some())
@@ -269,7 +269,7 @@ async def test_a_listener_that_ends_leaves_nothing_behind(world: World, clock: C
 
 
 async def test_a_caller_that_gives_up_connecting_leaves_a_closed_stream(world: World, clock: Clock) -> None:
-    with trio.move_on_after(0.0015):  # the server has accepted, and the answer is under way
+    with trio.move_on_after(0.0015):  # the server has accepted, and the answer is in transit
         await world.pair()
     assert await world.accepted[-1].receive_some() == b""
 
@@ -340,7 +340,7 @@ async def _produce(request: ProduceRequest) -> ProduceResponse:
 
 @asynccontextmanager
 async def _connection(network: SimulatedNetwork) -> AsyncIterator[Connection]:
-    """Serve at `b`, and give a connection from `a`."""
+    """Serve at `b`, and yield a connection from `a`."""
     async with trio.open_nursery() as nursery:
         port = await nursery.start(serve, network.at("b"), {ProduceRequest: _produce}, "b", 0)
         async with open_connection(network.at("a"), "b", port, client_id="me") as connection:
@@ -363,7 +363,7 @@ async def test_a_connection_breaks_with_its_server_and_another_one_is_made(world
 
 
 def _deliveries(seed: int) -> DELIVERIES:
-    """Return what is delivered while three hosts ask a fourth one, through a partition and a pause."""
+    """Return the deliveries while three hosts query a fourth one, through a partition and a pause."""
     seen: DELIVERIES = []
 
     async def ask(network: SimulatedNetwork, port: int, host: str) -> None:

@@ -1,4 +1,4 @@
-"""The network of simulations: what each fault does to it."""
+"""The network of simulations: the effect of each fault."""
 
 # ruff: noqa: ARG001  clock is for trio, which takes the one that a test asks for
 
@@ -251,7 +251,7 @@ async def test_what_a_dead_process_held_open_is_dead_also_when_its_host_is_back(
     with pytest.raises(ConnectionRefusedError):
         await world.pair()
     dead = world.listening
-    await world.listen()  # on the port that the dead one had
+    await world.listen()  # on the port of the dead host
     dead.cancel()  # it ends late
     await trio.sleep(SOON)
     await world.pair()
@@ -332,7 +332,7 @@ async def test_what_a_frozen_host_sends_on_a_broken_connection_is_lost(world: Wo
     a, b = await world.pair()
     world.network.freeze("b")
     world.network.break_connections("a", "b")
-    await b.send_all(b"x")  # it cannot know
+    await b.send_all(b"x")  # it cannot know of the fault
     world.network.thaw("b")
     await trio.sleep(1)
     with pytest.raises(trio.BrokenResourceError):

@@ -1,6 +1,6 @@
-"""The simulator finds each of a dozen bugs when it is planted, and nothing where it is not.
+"""The simulator finds each of a dozen planted bugs, and nothing without them.
 
-`python -m tests.simulation.test_planted` looks for the seeds anew, which changes of the plans or of the product move.
+`python -m tests.simulation.test_planted` searches for the seeds again, which change with the plans and the product.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CAUGHT_BY: Final = {
     "orders_are_heeded_in_the_middle_of_a_move": (8, "ended at"),
     "cancels_without_a_survivor": (2, "is not in the ISR"),
 }
-"""The first seed that catches each bug, and what it says."""
+"""The first seed that catches each bug, and the report."""
 
 MOST_SEEDS: Final = 500
 
@@ -47,7 +47,7 @@ def test_without_it_the_same_seed_finds_nothing(seed: int) -> None:
 
 
 def first_that_catches(name: str) -> str:
-    """Return the first seed that catches a bug, and what it says."""
+    """Return the first seed that catches a bug, and the report."""
     for seed in range(1, MOST_SEEDS + 1):
         with planted(name):
             violation = run(draw(seed)).violation

@@ -1,4 +1,4 @@
-"""What administrators and brokers are told is held against what is durable."""
+"""Answers to administrators and brokers are checked against the durable state."""
 
 # ruff: noqa: ARG001  autojump_clock is for trio, which takes the clock that a test asks for
 
@@ -21,7 +21,7 @@ async def test_a_deletion_that_is_said_to_be_sure_was_marked() -> None:
     before = h.safety.before()
     h.commit(FIRST, Create(paths.delete_topic(TP.topic)))
     h.safety.deletion_answered(before, TP.topic)
-    h.safety.deletion_answered(h.safety.before(), TP.topic)  # again, while it lasts
+    h.safety.deletion_answered(h.safety.before(), TP.topic)  # again, while the deletion is in progress
     assert h.found is None
 
 
@@ -56,7 +56,7 @@ async def test_an_order_that_is_said_to_be_in_effect_was(order: tuple[int, ...],
     h.bump(leader=2)
     before = h.safety.before()
     h.bump(assignment=ReplicaAssignment(order), leader=leader)
-    h.bump(assignment=ReplicaAssignment((2, 1, 3)), leader=2)  # as somebody else asks for right after it
+    h.bump(assignment=ReplicaAssignment((2, 1, 3)), leader=2)  # as another administrator requests right after it
     h.safety.election_answered(before, ElectionType.PREFERRED, TP, (3, 1, 2))
     assert ("orders-0 is said to have the order (3, 1, 2)" in (h.found or "")) == (order != (3, 1, 2))
 

@@ -1,4 +1,4 @@
-"""Random runs: the same from the same seed, different from another, and counted as they happened."""
+"""Random runs: equal for the same seed, different for others, and counted correctly."""
 
 from __future__ import annotations
 
@@ -109,6 +109,6 @@ def test_the_counts_are_shown_with_what_is_needed() -> None:
 
 
 def test_crash_points_are_hit() -> None:
-    """A tenth of what a thousand seeds must show, in a plan's own words: each round is struck somewhere."""
+    """Plans of a tenth of the thousand seeds strike at each round somewhere."""
     plans = "\n".join(draw(seed).text() for seed in range(100))
     assert all(f"AtStep(round='{name}'" in plans for name in CRASH_POINTS)

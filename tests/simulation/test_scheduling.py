@@ -1,4 +1,4 @@
-"""Trio's private switches still do what the simulator needs of them: the seed alone decides the order of tasks."""
+"""Trio's private switches still work as the simulator needs: the order of tasks depends only on the seed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ print(order_of_tasks({seed}))
 
 
 def order_of_tasks(seed: int) -> list[int]:
-    """Let tasks race whose order trio alone decides: they wake together, from events, locks and deadlines."""
+    """Race tasks whose order only trio decides: they wake together, from events, locks and deadlines."""
     order: list[int] = []
 
     async def racer(number: int, gun: trio.Event, lock: trio.Lock) -> None:
@@ -77,7 +77,7 @@ def test_time_waits_for_those_who_wait_until_all_tasks_are_blocked() -> None:
 
 def test_trio_is_left_as_it_was() -> None:
     def state() -> object:
-        return scheduler._ALLOW_DETERMINISTIC_SCHEDULING, scheduler._r.getstate()  # noqa: SLF001  this is about them
+        return scheduler._ALLOW_DETERMINISTIC_SCHEDULING, scheduler._r.getstate()  # noqa: SLF001  the subject of this test
 
     before = state()
     with deterministic_scheduling(3):

@@ -1,4 +1,4 @@
-"""`klamm simulate` as users run it: a process, what it prints, and its exit code."""
+"""`klamm simulate` as users run it: a process, its output, and its exit code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def settled(text: str) -> str:
-    """Leave out what every change of the code changes: digests of traces, and the milliseconds of times."""
+    """Remove everything that varies with each change of the code: digests of traces, and milliseconds of times."""
     return re.sub(r"^( *\d+)\.\d{3} ", r"\1 ", re.sub(r"trace [0-9a-f]{32}", "trace", text), flags=re.MULTILINE)
 
 
@@ -56,7 +56,7 @@ def scenario(tmp_path: Path) -> Path:
     return path
 
 
-# --- what it prints ---------------------------------------------------------------------------------------------
+# --- output -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("arguments", "printed"), SESSIONS, ids=[arguments for arguments, _ in SESSIONS])
@@ -158,7 +158,7 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def wait_for_workers(process: subprocess.Popen[str], count: int) -> list[int]:
-    """Wait until its children are there that execute runs; return their ids."""
+    """Wait until the child processes that execute runs exist; return their ids."""
     while process.poll() is None:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         found = [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]

@@ -1,7 +1,7 @@
-"""Hypothesis disturbs a simulated cluster in any order, and makes shorter what it finds.
+"""Hypothesis disturbs a simulated cluster in any order, and shrinks the failures that it finds.
 
-Requests are begun and left to themselves, since they may have to wait for a fault's end. What must hold is checked all
-the time; at the end all faults end, and then everything has to be mended.
+Requests are started and not awaited, since they may have to wait for the end of a fault. Invariants are checked all
+the time; at the end all faults stop, and then the cluster has to recover.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Throttled replicas keep to their rate until they are in the ISR, on virtual time (KIP-73, KIP-542)."""
+"""Throttled replicas respect their rate until they are in the ISR, on virtual time (KIP-73, KIP-542)."""
 
 from __future__ import annotations
 

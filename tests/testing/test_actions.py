@@ -1,4 +1,4 @@
-"""One vocabulary of actions: what a test does to a cluster, a scenario can say, and the other way round."""
+"""One vocabulary of actions: a scenario can do everything that a test can, and vice versa."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from transport.messages import AlterPartitionReassignmentsRequest
 ROOT = Path(__file__).parents[2]
 BASES = {Strike, Request}
 PARTS = {CreateTopics: "CreateTopic"}
-"""Verbs of several topics at once: by what a test calls one of them."""
+"""Verbs for several topics at once, with the name of a test's action for one of them."""
 
 
 def outcome_of(text: str) -> list[str]:
-    """Run a scenario and return what it missed."""
+    """Run a scenario and return the expectations that it missed."""
     [scenario] = parse(text, "this.yaml")
     outcome = run(scenario)
     return [*(miss.text for miss in outcome.chronicle.misses), *([outcome.violation] if outcome.violation else [])]
@@ -245,7 +245,7 @@ async def test_a_broker_notices_a_failed_directory_by_itself(autojump_clock: Moc
         await trio.sleep(60)
         state = c.partition("orders-0")
         assert state is not None
-        # Nobody writes, so that the broker does not use the directory.
+        # Nobody writes, so the broker does not use the directory.
         assert state.leader == (2 if noticed else 1)
         await c.settle()
 

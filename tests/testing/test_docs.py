@@ -1,4 +1,4 @@
-"""docs/testing.md: what it prints runs, and passes."""
+"""The code in docs/testing.md runs, and its tests pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster in a trio test: a seed decides, violations end it, exceptions stay what they are."""
+"""A cluster in a trio test: a seed decides its course, violations end it, exceptions pass through unchanged."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_an_exception_of_the_block_is_raised_as_it_is(autojump_clock: Mock
             await c.create_topic("orders", [(1, 2)])
     assert raised.value.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     [note] = raised.value.__notes__
-    assert not note.endswith("crashes")  # that is how the cluster is cleared away, and no part of the story
+    assert not note.endswith("crashes")  # crashes belong to the teardown, not to the trace
 
 
 async def test_a_setting_that_is_none_is_refused(autojump_clock: MockClock) -> None:  # noqa: ARG001

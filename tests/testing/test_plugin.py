@@ -1,4 +1,4 @@
-"""The pytest plugin: where the seed comes from, and what a failure tells."""
+"""The pytest plugin: the source of the seed, and the report of a failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services of others in a simulated cluster."""
+"""Users' own services in a simulated cluster."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transport.wire import ConnectionBroken, Handlers
 
 @frozen
 class Starts(Request[int]):
-    """How often a broker was started."""
+    """A request for the number of starts of a broker."""
 
     reason: str
 
@@ -27,7 +27,7 @@ APIS = (Api(10_000, "Starts", Starts, int),)
 
 @define(eq=False)
 class StartCounter(Service):
-    """Holds nothing; counts in `disk`, which outlives it."""
+    """Holds no replicas; counts its starts in `disk`, which outlives it."""
 
     handle: BrokerHandle
     disk: dict[int, int]
