@@ -84,7 +84,7 @@ def write(cluster: SimulatedCluster, case: Case) -> None:
 
 
 async def live_well(cluster: SimulatedCluster, name: str) -> None:
-    """Create a topic, move it, elect another leader, add partitions, and delete it."""
+    """Create a topic, move a partition of it, wait for a leader in the target, and delete the topic."""
     await cluster.create_topic(name, [(1, 2), (2, 3)])
     await cluster.until(lambda: leaders(cluster, name) == [1, 2], what=f"the leaders of {name}")
     await cluster.reassign({f"{name}-0": (3, 1)})
@@ -100,7 +100,7 @@ def leaders(cluster: SimulatedCluster, name: str) -> list[int]:
 
 
 def waiting(cluster: SimulatedCluster) -> dict[int, int]:
-    """Return the number of pending requests for each live broker."""
+    """Return the sizes of the queues to brokers, excluding empty ones."""
     active = cluster.controllers[cluster.active_controller or 0].service
     office = None if active is None else active._office  # noqa: SLF001 - what metrics are made of
     assert office is not None
@@ -108,7 +108,7 @@ def waiting(cluster: SimulatedCluster) -> dict[int, int]:
 
 
 async def ask_for_theirs(cluster: SimulatedCluster) -> None:
-    """Ask for a move, an election and the end of what others wrote, whatever comes of it, after a look at leaders."""
+    """Wait for a check of the leaders, then request a move, an election and a deletion, ignoring refusals."""
     await trio.sleep(6)
     with suppress(ApiError):
         await cluster.reassign({str(TP): (2, 3)})
