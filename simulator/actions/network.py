@@ -1,4 +1,4 @@
-"""What happens to the network between nodes."""
+"""Faults of the network between nodes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class BreakConnections(Strike):
     nodes: tuple[Node, ...] = field(converter=as_nodes)
 
     def strike(self, scene: Scene) -> None:
-        """Break them."""
+        """Break the connections."""
         scene.cluster.break_connections(*_pair(scene, self.nodes))
 
 
@@ -53,7 +53,7 @@ class SilenceConnections(Strike):
     nodes: tuple[Node, ...] = field(converter=as_nodes)
 
     def strike(self, scene: Scene) -> None:
-        """Silence them."""
+        """Silence the connections."""
         scene.cluster.silence_connections(*_pair(scene, self.nodes))
 
 

@@ -1,4 +1,4 @@
-"""What happens to processes and their disks."""
+"""Faults, shutdowns and starts of processes, and faults of their disks."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Stop(Request):
     nodes: tuple[Node, ...] = field(converter=as_nodes)
 
     async def ask(self, scene: Scene) -> None:
-        """Stop one node after the other."""
+        """Stop the nodes one at a time."""
         for id_ in scene.nodes(self.nodes):
             await scene.cluster.stop(id_)
 
@@ -131,7 +131,7 @@ class StopFetching(Strike):
     partitions: Mapping[Node, Sequence[str]]
 
     def strike(self, scene: Scene) -> None:
-        """Stop them."""
+        """Stop the fetches of these partitions."""
         for node, names in self.partitions.items():
             for id_ in scene.victims(self, (node,)):
                 for name in names:
@@ -145,7 +145,7 @@ class ResumeFetching(Strike):
     partitions: Mapping[Node, Sequence[str]]
 
     def strike(self, scene: Scene) -> None:
-        """Resume."""
+        """Resume the fetches of these partitions."""
         for node, names in self.partitions.items():
             for id_ in scene.victims(self, (node,)):
                 for name in names:
@@ -159,7 +159,7 @@ class KeepOutOfIsr(Strike):
     followers: Mapping[str, Sequence[int]]
 
     def strike(self, scene: Scene) -> None:
-        """Tell the brokers, who propose the ISR without them the next time they look."""
+        """Set the exclusions at the brokers, whose next check proposes an ISR without the followers."""
         for name, followers in self.followers.items():
             scene.cluster.trace.add("fault", name, f"followers {list(followers)} are kept out of the ISR")
             for broker in scene.cluster.brokers.values():

@@ -1,4 +1,4 @@
-"""What administrators and producers ask for, through the cluster's own apis."""
+"""Requests of administrators and producers, through the cluster's own apis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from transport.messages import ElectionType
 
 
 def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
-    """Return names; a single one needs no tuple."""
+    """Return names as a tuple; a single name needs none."""
     return (names,) if isinstance(names, str) else tuple(names)
 
 
@@ -27,11 +27,11 @@ class CreateTopic(Request):
 
     @property
     def count(self) -> int:
-        """How many partitions it has."""
+        """The number of partitions."""
         return len(self.assignment) or self.partitions
 
     async def ask(self, scene: Scene) -> None:
-        """Create it."""
+        """Create the topic."""
         await scene.cluster.create_topic(
             self.name, self.assignment, partitions=self.partitions, replication_factor=self.replication_factor
         )
@@ -44,7 +44,7 @@ class CreateTopics(Request):
     topics: tuple[CreateTopic, ...]
 
     async def ask(self, scene: Scene) -> None:
-        """Create one topic after the other. Raises NotInTime, too."""
+        """Create the topics one at a time. Raises NotInTime, too."""
         for topic in self.topics:
             await topic.ask(scene)
             for number in range(topic.count):
@@ -62,7 +62,7 @@ class AddPartitions(Request):
     totals: Mapping[str, int]
 
     async def ask(self, scene: Scene) -> None:
-        """Add them, one topic after the other."""
+        """Add the partitions, one topic at a time."""
         for topic, total in self.totals.items():
             await scene.cluster.add_partitions(topic, total)
 
@@ -74,7 +74,7 @@ class DeleteTopic(Request):
     names: tuple[str, ...] = field(converter=as_names)
 
     async def ask(self, scene: Scene) -> None:
-        """Delete them."""
+        """Delete the topics."""
         await scene.cluster.delete_topic(*self.names)
 
 
@@ -85,7 +85,7 @@ class AlterTopic(Request):
     settings: Mapping[str, Mapping[str, str | None]]
 
     async def ask(self, scene: Scene) -> None:
-        """Change them."""
+        """Change the settings."""
         await scene.cluster.alter_topics(self.settings)
 
 
@@ -96,7 +96,7 @@ class Reassign(Request):
     targets: Mapping[str, Sequence[int] | None]
 
     async def ask(self, scene: Scene) -> None:
-        """Begin them."""
+        """Begin the reassignments."""
         await scene.cluster.reassign(self.targets)
 
 
@@ -109,7 +109,7 @@ class Elect(Request):
     orders: Mapping[str, tuple[int, ...]] = field(factory=dict)
 
     async def ask(self, scene: Scene) -> None:
-        """Elect them."""
+        """Elect the leaders."""
         await scene.cluster.elect_leaders(self.kind, self.partitions, self.orders)
 
 
@@ -120,6 +120,6 @@ class Produce(Request):
     counts: Mapping[str, int]
 
     async def ask(self, scene: Scene) -> None:
-        """Write them."""
+        """Write the records."""
         for name, count in self.counts.items():
             await scene.cluster.produce(name, [f"{name} {number}".encode() for number in range(count)])

@@ -1,4 +1,4 @@
-"""The scene of an action, the nodes it is about, and the two kinds of actions: strikes and requests."""
+"""The scene of an action, its nodes, and the two kinds of actions: strikes and requests."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from simulator.process import ProcessState
 from simulator.steps import Step
 
 Node = int | str
-"""A broker or a controller: its id, or a word that means one when the action happens."""
+"""A broker or a controller: its id, or a word that stands for one when the action happens."""
 
 CONTROLLER: Final = "controller"
 STANDBY: Final = "standby"
 SAME: Final = "same"
 WORDS: Final = (CONTROLLER, STANDBY, SAME)
 LEADER_OF: Final = "leader of "
-"""The name of a partition follows."""
+"""A prefix, followed by the name of a partition."""
 
 
 class CannotBeDone(Exception):
-    """An action is about something that does not exist now."""
+    """An action refers to something that does not currently exist."""
 
 
 def as_nodes(nodes: Node | Iterable[Node]) -> tuple[Node, ...]:
-    """Return nodes; a single one needs no tuple."""
+    """Return nodes as a tuple; a single node needs none."""
     return (nodes,) if isinstance(nodes, int | str) else tuple(nodes)
 
 
 @define
 class Scene:
-    """The cluster, and the nodes that an action last chose by a word."""
+    """The cluster, and the nodes that the last action chose."""
 
     cluster: SimulatedCluster
     chosen: tuple[int, ...] = ()
     step: Step | None = None
-    """The step within which this happens: its controller is then the one that the word means."""
+    """The step within which the action happens: its controller is then the one for which the word stands."""
 
     nursery: Nursery = Factory(lambda scene: scene.cluster.world.nursery, takes_self=True)
-    """Runs what happens later."""
+    """Runs delayed actions."""
 
     def nodes(self, wanted: Iterable[Node]) -> tuple[int, ...]:
-        """Return the ids of nodes. Raises CannotBeDone if a word means nobody now."""
+        """Return the ids of nodes. Raises CannotBeDone if a word currently stands for no node."""
         return tuple(id_ for node in wanted for id_ in ((node,) if isinstance(node, int) else self._meant(node)))
 
     def victims(self, action: Strike, wanted: Iterable[Node]) -> tuple[int, ...]:
-        """Return the nodes to which an action is about to happen. Raises CannotBeDone."""
+        """Return the nodes that an action is about to strike. Raises CannotBeDone."""
         del action
         return self.nodes(wanted)
 
@@ -74,26 +74,26 @@ class Scene:
 
 
 class Strike(ABC):
-    """An action that is done at once, within a controller's step if that is its time."""
+    """An action that takes effect at once, within a controller's step if it is triggered by one."""
 
     @abstractmethod
     def strike(self, scene: Scene) -> None:
-        """Do it. Raises CannotBeDone."""
+        """Carry out the action. Raises CannotBeDone."""
 
     def on(self, cluster: SimulatedCluster) -> None:
-        """Do it to a cluster. Raises CannotBeDone."""
+        """Carry out the action on a cluster. Raises CannotBeDone."""
         self.strike(Scene(cluster))
 
 
 class Request(ABC):
-    """An action that is asked for, and answered."""
+    """An action that is requested and answered."""
 
     @abstractmethod
     async def ask(self, scene: Scene) -> None:
-        """Ask for it. Raises ApiError for a refusal; ClusterUnreachable, GaveUp or WireError if nobody answers."""
+        """Make the request. Raises ApiError for a refusal; ClusterUnreachable, GaveUp or WireError without an answer."""
 
     async def on(self, cluster: SimulatedCluster) -> None:
-        """Ask a cluster for it; see `ask`."""
+        """Make the request to a cluster; see `ask`."""
         await self.ask(Scene(cluster))
 
 
@@ -102,15 +102,15 @@ Action = Strike | Request
 
 @frozen
 class NodeStrike(Strike):
-    """A strike that happens to one node after the other."""
+    """A strike that is carried out on each of its nodes in turn."""
 
     nodes: tuple[Node, ...] = field(converter=as_nodes)
 
     def strike(self, scene: Scene) -> None:
-        """Do it to each node."""
+        """Strike each node."""
         for id_ in scene.victims(self, self.nodes):
             self.strike_node(scene.cluster, id_)
 
     @abstractmethod
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
-        """Do it to a node."""
+        """Strike a node."""

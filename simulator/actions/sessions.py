@@ -1,4 +1,4 @@
-"""What happens to the sessions of nodes with the store, and to the store."""
+"""Faults of the nodes' sessions with the store, and of the store."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ _OTHER = "somebody", "else"
 
 
 async def give_away(address: str, *paths: str, owner: str | None = None) -> None:
-    """Give znodes below `address` (host:port/chroot) to another identity; `owner` (user:password) authenticates this."""
+    """Give znodes below `address` (host:port/chroot) to another identity, authenticated as `owner` (user:password)."""
     await trio.to_thread.run_sync(partial(_set_acls, address, paths, [make_digest_acl(*_OTHER, all=True)], owner))
 
 
