@@ -18,7 +18,7 @@ from transport.metadata import TopicPartition
 
 @frozen
 class Neglect:
-    """Orders that a broker ignores; they outlive its process."""
+    """Duties that a broker neglects, whatever it is ordered; they outlive its process."""
 
     unfetched: dict[TopicPartition, None] = field(factory=dict)
     """The partitions that it does not fetch."""
@@ -41,7 +41,7 @@ class SimulatedService(ReferenceService):
             self.stop_fetching(state.tp)
 
     def stop_fetching(self, tp: TopicPartition) -> None:
-        """Fetch nothing of a partition any more."""
+        """Stop fetching a partition."""
         self._stop_fetching(tp)
 
     def resume_fetching(self, tp: TopicPartition) -> None:

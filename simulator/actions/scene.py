@@ -90,7 +90,7 @@ class Request(ABC):
 
     @abstractmethod
     async def ask(self, scene: Scene) -> None:
-        """Make the request. Raises ApiError for a refusal; ClusterUnreachable, GaveUp or WireError without an answer."""
+        """Make the request. Raises ApiError if it is refused; ClusterUnreachable, GaveUp or WireError if unanswered."""
 
     async def on(self, cluster: SimulatedCluster) -> None:
         """Make the request to a cluster; see `ask`."""

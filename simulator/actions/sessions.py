@@ -65,9 +65,9 @@ class AtCommit(Strike):
 
 
 def lose_answer(nodes: Node | tuple[Node, ...], *, applied: bool = True, path: str = "") -> AtCommit:
-    """Lose the answer to the next commit of nodes (to `path`) with the connection, which they may open again at once.
+    """Break the connection of nodes at their next commit (to `path`), so that its answer is lost; they may reconnect.
 
-    Unless it is `applied`, the commit itself is lost, which its node cannot know.
+    Unless it is `applied`, the commit itself is lost, too, which its node cannot know.
     """
     return AtCommit(nodes, "after" if applied else "before", (Disconnect(SAME), Reconnect(SAME)), path)
 
@@ -107,5 +107,5 @@ class Depose(Strike):
     """Delete `/controller`, as operators do to have another controller elected."""
 
     def strike(self, scene: Scene) -> None:
-        """Delete it, if it is there."""
+        """Delete the znode if it exists."""
         scene.cluster.depose()

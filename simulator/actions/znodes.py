@@ -1,4 +1,4 @@
-"""What Kafka's old tools, brokers and operators write into the store by hand."""
+"""Writes of Kafka's old tools, brokers and operators to the store."""
 
 from __future__ import annotations
 
