@@ -1,14 +1,15 @@
-"""What waits for one broker, merged: bounded by what exists, not by what happened.
+"""The merged backlog of one broker, whose size is bounded by the number of partitions, not by the number of events.
 
-While one request is in flight everything else merges here by (topic id, partition). The newest state in line of
-authority (controller epoch, leader epoch, partition epoch) wins, the later one if they are equal; isNew and delete are
-sticky. A StopReplica that deletes is never absorbed by a later LeaderAndIsr for the same name, or a recreated partition
-would lose its new log: it goes first, in a request of its own. The list of live brokers goes before any LeaderAndIsr.
+While one request is in flight, everything else is merged here by (topic id, partition). The state with the highest
+authority (controller epoch, leader epoch, partition epoch) wins, or the later one if they are equal; isNew and delete
+are sticky. A StopReplica that deletes is never absorbed by a later LeaderAndIsr for the same name, because a recreated
+partition would then lose its new log: the deletion is sent first, in a request of its own. The list of live brokers is
+sent before any LeaderAndIsr.
 
-A request carries `MAX_PARTITIONS` at most. What goes first is: deletions as above, who is alive, LeaderAndIsr,
-UpdateMetadata, StopReplica; but a kind that was overtaken `MAX_OVERTAKEN` times goes next, so that a StopReplica leaves
-however many leaders are elected meanwhile. What is said of one partition keeps that order all the same: an entry is
-passed over while one of its partition waits that is to arrive before it.
+A request carries at most `MAX_PARTITIONS`. Requests are sent in this order: deletions as above, live brokers,
+LeaderAndIsr, UpdateMetadata, StopReplica. A kind that was overtaken `MAX_OVERTAKEN` times is sent next, so that a
+StopReplica is not starved by a stream of elections. Even then, messages about one partition keep their order: an entry
+is skipped while another entry of its partition, which must arrive first, is waiting.
 """
 
 from __future__ import annotations
@@ -39,22 +40,22 @@ Key = tuple[str, int]
 """Topic name and partition number."""
 
 MAX_PARTITIONS: Final = 10_000
-"""Of one request. With the longest names and a hundred replicas each that is a fifth of the largest frame."""
+"""The limit of one request. With the longest names and a hundred replicas each, this fills a fifth of a frame."""
 
 MAX_OVERTAKEN: Final = 4
-"""How many requests of other kinds go before one that waits."""
+"""The number of requests of other kinds that may be sent before one that waits."""
 
 
 def authority(state: PartitionState) -> tuple[int, int, int]:
-    """Return what orders two states of one partition: the greater one is the newer."""
+    """Return the sort key that orders the states of one partition: the newer state has the greater one."""
     return state.controller_epoch, state.leader_epoch, state.partition_epoch
 
 
 def _newer(waiting: PartitionState, state: PartitionState) -> PartitionState:
-    """Return what is left of two states of one topic id, `state` being the later one.
+    """Return the newer of two states of one topic id, `state` being the later arrival.
 
-    With equal epochs the later one counts: the replica set can change without them. So does the news that the topic is
-    being deleted, whose epochs are those of no leader.
+    With equal epochs the later arrival wins, because the replica set can change without a new epoch. So does a state
+    that says that the topic is being deleted: its epochs are those of no leader and cannot be compared.
     """
     is_deletion = state.leader == LEADER_DURING_DELETE
     return state if is_deletion or authority(waiting) <= authority(state) else waiting
@@ -69,13 +70,13 @@ def _merge_state(waiting: dict[Key, PartitionState], key: Key, state: PartitionS
 
 @frozen
 class Newest:
-    """States of partitions, merged once for all the brokers that are told them."""
+    """Partition states, merged once for all the brokers to which they are sent."""
 
     states: Mapping[Key, PartitionState]
 
     @classmethod
     def of(cls, partitions: Iterable[PartitionState]) -> Newest:
-        """Merge states, later ones last."""
+        """Merge states given in the order of their arrival."""
         states: dict[Key, PartitionState] = {}
         for state in partitions:
             _merge_state(states, (state.topic, state.partition), state)
@@ -84,35 +85,35 @@ class Newest:
 
 @define
 class BrokerBacklog:
-    """The merged backlog of one incarnation of one broker, whose requests it puts into their envelopes."""
+    """The merged backlog of one broker incarnation. `take` returns complete requests."""
 
     controller: BrokerEndpoint
     controller_epoch: int
     broker_epoch: int
     max_partitions: int = MAX_PARTITIONS
     _first_stops: dict[tuple[Key, str], StopReplicaPartition] = field(factory=dict, init=False)
-    """Deletions that go before all else, one per partition and topic id however often it comes back."""
+    """Deletions sent before everything else, one per partition and topic id, however often the topic is recreated."""
 
     _live_brokers: tuple[BrokerEndpoint, ...] | None = field(default=None, init=False)
     _topics: tuple[tuple[str, str], ...] | None = field(default=None, init=False)
-    """All topics, to go with the next metadata, whichever these are: they were told later than the list, or fit it."""
+    """All topics, sent with the next UpdateMetadata: its states arrived after the list or agree with it."""
 
     _leader_and_isr: dict[Key, TellLeaderAndIsr] = field(factory=dict, init=False)
     _metadata: dict[Key, PartitionState] = field(factory=dict, init=False)
     _gone: dict[Key, PartitionState] = field(factory=dict, init=False)
-    """The first deletion, where a namesake came after it: the broker may know that topic. If the namesake is deleted
-    before it is told, nothing else would tell that neither is there."""
+    """The first deletion of a topic that was recreated under its name. The broker may know the deleted topic, and if
+    the new one is deleted before the broker hears of it, no other entry says that the first one no longer exists."""
 
     _stops: dict[Key, dict[str, StopReplicaPartition]] = field(factory=dict, init=False)
-    """Per partition and topic id: a deleted topic and its namesake may both have to be stopped."""
+    """Per partition and topic id, because a deleted topic and the one recreated under its name may both need a stop."""
 
     _overtaken: list[int] = field(factory=lambda: [0] * 5, init=False)
-    """How often each kind of request was overtaken, in the order in which they are to go."""
+    """The number of times each kind of request was overtaken, in the order of sending."""
 
     _numbers: Iterator[int] = field(factory=count, init=False)
 
     def __len__(self) -> int:
-        """Count the entries that wait."""
+        """Return the number of waiting entries."""
         parts: tuple[Sized, ...] = (
             self._first_stops,
             self._leader_and_isr,
@@ -123,7 +124,7 @@ class BrokerBacklog:
         return sum(map(len, parts)) + (self._live_brokers is not None or self._topics is not None)
 
     def add(self, publication: Publication | Newest) -> None:
-        """Merge a publication in."""
+        """Merge a publication into the waiting entries."""
         match publication:
             case TellLeaderAndIsr():
                 self._add_leader_and_isr(publication)
@@ -135,7 +136,7 @@ class BrokerBacklog:
                 self._add_stop(partition)
 
     def take(self) -> Request[object] | None:
-        """Take out the next request, None if nothing waits."""
+        """Remove and return the next request, or None if nothing waits."""
         kinds = (
             (self._first_stops, self._take_first_stops),
             (self._live_brokers, self._take_live_brokers),
@@ -143,6 +144,7 @@ class BrokerBacklog:
             (self._metadata, self._take_metadata),
             (self._stops, self._take_stops),
         )
+        # A stable sort: kinds overtaken too often come first, the others keep their order.
         for turn in sorted(range(len(kinds)), key=lambda kind: self._overtaken[kind] < MAX_OVERTAKEN):
             request = kinds[turn][1]()
             if request is not None:
@@ -158,10 +160,14 @@ class BrokerBacklog:
         return self._stop_request(stops) if stops else None
 
     def _take_live_brokers(self) -> Request[object] | None:
-        """Without a leader to precede, who is alive goes with the next partitions."""
+        """Return the live brokers in a request of their own, only if LeaderAndIsr waits.
+
+        Otherwise the list travels with the next metadata.
+        """
         return self._metadata_request([]) if self._live_brokers is not None and self._leader_and_isr else None
 
     def _take_leader_and_isr(self) -> Request[object] | None:
+        # A LeaderAndIsr may name a leader that the broker does not know yet, so the list must arrive first.
         if self._live_brokers is not None:
             return None
         told = _take_out(self._leader_and_isr, self.max_partitions, {key for key, _ in self._first_stops})
@@ -188,6 +194,7 @@ class BrokerBacklog:
     def _add_leader_and_isr(self, told: TellLeaderAndIsr) -> None:
         state = told.state
         key = state.topic, state.partition
+        # A newer LeaderAndIsr supersedes waiting stops of its partition, except deletions, which are sent first.
         if self._stops:
             by_id = self._stops.pop(key, {})
             self._first_stops |= {(key, topic_id): stop for topic_id, stop in by_id.items() if stop.delete}
@@ -202,16 +209,19 @@ class BrokerBacklog:
         if told.topics is not None:
             self._topics = told.topics
             self._gone.clear()
+            # States of topics that are not in the list are obsolete; an empty id in the list matches any topic id.
             ids = dict(told.topics)
             self._metadata = {k: s for k, s in self._metadata.items() if ids.get(s.topic) in ("", s.topic_id)}
         self._add_states(Newest.of(told.partitions).states)
 
     def _add_states(self, states: Mapping[Key, PartitionState]) -> None:
+        # With nothing to merge, which is common in large rounds, one update of the dictionary suffices.
         if self._metadata.keys().isdisjoint(states):
             self._metadata.update(states)
         else:
             for key, state in states.items():
                 before = self._metadata.get(key)
+                # A deletion is about to be replaced by a topic recreated under the same name.
                 if before is not None and before.leader == LEADER_DURING_DELETE and before.topic_id != state.topic_id:
                     self._gone.setdefault(key, before)
                 _merge_state(self._metadata, key, state)
@@ -240,9 +250,9 @@ class BrokerBacklog:
 
 
 def _take_out(waiting: dict[K, V], limit: int, behind: Container[K] = ()) -> list[V]:
-    """Take out the entries that have waited longest, but for those that are to arrive after something else."""
+    """Remove and return the entries that have waited longest, except those whose keys are in `behind`."""
     keys = list(islice((key for key in waiting if key not in behind), limit))
     taken = [waiting.pop(key) for key in keys]
     if not waiting:
-        waiting.clear()  # or else it keeps the room for as many as there have been
+        waiting.clear()  # frees the memory that an emptied dictionary keeps
     return taken

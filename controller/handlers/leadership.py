@@ -1,7 +1,8 @@
-"""Writing leadership: first leaders, elections, ISRs that shrink.
+"""Leadership writes: first leaders, elections, ISR shrinks.
 
-Every write of a partition's state goes through `write_leadership`: it is versioned with what the context holds, so a
-partition whose znode changed meanwhile is refused, read again and decided again; everything else goes through.
+Every change of an existing partition state goes through `write_leadership`. A write expects the version that the
+context holds, so a partition whose znode was changed concurrently is rejected, read and decided again, while all other
+partitions of the round are committed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ log = get_logger(__name__)
 
 
 class ControllerMoved(Exception):
-    """Another controller was elected: this one must stop acting."""
+    """Another controller has been elected, so this one must stop acting."""
 
 
 Decide = Callable[[Sequence[TopicPartition]], list[Step]]
@@ -47,10 +48,10 @@ Decide = Callable[[Sequence[TopicPartition]], list[Step]]
 def write_leadership(
     context: ControllerContext, name: str, tps: Iterable[TopicPartition], decide: Decide
 ) -> Rounds[list[TopicPartition]]:
-    """Run `decide` over partitions as the round `name`, and again over those whose state had changed.
+    """Commit the decisions of `decide` as the round `name`, deciding again for partitions whose state had changed.
 
-    Return the partitions that were handled: one whose state is gone, or cannot be decoded or written, stays as it is.
-    Raises ControllerMoved if a later controller wrote one of them.
+    Return the partitions that were handled: one whose state is missing, or cannot be decoded or written, is left
+    unchanged. Raises ControllerMoved if a later controller wrote one of them.
     """
     tps = list(tps)
     set_aside = set[TopicPartition]()
@@ -67,7 +68,7 @@ def write_leadership(
 
 
 def refresh(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
-    """Take over the state of partitions that were led as it stands in the store; return those that still have one."""
+    """Load the stored state of partitions that had leadership; return those that still have a decodable state."""
     znodes = yield from read(paths.partition_state(tp) for tp in tps)
     found = yield from decode_states(context, tps, znodes)
     yield from change("observed", [Step(facts=(LeadershipWritten(tp, state),)) for tp, state in found])
@@ -82,8 +83,9 @@ def decode_states(
 ) -> Rounds[list[tuple[TopicPartition, LeaderAndIsr]]]:
     """Return the state of each partition that has a decodable one.
 
-    Raises ControllerMoved if a later controller wrote one of them. An epoch that no controller ever had is damage: the
-    state is taken as one of ours, so that it neither ends this controllership nor outranks what comes after it.
+    Raises ControllerMoved if a later controller wrote one of them. A controller epoch that no controller ever had is
+    damage: the state is treated as written at our epoch, so that it neither ends this controllership nor outranks
+    later states.
     """
     found: list[tuple[TopicPartition, LeaderAndIsr]] = []
     for tp, znode in zip(tps, znodes, strict=True):
@@ -95,6 +97,7 @@ def decode_states(
             log.error("partition set aside: its state cannot be decoded", partition=str(tp), fault=str(fault))
             continue
         if state.controller_epoch > context.epoch:
+            # A later controller wrote this state, unless `/controller_epoch` is still ours: then the epoch is damage.
             yield from _confirm_office(context, tp, state.controller_epoch)
             state = evolve(state, controller_epoch=context.epoch)
         found.append((tp, state))
@@ -116,7 +119,7 @@ def leadership_step(
 ) -> Step:
     """Return the step that writes a partition's next leadership over the version that the context holds.
 
-    A partition left without a leader goes Offline, so that it is tried again (KAFKA-14808).
+    A partition left without a leader goes Offline, so that its election is retried (KAFKA-14808).
     """
     path = paths.partition_state(tp)
     phase = PartitionPhase.OFFLINE if leadership.leader == NO_LEADER else PartitionPhase.ONLINE
@@ -161,20 +164,20 @@ def stop_replicas(
 
 
 def bring_online(context: ControllerContext) -> Rounds[None]:
-    """Give a leader to every New and Offline partition that can have one."""
+    """Elect a leader for every New and Offline partition that can have one."""
     yield from initialise(context, context.in_phase(PartitionPhase.NEW))
     yield from elect_leaders(context, context.in_phase(PartitionPhase.OFFLINE))
 
 
 def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
-    """Create the state of New partitions: the first live replica leads, all live ones are the ISR.
+    """Create the state of New partitions: the first online replica leads, all online ones form the ISR.
 
-    A state that exists already is adopted (a creation whose answer was lost, or another controller's). A partition
-    without a live replica stays New.
+    A state that exists already is adopted: the answer to an earlier creation was lost, or another controller created
+    it. A partition without an online replica stays New.
     """
 
     def create(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
-        # Below a parent that was created just now there is nothing to look for.
+        # A parent that this round has just created has no partitions below it, so reading them is skipped.
         empty, closed = yield from _create_parents(list(dict.fromkeys(tp.topic for tp in pending)))
         pending = [tp for tp in pending if tp.topic not in closed]
         others = [tp for tp in pending if tp.topic not in empty]
@@ -195,13 +198,13 @@ def initialise(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rou
 
 
 def _of_topics_that_exist(tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
-    """Return those whose topic was not deleted meanwhile, which the change of the list of topics will tell."""
+    """Return those whose topic still exists; the watch on the list of topics reports the others."""
     topics = yield from read(paths.topic(tp.topic) for tp in tps)
     return [tp for tp, topic in zip(tps, topics, strict=True) if topic is not None]
 
 
 def _create_parents(topics: Sequence[str]) -> Rounds[tuple[frozenset[str], frozenset[str]]]:
-    """Create missing parents of partitions; return the topics that got one, and those for which it is impossible."""
+    """Create missing parents of partitions; return the topics that got one, and those whose creation is rejected."""
     found = yield from read(paths.topic_partitions(name) for name in topics)
     missing = [name for name, znode in zip(topics, found, strict=True) if znode is None]
     steps = {name: Step(writes=(Create(paths.topic_partitions(name)),)) for name in missing}
@@ -216,7 +219,7 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
     for tp, state in found:
         phase = PartitionPhase.ONLINE if context.is_online(tp, state.leader) else PartitionPhase.OFFLINE
         facts = (LeadershipWritten(tp, state), PartitionMoved(tp, phase))
-        # Whoever wrote it may not have told anybody.
+        # The controller that wrote this state may have lost office before it notified any broker.
         told = tell(context, tp, state, (), new=context.online(tp, context.assignment(tp).replicas))
         steps.append(Step((tp,), facts=facts, publications=told))
     yield from change("adopt", steps)
@@ -239,9 +242,10 @@ def _creation(context: ControllerContext, tp: TopicPartition, *, without_parent:
 
 
 def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
-    """Elect leaders for Offline partitions from the live members of their ISRs; the rest stay Offline.
+    """Elect leaders for Offline partitions from the online members of their ISRs; the rest stay Offline.
 
-    Where no member is alive the settings say whether another replica may lead; they are read for those alone.
+    If no member is online, the topic's settings decide whether another replica may lead. Only the settings of such
+    topics are read.
     """
     led = [tp for tp in tps if tp in context.leadership]
     hopeless = [tp.topic for tp in led if _is_hopeless(context, tp)]
@@ -250,7 +254,7 @@ def elect_leaders(context: ControllerContext, tps: Iterable[TopicPartition]) -> 
 
 
 def _is_hopeless(context: ControllerContext, tp: TopicPartition) -> bool:
-    """Whether no member of the ISR can lead, but another replica could."""
+    """Return whether no member of the ISR can lead, but another replica could."""
     has_member = any(context.is_online(tp, r) for r in context.leadership[tp].isr)
     return not has_member and any(context.is_online(tp, r) for r in context.assignment(tp).replicas)
 
@@ -262,9 +266,9 @@ def elect(
     *,
     unclean: Collection[str] = (),
 ) -> Rounds[None]:
-    """Elect leaders; partitions for which nobody can be elected stay as they are.
+    """Elect leaders; partitions without an eligible replica are left unchanged.
 
-    In the topics in `unclean` a replica outside the ISR may lead where no member of it can.
+    In the topics in `unclean`, a replica outside the ISR may lead if no member of it can.
     """
 
     def decide(pending: Sequence[TopicPartition]) -> list[Step]:
@@ -291,7 +295,7 @@ def _election_step(context: ControllerContext, elected: elections.Elected) -> St
 def candidates(
     context: ControllerContext, tps: Iterable[TopicPartition], unclean: Collection[str] = ()
 ) -> list[elections.Candidate]:
-    """Return the candidates of an election in the order of the present assignment."""
+    """Return the partitions as candidates of an election, with replicas in the order of the current assignment."""
     return [candidate(context, tp, context.assignment(tp).replicas, unclean) for tp in tps]
 
 
@@ -306,9 +310,9 @@ def candidate(
 
 
 def replace_offline(context: ControllerContext, tps: Sequence[TopicPartition], gone: Sequence[int]) -> Rounds[None]:
-    """Elect new leaders for what the replicas on `gone` led, and take them out of the ISRs.
+    """Elect new leaders for partitions led from `gone`, and remove the replicas on `gone` from the ISRs.
 
-    They are known not to be online. (Kafka's onReplicasBecomeOffline.)
+    The context must already know that these replicas are not online. (Kafka's onReplicasBecomeOffline.)
     """
     leaderless = [tp for tp in tps if tp in context.leadership and context.leadership[tp].leader in gone]
     yield from change(
@@ -316,7 +320,7 @@ def replace_offline(context: ControllerContext, tps: Sequence[TopicPartition], g
     )
     before = {tp: context.leadership[tp] for tp in leaderless}
     yield from bring_online(context)
-    # Whose election was told knows of the dead as well.
+    # The messages about a new leadership list the offline replicas as well: those partitions need no second one.
     told = frozenset(tp for tp, state in before.items() if context.leadership.get(tp) is not state)
     yield from take_offline(context, tps, gone, told)
 
@@ -327,9 +331,9 @@ def take_offline(
     gone: Sequence[int],
     told: Collection[TopicPartition] = (),
 ) -> Rounds[None]:
-    """Take the replicas on `gone` offline and out of the ISRs; the last member of an ISR stays in it.
+    """Take the replicas on `gone` offline and out of the ISRs; an ISR never becomes empty.
 
-    Brokers need not hear of what is `told`, unless it changes.
+    Partitions in `told` are published only if their leadership changes again.
     """
 
     def decide(pending: Sequence[TopicPartition]) -> list[Step]:
@@ -346,6 +350,7 @@ def _shrink(context: ControllerContext, tp: TopicPartition, gone: Sequence[int],
     shrunk = elections.without_replicas(context.leadership[tp], gone, context.epoch)
     stops = (stop_replicas(context, tp, alive, shrunk or context.leadership[tp], delete=False),) if alive else ()
     if shrunk is None:
+        # The leadership is unchanged, but metadata also lists offline replicas, which have changed.
         news = () if is_told else (TellMetadata(None, (context.describe(tp),)),)
         return Step((tp,), facts=(moved,), publications=(*news, *stops))
     others = [r for r in replicas if r not in gone]

@@ -1,18 +1,18 @@
-"""Moving replicas (KIP-455): U stores the target, A brings replicas in, B takes the others out.
+"""Replica reassignment (KIP-455): U stores the target, A adds replicas, B removes the others.
 
-For ORS = {1,2,3} and TRS = {4,5,6} a partition goes through these states in the store:
+For ORS = {1,2,3} and TRS = {4,5,6} a partition passes through these states in the store:
 
     RS             AR       RR       leader  ISR             after
     {1,2,3}                          1       {1,2,3}         (before)
-    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  1       {1,2,3}         U1, A1, A2: AR is told to follow
+    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  1       {1,2,3}         U1, A1, A2: AR starts to follow
     {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  1       {1,2,3,4,5,6}   AR caught up: phase B may begin
-    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  4       {1,2,3,4,5,6}   B3: a leader inside TRS
-    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  4       {4,5,6}         B4: RR out of the ISR, then B5: deleted
+    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  4       {1,2,3,4,5,6}   B3: the leader is inside TRS
+    {4,5,6,1,2,3}  {4,5,6}  {1,2,3}  4       {4,5,6}         B4: RR has left the ISR; then B5: RR is deleted
     {4,5,6}                          4       {4,5,6}         B6: RS = TRS, written last
 
-RS = TRS is written last because until then the topic's znode is the only durable copy of ORS. The original's B2 (memory
-first) is no step here: B3 and B4 tell brokers RS = TRS, and the context changes with B6's commit. B4 deletes nothing
-and begins only when a live leader inside TRS is committed: else the move waits.
+RS = TRS is written last because until then the topic's znode is the only durable copy of ORS. Kafka's step B2, which
+changes memory first, does not exist here: B3 and B4 send RS = TRS to the brokers, and the context changes when B6 is
+committed. B4 deletes nothing, and begins only once a live leader inside TRS is committed; until then the move waits.
 """
 
 from __future__ import annotations
@@ -58,16 +58,16 @@ from transport.store.requests import MAX_GROUP_BYTES, weight_of
 log = get_logger(__name__)
 
 MAX_PARTITIONS: Final = 500
-"""How many partitions of one topic share a multi with all that goes alongside."""
+"""The most partitions of one topic that are written in one multi, together with what accompanies each."""
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]
 
 Alongside = Callable[[ControllerContext, TopicPartition, ReplicaAssignment], Sequence[Step]]
-"""What is committed in one multi with a partition's new assignment."""
+"""Returns the steps to commit in the same multi as a partition's new assignment."""
 
 
 def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
-    """Store new targets of known partitions (U1), then go as far as their ISRs allow."""
+    """Store new targets of known partitions (U1), then advance each move as far as its ISR allows."""
 
     def wanted(tp: TopicPartition) -> ReplicaAssignment:
         current = context.assignment(tp)
@@ -80,9 +80,9 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
 
 
 def advance(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
-    """Run phase B for what is caught up, phase A for the rest. Safe to run again at any point (failover)."""
+    """Run phase B for the partitions that have caught up and phase A for the rest. Idempotent, as failover requires."""
     tps = list(tps)
-    # Without a leader there is nothing to catch up with: whoever is alive may be the first.
+    # A New partition has never had a leader to catch up with: any live replica may be the first.
     yield from initialise(context, [tp for tp in tps if context.partition_phases.get(tp) is PartitionPhase.NEW])
     led = [tp for tp in tps if tp in context.leadership]
     ready = dict.fromkeys(tp for tp in led if is_ready(context, tp))
@@ -91,13 +91,13 @@ def advance(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds
 
 
 def is_ready(context: ControllerContext, tp: TopicPartition) -> bool:
-    """Whether phase B may begin: nothing moves, or the ISR covers TRS."""
+    """Return whether phase B may begin: the partition is not being reassigned, or the ISR covers TRS."""
     assignment = context.assignment(tp)
     return not assignment.is_being_reassigned or is_caught_up(assignment, context.leadership[tp].isr)
 
 
 def may_finish(context: ControllerContext, tp: TopicPartition) -> bool:
-    """Whether a partition is being reassigned and phase B may begin."""
+    """Return whether a partition is being reassigned and phase B may begin."""
     return tp in context.reassigning and tp in context.leadership and is_ready(context, tp)
 
 
@@ -111,10 +111,10 @@ def write_assignments(
     wanted: Callable[[TopicPartition], ReplicaAssignment],
     alongside: Alongside,
 ) -> Rounds[None]:
-    """Write assignments where they differ, up to MAX_PARTITIONS of a topic at a time, fewer if its znode is large.
+    """Write the assignments that differ, up to MAX_PARTITIONS of a topic at a time, or fewer if its znode is large.
 
-    A znode that has changed meanwhile is read and written again. A topic that is gone, or whose znodes cannot be
-    decoded or written, stays as it is.
+    A znode changed by a concurrent write is read again and the write retried. A topic that has been deleted, or whose
+    znodes cannot be decoded or written, is left unchanged.
     """
 
     def write(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
@@ -143,7 +143,7 @@ def _largest_step(
     assignments: Mapping[TopicPartition, ReplicaAssignment],
     alongside: Alongside,
 ) -> Step:
-    """Return the step of as many of the partitions, from the first on, as a multi has room for with their topic."""
+    """Return the step for the longest prefix, by halving, of the partitions that fits into a multi with their topic."""
     members = list(assignments.items())
     while True:
         step = _topic_step(context, name, dict(members), alongside)
@@ -177,7 +177,7 @@ def _topic_step(
 
 
 def _settle_strays(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
-    """Return what goes with a new target: strays that are wanted again, and replicas that it abandons."""
+    """Return the steps that accompany a new target: recall strays it needs again, drop replicas it abandons."""
     steps = [strays.take_back(context, tp, new.replicas)]
     dropped = tuple(r for r in context.assignment(tp).replicas if r not in new.replicas)
     if dropped and tp in context.leadership:
@@ -186,9 +186,9 @@ def _settle_strays(context: ControllerContext, tp: TopicPartition, new: ReplicaA
 
 
 def _drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment, dropped: tuple[int, ...]) -> Step:
-    """Return how the replicas leave that an override or a cancel abandons.
+    """Return the step that drops the replicas abandoned by an override or a cancellation.
 
-    Their leaving the ISR, and a leader among those that stay, go into the multi that stores the new target
+    The multi that stores the new target also removes them from the ISR and moves leadership to a replica that stays
     (KAFKA-14808).
     """
     current = context.leadership[tp]
@@ -201,21 +201,21 @@ def _drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment
 
 
 def _leave_strays(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
-    """Return what goes with RS = TRS: the removed replicas are strays until their brokers have deleted them."""
+    """Return the step that accompanies RS = TRS: removed replicas are strays until their brokers delete them."""
     return [strays.leave(context, tp, [r for r in context.assignment(tp).replicas if r not in new.replicas])]
 
 
 def leaves_a_leader(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> bool:
-    """Whether somebody is left to lead if a partition is to move on to `new`, which may abandon replicas."""
+    """Return whether a replica of `new`, which may abandon others, could still lead the partition."""
     if tp not in context.leadership or not context.assignment(tp).is_being_reassigned:
         return True
     return bool(_surviving(context, tp, new))
 
 
 def _in_safety(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> ReplicaAssignment:
-    """Return `new`, or the move back that a cancel becomes if it would leave too few in the ISR for acks=all.
+    """Return `new`, or a move back in its place if cancelling at once would leave the ISR too small for acks=all.
 
-    Those in the ISR that the cancel abandons then stay until the original replicas have caught up.
+    During the move back, abandoned replicas that are in the ISR stay until the original replicas have caught up.
     """
     if new.is_being_reassigned or not context.assignment(tp).is_being_reassigned or tp not in context.leadership:
         return new
@@ -229,13 +229,13 @@ def _in_safety(context: ControllerContext, tp: TopicPartition, new: ReplicaAssig
 
 
 def _surviving(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> tuple[int, ...]:
-    """Return the replicas of `new` that could lead at once: alive and in the ISR."""
+    """Return the replicas of `new` that could lead at once: online and in the ISR."""
     isr = context.leadership[tp].isr
     return tuple(r for r in context.online(tp, new.replicas) if r in isr)
 
 
 def _read_again(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[list[TopicPartition]]:
-    """Take over what refused steps rest on; return the partitions for which there still is all of it."""
+    """Reload the state that refused steps depend on; return the partitions that still have all of it."""
     if not tps:
         return []
     found = yield from refresh_topics(context, list(dict.fromkeys(tp.topic for tp in tps)))
@@ -251,7 +251,7 @@ def _read_again(context: ControllerContext, tps: Sequence[TopicPartition]) -> Ro
 
 
 def _bring_in(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
-    """Tell the adding replicas to follow: A1 bumps the leader epoch, A2 makes them NewReplica."""
+    """Have the adding replicas follow: A1 bumps the leader epoch, A2 makes them NewReplica."""
 
     def bump(pending: Sequence[TopicPartition]) -> list[Step]:
         steps = []
@@ -282,7 +282,7 @@ def _new_replicas(context: ControllerContext, tp: TopicPartition) -> Step:
 
 
 def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
-    """Take the removing replicas out of partitions whose ISR covers TRS."""
+    """Remove the removing replicas of partitions whose ISR covers TRS."""
     yield from change("B1", [_online(context, tp) for tp in tps])
     led = yield from write_leadership(context, "B3", tps, lambda pending: _lead_inside_target(context, pending))
     retired = yield from write_leadership(
@@ -294,7 +294,7 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
     ready = _ready_to_retire(context, retired)
     yield from change("B5", [_delete(context, tp) for tp in ready])
     yield from write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
-    # B7: also entries that were done earlier, while the rest was too large to be written.
+    # B7 also removes entries that finished earlier, when the remaining entries were too large to write.
     yield from rewrite_requests(lambda tp, replicas: is_done(context, tp, replicas))
     done = [tp for tp in ready if tp in context.leadership]
     metadata = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in done]
@@ -309,7 +309,7 @@ def _online(context: ControllerContext, tp: TopicPartition) -> Step:
 
 
 def _lead_inside_target(context: ControllerContext, tps: Sequence[TopicPartition]) -> list[Step]:
-    """B3: elect a leader in TRS where there is none alive, else bump the epoch; tell TRS that RS = TRS."""
+    """B3: elect a leader inside TRS, or bump the epoch if a live one leads already; send RS = TRS to TRS."""
     settled = dict.fromkeys(tp for tp in tps if _led_inside_target(context, tp))
     open_ = [tp for tp in tps if tp not in settled]
     among = [candidate(context, tp, context.assignment(tp).target_replicas) for tp in open_]
@@ -332,13 +332,13 @@ def _led_inside_target(context: ControllerContext, tp: TopicPartition) -> bool:
 
 
 def _ready_to_retire(context: ControllerContext, tps: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Return the partitions from which nothing is removed, or whose committed leader is alive inside TRS."""
+    """Return the partitions that are not being reassigned, or whose committed leader is online and inside TRS."""
     plain = [tp for tp in tps if tp not in context.reassigning]
     return [*plain, *(tp for tp in tps if may_finish(context, tp) and _led_inside_target(context, tp))]
 
 
 def _retire(context: ControllerContext, tp: TopicPartition) -> Step:
-    """B4: RR leaves the ISR, under an epoch that RR does not have yet, so that it heeds StopReplica (KAFKA-13972)."""
+    """B4: remove RR from the ISR, under an epoch new to RR, so that RR accepts StopReplica (KAFKA-13972)."""
     target, removing = completed(context.assignment(tp)), context.assignment(tp).removing_replicas
     moved = tuple(ReplicaMoved((tp, r), ReplicaPhase.OFFLINE) for r in removing)
     shrunk = elections.without_replicas(context.leadership[tp], removing, context.epoch)
@@ -364,15 +364,15 @@ def _delete(context: ControllerContext, tp: TopicPartition) -> Step:
 
 
 def is_done(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> bool:
-    """Return whether a partition has exactly these replicas, in this order, and does not move."""
+    """Return whether a partition has exactly these replicas, in this order, and is not being reassigned."""
     assignment = context.assignment(tp)
     return not assignment.is_being_reassigned and assignment.replicas == tuple(target)
 
 
 def rewrite_requests(is_over: Callable[[TopicPartition, tuple[int, ...]], bool]) -> Rounds[list[TopicPartition]]:
-    """Remove the entries that are over from `/admin/reassign_partitions`, again if it was rewritten meanwhile.
+    """Remove finished entries from `/admin/reassign_partitions`, retrying if the znode was rewritten concurrently.
 
-    Others may write a larger znode than we can. Return the entries that stay because the rest cannot be written yet.
+    Others may write a larger znode than we can. Return finished entries that stay because the rest is too large.
     """
     kept: list[TopicPartition] = []
 
