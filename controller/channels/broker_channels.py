@@ -1,4 +1,4 @@
-"""The channel actors of the active controller, one per live broker incarnation."""
+"""The active controller's channel actors, one per live broker incarnation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OnResponse = Callable[[int, Request[object], object], None]
 
 @define
 class _TracedBacklog:
-    """The backlog of a broker, which times its requests' waiting and logs from which to which event they tell of."""
+    """A broker's backlog that records how long requests wait, and logs the first and last event behind each."""
 
     broker_id: int
     backlog: BrokerBacklog
@@ -47,19 +47,19 @@ class _TracedBacklog:
         return len(self.backlog)
 
     def add(self, told: Sequence[Told]) -> None:
-        """Merge in what is told at once."""
+        """Merge items that were published together."""
         for item in told:
             self.backlog.add(item)
 
     def caused_by(self, event_id: str | None) -> None:
-        """Take notice of the event that what was merged in last comes from."""
+        """Record the event that caused the items added last."""
         if self.first_event is None:
             self._waits_since = trio.current_time()
         self.first_event = self.first_event or event_id
         self.last_event = event_id
 
     def take(self) -> Request[object] | None:
-        """Take out the next request, None if nothing waits."""
+        """Remove and return the next request, or None if nothing waits."""
         request = self.backlog.take()
         if request is not None:
             self.queue_times.observe(trio.current_time() - self._waits_since)
@@ -72,7 +72,7 @@ class _TracedBacklog:
 
 @define(eq=False)
 class _Member:
-    """The channel to one incarnation of a broker, and where that listens now."""
+    """The channel to one broker incarnation, and the address at which the broker listens now."""
 
     broker: BrokerRegistration
     backlog: _TracedBacklog
@@ -81,18 +81,18 @@ class _Member:
     _scope: trio.CancelScope = field(factory=trio.CancelScope, init=False)
 
     def move(self, broker: BrokerRegistration) -> None:
-        """Go on at another address, with the backlog and what is under way."""
+        """Continue at another address, keeping the backlog and the request in flight."""
         self.broker = broker
         self._scope.cancel()
 
     def stop(self) -> None:
-        """End, and drop the backlog."""
+        """Stop the channel and drop the backlog."""
         self.is_stopped = True
         self._scope.cancel()
 
     async def run(self, backoff: Callable[[], Backoff]) -> None:
-        """Run the channel until it is stopped. A fault costs the other channels nothing, and this one no backlog."""
-        # The event that made it start is not the cause of what it will do.
+        """Run the channel until it is stopped. After a fault it restarts with its backlog; others are not affected."""
+        # Log lines of this task must not carry the event that happened to start it.
         structlog.contextvars.unbind_contextvars("event_id", "during", "caused_by")
         while not self.is_stopped:
             with self._scope:
@@ -101,9 +101,10 @@ class _Member:
 
 
 def _addressed(publications: Sequence[Publication]) -> Iterator[tuple[tuple[int, ...] | None, Told]]:
-    """Yield what is told with whom it is for, None being everyone.
+    """Yield each item to send with its recipients, None meaning every live broker.
 
-    States for the same brokers are joined and come after all else, which backlogs keep apart from them.
+    Consecutive states for the same brokers are joined. They may then follow publications of other kinds that came
+    after them, which is safe because a backlog keeps states apart from those.
     """
     brokers: tuple[int, ...] | None = None
     states: list[PartitionState] = []
@@ -124,7 +125,7 @@ def _addressed(publications: Sequence[Publication]) -> Iterator[tuple[tuple[int,
 
 
 def _mend(broker_id: int, request: Request[object], fault: Exception) -> Request[object] | None:
-    """Return the sendable part of a request that cannot be encoded, and log the rows that are set aside."""
+    """Return the sendable part of a request that cannot be encoded; log the rows that are dropped."""
     left, rows = without_faults(request)
     for row in rows:
         log.error("set aside: a broker cannot be told of this", broker=broker_id, row=f"{row!r:.500}")
@@ -160,7 +161,7 @@ class BrokerChannels:
                 self._stop(broker_id)
 
     def publish(self, publications: Sequence[Publication]) -> None:
-        """Hand publications to the channels of the brokers that they name; who has none is not alive."""
+        """Pass publications to the channels of their recipients; a broker without a channel is not alive."""
         told: dict[int, list[Told]] = {}
         for brokers, item in _addressed(publications):
             for broker_id in self._channels if brokers is None else brokers:
@@ -173,11 +174,11 @@ class BrokerChannels:
             member.backlog.caused_by(event_id)
 
     def queue_sizes(self) -> dict[int, int]:
-        """Return how many entries wait for each broker."""
+        """Return the number of entries waiting for each broker."""
         return {broker_id: len(member.backlog) for broker_id, member in sorted(self._channels.items())}
 
     def queue_times(self) -> dict[int, Histogram]:
-        """Return how long the requests to each broker waited since what they tell of first came up."""
+        """Return, for each broker, how long requests waited since the first waiting entry was added."""
         return {broker_id: member.backlog.queue_times for broker_id, member in sorted(self._channels.items())}
 
     def _start(self, broker: BrokerRegistration) -> None:

@@ -1,4 +1,4 @@
-"""What brokers answer under one controllership, and the events that it becomes."""
+"""The answers of brokers during one controllership, turned into events."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ log = get_logger(__name__)
 
 @define
 class BrokerResponses:
-    """Turns answers into events, which it hands to `tell`. One answer of a broker comes at a time."""
+    """Turns answers into events, which it passes to `tell`. Each broker has one answer processed at a time."""
 
     tell: Callable[[ControllerEvent], object]
     _news: dict[int, LeaderAndIsrResponseReceived] = field(factory=dict, init=False)
-    """The event of each broker's latest incarnation, which gathers its answers."""
+    """The event of each broker's latest incarnation, which collects its answers until the event is processed."""
 
     def take(self, broker_id: int, request: Request[object], response: object) -> None:
-        """Take what a broker answered to a request: a response, or an ApiError."""
+        """Process a broker's answer to a request: a response or an ApiError."""
         match request, response:
             case _, ApiError() as error:
                 log.warning("broker refused", broker=broker_id, api=type(request).__name__, error=str(response))
@@ -54,7 +54,7 @@ class BrokerResponses:
         match request:
             case StopReplicaRequest():
                 self._deletions(broker_id, request, {item.tp for item in request.partitions})
-            # Any other refusal means that the request is out of date, and a newer one is on its way.
+            # Any other error means that the request is stale, and a newer one is on its way.
             case UpdateMetadataRequest() if error.code is ErrorCode.UNKNOWN_SERVER_ERROR:
                 self.tell(MetadataFailed(broker_id, request.broker_epoch))
 
@@ -71,6 +71,7 @@ class BrokerResponses:
 
     def _leader_and_isr(self, broker_id: int, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> None:
         event = LeaderAndIsrResponseReceived(broker_id, request.broker_epoch, request.controller_epoch)
+        # Answers of one incarnation share an event; the event of an earlier incarnation is replaced.
         if self._news.get(broker_id) == event:
             event = self._news[broker_id]
         else:

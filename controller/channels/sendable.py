@@ -1,4 +1,4 @@
-"""The sendable part of a request that cannot be encoded: one bad row must not stop other rows or the channel."""
+"""The sendable part of a request that cannot be encoded, so that one bad row stops neither other rows nor the channel."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from transport.wire import CodecError, encode
 
 
 def without_faults(request: Request[object]) -> tuple[Request[object] | None, list[object]]:
-    """Return a request without the rows that cannot be encoded, or None if nothing sendable remains, and those rows.
+    """Return a request without the rows that cannot be encoded, and those rows.
 
-    A row is an item of one of the request's lists. Each is tried alone.
+    A row is an item of one of the request's lists; each is encoded on its own to test it. The request is None if it
+    cannot be encoded even without rows, or if no row is at fault.
     """
     message: Any = request
     values = {each.name: getattr(message, each.name) for each in attrs.fields(type(message))}

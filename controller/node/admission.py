@@ -1,4 +1,4 @@
-"""Who may ask the controller what, and how long a request may wait for its turn."""
+"""Authorization of requests, and the time that each may wait for its turn."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ from transport.messages import (
 from transport.wire import Admit, Caller, Handler
 
 MAX_WAIT_MS: Final = 2**31 - 1
-"""The longest that a request may ask to wait, as in Kafka's messages."""
+"""The longest waiting time that a request may ask for, in milliseconds: an int32, as in Kafka's messages."""
 
 
 class Operation(Enum):
-    """An operation that a caller asks for, under the names of Kafka's ACLs."""
+    """An operation on a resource, named as in Kafka's ACLs."""
 
     ALTER = "Alter"
     ALTER_CONFIGS = "AlterConfigs"
@@ -74,19 +74,19 @@ class Resource:
 
 
 CLUSTER: Final = Resource(ResourceType.CLUSTER, "kafka-cluster")
-"""The cluster, under the name that it has in Kafka's ACLs."""
+"""The cluster, named as in Kafka's ACLs."""
 
 Authorizer = Callable[[Caller, Operation, Resource], bool]
-"""Returns whether a caller may do an operation on a resource. It must neither block nor raise."""
+"""Returns whether a caller may perform an operation on a resource. It must neither block nor raise."""
 
 
 def topic(name: str) -> Resource:
-    """Return the resource of a topic, whether it exists or not."""
+    """Return the resource of a topic, which need not exist."""
     return Resource(ResourceType.TOPIC, name)
 
 
 def allow_all(caller: Caller, operation: Operation, resource: Resource) -> bool:  # noqa: ARG001  an Authorizer's shape
-    """Let everyone do everything."""
+    """Allow every operation to every caller."""
     return True
 
 
@@ -106,7 +106,7 @@ class _Asker:
     authorizer: Authorizer
 
     def may(self, operation: Operation, resource: Resource) -> bool:
-        """Return whether the caller may do the operation."""
+        """Return whether the caller may perform the operation on the resource."""
         return self.authorizer(self.caller, operation, resource)
 
     def refusal(self, operation: Operation, resource: Resource) -> tuple[ErrorCode, str]:
@@ -117,7 +117,7 @@ class _Asker:
 
 @frozen
 class OnCluster:
-    """The rule for a request that is one operation on the cluster; if refused, its content is not read."""
+    """The rule for a request that is one operation on the cluster; a refused request is rejected as a whole."""
 
     operation: Operation
 
@@ -132,8 +132,8 @@ class OnCluster:
 class OnEach:
     """The rule for a request whose items each have a resource: refused items get an error, the others are handled.
 
-    `items` and `outcomes` are fields of request and response; `outcome` makes an outcome from an item, an error code
-    and a message. If `is_implied`, the permission on the cluster gives the permission on every topic.
+    `items` and `outcomes` name fields of the request and of the response; `outcome` makes an outcome from an item, an
+    error code and a message. If `is_implied`, permission on the cluster implies permission on every topic.
     """
 
     operation: Operation
@@ -144,7 +144,7 @@ class OnEach:
     is_implied: bool = False
 
     def guard(self, asker: _Asker, handler: Handler) -> Handler:
-        """Return a handler that leaves out the items that the caller may not have done."""
+        """Return a handler that excludes the items for which the caller has no permission."""
         if self.is_implied and asker.may(self.operation, CLUSTER):
             return handler
 
@@ -166,7 +166,7 @@ class OnEach:
 class OnMetadata:
     """The rule for Metadata: topics need DESCRIBE, brokers and the controller need no permission.
 
-    A request for all topics leaves out those that the caller may not describe.
+    The answer to a request for all topics excludes those that the caller may not describe.
     """
 
     operation: Operation = Operation.DESCRIBE
@@ -230,14 +230,14 @@ NEEDED: Final[Mapping[type[Request[Any]], OnCluster | OnEach | OnMetadata]] = {
     ListReassignmentsRequest: OnCluster(Operation.DESCRIBE),
     MetadataRequest: OnMetadata(),
 }
-"""The permission that each request needs, as in Kafka where Kafka has the request.
+"""The permission that each request needs, the same as in Kafka for requests that exist there.
 
-ApiVersions needs none: without the versions that it returns, no refusal could be sent.
+ApiVersions needs none: without the versions that it returns, not even a refusal could be encoded for the client.
 """
 
 
 def admitting(authorizer: Authorizer) -> Admit:
-    """Return the check that lets an authorizer refuse requests, or parts of them."""
+    """Return the admission check that lets an authorizer refuse requests or parts of them."""
 
     def admit(caller: Caller, request: type[Request[Any]], handler: Handler) -> Handler:
         if request is ApiVersionsRequest:
@@ -250,11 +250,11 @@ def admitting(authorizer: Authorizer) -> Admit:
 # --- waiting times ----------------------------------------------------------------------------------------------
 
 OF_BROKERS: Final = (AlterPartitionRequest, ControlledShutdownRequest)
-"""The requests of brokers, which go before those of administrators because clients wait for them."""
+"""The requests of brokers, which precede those of administrators because clients wait for their outcome."""
 
 
 def patience(request: Request[Any]) -> float:
-    """Return the seconds that a request may wait, including its processing.
+    """Return the time that a request may take, from its arrival to its answer, in seconds.
 
     Raises ApiError(INVALID_REQUEST) for a time out of range.
     """
@@ -273,5 +273,5 @@ def seconds_of(name: str, ms: int) -> float:
 
 
 def too_late() -> ApiError:
-    """Return the answer to a request that waited for longer than its client does."""
+    """Return the answer to a request that exceeded its client's timeout."""
     return ApiError(ErrorCode.REQUEST_TIMED_OUT, "the controller was busy for longer than the request's timeout")

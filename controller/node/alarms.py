@@ -1,4 +1,4 @@
-"""The events that an event calls for later: retries after a failure, and what is looked at from time to time."""
+"""Events scheduled for later: retries after a failure, and periodic checks."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from controller.handlers import deletion, leader_rebalance
 from controller.model.context import ControllerContext
 
 MOVES_PER_SECOND: Final = 2_000
-"""How many moves are looked at per second, so that this takes a few percent of the event queue's time."""
+"""The number of moves checked per second, which keeps the checks to a few percent of the event queue's time."""
 
 RESEND_SECONDS: Final = 10.0
-"""The time after which a broker is sent again what it failed at."""
+"""The delay before metadata is sent again to a broker that failed to process it."""
 
 CLOSED_SECONDS: Final = 60.0
-"""The time after which topics that we may not read are looked at again."""
+"""The delay before topics that an ACL keeps us from reading are tried again."""
 
 
 def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:
-    """Return the events that one which was processed calls for later, and after how many seconds."""
+    """Return the events to schedule after `event` has been processed, each with its delay in seconds."""
     return [*_later(context, event), *_look_at_moves(context)]
 
 
@@ -46,7 +46,7 @@ def _later(context: ControllerContext, event: ControllerEvent) -> list[tuple[flo
             topics_left: list[ControllerEvent] = [TopicDeletion()] if context.deletions else []
             return [(seconds, again) for again in (*strays_left, *topics_left)]
         case TopicDeletion() | ReplicasDeleted() if not all(each.left for each in context.deletions.values()):
-            # Its znodes could not be removed.
+            # A topic without remaining replicas is still here: its znodes could not be removed.
             return [(deletion.RETRY_SECONDS, TopicDeletion())]
         case MetadataFailed(broker_id=broker_id, broker_epoch=broker_epoch):
             return [(RESEND_SECONDS, MetadataResend(broker_id, broker_epoch))]
@@ -57,7 +57,7 @@ def _later(context: ControllerContext, event: ControllerEvent) -> list[tuple[flo
 
 
 def first_alarms(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
-    """Return the events that a new controllership calls for later, and after how many seconds."""
+    """Return the events to schedule for a new controllership, each with its delay in seconds."""
     looks = [*_look_at_closed_topics(context), *_look_at_moves(context)]
     if not context.config.auto_leader_rebalance_enable:
         return looks
@@ -66,11 +66,11 @@ def first_alarms(context: ControllerContext) -> list[tuple[float, ControllerEven
 
 
 def _look_at_closed_topics(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
-    """Return when to try again to read topics that an ACL closes to us: no watch sees a changed ACL."""
+    """Return when to retry reading topics closed to us by an ACL: no watch fires when an ACL changes."""
     return [(CLOSED_SECONDS, TopicChange())] if context.closed_topics else []
 
 
 def _look_at_moves(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
-    """Return when to look what moves, while anything does: the more of it, the more rarely."""
+    """Return when to check the moves next, if any are in progress: the more there are, the longer the interval."""
     moves = len(context.reassigning)
     return [(max(1.0, moves / MOVES_PER_SECOND), ReassignmentProgress())] if moves else []

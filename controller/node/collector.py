@@ -1,8 +1,8 @@
-"""Python's cycle collector, kept from looking for garbage where there is none.
+"""Pausing Python's cycle collector while it could find no garbage.
 
-An event makes up to millions of objects that refer to each other in no cycle and stay. Each generation that fills up
-with them would be searched, in vain, which was a third to a half of what large events cost. An event that waits for the
-store waits no longer than its session lasts, so the rest of the process is not kept from collecting for long.
+An event creates up to millions of long-lived objects without reference cycles. The collector would traverse them in
+vain each time a generation fills up, which took a third to a half of the time of large events. An event waits for the
+store at most until the session expires, so the pause for the rest of the process is bounded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused_collector() -> Iterator[None]:
-    """Collect no cycles until the block ends, in the whole process; nothing changes where they are not collected."""
+    """Disable the cycle collector of the whole process within the block. Does nothing if it is disabled already."""
     if not gc.isenabled():
         yield
         return

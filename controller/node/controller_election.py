@@ -1,10 +1,10 @@
-"""Who is the controller: an ephemeral `/controller`, and an epoch that fences whoever was it before.
+"""Controller election: an ephemeral `/controller`, and an epoch that fences every earlier controller.
 
-The ephemeral and the epoch are written in one multi (KAFKA-6082), and the dataVersion of `/controller_epoch` is checked
-by every later write of that controller. A `/controller` of our own session is ours even if we never saw its creation
-succeed (KAFKA-13407); one of another session, even with our id, is somebody else's until it expires. Who finds an
-office of his own that he does not know takes it under a new epoch: what he wrote and sent before he lost his memory,
-and may still be under way, is fenced like anybody else's.
+The ephemeral and the epoch are written in one multi (KAFKA-6082), and every later write of that controller checks the
+dataVersion of `/controller_epoch`. A `/controller` owned by our session is ours even if we never saw its creation
+succeed (KAFKA-13407); one owned by another session, even with our id, belongs to another controller until it expires. A
+controller that finds a `/controller` of its session without holding the office takes office under a new epoch, which
+fences the writes and requests of its own earlier office that may still be in flight.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from transport.store.protocol import (
 
 @frozen
 class Won:
-    """We are the controller at `epoch`; `version` is that of `/controller_epoch`, the fencing token."""
+    """We are the controller at `epoch`; `version`, the dataVersion of `/controller_epoch`, is the fencing token."""
 
     epoch: int
     version: int
@@ -39,28 +39,29 @@ class Won:
 
 @frozen
 class Standby:
-    """Another one is the controller."""
+    """Another process is the controller."""
 
     controller_id: int
 
 
 class ForeignCluster(Exception):
-    """The metadata store belongs to another kind of cluster; the message says by what that shows, and what to do."""
+    """The metadata store belongs to another kind of cluster; the message gives the evidence and the remedy."""
 
 
 async def refuse_foreign(store: MetadataStore) -> None:
-    """Raise ForeignCluster where a live broker or the controller is not of our kind, so that no Kafka estate is seized.
+    """Raise ForeignCluster if a live broker or the controller is not of our kind, to avoid seizing a Kafka cluster.
 
-    Our brokers register a listener named KLAMM, and our controllers say where they listen before they stand. Where one
-    of ours has ever stood, a holder that does not say so is one of ours as well: the endpoint belongs to the latest
-    session of a controller, and may end before an earlier session that still holds `/controller`.
+    Our brokers register a listener named KLAMM, and our controllers register their endpoint before they stand for
+    election. Once one of ours has stood here, a holder of `/controller` counts as ours even without an endpoint: the
+    endpoint belongs to a controller's latest session and may end before an earlier session that still holds
+    `/controller`.
     """
     cure = "give --zookeeper HOST:PORT/CHROOT a chroot that nobody else uses"
     ids = paths.numbers(await children_of(store, paths.BROKER_IDS))
     found = await store.read([paths.broker(id_) for id_ in ids])
     live = {id_: znode for id_, znode in zip(ids, found, strict=True) if znode is not None}
     foreign = [id_ for id_, znode in live.items() if formats.is_foreign(id_, znode.data)]
-    # Beside brokers of ours an unreadable registration counts as damaged; without any of ours it may be foreign.
+    # An unreadable registration is taken for damage if brokers of ours are alive; otherwise it may be foreign.
     closed = [id_ for id_, znode in live.items() if znode == FORBIDDEN]
     if closed and not any(map(_is_broker_of_ours, live, live.values())):
         foreign += closed
@@ -89,9 +90,9 @@ async def _is_ours(store: MetadataStore, holder: Znode) -> bool:
 
 
 async def elect(store: MetadataStore, controller_id: int, now_ms: int, held: Won | None = None) -> Won | Standby:
-    """Become the controller unless there is one, and watch `/controller` either way; `held` is what we are already.
+    """Become the controller unless there is one, and watch `/controller` either way; `held` is the office we hold.
 
-    Raises UndecodableZnode if what is there says neither who is the controller nor which epoch is to follow.
+    Raises UndecodableZnode if `/controller` or `/controller_epoch` cannot be decoded.
     """
     while True:
         [holder] = await store.read([paths.CONTROLLER], watch=True)
@@ -101,6 +102,7 @@ async def elect(store: MetadataStore, controller_id: int, now_ms: int, held: Won
         if epoch is None:
             await _create_epoch(store)
             continue
+        # `/controller` does not exist or is ours. If the epoch is the one that we hold, nothing has changed.
         found = Won(formats.decode_controller_epoch(epoch.data), epoch.stat.version)
         if holder is not None and found == held:
             return found
@@ -111,7 +113,7 @@ async def elect(store: MetadataStore, controller_id: int, now_ms: int, held: Won
 
 
 async def _claim(store: MetadataStore, found: Won, claim: Sequence[Create]) -> Won | None:
-    """Raise the epoch, together with `claim`; None if somebody was faster."""
+    """Increment the epoch, together with `claim`; return None if another write came first."""
     won = Won(found.epoch + 1, found.version + 1)
     data = formats.encode_controller_epoch(won.epoch)
     try:
@@ -130,7 +132,7 @@ async def _create_epoch(store: MetadataStore) -> None:
 
 
 async def resign(store: MetadataStore, won: Won) -> None:
-    """Delete `/controller` if it is still that of this epoch, so that the next is elected at once."""
+    """Delete `/controller` if the epoch is still ours, so that the next controller is elected at once."""
     try:
         await store.multi([Check(paths.CONTROLLER_EPOCH, won.version), Delete(paths.CONTROLLER)])
     except Conflict:
@@ -138,9 +140,10 @@ async def resign(store: MetadataStore, won: Won) -> None:
 
 
 async def register_endpoint(store: MetadataStore, endpoint: BrokerEndpoint) -> None:
-    """Announce where this controller listens, in an ephemeral of the present session.
+    """Publish this controller's address in an ephemeral znode of the current session.
 
-    That of an earlier session of ours is replaced; a conflict with a live namesake shows at the next election.
+    The ephemeral of another session under our id is replaced. If that is a live controller with the same id, the
+    conflict shows at the next election.
     """
     path = paths.controller_endpoint(endpoint.id)
     [found] = await store.read([path])

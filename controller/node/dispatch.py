@@ -1,4 +1,4 @@
-"""The handlers, by the type of the event or of the request that they answer."""
+"""The handlers, by the type of the event or request that they process."""
 
 from __future__ import annotations
 
@@ -76,27 +76,27 @@ from transport.messages import (
 from transport.metadata import TopicPartition
 
 MAX_START: Final = 1 << 16
-"""Where placement begins is drawn from so many places, far more than there are brokers."""
+"""The exclusive upper bound of random start positions for placement, far above any number of brokers."""
 
 
 def new_ids(host: Host) -> Iterator[str]:
-    """Yield new topic ids without end."""
+    """Yield an endless sequence of new topic ids."""
     while True:
         yield host.new_id()
 
 
 def new_starts(host: Host) -> Iterator[Start]:
-    """Yield without end where the placement of new topics begins."""
+    """Yield an endless sequence of random starts for the placement of new topics."""
     while True:
         yield Start(host.rng.randrange(MAX_START), host.rng.randrange(MAX_START))
 
 
 Handler = Callable[[ControllerContext, Any, Host], Rounds[object]]
-"""Takes the context, an event or a request of its type, and the host for what is drawn; returns the rounds."""
+"""Takes the context, an event or a request of its type, and the host (clock, ids, random numbers); returns rounds."""
 
 
 def _look(rounds: Callable[[ControllerContext], Rounds[object]]) -> Handler:
-    """Handle an event that only says where to look."""
+    """Return the handler of an event that carries no data: the handler reads the store to find what changed."""
     return lambda context, _event, _host: rounds(context)
 
 
@@ -131,17 +131,17 @@ EVENTS: Final[Mapping[type[ControllerEvent], Handler]] = {
     ConfigChange: lambda context, _event, host: config_changes.config_change(context, host.now_ms()),
     IsrChangeNotification: _look(isr_changes.isr_change_notification),
     LogDirEventNotification: _look(log_dirs.log_dir_event_notification),
-    # --- somebody asked in the store ---
+    # --- requests written to the store ---
     PreferredReplicaElection: _look(leader_elections.requested_in_store),
     ZkPartitionReassignment: _look(reassignment_requests.requested_in_store),
-    # --- it is time ---
+    # --- timers and follow-ups ---
     AutoPreferredReplicaLeaderElection: _look(leader_rebalance.rebalance),
     PartitionReassignmentIsrChange: _finish,
     ReassignmentProgress: lambda context, _event, _host: immediately(moves_of(context)),
     StrayDeletion: _look(strays.pursue_all),
     # --- brokers answered ---
     LeaderAndIsrResponseReceived: _answered,
-    MetadataFailed: _look(lambda _context: immediately(None)),  # retried after a delay: see `alarms`
+    MetadataFailed: _look(lambda _context: immediately(None)),  # the retry is scheduled by `alarms`
     MetadataResend: lambda context, event, _host: brokers.resend_metadata(context, event.broker_id, event.broker_epoch),
     ReplicasDeleted: _deleted,
     ReplicasNotDeleted: _not_deleted,
@@ -149,12 +149,12 @@ EVENTS: Final[Mapping[type[ControllerEvent], Handler]] = {
 """The events that only the active controller processes."""
 
 REQUESTS: Final[Mapping[type[Request[Any]], Handler]] = {
-    # --- brokers ask ---
+    # --- requests of brokers ---
     AlterPartitionRequest: lambda context, request, _host: alter_partition.alter_partition(context, request),
     ControlledShutdownRequest: lambda context, request, _host: controlled_shutdown.controlled_shutdown(
         context, request.broker_id, request.broker_epoch
     ),
-    # --- administrators change ---
+    # --- changes by administrators ---
     AlterPartitionReassignmentsRequest: lambda context, request, _host: reassignment_requests.requested_by_api(
         context, request.partitions
     ),
@@ -167,7 +167,7 @@ REQUESTS: Final[Mapping[type[Request[Any]], Handler]] = {
     IncrementalAlterConfigsRequest: lambda context, request, _host: config_changes.alter_configs(
         context, request.resources
     ),
-    # --- anybody looks ---
+    # --- read-only requests ---
     DescribeConfigsRequest: lambda context, request, _host: configs.describe_configs(context, request.resources),
     DescribeReassignmentsRequest: lambda context, request, _host: throttles.with_throttles(
         reassignment_views.describe_reassignments(context, request.reassignments)
@@ -181,7 +181,7 @@ REQUESTS: Final[Mapping[type[Request[Any]], Handler]] = {
     ),
     MetadataRequest: lambda context, request, _host: immediately(metadata.describe_topics(context, request.topics)),
 }
-"""The apis that the event queue answers."""
+"""The requests that are answered through the event queue."""
 
 
 def _tps(partitions: Sequence[tuple[str, int]] | None) -> list[TopicPartition] | None:
@@ -202,9 +202,10 @@ def rounds_for(context: ControllerContext, event: ControllerEvent, host: Host) -
 
 
 def follow_ups(context: ControllerContext, event: ControllerEvent) -> list[ControllerEvent]:
-    """Return the events that an event which was processed calls for."""
+    """Return the events to queue after `event` has been processed."""
     match event:
         case RequestEvent(request=AlterPartitionRequest(partitions=items)):
+            # A granted ISR may be the one that a move was waiting for.
             tps = tuple(item.tp for item in items)
             ready = tuple(tp for tp in tps if reassignments.may_finish(context, tp))
             return [PartitionReassignmentIsrChange(ready)] if ready else []

@@ -1,4 +1,4 @@
-"""The office of the active controller, and whether a controller does what it is there for."""
+"""The office of the active controller, and the readiness of a controller."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from transport.store.protocol import SessionState
 
 @define
 class Office:
-    """What the active controller has and a standby has not."""
+    """The state and the parts that only the active controller has."""
 
     won: Won
     context: ControllerContext
@@ -24,21 +24,21 @@ class Office:
     is_loaded: bool = False
 
     def close(self) -> None:
-        """Talk to no broker any more."""
+        """Stop all communication with brokers."""
         self.channels.close()
         self.progress.close()
 
 
 @frozen
 class Readiness:
-    """Whether a controller leads or stands by, as it should, and in words what it does."""
+    """Whether a controller is active or standing by as it should be, and the reason in words."""
 
     is_ready: bool
     reason: str
 
 
 def judge_readiness(session: SessionState, office: Office | None, leader: int | None) -> Readiness:
-    """Return whether a controller is ready: connected, and active with all loaded or standing by for `leader`."""
+    """Return whether a controller is ready: connected, and either active and loaded or standing by for `leader`."""
     if session is not SessionState.CONNECTED:
         return _not_ready(f"the session with the metadata store is {session.value}")
     if office is not None:

@@ -1,9 +1,9 @@
-"""What made the controller fail again and again is set aside, so that one bad row does not cost the office for ever.
+"""Quarantine for subjects that repeatedly make the controller fail, so that one bad row does not cost every office.
 
-A subject (a topic, a request) that was being processed when a fault occurred is remembered; after `FAULTS` of them
-within `WINDOW_SECONDS` this process does not process it for `QUARANTINE_SECONDS`. A change of a topic's znode does not
-end that sooner: it is such changes that are refused, or each would cost the office again. What can be seen to be
-undecodable never comes this far.
+The subject (a topic or a request) that was being processed when a fault occurred is recorded. After `FAULTS` faults
+within `WINDOW_SECONDS`, this process ignores the subject for `QUARANTINE_SECONDS`. A change of a topic's znode does not
+end the quarantine early: such changes are exactly what is refused, as each would cost the office again. Undecodable
+data never get here, because handlers detect them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FAULTS: Final = 3
 WINDOW_SECONDS: Final = 60.0
 QUARANTINE_SECONDS: Final = 3600.0
 CAPACITY: Final = 1000
-"""How many subjects are remembered; the oldest makes way."""
+"""The most subjects remembered; the oldest is dropped first."""
 
 
 @define
@@ -29,19 +29,19 @@ class Quarantine:
     _set_aside: dict[Hashable, None] = field(factory=dict, init=False)
 
     def __len__(self) -> int:
-        """Count what is set aside."""
+        """Return the number of subjects in quarantine."""
         return len(self._set_aside)
 
     def __contains__(self, subject: Hashable) -> bool:
-        """Whether a subject is set aside."""
+        """Return whether a subject is in quarantine."""
         return subject in self._set_aside
 
     def names(self) -> tuple[str, ...]:
-        """Return what is set aside, as people call it."""
+        """Return the sorted names of the subjects in quarantine (see `name_of`)."""
         return tuple(sorted({name_of(subject) for subject in self._set_aside}))
 
     def fault(self, subject: Hashable, now: float) -> bool:
-        """Remember a fault; True if that was one too many."""
+        """Record a fault; return whether it puts the subject into quarantine."""
         times = self._faults.setdefault(subject, deque(maxlen=FAULTS))
         times.append(now)
         _bound(self._faults)
@@ -52,13 +52,13 @@ class Quarantine:
         return True
 
     def release(self, subject: Hashable) -> None:
-        """Process a subject again, with a clean slate."""
+        """End a subject's quarantine and forget its faults."""
         self._faults.pop(subject, None)
         self._set_aside.pop(subject, None)
 
 
 def name_of(subject: Hashable) -> str:
-    """Return what to call a subject: a topic by its name, a request, which may say secrets, by its kind."""
+    """Return a loggable name: that of a topic, or the kind of a request, whose content may be secret."""
     return subject if isinstance(subject, str) else type(subject).__name__.removesuffix("Request")
 
 

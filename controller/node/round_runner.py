@@ -1,7 +1,7 @@
-"""Drives the rounds of an event against the store, the context and the channels.
+"""The runner that drives an event's rounds against the store, the context and the channels.
 
-For each chunk of a change: commit (fenced by the version of `/controller_epoch`), apply, publish. Memory never runs
-ahead of the store, and brokers never hear of what is not durable.
+Each chunk of a change is committed (fenced by the version of `/controller_epoch`), then applied, then published. So
+memory never runs ahead of the store, and brokers never learn of anything that is not durable.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ log = get_logger(__name__)
 
 
 class Publisher(Protocol):
-    """Who takes publications to the brokers."""
+    """The interface through which publications reach the brokers."""
 
     def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
-        """Learn of a broker that came, with a new epoch perhaps, or went."""
+        """Start or stop sending to a broker that has registered, perhaps under a new epoch, or is gone."""
 
     def publish(self, publications: Sequence[Publication]) -> None:
-        """Take publications; must not block."""
+        """Accept publications without blocking."""
 
 
 @define
@@ -88,6 +88,7 @@ class RoundRunner:
     async def _change(self, change: Change) -> Outcome:
         subjects = tuple(tp for step in change.steps for tp in step.subjects)
         self.observer.decided(DecidedRound(self._event, change.round, self.context.epoch, subjects, self._event_id))
+        # Steps without writes have nothing to wait for.
         self._apply(change.round, [step for step in change.steps if not step.writes])
         steps = [step for step in change.steps if step.writes]
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
@@ -133,7 +134,7 @@ class RoundRunner:
 
 
 def _log_rejections(name: str, rejections: Sequence[Rejected]) -> None:
-    """Log the writes that the store will never do, one line for each batch."""
+    """Log the writes that the store will never accept, one line per batch."""
     if rejections:
         text = "set aside: the store will not do this, however often it is asked"
         log.error(text, round=name, fault=str(rejections[0]), more=len(rejections) - 1)

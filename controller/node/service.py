@@ -1,9 +1,9 @@
-"""The controller as a running service: the event queue, what feeds it, and the office it may hold.
+"""The controller as a running service: the event queue, its sources, and the office that it may hold.
 
-Every change of the store, every request and every answer of a broker becomes an event of one queue. What it takes to
-hold office (context, channels, round runner) exists only while it is held and is thrown away with it. A fault, or a
-request to the store whose outcome is not known, costs the office, so that memory never disagrees with the store: the
-next controllership, ours or another's, loads afresh.
+Every store change, every request and every broker response becomes an event of one queue. The office (context,
+channels, round runner) exists only while this controller is active and is discarded with it. After a fault, or a store
+request with an unknown outcome, the controller gives up the office, so that memory never disagrees with the store: the
+next controllership, ours or another's, loads everything anew.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ RESIGN_TIMEOUT: Final = 5.0
 
 @define
 class ControllerService:
-    """One controller, active or standing by. `run` it in a trio nursery."""
+    """One controller, active or on standby. Call `run` in a trio nursery."""
 
     config: ControllerConfig
     store: MetadataStore
@@ -83,13 +83,13 @@ class ControllerService:
     instrument: Instrument = field(factory=Instrument)
     authorizer: Authorizer = admission.allow_all
     endpoint: BrokerEndpoint = field(init=False)
-    """The address at which others reach the controller; set once it listens."""
+    """The advertised address; set once the controller listens."""
 
     port: int = field(default=0, init=False)
-    """The port on which it listens; set once it listens."""
+    """The port of the listener; set once the controller listens."""
 
     metrics_port: int | None = field(default=None, init=False)
-    """The port on which it is monitored, once it is."""
+    """The port of the monitoring endpoint; None while there is none."""
 
     _nursery: trio.Nursery = field(init=False)
     _office: Office | None = field(default=None, init=False)
@@ -103,10 +103,10 @@ class ControllerService:
     _standing: Standing = field(init=False)
     _quarantine: Quarantine = field(factory=Quarantine, init=False)
     _is_reachable: trio.Event = field(factory=trio.Event, init=False)
-    """Not set while the connection to the store is broken and the session may still live."""
+    """Not set while the connection to the store is lost but the session may not have expired."""
 
     _alarms: dict[ControllerEvent, None] = field(factory=dict, init=False)
-    """The events that wait for their time, each once."""
+    """The events scheduled for later, without duplicates."""
 
     def __attrs_post_init__(self) -> None:
         self._instruments = Instruments((self._event_log, self.instrument))
@@ -117,41 +117,41 @@ class ControllerService:
 
     @property
     def is_active(self) -> bool:
-        """Whether this is the active controller, as far as it knows."""
+        """Whether this controller believes itself to be the active one."""
         return self._office is not None
 
     def readiness(self) -> Readiness:
-        """Return whether this controller is ready: connected, and either active with all loaded or standing by."""
+        """Return whether this controller is ready: connected, and either active and loaded or standing by."""
         return judge_readiness(self.store.state, self._office, self._leader)
 
     def queue_size(self) -> int:
-        """Return how many events wait."""
+        """Return the number of waiting events."""
         return len(self._queue)
 
     def hold_events(self) -> None:
-        """Process no event after the one in progress, until `release_events`: for tests of what comes meanwhile."""
+        """Process no further event until `release_events`, so that tests can change things in between."""
         self._queue.hold()
 
     def release_events(self) -> None:
-        """Process events again."""
+        """Resume processing events."""
         self._queue.release()
 
     def quarantine_size(self) -> int:
-        """Return how many topics and requests are set aside after repeated faults."""
+        """Return the number of topics and requests in quarantine after repeated faults."""
         return len(self._quarantine)
 
     def moves(self) -> Totals:
-        """Return how far all moves together are, as far as this controller knows."""
+        """Return the combined progress of all moves; empty totals on a standby."""
         return Totals() if self._office is None else self._office.progress.totals()
 
     # --- what feeds the queue -----------------------------------------------------------------------------------
 
     def tell(self, event: ControllerEvent) -> None:
-        """Queue an event, for an embedder or a test that scripts them."""
+        """Queue an event; for embedders and tests that script events."""
         self._queue.tell(event)
 
     def statistics(self) -> dict[str, EventStatistics]:
-        """Return how many events of each name were processed, and what they cost."""
+        """Return the number and the cost of the events processed, by event name."""
         return self._queue.statistics()
 
     async def answer(self, request: Request[object]) -> object:
@@ -165,20 +165,20 @@ class ControllerService:
             case SessionChanged(state=SessionState.SUSPENDED):
                 self._is_reachable = trio.Event()
             case SessionChanged(state=SessionState.EXPIRED):
-                # An event that waits for the connection is cancelled before it can continue.
+                # The running event is cancelled: if it waits for the connection, it must not continue.
                 self._queue.preempt_and_put(SessionEnded(), cancel_running=True)
                 self._is_reachable.set()
             case SessionChanged(state=SessionState.CONNECTED):
                 self._is_reachable.set()
-                # Whatever watch there was is gone: what changed meanwhile shows only by looking.
+                # Watches may have been lost with the connection, so only reading again shows what has changed.
                 self._queue.tell(Reload())
 
     # --- the queue's task ---------------------------------------------------------------------------------------
 
     async def run(self, *, task_status: trio.TaskStatus[ControllerService] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve, stand for election and process events until cancelled, then resign. Started when it listens.
+        """Serve, stand for election and process events until cancelled, then resign. Reports started once it listens.
 
-        Raises in an exception group OSError if the address is in use.
+        Raises OSError, in an exception group, if the address is in use.
         """
         async with trio.open_nursery() as self._nursery:
             where, admit = (self.config.host, self.config.port), admission.admitting(self.authorizer)
@@ -202,13 +202,13 @@ class ControllerService:
         return await self.trace.read(request.sequence, max_wait)
 
     async def _describe_cluster(self, request: DescribeClusterRequest) -> DescribeClusterResponse:
-        """Add what this process has set aside to what the context knows."""
+        """Answer from the context, and add what is in this process's quarantine."""
         described = await self.answer(request)
         assert isinstance(described, DescribeClusterResponse)
         return evolve(described, quarantined=self._quarantine.names())
 
     async def _describe_reassignments(self, request: DescribeReassignmentsRequest) -> DescribeReassignmentsResponse:
-        """Add what brokers say of their logs to what the context knows."""
+        """Answer from the context, and add the log sizes that brokers report."""
         described = await self.answer(request)
         assert isinstance(described, DescribeReassignmentsResponse)
         return described if self._office is None else await self._office.progress.add_to(described)
@@ -248,7 +248,7 @@ class ControllerService:
     async def _process_safely(self, event: ControllerEvent) -> None:
         self.observer.processing(event.name)
         if self._office is not None and not isinstance(event, SessionEnded):
-            # A request now would fail and cost the office. The end of the session ends the wait.
+            # A store request sent now would fail and cost the office. If the session expires, that ends the wait.
             await self._is_reachable.wait()
         match event:
             case SessionEnded():
@@ -271,7 +271,7 @@ class ControllerService:
             self._nursery.start_soon(self._release, event)
 
     async def _release(self, event: ControllerEvent) -> None:
-        """End a quarantine after its time, and look at what was refused meanwhile."""
+        """End a quarantine when its time is up, and queue an event that was refused meanwhile again."""
         await trio.sleep(QUARANTINE_SECONDS)
         self._quarantine.release(event.subject)
         log.info("no longer set aside", subject=name_of(event.subject))
@@ -305,7 +305,7 @@ class ControllerService:
         self._set_alarms(alarms.alarms(office.context, event))
 
     def _set_alarms(self, alarms: Sequence[tuple[float, ControllerEvent]]) -> None:
-        """Have events told after so many seconds, unless they wait for their time already."""
+        """Queue each event after its delay in seconds, unless it is scheduled already."""
         for seconds, event in alarms:
             if event not in self._alarms:
                 self._alarms[event] = None
@@ -334,9 +334,9 @@ class ControllerService:
                 await self._take_office(outcome)
 
     async def _look_again(self, event: Reload) -> None:
-        """Stand for election, or keep the office after a broken connection: read all that was watched, and watch it.
+        """Stand for election or, still in office after a lost connection, read and watch again all that was watched.
 
-        A request that was under way when the connection broke has already cost the office.
+        If a store request was in flight when the connection was lost, the office has already been given up.
         """
         office = self._office
         await self._elect()
@@ -373,7 +373,7 @@ class ControllerService:
         self._set_alarms(alarms.first_alarms(context))
 
     def _leave(self, event: ControllerEvent) -> None:
-        """Give up the office without touching the store; `event`, if it is a request, is answered."""
+        """Give up the office without writing to the store; if `event` is a request, it is answered."""
         event.preempt()
         self._leader = None
         if self._office is not None:
@@ -396,9 +396,9 @@ class ControllerService:
                 log.warning("could not resign: the session has to expire", error=str(error))
 
     def _stand_again(self) -> None:
-        """Stand for election after a back-off, which other events need not wait for.
+        """Stand for election after a back-off that does not delay other events.
 
-        Without a connection there is nothing to wait for: when it is back, Reload stands again.
+        Without a connection no back-off is scheduled: Reload stands for election when the connection is back.
         """
         self._leader = None
         if self.store.state is SessionState.CONNECTED:

@@ -1,4 +1,4 @@
-"""When to stand for election again after a failure: later each time, so that a fault that stays does not spin."""
+"""The back-off before standing for election again, so that a persistent fault does not become a busy loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = get_logger(__name__)
 
 HEALTHY_AFTER_SECONDS: Final = 60.0
 KEEPS_FAILING: Final = 5
-"""Failures in a row, whatever their cause, after which the log says that this does not mend itself."""
+"""The number of consecutive failures, whatever their cause, after which the log says that they need attention."""
 
 
 @define
@@ -23,17 +23,17 @@ class Standing:
 
     _backoff: Backoff
     failures: int = field(default=0, init=False)
-    """In a row: without a healthy time between them."""
+    """Consecutive failures, that is without `HEALTHY_AFTER_SECONDS` between them."""
 
     _last: float = field(default=-math.inf, init=False)
     _not_before: float = field(default=-math.inf, init=False)
 
     def may_stand(self, now: float) -> bool:
-        """Whether the back-off is over."""
+        """Return whether the back-off is over."""
         return now >= self._not_before
 
     def failed(self, now: float) -> float:
-        """Take notice of a failure; return when to stand again."""
+        """Record a failure; return the time at which to stand again."""
         if now - self._last > HEALTHY_AFTER_SECONDS:
             self._backoff.reset()
             self.failures = 0

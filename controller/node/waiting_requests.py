@@ -1,4 +1,4 @@
-"""Requests on their way through the event queue, with limits on their number and their waiting time, and priorities."""
+"""Requests that wait in the event queue: limits on their number and waiting time, and their priorities."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ from transport.errors import ApiError, ErrorCode
 from transport.messages import Request
 
 MAX_WAITING_REQUESTS: Final = 1000
-"""The most requests that may wait, of brokers and of others each."""
+"""The most requests that may wait; applies separately to requests of brokers and to all others."""
 
 MAX_WAITING_ENTRIES: Final = 1_000_000
-"""The most topics, partitions and brokers that waiting requests may list together, of brokers and of others each."""
+"""The most topics, partitions and brokers that waiting requests may list in total.
+
+Applies separately to requests of brokers and to all others.
+"""
 
 
 @define
 class WaitingRequests:
-    """The requests that are not answered yet. A request leaves the queue when nobody waits for its answer any more.
+    """The requests not answered yet. A request leaves the queue when its caller no longer waits for the answer.
 
-    Events of the cluster and requests of brokers go before requests of administrators.
+    Events of the cluster and requests of brokers are processed before requests of administrators.
     """
 
     _queue: EventQueue[ControllerEvent]
     _counts: Counter[bool] = field(factory=Counter, init=False)
-    """The number of waiting requests: of brokers (True), and of others."""
+    """The number of waiting requests: of brokers (True) and of others (False)."""
 
     _entries: Counter[bool] = field(factory=Counter, init=False)
-    """The number of entries that they list."""
+    """The number of entries listed by waiting requests, under the same keys."""
 
     async def answer(self, request: Request[object]) -> object:
         """Answer a request through the queue.
@@ -50,6 +53,7 @@ class WaitingRequests:
             try:
                 with trio.move_on_after(seconds):
                     return await event.reply.wait()
+                # The queue may have answered at the last moment, so wait for whichever reply was set first.
                 event.reply.set(admission.too_late())
                 return await event.reply.wait()
             finally:
@@ -57,7 +61,10 @@ class WaitingRequests:
 
     @contextmanager
     def _counted(self, request: Request[object]) -> Iterator[None]:
-        """Count a request until it is answered. Requests of brokers have limits of their own."""
+        """Count a request until it is answered.
+
+        Raises ApiError(THROTTLING_QUOTA_EXCEEDED) if a limit is reached. Requests of brokers have their own limits.
+        """
         kind, listed = isinstance(request, admission.OF_BROKERS), request.listed()
         if self._counts[kind] >= MAX_WAITING_REQUESTS or self._entries[kind] + listed > MAX_WAITING_ENTRIES:
             raise ApiError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "too many requests wait for the controller: try again")

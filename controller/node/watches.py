@@ -1,4 +1,4 @@
-"""Which event the change of a znode calls for."""
+"""The event to process when the watch on a znode fires."""
 
 from __future__ import annotations
 
@@ -41,17 +41,20 @@ LOOKS: Final = (
     IsrChangeNotification(),
     LogDirEventNotification(),
 )
-"""The events to process after a time without watches, besides brokers and topics: each reads and watches again."""
+"""The events to process after a time without watches, in addition to those of brokers and topics.
+
+Each reads its znodes and watches them again.
+"""
 
 _WATCHED_BELOW: Final[dict[str, Callable[[str], ControllerEvent]]] = {
     paths.BROKER_IDS: lambda name: BrokerModifications(int(name)),
     paths.TOPICS: PartitionModifications,
 }
-"""What a change of a child of these calls for, by its name."""
+"""By parent path: makes the event for a change of the child with a given name."""
 
 
 def event_for(path: str) -> ControllerEvent:
-    """Return the event that says where to look when the watch at a path fires."""
+    """Return the event to process when the watch at `path` fires."""
     if path in _WATCHED:
         return _WATCHED[path]
     parent, _, name = path.rpartition("/")
