@@ -1,4 +1,4 @@
-"""The sendable part of a request that cannot be encoded, so that one bad row stops neither other rows nor the channel."""
+"""The sendable part of a request that cannot be encoded: one bad row stops neither other rows nor the channel."""
 
 from __future__ import annotations
 

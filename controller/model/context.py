@@ -1,8 +1,8 @@
-"""What the active controller knows: brokers, topics, assignments, leadership, states.
+"""The active controller's knowledge: brokers, topics, assignments, leadership, states.
 
-One context lives as long as one controllership (KAFKA-5310) and is touched by the event-queue task alone. Only `apply`
-changes it, by replaying facts that were committed or observed. Indexes (replicas per broker, partitions being
-reassigned, partitions per state) follow from the facts and keep questions about one broker from scanning all.
+A context lives as long as one controllership (KAFKA-5310) and is used only by the event-queue task. Only `apply`
+changes it, from facts that were committed or observed. Indexes (replicas by broker, partitions being reassigned)
+follow from the facts, so that queries about one broker need not scan all partitions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UNASSIGNED = ReplicaAssignment(())
 
 @frozen
 class KnownTopic:
-    """A topic's znode as it was last read or written, and the dataVersion that the next write must expect."""
+    """A topic's znode as last read or written, and the dataVersion that the next write must expect."""
 
     znode: TopicZnode
     version: int
@@ -49,9 +49,9 @@ class KnownTopic:
 
 @define
 class Deletion:
-    """How far the deletion of a topic is: the replicas that may still have data, and those of them that are waited for.
+    """The progress of a topic's deletion: `left` are the replicas that may still have data.
 
-    `ineligible` are those whose broker is not alive, or failed to delete them.
+    `ineligible` are those of them whose broker is not alive or failed to delete them: the deletion waits for these.
     """
 
     left: dict[Replica, None]
@@ -62,42 +62,42 @@ class Deletion:
 class ControllerContext:
     """The memory of one controllership.
 
-    `controller` is where it listens, `epoch` the controller epoch, `epoch_version` the dataVersion of
-    `/controller_epoch`, which fences every write.
+    `controller` is its address, `epoch` the controller epoch, `epoch_version` the dataVersion of `/controller_epoch`,
+    which fences every write.
     """
 
     controller: BrokerEndpoint
     epoch: int
     epoch_version: int
     brokers: dict[int, BrokerRegistration] = field(factory=dict)
-    """All registered ones, shutting down or not."""
+    """All registered brokers, shutting down or not."""
 
     shutting_down: dict[int, None] = field(factory=dict)
     topics: dict[str, KnownTopic] = field(factory=dict)
     closed_topics: dict[str, None] = field(factory=dict)
-    """Topics whose znode an ACL does not let us read, or give an id. No watch tells when that ends."""
+    """Topics whose znode an ACL keeps us from reading or from giving an id. No watch reports when that ends."""
 
     min_isrs: dict[str, int] = field(factory=dict)
-    """What topics demand of their ISRs, where that is not what the controller was started with."""
+    """The min.insync.replicas of topics; a topic without an entry has the value of the controller's own setting."""
 
     config_changes: frozenset[str] = frozenset()
-    """The present notifications of changed settings that have been handled."""
+    """The existing notifications of changed settings that have been handled."""
 
     leadership: dict[TopicPartition, LeaderAndIsr] = field(factory=dict)
     partition_phases: dict[TopicPartition, PartitionPhase] = field(factory=dict)
     replica_phases: ReplicaPhases = field(factory=ReplicaPhases)
     reassigning: dict[TopicPartition, ReassignmentIdentity] = field(factory=dict)
-    """The partitions that are being moved. An override does not change the identity."""
+    """The partitions being reassigned. An override keeps the identity."""
 
     deletions: dict[str, Deletion] = field(factory=dict)
-    """The topics that are being deleted. Nobody leads their partitions, and no reassignment of them goes on."""
+    """The topics being deleted. Their partitions have no leader and are not being reassigned."""
 
     strays: dict[Stray, int] = field(factory=dict)
     failed_strays: dict[Stray, None] = field(factory=dict)
-    """Those that their brokers could not delete, and have not been told to delete again."""
+    """Strays that their brokers could not delete and have not been told to delete again."""
 
     recalled: dict[Replica, None] = field(factory=dict)
-    """Replicas that are needed again while an order to delete them may still be on its way."""
+    """Replicas that are needed again while an order to delete them may still be in flight."""
 
     on_offline_dirs: dict[Replica, None] = field(factory=dict)
     """Replicas of live brokers whose logs cannot be used."""
@@ -106,7 +106,7 @@ class ControllerContext:
     """What the controller was started with."""
 
     _partitions: dict[str, tuple[TopicPartition, ...]] = field(factory=dict)
-    """By topic; in all that is kept by partition these same objects are the keys."""
+    """By topic. Dictionaries keyed by partition use these same objects as keys."""
 
     _by_broker: defaultdict[int, dict[TopicPartition, None]] = field(factory=lambda: defaultdict(dict))
 
@@ -122,16 +122,16 @@ class ControllerContext:
         return self.topics[name].znode.topic_id or ""
 
     def min_isr(self, topic: str) -> int:
-        """Return how many members the ISRs of a topic need for acks=all."""
+        """Return the ISR size that a topic requires for acks=all."""
         return self.min_isrs.get(topic, self.config.min_insync_replicas)
 
     def partitions(self, names: Iterable[str] | None = None) -> list[TopicPartition]:
-        """Return all partitions, or those of the topics named that are known."""
+        """Return all partitions, or those of the known topics among `names`."""
         wanted = self._partitions if names is None else names
         return [tp for name in wanted for tp in self._partitions.get(name, ())]
 
     def partitions_on(self, broker_ids: Iterable[int]) -> list[TopicPartition]:
-        """Return the partitions with a replica on any of these brokers, but for those of topics being deleted."""
+        """Return the partitions with a replica on any of these brokers, except those of topics being deleted."""
         return list(dict.fromkeys(tp for broker_id in broker_ids for tp in self._by_broker.get(broker_id, ())))
 
     def brokers_assigned(self) -> list[int]:
@@ -139,14 +139,14 @@ class ControllerContext:
         return sorted(broker_id for broker_id, held in self._by_broker.items() if held)
 
     def is_online(self, tp: TopicPartition, broker_id: int) -> bool:
-        """Whether the replica of a partition on a broker can lead.
+        """Return whether the replica of a partition on a broker can lead.
 
-        That is: the broker is alive and not shutting down, and the log can be used.
+        It can if the broker is alive and not shutting down, and the log is usable.
         """
         return broker_id not in self.shutting_down and self.is_served(tp, broker_id)
 
     def is_served(self, tp: TopicPartition, broker_id: int) -> bool:
-        """Whether a replica can be led or followed as yet: its broker is registered, and its log can be used."""
+        """Return whether a replica can still lead or follow: its broker is registered and its log is usable."""
         return broker_id in self.brokers and (tp, broker_id) not in self.on_offline_dirs
 
     def online(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
@@ -159,11 +159,11 @@ class ControllerContext:
         return [tp for tp, phase in self.partition_phases.items() if phase in phases]
 
     def able_brokers(self) -> list[int]:
-        """Return the ids of the brokers that may be given replicas: those alive and not shutting down."""
+        """Return the ids of the brokers that may be given replicas: alive and not shutting down."""
         return [broker_id for broker_id in sorted(self.brokers) if broker_id not in self.shutting_down]
 
     def live_brokers(self) -> tuple[BrokerEndpoint, ...]:
-        """Return the complete list of live brokers, shutting down or not, as brokers are told it."""
+        """Return the complete list of live brokers, shutting down or not, in the form in which it is published."""
         return tuple(BrokerEndpoint(b.id, b.host, b.port, b.rack) for _, b in sorted(self.brokers.items()))
 
     def describe(
@@ -173,9 +173,9 @@ class ControllerContext:
         leadership: LeaderAndIsr | None = None,
         assignment: ReplicaAssignment | None = None,
     ) -> PartitionState:
-        """Return what brokers are told of a partition, with values about to be committed in place of known ones.
+        """Return a partition's state as published; arguments about to be committed replace the known values.
 
-        Raises KeyError if the partition has no leadership yet.
+        Raises KeyError if the partition has no leadership yet and none is given.
         """
         assignment = assignment or self.assignment(tp)
         leadership = leadership or self.leadership[tp]
@@ -184,9 +184,9 @@ class ControllerContext:
         return PartitionState.of(tp, self.topic_id(tp.topic), assignment, leadership, offline)
 
     def describe_deletions(self, names: Iterable[str] | None = None) -> tuple[PartitionState, ...]:
-        """Return what brokers are told of topics that are being deleted, of all or of those named: nobody leads.
+        """Return the published partition states of topics being deleted, of all or of those named: without a leader.
 
-        Offline are the replicas that the deletion waits for.
+        The replicas that the deletion waits for are listed as offline.
         """
         led_by_nobody = LeaderAndIsr(LEADER_DURING_DELETE, 0, (), 0, self.epoch)
         states = []
@@ -202,7 +202,7 @@ class ControllerContext:
 
     def apply(self, fact: Fact) -> None:
         """Take a fact that was committed or observed."""
-        match fact:  # what comes by the hundred thousand first
+        match fact:  # the most frequent kinds first
             case facts.LeadershipWritten():
                 self.leadership[fact.tp] = fact.leadership
             case facts.PartitionMoved():
@@ -271,7 +271,7 @@ class ControllerContext:
             case facts.StrayOrdered():
                 self.failed_strays.pop(stray, None)
             case facts.StrayGone() | facts.StrayRecalled():
-                # Without an order on its way no answer comes either, which would end the wait.
+                # If no order is in flight, no answer will come to end the recall.
                 if isinstance(fact, facts.StrayRecalled) and self._may_be_ordered(stray):
                     self.recalled[replica] = None
                 self.strays.pop(stray, None)
@@ -282,7 +282,7 @@ class ControllerContext:
                 assert_never(fact)
 
     def _may_be_ordered(self, stray: Stray) -> bool:
-        """Whether an order to delete a stray may be on its way to the broker."""
+        """Return whether an order to delete a stray may be in flight to its broker."""
         return stray.broker_id in self.brokers and stray not in self.failed_strays
 
     def _forget_replicas_of(self, broker_id: int) -> None:

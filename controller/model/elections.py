@@ -1,7 +1,7 @@
 """Leader elections: pure functions over many partitions at once.
 
-Each strategy says who leads, what the ISR becomes and who is told; `elect` runs one over candidates and makes the
-epochs. The leader is chosen in the order of the *assignment*, the ISR keeps its own order, and an empty ISR never
+Each strategy chooses the leader, the new ISR and the replicas to notify; `elect` applies one to candidates and assigns
+the epochs. The leader is chosen in the order of the *assignment*, the ISR keeps its own order, and an empty ISR never
 yields a clean leader (reference: Kafka's PartitionLeaderElectionAlgorithms).
 """
 
@@ -19,9 +19,9 @@ class Candidate:
     """A partition that needs a leader.
 
     `replicas` is the order of preference (the target replicas for a reassignment), `online` those of them that may
-    lead, `shutting_down` those on brokers that are about to stop, `leadership` what is in force. With `allow_unclean`
-    a replica outside the ISR may lead where no member of it can. A `recalled` replica may not: its broker may still
-    obey an earlier order and delete the replica's data.
+    lead, `shutting_down` those on brokers that are about to stop, `leadership` the leadership in effect. With
+    `allow_unclean`, a replica outside the ISR may lead if no member of it can, unless it is `recalled`: its broker may
+    still execute an earlier order and delete the replica's data.
     """
 
     tp: TopicPartition
@@ -34,13 +34,13 @@ class Candidate:
 
     @property
     def served(self) -> tuple[int, ...]:
-        """The replicas that can be told anything, shutting down or not (KAFKA-7482)."""
+        """The replicas that can be notified, shutting down or not (KAFKA-7482)."""
         return tuple(r for r in self.replicas if r in self.online or r in self.shutting_down)
 
 
 @frozen
 class Choice:
-    """A leader, the ISR that it begins with, and the replicas that are to be told."""
+    """A leader, its initial ISR, and the replicas to notify."""
 
     leader: int
     isr: tuple[int, ...]
@@ -60,7 +60,7 @@ class Elected:
 
 @frozen
 class Elections:
-    """Which partitions got a new leadership, and which could not get one and keep theirs."""
+    """The partitions that got a new leadership, and those that could not get one and keep theirs."""
 
     elected: tuple[Elected, ...]
     failed: tuple[Candidate, ...]
@@ -70,10 +70,10 @@ Strategy = Callable[[Candidate], Choice | None]
 
 
 def offline(candidate: Candidate) -> Choice | None:
-    """Choose the first replica that is online and in the ISR, which loses its offline members.
+    """Choose the first replica that is online and in the ISR; the ISR loses its offline members.
 
-    If there is none and an unclean election is allowed, the first one online that keeps its data leads and is the only
-    member of the ISR.
+    If there is none and an unclean election is allowed, the first online replica that is not recalled leads and is the
+    only member of the ISR.
     """
     isr = tuple(r for r in candidate.leadership.isr if r in candidate.online)
     leader = _first(candidate, isr)
@@ -93,7 +93,7 @@ def reassign(candidate: Candidate) -> Choice | None:
 
 
 def preferred(candidate: Candidate) -> Choice | None:
-    """Choose the first replica of the assignment if it is online and in the ISR, else nobody; the ISR stays."""
+    """Choose the first replica of the assignment if it is online and in the ISR, otherwise none; the ISR stays."""
     isr = candidate.leadership.isr
     first = candidate.replicas[:1]
     is_able = bool(first) and first[0] in candidate.online and first[0] in isr
@@ -101,7 +101,7 @@ def preferred(candidate: Candidate) -> Choice | None:
 
 
 def controlled_shutdown(candidate: Candidate) -> Choice | None:
-    """Choose the first replica that is online and in the ISR, which loses the members that are shutting down."""
+    """Choose the first replica that is online and in the ISR; the ISR loses the members that are shutting down."""
     isr = tuple(r for r in candidate.leadership.isr if r not in candidate.shutting_down)
     leader = _first(candidate, isr)
     return None if leader is None else Choice(leader, isr, candidate.served)
@@ -112,9 +112,9 @@ def _first(candidate: Candidate, isr: tuple[int, ...]) -> int | None:
 
 
 def elect(candidates: Iterable[Candidate], strategy: Strategy, controller_epoch: int) -> Elections:
-    """Run one strategy over many partitions. A successful election adds 1 to the leader epoch.
+    """Apply one strategy to many partitions. A successful election increments the leader epoch.
 
-    A leader from outside the ISR begins as RECOVERING (KIP-704).
+    A leader from outside the ISR starts as RECOVERING (KIP-704).
     """
     elected: list[Elected] = []
     failed: list[Candidate] = []
@@ -147,7 +147,7 @@ def next_epoch(
     leader: int | None = None,
     isr: tuple[int, ...] | None = None,
 ) -> LeaderAndIsr:
-    """Return `current` one leader epoch on, as it will be once written over the version that `current` has."""
+    """Return the successor of `current`: the next leader epoch, and the next version as its partition epoch."""
     return LeaderAndIsr(
         current.leader if leader is None else leader,
         current.leader_epoch + 1,
@@ -159,10 +159,10 @@ def next_epoch(
 
 
 def without_replicas(current: LeaderAndIsr, gone: Iterable[int], controller_epoch: int) -> LeaderAndIsr | None:
-    """Take replicas out of the ISR; None if none of them is in it or leads.
+    """Return the leadership without the replicas in `gone`, or None if that changes nothing.
 
-    A leader that goes leaves the partition without one (-1). The ISR does not become empty (KAFKA-5083): if all its
-    members go at once all stay in it, for each of them has every committed record.
+    If the leader is among them, the partition has no leader (-1). The ISR never becomes empty (KAFKA-5083): if all
+    members go at once, all stay in it, because each of them has every committed record.
     """
     leaving = frozenset(gone)
     if leaving.isdisjoint({*current.isr, current.leader}):
@@ -175,10 +175,11 @@ def without_replicas(current: LeaderAndIsr, gone: Iterable[int], controller_epoc
 
 
 def without_data(candidate: Candidate, lost: Collection[int], controller_epoch: int) -> LeaderAndIsr:
-    """Take replicas whose data are lost out of the ISR, which becomes empty if no other is in it.
+    """Return the leadership without replicas that lost their data; the ISR becomes empty if it has no other member.
 
-    A live leader that is left in the ISR goes on, else the first live member leads. The leader epoch rises though no
-    member may leave: a leader that is about to take one of them into its ISR counts on what is lost (KIP-903).
+    A live leader that stays in the ISR continues to lead, otherwise the first live member leads. The leader epoch rises
+    even if no member leaves: a leader may be about to add one of the replicas to the ISR, relying on the data that it
+    has lost (KIP-903).
     """
     current = candidate.leadership
     isr = tuple(r for r in current.isr if r not in lost)

@@ -1,7 +1,7 @@
-"""What the context can be told: facts that were committed to the store or observed in it.
+"""Facts: what was committed to the store or observed in it.
 
-`ControllerContext.apply` replays facts and is the only way to change the context, so that memory holds exactly
-what was committed, and never runs ahead of it.
+`ControllerContext.apply` takes facts and is the only way to change the context, so that memory holds exactly what was
+committed and never runs ahead of the store.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class BrokerGone:
 
 @frozen
 class BrokerShuttingDown:
-    """A live broker is about to stop: it is not to lead or to come into an ISR any more."""
+    """A live broker is about to stop: it may no longer lead or join an ISR."""
 
     broker_id: int
 
@@ -52,7 +52,7 @@ class TopicWritten:
 
 @frozen
 class TopicClosed:
-    """A topic's znode exists, but we may not read it, or not give it an id."""
+    """A topic's znode exists, but an ACL keeps us from reading it or from giving it an id."""
 
     name: str
 
@@ -73,7 +73,7 @@ class ConfigChangesSeen:
 
 @frozen
 class MinIsrRead:
-    """A topic's settings demand this number of in-sync replicas for acks=all."""
+    """A topic's settings require this number of in-sync replicas for acks=all."""
 
     topic: str
     min_isr: int
@@ -81,7 +81,7 @@ class MinIsrRead:
 
 @frozen
 class DeletionStarted:
-    """A known topic is being deleted: from now on it takes part in nothing else."""
+    """A known topic is being deleted: from now on it is excluded from everything else."""
 
     topic: str
 
@@ -96,7 +96,7 @@ class LeadershipWritten:
 
 @frozen
 class PartitionMoved:
-    """A partition goes into a state of its state machine."""
+    """A partition enters a state of its state machine."""
 
     tp: TopicPartition
     phase: PartitionPhase
@@ -104,7 +104,7 @@ class PartitionMoved:
 
 @frozen
 class ReplicaMoved:
-    """A replica goes into a state of its state machine."""
+    """A replica enters a state of its state machine."""
 
     replica: Replica
     phase: ReplicaPhase
@@ -112,7 +112,7 @@ class ReplicaMoved:
 
 @frozen
 class ReplicasMoved:
-    """Several replicas of a partition go into a state of their state machine."""
+    """Several replicas of a partition enter a state of their state machine."""
 
     tp: TopicPartition
     brokers: tuple[int, ...]
@@ -121,9 +121,9 @@ class ReplicasMoved:
 
 @frozen
 class PartitionFound:
-    """A new controller found a partition in this state, with this leadership if it has one, and its replicas in theirs.
+    """The initial state of a partition under a new controller, with its leadership if it has one.
 
-    `online` and `offline` are the replicas by the state that they begin with.
+    `online` and `offline` are the brokers of its replicas, by the replicas' initial state.
     """
 
     tp: TopicPartition
@@ -135,7 +135,7 @@ class PartitionFound:
 
 @frozen
 class ReassignmentIdentified:
-    """The reassignment of a partition that is under way has this identity."""
+    """The reassignment in progress for a partition has this identity."""
 
     tp: TopicPartition
     identity: ReassignmentIdentity
@@ -157,7 +157,10 @@ class LogDirOnline:
 
 @frozen
 class StrayLeft:
-    """A replica is still to be deleted by its broker; an order of an earlier leader epoch was about an earlier one."""
+    """A replica remains to be deleted by its broker.
+
+    An order with an earlier leader epoch than `leader_epoch` concerned an earlier replica.
+    """
 
     stray: Stray
     leader_epoch: int = EPOCH_DURING_DELETE
@@ -172,28 +175,28 @@ class StrayGone:
 
 @frozen
 class StrayRecalled:
-    """A replica is needed again while an order to delete it may still be on its way to the broker."""
+    """A replica is needed again while an order to delete it may still be in flight."""
 
     stray: Stray
 
 
 @frozen
 class StrayFailed:
-    """A broker has answered that it could not delete a replica: no order is on its way until it is told again."""
+    """A broker could not delete a replica: no order to delete it is in flight until the next one is sent."""
 
     stray: Stray
 
 
 @frozen
 class StrayOrdered:
-    """A broker is told again to delete a replica."""
+    """A broker is sent another order to delete a replica."""
 
     stray: Stray
 
 
 @frozen
 class DeletionAnswered:
-    """A broker has answered the order to delete a recalled replica: no such order is on its way any more."""
+    """A broker has answered the order to delete a recalled replica: no such order is in flight any more."""
 
     stray: Stray
 
@@ -223,5 +226,5 @@ Fact = (
 
 
 def words(kind: type[Fact]) -> str:
-    """Return what logs call a kind of fact: "deletion started" for DeletionStarted."""
+    """Return the name of a kind of fact in logs: "deletion started" for DeletionStarted."""
     return re.sub("(?<!^)([A-Z])", r" \1", kind.__name__).lower()

@@ -1,4 +1,4 @@
-"""The four things that may be wrong with a partition: offline, under-replicated, under min ISR, imbalanced."""
+"""The four conditions of a partition that are reported: offline, under-replicated, under min ISR, imbalanced."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from transport.metadata import NO_LEADER, TopicPartition
 
 
 class Notable(Flag):
-    """What is to be told of a partition; nothing if all is well."""
+    """The conditions of a partition that are reported; NOTHING for a healthy one."""
 
     NOTHING = 0
     OFFLINE = auto()
-    """In the state Offline: nobody leads it."""
+    """The partition is in the state Offline: it has no leader."""
 
     UNDER_REPLICATED = auto()
-    """The ISR has fewer members than the partition has replicas, but for those that a reassignment adds."""
+    """The ISR is smaller than the replica set without the replicas that a reassignment adds."""
 
     UNDER_MIN_ISR = auto()
-    """It is led, and refuses acks=all."""
+    """The partition has a leader, which rejects acks=all."""
 
     IMBALANCED = auto()
-    """It is led by another than its preferred leader."""
+    """The leader is not the preferred one, that is the first replica."""
 
 
 KINDS: Final = (Notable.OFFLINE, Notable.UNDER_REPLICATED, Notable.UNDER_MIN_ISR, Notable.IMBALANCED)
 
 
 def judge(context: ControllerContext, tp: TopicPartition) -> Notable:
-    """Return what is notable of a partition; of one that is being deleted, nothing."""
+    """Return a partition's conditions; NOTHING if its topic is being deleted."""
     if tp.topic in context.deletions:
         return Notable.NOTHING
     found = Notable.NOTHING

@@ -1,8 +1,8 @@
 """The partition state machine, as data.
 
-A partition is NonExistent until it is seen in a topic's znode, New until a leader was written for the first time,
-Online while it has one, Offline while it has none. `TRANSITIONS` says which state may follow which (reference:
-Kafka's PartitionState.validPreviousStates); what a transition writes and sends is decided by the handlers.
+A partition is NonExistent until it appears in a topic's znode, New until its first leader has been written, Online
+while it has a leader, and Offline while it has none. `TRANSITIONS` lists the states that may follow each state
+(reference: Kafka's PartitionState.validPreviousStates). The handlers decide what a transition writes and sends.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Where the replicas of new partitions go: Kafka's default placement, rack-aware (KIP-36). Pure.
+"""Placement of new partitions' replicas: Kafka's default, rack-aware (KIP-36). Pure.
 
-Leaders are dealt round the brokers. The followers of partition P come after its leader at a distance that grows by one
-with each time round, so that the followers of one broker's leaders are spread over all others. With racks the brokers
-are dealt in an order that takes one of each rack in turn, and a rack gets a second replica of a partition only when
-every rack has one.
+Leaders are assigned to the brokers round-robin. The followers of a partition come after its leader at a distance that
+grows with each round, so that the followers of one broker's leaders are spread over all others. With racks, the ring of
+brokers alternates between the racks, and a rack gets a second replica of a partition only when every rack has one.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from attrs import frozen
 
 
 class Unplaceable(ValueError):
-    """Replicas cannot be placed on these brokers; the message says why, and the cure."""
+    """Replicas cannot be placed on these brokers; the message gives the reason and the remedy."""
 
 
 @frozen
 class Start:
-    """Where dealing begins: chosen at random for a new topic, so that small topics do not all begin at one broker.
+    """The start position of a placement: random for a new topic, so that small topics do not all use the same brokers.
 
-    `index` is the place of partition 0's leader among the brokers, `shift` the distance of its first follower.
+    `index` is the position of partition 0's leader in the ring, `shift` the extra distance of its first follower.
     """
 
     index: int
@@ -57,7 +56,7 @@ def place_replicas(
 
 
 def next_start(brokers: Mapping[int, str | None], replicas: Sequence[int]) -> Start:
-    """Return where the dealing of a topic goes on whose partition 0 has `replicas`: its leaders go on in turn."""
+    """Return the start with which partitions added to a topic continue its rotation; partition 0 has `replicas`."""
     ring = _ring(brokers)
     if not ring:
         return Start(0, 0)
@@ -66,12 +65,12 @@ def next_start(brokers: Mapping[int, str | None], replicas: Sequence[int]) -> St
 
 
 def _racks(brokers: Mapping[int, str | None]) -> dict[int, str]:
-    """Return the racks by broker id; a broker without a rack is one of its own."""
+    """Return the racks by broker id; a broker without a rack counts as a rack of its own."""
     return {id_: str(id_) if rack is None else rack for id_, rack in sorted(brokers.items())}
 
 
 def _ring(brokers: Mapping[int, str | None]) -> list[int]:
-    """Return the brokers in an order that takes one of each rack in turn; without racks that of their ids."""
+    """Return the brokers in an order that alternates between racks; without racks, in the order of their ids."""
     if None in brokers.values():
         return sorted(brokers)
     by_rack: defaultdict[str, list[int]] = defaultdict(list)
@@ -84,7 +83,7 @@ def _ring(brokers: Mapping[int, str | None]) -> list[int]:
 def _replicas(
     ring: Sequence[int], racks: Mapping[int, str], rack_count: int, first: int, shift: int, replication_factor: int
 ) -> tuple[int, ...]:
-    """Return a leader at place `first` of the ring and followers after it; no rack twice before all have one."""
+    """Return the leader at position `first` of the ring and the followers after it, spread over the racks."""
     others = len(ring) - 1
     chosen, used = {ring[first]: None}, {racks[ring[first]]}
     for step in count(shift):

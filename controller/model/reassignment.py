@@ -1,7 +1,7 @@
-"""The algebra of reassignments (KIP-455), and what an administrator's target is checked for. Pure.
+"""The algebra of reassignments (KIP-455), and the validation of an administrator's target. Pure.
 
-RS = replicas, AR = adding, RR = removing, ORS = original, TRS = target replica set. While a partition moves, RS is
-TRS followed by what is left of ORS, so that one value tells all five.
+RS = replicas, AR = adding, RR = removing, ORS = original, TRS = target replica set. While a partition is being
+reassigned, RS is TRS followed by the rest of ORS, so that all five follow from one ReplicaAssignment.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from transport.metadata import ReplicaAssignment
 
 @frozen(order=True)
 class ReassignmentIdentity:
-    """What tells a reassignment from all others of its partition (KIP-240): czxid and ctime of its znode.
+    """The identity of a reassignment among all those of its partition (KIP-240): czxid and ctime of its znode.
 
-    Not part of it are the original replicas, which the znode has in the order that they had; () if it does not say.
+    `original` does not take part in comparisons: the replicas before the move, in their order; () if not known.
     """
 
     czxid: int
@@ -27,14 +27,14 @@ class ReassignmentIdentity:
 
 
 UNIDENTIFIED: Final = ReassignmentIdentity(-1, -1)
-"""A reassignment's identity until its znode was created and read."""
+"""The identity of a reassignment until its znode has been read."""
 
 
 def reassign_to(current: ReplicaAssignment, target: Sequence[int]) -> ReplicaAssignment:
     """Return the assignment while `current` moves to `target`.
 
-    An override goes back to the true original set first, so that what it abandons vanishes. The same set in another
-    order adds and removes nothing: it is complete at once.
+    An override starts from the original set, so the replicas of the abandoned target are dropped. A target with the
+    same brokers in another order adds and removes nothing: it is complete at once.
     """
     origin = current.origin_replicas
     replicas = tuple(dict.fromkeys((*target, *origin)))
@@ -46,26 +46,26 @@ def reassign_to(current: ReplicaAssignment, target: Sequence[int]) -> ReplicaAss
 
 
 def completed(moving: ReplicaAssignment) -> ReplicaAssignment:
-    """Return the assignment once the move is over: RS = TRS."""
+    """Return the assignment after the move: RS = TRS."""
     return ReplicaAssignment(moving.target_replicas)
 
 
 def is_caught_up(moving: ReplicaAssignment, isr: Collection[int]) -> bool:
-    """Whether phase B may begin: the ISR covers TRS. Its members need not be alive."""
+    """Return whether the ISR covers TRS, so that phase B may begin. The members need not be alive."""
     return all(replica in isr for replica in moving.target_replicas)
 
 
 def beginners(moving: ReplicaAssignment, isr: Collection[int]) -> tuple[int, ...]:
-    """Return the adding replicas that may begin with an empty log (KAFKA-10314).
+    """Return the adding replicas that may start with an empty log (KAFKA-10314).
 
-    One that has come into the ISR has a log. Were it told that it is new, a broker that lost a disk could make an empty
-    one elsewhere and be trusted to have all that is committed.
+    A replica in the ISR already has a log. If it were sent isNew, a broker that lost a disk could create an empty log
+    elsewhere and still be trusted to have all committed records.
     """
     return tuple(replica for replica in moving.adding_replicas if replica not in isr)
 
 
 def target_fault(current: ReplicaAssignment, target: Sequence[int], live: Collection[int]) -> str | None:
-    """Return why `target` must be refused, None if it is fine. Kept replicas may be dead, added ones not."""
+    """Return why `target` must be refused, or None if it is valid. Kept replicas may be dead, added ones may not."""
     if not target:
         return "the list of replicas is empty"
     if len(set(target)) != len(target):

@@ -1,4 +1,4 @@
-"""The states of all replicas, which are the most numerous thing that a controller remembers."""
+"""The states of all replicas, the most numerous entries in a controller's memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transport.metadata import TopicPartition
 
 
 class ReplicaPhases(MutableMapping[Replica, ReplicaPhase]):
-    """A state for each replica, kept by broker: a dictionary of pairs would take twice the memory."""
+    """The state of each replica, grouped by broker: a dictionary keyed by pairs would take twice the memory."""
 
     def __init__(self) -> None:
         self._by_broker: dict[int, dict[TopicPartition, ReplicaPhase]] = {}

@@ -1,8 +1,8 @@
 """The replica state machine, as data.
 
-A replica is New when it joins a partition, Online while its broker is alive, Offline while it is not or was told to
-stop; the deletion states lead it out of existence. `TRANSITIONS` says which state may follow which (reference:
-Kafka's ReplicaState.validPreviousStates).
+A replica is New when it joins a partition, Online while its broker is alive, and Offline while the broker is not alive
+or the replica was told to stop. It passes through the deletion states before it ceases to exist. `TRANSITIONS` lists
+the states that may follow each state (reference: Kafka's ReplicaState.validPreviousStates).
 """
 
 from __future__ import annotations

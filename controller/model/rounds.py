@@ -1,10 +1,10 @@
-"""Rounds: how a handler observes, decides and changes without doing any I/O itself.
+"""Rounds: the effects by which a handler observes, decides and changes without doing any I/O itself.
 
-A handler is a generator. It yields a `Read` or `Children` (observe) and is sent what was found; it yields a `Change`
-(decide), whose steps are committed, applied and published by whoever drives it, and is sent the steps that the store
-refused, because something they depend on had changed or because it will never do them. Between two yields nothing else
-touches the context. `read`, `children` and `change` give these yields their types; handlers compose with `yield from`,
-and decide again on what was refused with `until_none_is_left`.
+A handler is a generator. It yields a `Read` or `Children` (observe) and is sent the result. It yields a `Change`
+(decide), whose steps its driver commits, applies and publishes, and is sent the steps that were not committed: those
+that depend on something that has changed, and those that the store will never accept. Nothing else touches the context
+between two yields. `read`, `children` and `change` add types to these yields. Handlers compose with `yield from`, and
+decide again on refused steps with `until_none_is_left`.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Item = TypeVar("Item")
 T = TypeVar("T")
 
 MAX_ATTEMPTS: Final = 100
-"""How often what others have changed meanwhile is decided again without any progress."""
+"""The most consecutive attempts without progress that concurrent changes may cause."""
 
 
 class Contended(Exception):
-    """Somebody else keeps writing what a handler writes, or the store and its answers do not agree."""
+    """Another process keeps changing what a handler writes, or the store contradicts its own answers."""
 
 
 @frozen
@@ -49,9 +49,9 @@ class TellStopReplica:
 
 @frozen
 class TellMetadata:
-    """Tell brokers about partitions, and with `live_brokers` who is alive. `brokers` None means every live one.
+    """Tell brokers about partitions, and with `live_brokers` which brokers are alive. `brokers` None means all of them.
 
-    `topics` are the names and ids of all topics, for who may have missed that others were deleted.
+    `topics` are the names and ids of all topics, for brokers that may have missed a deletion.
     """
 
     brokers: tuple[int, ...] | None
@@ -110,7 +110,7 @@ class Change:
 
 @frozen
 class Loaded:
-    """Not a change: what a new controller found of a partition that is being reassigned, for the commit trace."""
+    """The state in which a new controller found a moving partition, for the commit trace; changes nothing."""
 
     tp: TopicPartition
     zxid: int
@@ -121,7 +121,7 @@ Rounds = Generator[Effect, object, T]
 
 
 def read(paths: Iterable[str], *, watch: bool = False) -> Rounds[list[Znode | None]]:
-    """Observe znodes, None for each that does not exist."""
+    """Observe znodes; the result has None for each that does not exist."""
     wanted = tuple(paths)
     if not wanted:
         return []
@@ -129,16 +129,16 @@ def read(paths: Iterable[str], *, watch: bool = False) -> Rounds[list[Znode | No
 
 
 def children(path: str, *, watch: bool = False) -> Rounds[list[str]]:
-    """Observe the sorted names of a znode's children, none if it does not exist.
+    """Observe the sorted names of a znode's children; [] if the znode does not exist.
 
-    Raises StoreError if we may not list them.
+    Raises StoreError if an ACL keeps us from listing them.
     """
     [names] = cast("list[list[str] | None]", (yield Children((path,), watch)))
     return require_listed(path, names)
 
 
 def children_of_many(paths: Iterable[str]) -> Rounds[list[list[str] | None]]:
-    """Observe the sorted names of many znodes' children: [] for a missing znode, None where we may not list them."""
+    """Observe the sorted names of many znodes' children: [] for a missing znode, None if we may not list them."""
     parents = tuple(paths)
     if not parents:
         return []
@@ -158,7 +158,7 @@ def descendants(roots: Sequence[str]) -> Rounds[list[list[str] | None]]:
         below: list[tuple[int, str]] = []
         for (i, path), names in zip(level, lists, strict=True):
             known = found[i]
-            # A list that we may not read may hide any number of znodes.
+            # A list that we may not read can hide any number of znodes, so nothing complete is known of this root.
             if names is None or known is None:
                 found[i] = None
                 continue
@@ -187,9 +187,9 @@ def attempt(name: str, steps: Sequence[Step]) -> Rounds[Outcome]:
 def until_none_is_left(
     name: str, items: Iterable[Item], attempt: Callable[[list[Item]], Rounds[list[Item]]]
 ) -> Rounds[None]:
-    """Run `attempt` over items, and again over those that it returns because what they rest on had changed.
+    """Run `attempt` on the items, and again on those that it returns because of concurrent changes.
 
-    Raises Contended if MAX_ATTEMPTS in a row got none of them done.
+    Raises Contended after MAX_ATTEMPTS consecutive attempts without progress.
     """
     pending = list(items)
     in_vain = 0

@@ -1,4 +1,4 @@
-"""How large a topic's znode may become: all its partitions are in it, and ZooKeeper refuses what is over 1 MB. Pure."""
+"""Size limits of a topic's znode, which holds all its partitions: ZooKeeper refuses more than 1 MB. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from transport.metadata import ReplicaAssignment
 from transport.store.formats import TopicZnode, encode_topic
 
 MAX_TOPIC_BYTES: Final = 900_000
-"""What a topic's znode may weigh; the rest of a request is for what is written together with it."""
+"""The largest topic znode that we write; the rest of a request is for what is written together with it."""
 
 MAX_FOUND_BYTES: Final = 950_000
-"""The largest topic znode by others that is accepted: we could not write a larger one again, even to end a move."""
+"""The largest topic znode accepted from others: we could not rewrite a larger one, not even to end a move."""
 
 
 def size_fault(name: str, znode: TopicZnode, changed: Mapping[int, ReplicaAssignment]) -> str | None:
-    """Return why a topic's partitions cannot be `changed` like this, None if they can.
+    """Return why a topic's znode cannot take the `changed` partitions, or None if it can.
 
-    A change that makes it no larger is always fine, so that moves can end and can be cancelled.
+    A change that does not make the znode larger is always valid, so that moves can end and can be cancelled.
     """
     size = len(encode_topic(evolve(znode, partitions={**znode.partitions, **changed})))
     if size <= MAX_TOPIC_BYTES or size <= len(encode_topic(znode)):
