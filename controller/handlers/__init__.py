@@ -1,1 +1,1 @@
-"""What the controller does about each event: generators of rounds, without I/O (see `controller.model.rounds`)."""
+"""The handlers of events and requests: generators of rounds, without I/O (see `controller.model.rounds`)."""

@@ -1,4 +1,4 @@
-"""Leaders ask for new ISRs (KIP-497): the table of refusals in its order, and the write."""
+"""AlterPartition, by which leaders request new ISRs (KIP-497): the checks in their order, and the write."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transport.metadata import LeaderAndIsr, LeaderRecoveryState, TopicPartition
 
 
 def alter_partition(context: ControllerContext, request: AlterPartitionRequest) -> Rounds[AlterPartitionResponse]:
-    """Answer a leader. Raises ApiError(STALE_BROKER_EPOCH) unless the broker is live under just this epoch."""
+    """Answer a leader. Raises ApiError(STALE_BROKER_EPOCH) unless the broker is live under exactly this epoch."""
     broker = context.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {request.broker_id} is registered under another epoch")
@@ -41,7 +41,7 @@ def _refused(context: ControllerContext, errors: Mapping[TopicPartition, ErrorCo
 
 
 def _news(context: ControllerContext, broker_id: int, tp: TopicPartition) -> Step:
-    """Tell a leader what is in force: it waits for that after a refusal, and may have missed it."""
+    """Return the step that sends a leader the state in effect, which it awaits after a refusal and may have missed."""
     return Step((tp,), publications=(TellMetadata((broker_id,), (context.describe(tp),)),))
 
 
@@ -67,7 +67,7 @@ def _response(
 def _judge(
     context: ControllerContext, request: AlterPartitionRequest, item: AlterPartitionItem
 ) -> LeaderAndIsr | ErrorCode:
-    """Return the leadership to write, or the first error that applies; NONE if it is in force already."""
+    """Return the leadership to write, or the first error that applies; NONE if it is in effect already."""
     tp = item.tp
     current = context.leadership.get(tp)
     topic = context.topics.get(item.topic)
@@ -91,17 +91,17 @@ def _judge(
 
 def _epoch_error(broker_id: int, item: AlterPartitionItem, current: LeaderAndIsr) -> ErrorCode | None:
     if item.partition_epoch > current.partition_epoch or item.leader_epoch > current.leader_epoch:
-        # The leader knows more than we do: we may be the deposed one (KAFKA-14154).
+        # The leader has seen a later epoch than we have, so we may have been deposed (KAFKA-14154).
         return ErrorCode.NOT_CONTROLLER
     if item.leader_epoch < current.leader_epoch:
         return ErrorCode.FENCED_LEADER_EPOCH
     asked = (broker_id, item.new_isr, item.leader_recovery_state)
     if asked == (current.leader, current.isr, int(current.leader_recovery_state)):
-        # A request that was granted, and whose answer was lost (KAFKA-14144).
+        # A retry of a request that was granted, but whose answer was lost (KAFKA-14144).
         return ErrorCode.NONE
     if item.partition_epoch < current.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
-    # Stricter than the original: nobody becomes leader through this request.
+    # Stricter than Kafka: only the current leader may change the ISR.
     return None if broker_id == current.leader else ErrorCode.INVALID_REQUEST
 
 
@@ -115,13 +115,14 @@ def _isr_error(
             return ErrorCode.INVALID_REQUEST
     elif recovery != LeaderRecoveryState.RECOVERED:
         return ErrorCode.INVALID_REQUEST
-    # Stricter than the original, too: an ISR is a set of replicas with the leader among them.
+    # Stricter than Kafka: the ISR must contain the leader and no duplicates.
     if broker_id not in isr or len(set(isr)) != len(isr):
         return ErrorCode.INVALID_REQUEST
     tp = item.tp
     if not set(isr) <= set(context.assignment(tp).replicas):
-        # A leader may not know yet that a move removed the replica. INVALID_REQUEST would make it wait for a new epoch.
+        # The leader may not know yet that a move removed the replica. INVALID_REQUEST would make it wait for an epoch.
         return ErrorCode.INELIGIBLE_REPLICA
-    # Who is about to stop may stay where it is, so that the last leader can still let others in, but not come in.
+    # A replica on a broker that is shutting down may stay in the ISR, so that the last leader can still admit others,
+    # but it may not join.
     stays = {r for r in current.isr if context.is_served(tp, r)}
     return None if stays.union(context.online(tp, isr)).issuperset(isr) else ErrorCode.INELIGIBLE_REPLICA

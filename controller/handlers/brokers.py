@@ -1,4 +1,4 @@
-"""Brokers that come, go, listen elsewhere, or come back as another incarnation (KAFKA-7235)."""
+"""Brokers that start, fail, change their address, or come back as another incarnation (KAFKA-7235)."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ log = get_logger(__name__)
 
 
 def broker_change(context: ControllerContext) -> Rounds[None]:
-    """Compare the registrations with what is known, and act on new, bounced and dead brokers in this order."""
+    """Compare the registrations with the context, and handle new, bounced and dead brokers in this order."""
     registered = {broker.id: broker for broker in (yield from read_brokers())}
     new = [broker for id_, broker in registered.items() if id_ not in context.brokers]
     bounced = [b for id_, b in registered.items() if id_ in context.brokers and b.epoch > context.brokers[id_].epoch]
     dead = [id_ for id_ in sorted(context.brokers) if id_ not in registered]
-    # Nobody is to be elected before those who lost their data have left the ISRs.
+    # Brokers that lost their data must leave the ISRs before any election, or one of them could win it.
     empty = yield from storage.admit(context, [*new, *bounced])
     yield from brokers_started(context, new, empty)
     yield from brokers_failed(context, [broker.id for broker in bounced])
@@ -37,7 +37,7 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
 
 
 def broker_modifications(context: ControllerContext, broker_id: int) -> Rounds[None]:
-    """Read a live broker's endpoint and rack again. A registration that was set aside may be repaired."""
+    """Read a live broker's endpoint and rack again. A registration that was set aside may have been repaired."""
     found = yield from _read_registrations([broker_id])
     if broker_id in context.brokers:
         yield from _brokers_moved(context, found)
@@ -46,9 +46,10 @@ def broker_modifications(context: ControllerContext, broker_id: int) -> Rounds[N
 
 
 def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistration]) -> Rounds[None]:
-    """Take over what changed in the registrations of known incarnations, and tell every broker.
+    """Apply changes in the registrations of known incarnations, and publish them to every broker.
 
-    What a new incarnation says is for `broker_change`; and under one epoch a broker keeps its storage.
+    New incarnations are left to `broker_change`. Within one epoch a broker keeps its storage, so the storage id is not
+    updated.
     """
     moved = []
     for broker in brokers:
@@ -65,7 +66,7 @@ def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistrat
 
 
 def read_brokers() -> Rounds[list[BrokerRegistration]]:
-    """Read all registrations, and watch for brokers that come, go and move."""
+    """Read all registrations, and watch the list and each of them."""
     names = yield from children(paths.BROKER_IDS, watch=True)
     return (yield from _read_registrations(sorted(paths.numbers(names))))
 
@@ -86,7 +87,7 @@ def _read_registrations(ids: Sequence[int]) -> Rounds[list[BrokerRegistration]]:
 def brokers_started(
     context: ControllerContext, brokers: Sequence[BrokerRegistration], empty: Collection[int]
 ) -> Rounds[None]:
-    """Tell new brokers everything and the others about them, then use them: elect, and go on with moves to them.
+    """Send new brokers everything and announce them to the others, then elect leaders and resume moves to them.
 
     `empty` are those that lost their data.
     """
@@ -94,12 +95,12 @@ def brokers_started(
         return
     ids = tuple(broker.id for broker in brokers)
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
-    # Whoever only lost its session may have missed that a topic was deleted.
+    # A broker that only lost its session may have missed the deletion of a topic.
     every_topic = yield from all_topics(context)
     states = {tp: context.describe(tp) for tp in context.leadership}
     everything = (*states.values(), *context.describe_deletions())
     yield from change("metadata", [Step(publications=_introductions(context, ids, everything, every_topic))])
-    # A replica of an earlier topic goes before its namesake is told of: a broker refuses two of one name.
+    # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
     yield from strays.pursue(context, ids)
     told = [resend(context, tp, states.get(tp), ids, empty) for tp in context.partitions_on(ids)]
     yield from change("resend", told)
@@ -121,7 +122,7 @@ def _introductions(
 
 
 def resend_metadata(context: ControllerContext, broker_id: int, broker_epoch: int) -> Rounds[None]:
-    """Send an incarnation of a broker all metadata again: it failed at some of it, and nobody knows how much."""
+    """Send all metadata to a broker incarnation again: it failed to apply an unknown part of it."""
     broker = context.brokers.get(broker_id)
     if broker is None or broker.epoch != broker_epoch:
         return
@@ -139,9 +140,9 @@ def resend(
     ids: Collection[int],
     empty: Collection[int],
 ) -> Step:
-    """Return the step that brings the replicas of a partition on `ids` Online: they are told what they hold.
+    """Return the step that brings the replicas of a partition on `ids` Online and sends them their orders.
 
-    `state` is how the context describes the partition, None if it has no leadership; see `orders`.
+    `state` is the context's description of the partition, None if it has no leadership; see `orders`.
     """
     here = tuple(r for r in context.assignment(tp).replicas if r in ids)
     moved = (ReplicasMoved(tp, here, ReplicaPhase.ONLINE),)
@@ -151,9 +152,9 @@ def resend(
 def orders(
     context: ControllerContext, tp: TopicPartition, state: PartitionState, ids: Collection[int], empty: Collection[int]
 ) -> tuple[TellLeaderAndIsr, ...]:
-    """Return what tells the replicas of a partition on `ids` to lead or follow.
+    """Return the LeaderAndIsr publications for the replicas of a partition on `ids`.
 
-    Those on brokers that are `empty`, and those that a move adds and that have not caught up yet, are new.
+    isNew is set for replicas on `empty` brokers, and for those that a move adds and that have not caught up yet.
     """
     here = tuple([r for r in state.replicas if r in ids])
     if not (state.adding_replicas or empty):
@@ -166,14 +167,14 @@ def orders(
 
 
 def brokers_failed(context: ControllerContext, ids: Sequence[int]) -> Rounds[None]:
-    """Elect new leaders for what the dead led, and take their replicas out of the ISRs."""
+    """Elect new leaders for the partitions led by dead brokers, and remove their replicas from the ISRs."""
     if not ids:
         return
     yield from change("brokers", [Step(facts=tuple(BrokerGone(id_) for id_ in ids))])
-    # Whoever follows a new leader must know who is alive first (KAFKA-4443, KAFKA-13225).
+    # Followers of a new leader must know the live brokers first (KAFKA-4443, KAFKA-13225).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     tps = context.partitions_on(ids)
     yield from leadership.replace_offline(context, tps, ids)
-    # An unclean election may leave just those in the ISR that a move waits for.
+    # An unclean election may leave exactly those replicas in the ISR that a move waits for.
     yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
     yield from deletion.resume(context, ())

@@ -1,4 +1,4 @@
-"""The cluster at a glance, for whoever asks."""
+"""A summary of the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transport.messages import BrokerEndpoint, DescribeClusterResponse, Describe
 
 
 def describe_cluster(context: ControllerContext) -> DescribeClusterResponse:
-    """Count what there is and what is not well, of topics that are not being deleted."""
+    """Return the brokers, and counts of topics and partitions and of their problems, without topics being deleted."""
     tps = [tp for tp in context.partitions() if tp.topic not in context.deletions]
     judged = Counter(kind for tp in tps for kind in judge(context, tp))
     led = Counter(leadership.leader for leadership in context.leadership.values())

@@ -1,7 +1,7 @@
-"""Changes of settings: asked for by administrators, and announced below `/config/changes` as Kafka does it.
+"""Changes of settings: requested by administrators, and announced below `/config/changes` as in Kafka.
 
-Every change is a sequential znode there, which brokers and the controller watch. It names whose settings changed; what
-they are is read when it is processed.
+Every change creates a sequential znode there; brokers and the controller watch for these. The znode names the entity
+whose settings changed. The settings themselves are read when the notification is processed.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ from transport.store.requests import MAX_GROUP_BYTES, weight_of
 log = get_logger(__name__)
 
 EXPIRY_MS: Final = 15 * 60 * 1000
-"""How long a notification stays for brokers that were away."""
+"""The time for which a notification is kept for brokers that were away."""
 
 PURGED_AT_ONCE: Final = 500
 
 
-# --- as the controller sees them --------------------------------------------------------------------------------
+# --- processing notifications -----------------------------------------------------------------------------------
 
 
 def watch_changes(context: ControllerContext) -> Rounds[None]:
-    """Watch the notifications before all settings are read, so that those already there announce nothing new."""
+    """Watch for notifications and mark the existing ones as handled. Must run before all settings are read."""
     names = yield from children(paths.CONFIG_CHANGES, watch=True)
     yield from _see(context, names)
 
@@ -77,7 +77,7 @@ def _see(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
 
 
 def _changed_topics(context: ControllerContext, new: Sequence[str]) -> Rounds[list[str]]:
-    """Return the known topics that notifications name; all topics for the default or an undecodable notification."""
+    """Return the known topics that notifications name; all topics if one names the default or is undecodable."""
     entries = [f"{paths.CONFIG_CHANGES}/{name}" for name in new]
     znodes = yield from read(entries)
     changed = dict.fromkeys(_changed_path(path, znode) for path, znode in zip(entries, znodes, strict=True))
@@ -98,19 +98,19 @@ def _changed_path(path: str, znode: Znode | None) -> str | None:
 
 
 def _elect_where_allowed(context: ControllerContext, topics: Container[str]) -> Rounds[None]:
-    """Elect leaders for Offline partitions of these topics whose settings allow an unclean election."""
+    """Elect leaders for Offline partitions of those of `topics` whose settings allow an unclean election."""
     offline = [tp for tp in context.in_phase(PartitionPhase.OFFLINE) if tp.topic in topics]
     if not offline:
         return
     allowed = yield from unclean_allowed(context, [tp.topic for tp in offline])
     tps = [tp for tp in offline if tp.topic in allowed]
     yield from leadership.elect_leaders(context, tps)
-    # A move may have waited for nothing but a leader.
+    # A move may have been waiting only for a leader.
     yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
 
 
 def _purge(names: Sequence[str], now_ms: int) -> Rounds[None]:
-    # The oldest come first, and what is deleted calls for the next look.
+    # The names are sorted by age. If more remain than are purged at once, the deletions fire the watch again.
     notifications = [f"{paths.CONFIG_CHANGES}/{name}" for name in names[:PURGED_AT_ONCE]]
     if not (yield from _expired(notifications[:1], now_ms)):
         return
@@ -124,13 +124,13 @@ def _expired(notifications: Sequence[str], now_ms: int) -> Rounds[list[str]]:
     return [path for path, znode in found if znode.stat.ctime_ms < now_ms - EXPIRY_MS]
 
 
-# --- as administrators ask for them -----------------------------------------------------------------------------
+# --- requests of administrators ---------------------------------------------------------------------------------
 
 
 def alter_configs(
     context: ControllerContext, resources: Sequence[AlterConfigsResource]
 ) -> Rounds[IncrementalAlterConfigsResponse]:
-    """Write the new settings of each resource together with their announcement, or refuse them (KIP-339)."""
+    """Write the new settings of each resource in one multi with their notification, or refuse them (KIP-339)."""
     outcomes = {item.resource: _fault(context, item, resources) for item in resources}
 
     def write(pending: list[AlterConfigsResource]) -> Rounds[list[AlterConfigsResource]]:
@@ -159,7 +159,7 @@ def _forget_topics_that_are_gone(
     steps: Mapping[ConfigResource, Step],
     outcomes: dict[ConfigResource, ResourceError | None],
 ) -> Rounds[None]:
-    """Refuse what was refused because its topic was deleted meanwhile, which the controller has yet to hear."""
+    """Set the outcome of refused steps whose topic was deleted meanwhile, which the context does not know yet."""
     of_topics = [r for r, step in steps.items() if step in refused and r.type is ConfigResourceType.TOPIC]
     znodes = yield from read(paths.topic(resource.name) for resource in of_topics)
     for resource, znode in zip(of_topics, znodes, strict=True):
@@ -180,7 +180,7 @@ def _unknown(resource: ConfigResource) -> ResourceError:
 def _fault(
     context: ControllerContext, item: AlterConfigsResource, resources: Sequence[AlterConfigsResource]
 ) -> ResourceError | None:
-    """Return why settings cannot be altered as asked, whatever they are now; None if they can."""
+    """Return why an alteration is invalid regardless of the current settings, None if it is valid."""
     resource = item.resource
     fault = resource_fault(context, resource)
     if fault is not None:
@@ -218,12 +218,12 @@ def _alter(settings: dict[str, str], resource: ConfigResource, config: Alterable
         value = _merged(str(current), config)
         settings |= {config.name: value} if value else {}
     elif settings.pop(config.name, None) is None:
-        # What we do not know can be deleted where Kafka's tools wrote it.
+        # Unknown settings may be deleted if they are set (Kafka's tools may have written them); if not, this raises.
         _find(resource, config.name)
 
 
 def _merged(current: str, config: AlterableConfig) -> str:
-    """Return a list of replicas after others were appended or subtracted; from all of them nothing is subtracted."""
+    """Return a list of replicas after appending or subtracting others; nothing can be subtracted from all replicas."""
     before, others = parse_replicas(current), parse_replicas(config.value)
     if config.operation is ConfigOperation.APPEND:
         return ALL_REPLICAS if before is None or others is None else render_replicas(before | others)
@@ -231,7 +231,7 @@ def _merged(current: str, config: AlterableConfig) -> str:
 
 
 def _find(resource: ConfigResource, name: str) -> Setting:
-    """Return the setting of a name. Raises InvalidSetting that names the nearest one which is meant to be altered."""
+    """Return the setting of a name. Raises InvalidSetting, which suggests the nearest alterable one."""
     table = TOPIC_SETTINGS if resource.type is ConfigResourceType.TOPIC else BROKER_SETTINGS
     return MOVE_SETTINGS.get(name) or find(table, name)
 
@@ -270,7 +270,7 @@ def _room_fault(settings: bytes, together: Sequence[Op]) -> str | None:
     )
 
 
-# --- of new topics ----------------------------------------------------------------------------------------------
+# --- settings of new topics -------------------------------------------------------------------------------------
 
 
 def new_topic_fault(configs: Sequence[tuple[str, str]]) -> str | None:
@@ -290,9 +290,10 @@ def new_topic_room_fault(name: str, configs: Sequence[tuple[str, str]], create: 
 
 
 def new_topic_writes(topics: Mapping[str, Sequence[tuple[str, str]]]) -> Rounds[dict[str, Op]]:
-    """Return what writes the settings of each new topic, to be committed with it and before it.
+    """Return the write of each new topic's settings, to be placed before the topic's own write in the same multi.
 
-    As Kafka does it, a topic without settings gets an empty znode: whatever a namesake left there is not for it.
+    As in Kafka, a topic without settings gets an empty znode, so that it does not inherit what an earlier topic of the
+    same name left behind.
     """
     znodes = yield from read(paths.topic_config(name) for name in topics)
     writes: dict[str, Op] = {}

@@ -1,6 +1,6 @@
-"""Settings of topics and brokers that change at run time: which of them are in force.
+"""Dynamic settings of topics and brokers: the values in effect.
 
-A topic's own outranks the default of all brokers, and that outranks what the controller was started with.
+A topic's own value outranks the default of all brokers, which outranks the controller's start-up configuration.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ STATIC = "STATIC_BROKER_CONFIG"
 def unclean_allowed(context: ControllerContext, topics: Sequence[str]) -> Rounds[frozenset[str]]:
     """Return those of `topics` whose settings allow a replica outside the ISR to lead (reference: Kafka's election).
 
-    Settings that cannot be decoded, and values that are not valid, allow nothing.
+    Undecodable settings and invalid values do not allow it.
     """
     default, settings = yield from _read_layers(topics)
     inherited = () if default is None else (as_topic_layer(default), static_layer(context.config))
@@ -58,7 +58,7 @@ def unclean_allowed(context: ControllerContext, topics: Sequence[str]) -> Rounds
 
 
 def read_min_isrs(context: ControllerContext, topics: Sequence[str]) -> Rounds[None]:
-    """Take over what the settings of `topics` demand of their ISRs; what cannot be decoded demands nothing."""
+    """Load the min.insync.replicas of `topics`; settings that cannot be decoded are ignored."""
     known = [name for name in topics if name in context.topics]
     if not known:
         return
@@ -74,7 +74,7 @@ def read_min_isrs(context: ControllerContext, topics: Sequence[str]) -> Rounds[N
 
 
 def _read_layers(topics: Sequence[str]) -> Rounds[tuple[Layer | None, dict[str, Layer | None]]]:
-    """Return the default settings of all brokers, and those of each topic; None for what cannot be decoded."""
+    """Return the default settings of all brokers, and those of each topic; None for settings that are undecodable."""
     wanted = list(dict.fromkeys(topics))
     default_path = paths.broker_config(None)
     default_znode, *znodes = yield from read([default_path, *map(paths.topic_config, wanted)])
@@ -92,7 +92,7 @@ def _allows_unclean(topic: str, layers: Sequence[Layer]) -> bool:
 
 
 def decode_layer(source: str, path: str, znode: Znode | None) -> Layer | None:
-    """Return the settings in a znode, none if it does not exist, None if they cannot be decoded."""
+    """Return the settings in a znode: empty if it does not exist, None if they cannot be decoded."""
     if znode is None:
         return Layer(source, {})
     try:
@@ -103,25 +103,25 @@ def decode_layer(source: str, path: str, znode: Znode | None) -> Layer | None:
 
 
 def static_layer(config: ControllerConfig) -> Layer:
-    """Return what the controller was started with, where that is not the default."""
+    """Return the controller's start-up settings that differ from the defaults."""
     values = attrs.asdict(config)
     settings = settings_of(ControllerConfig)
     given = {s.name: render(values[field]) for field, s in settings.items() if values[field] not in (s.default, None)}
     return Layer(STATIC, given)
 
 
-# --- telling them -----------------------------------------------------------------------------------------------
+# --- describing them --------------------------------------------------------------------------------------------
 
 
 def config_path(resource: ConfigResource) -> str:
-    """Return where the settings of a resource are."""
+    """Return the path of a resource's settings."""
     if resource.type is ConfigResourceType.TOPIC:
         return paths.topic_config(resource.name)
     return paths.broker_config(int(resource.name) if resource.name else None)
 
 
 def resource_fault(context: ControllerContext, resource: ConfigResource) -> tuple[ErrorCode, str] | None:
-    """Return why there are no settings of a resource, None if there are."""
+    """Return why a resource cannot have settings, None if it can."""
     if resource.type is ConfigResourceType.TOPIC:
         if resource.name not in context.topics:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource.name}: see `klamm topic list`"
@@ -133,7 +133,7 @@ def resource_fault(context: ControllerContext, resource: ConfigResource) -> tupl
 def describe_configs(
     context: ControllerContext, resources: Sequence[ConfigResource]
 ) -> Rounds[DescribeConfigsResponse]:
-    """Return the settings of each resource that are in force, with their sources."""
+    """Return the settings in effect for each resource, with their sources."""
     faults = {resource: resource_fault(context, resource) for resource in resources}
     sound = [resource for resource, fault in faults.items() if fault is None]
     default_znode, *znodes = yield from read([paths.broker_config(None), *map(config_path, sound)])
@@ -180,6 +180,7 @@ def _describe(
     static = static_layer(context.config)
     layers = (own, as_topic_layer(default), as_topic_layer(static)) if is_topic else (own, default, static)
     if own.source == BROKER:
+        # Settings that must be equal on all brokers do not count if they are set for one.
         counts = {name: value for name, value in own.settings.items() if name not in DEFAULT_ONLY}
         layers = (Layer(BROKER, counts), *layers[1:])
     entries = []

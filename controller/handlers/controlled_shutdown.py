@@ -1,7 +1,7 @@
-"""A broker that is about to stop is relieved of what it leads and follows (KIP-49).
+"""Controlled shutdown: a broker that is about to stop gives up leadership and leaves the ISRs (KIP-49).
 
-It counts as shutting down from then on until its registration is gone or another one: it does not lead and comes into
-no ISR, but is still told what happens (KAFKA-7482). The next controller knows nothing of it and has to be asked again.
+From then on it counts as shutting down, until its registration is gone or replaced: it may not lead or join an ISR, but
+is still notified (KAFKA-7482). The next controller does not know of it, so the broker must ask that one again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def controlled_shutdown(
 ) -> Rounds[ControlledShutdownResponse]:
     """Move leadership off a broker, then stop its followers and take them out of the ISRs.
 
-    Answer with the partitions that it still leads though they have other replicas. Raises ApiError with
+    Return the partitions that it still leads although they have other replicas. Raises ApiError with
     BROKER_NOT_AVAILABLE if the registration is not known yet, STALE_BROKER_EPOCH if the broker has registered again.
     """
     _admit(context, broker_id, broker_epoch)
@@ -52,7 +52,7 @@ def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> Non
 
 
 def _movable(context: ControllerContext, broker_id: int) -> list[TopicPartition]:
-    """Return the partitions on a broker that others could lead."""
+    """Return the partitions on a broker that have other replicas."""
     return [
         tp
         for tp in context.partitions_on([broker_id])

@@ -1,15 +1,17 @@
-"""Deleting topics (reference: Kafka's TopicDeletionManager).
+"""Topic deletion (reference: Kafka's TopicDeletionManager).
 
-A topic that is marked below `/admin/delete_topics` leaves everything else at once: its partitions become NonExistent
-and are led by nobody, brokers hear so, and a reassignment of it ends. Its replicas go through the deletion states:
+A topic that is marked below `/admin/delete_topics` is excluded from everything else at once: its partitions become
+NonExistent, brokers learn that they have no leader, and a reassignment of it ends. Its replicas pass through the
+deletion states:
 
-    Offline -> DeletionStarted -> DeletionSuccessful     the broker was told, and has answered that the data are gone
-                               -> DeletionIneligible     the broker has failed, or is not alive: the topic waits for it
+    Offline -> DeletionStarted -> DeletionSuccessful     the broker has answered that the data are deleted
+                               -> DeletionIneligible     the broker failed or is not alive: the topic waits for it
 
-An Ineligible replica is tried again when its broker starts, and by time while that is alive. When all are Successful
-the znodes are deleted, children first and REMOVED_AT_ONCE at a time. The topic, its settings and its marker are deleted
-last and together: a new topic of the same name finds nothing of the old one, and is not mistaken for it. The marker is
-all that the next controller needs to repeat everything: brokers report a replica that they do not have as deleted.
+An Ineligible replica is retried when its broker starts, and after RETRY_SECONDS while its broker is alive. When all
+replicas are Successful, the znodes are deleted, children first and REMOVED_AT_ONCE at a time. The topic, its settings
+and its marker are deleted last and in one multi, so that a new topic of the same name inherits nothing of the old one
+and is not mistaken for it. The marker is all that the next controller needs to repeat everything: brokers report a
+replica that they do not have as deleted.
 """
 
 from __future__ import annotations
@@ -46,21 +48,21 @@ from transport.store.protocol import ANY_VERSION, Check, Delete, Op, Znode
 log = get_logger(__name__)
 
 RETRY_SECONDS: Final = 10.0
-"""After what time a live broker that failed to delete a replica is told again."""
+"""The delay before a live broker that failed to delete a replica is sent the order again."""
 
 REMOVED_AT_ONCE: Final = 500
 """The number of znodes below a topic that one multi deletes."""
 
 
 def topic_deletion(context: ControllerContext) -> Rounds[None]:
-    """Begin to delete the topics that are marked, and try again what failed on brokers that are alive."""
+    """Begin to delete marked topics, and retry failed deletions on live brokers."""
     marked = yield from deletion_markers.read_marked(context)
     yield from begin(context, [name for name in marked if name not in context.deletions])
     yield from resume(context, context.brokers)
 
 
 def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
-    """Take topics out of all else that goes on, and tell every broker that nobody leads them any more."""
+    """Exclude topics from everything else, and publish to every broker that they have no leader any more."""
     if not names:
         return
     for name in names:
@@ -89,7 +91,7 @@ def _partitions(context: ControllerContext, name: str) -> tuple[TopicPartition, 
 
 
 def resume(context: ControllerContext, brokers: Collection[int]) -> Rounds[None]:
-    """Tell live `brokers` to delete what they may still have; what others have that are not alive is Ineligible."""
+    """Order live `brokers` to delete what they may still have; replicas on dead brokers become Ineligible."""
     names = list(context.deletions)
     orders = [_orders(context, name, brokers) for name in names]
     yield from change("stop", [step for step in orders if step.facts])
@@ -119,7 +121,7 @@ def _moves(replica: Replica, before: ReplicaPhase, to: ReplicaPhase) -> list[Fac
     if before is ReplicaPhase.DELETION_STARTED:
         through = ()
     elif before is ReplicaPhase.NON_EXISTENT:
-        # A reassignment was about to add it.
+        # A reassignment had assigned this replica, but not started it yet.
         through = (ReplicaPhase.NEW, ReplicaPhase.OFFLINE)
     return [ReplicaMoved(replica, phase) for phase in (*through, to)]
 
@@ -129,9 +131,9 @@ def _stop(tp: TopicPartition, topic_id: str) -> StopReplicaPartition:
 
 
 def replicas_deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) -> Rounds[None]:
-    """Take what a broker deleted as Successful, and complete the topics of which nothing is left.
+    """Mark replicas that a broker deleted as Successful, and complete the topics without remaining replicas.
 
-    An order of a leader epoch was about something else: a reassignment that removed the replica.
+    Orders that carry a leader epoch are ignored: they came from a reassignment that removed the replica.
     """
     answered = [replica for replica, epoch in deletions if epoch == EPOCH_DURING_DELETE]
     names = yield from _judge(context, answered, ReplicaPhase.DELETION_SUCCESSFUL)
@@ -139,7 +141,7 @@ def replicas_deleted(context: ControllerContext, deletions: Sequence[tuple[Stray
 
 
 def replicas_not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:
-    """Take what a broker could not delete as Ineligible, until it is told again."""
+    """Mark replicas that a broker could not delete as Ineligible until the order is sent again."""
     names = yield from _judge(context, replicas, ReplicaPhase.DELETION_INELIGIBLE)
     brokers = sorted({replica.broker_id for replica in replicas})
     for name in names:
@@ -148,7 +150,7 @@ def replicas_not_deleted(context: ControllerContext, replicas: Sequence[Stray]) 
 
 
 def _judge(context: ControllerContext, answered: Sequence[Stray], phase: ReplicaPhase) -> Rounds[list[str]]:
-    """Let the replicas of an answer that was waited for go into a state; return the names of their topics."""
+    """Move the answered replicas whose deletion is in progress to a state; return the names of their topics."""
     facts: defaultdict[str, list[Fact]] = defaultdict(list)
     for topic_id, name, number, broker_id in answered:
         replica = TopicPartition(name, number), broker_id
@@ -163,10 +165,10 @@ def _judge(context: ControllerContext, answered: Sequence[Stray], phase: Replica
 
 
 def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
-    """Remove the znodes of topics of which no broker has anything any more, and forget the topics."""
+    """Remove the znodes of topics whose replicas have all been deleted, and forget the topics."""
     yield from until_none_is_left("remove", names, partial(_remove, context))
     gone = [name for name in names if name not in context.deletions]
-    # The reassignment znodes go last. If a failover leaves them without a topic, the next controller removes them.
+    # The reassignment znodes are removed last. If a failover leaves them behind, the next controller removes them.
     yield from reassignment_znodes.settle(context, gone)
     for name in gone:
         log.info("a topic is deleted", topic=name)
@@ -175,9 +177,9 @@ def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
 
 
 def _remove(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
-    """Remove the znodes below topics, then the topics that are empty; return the topics to try again.
+    """Remove the znodes below topics, then the topics that are empty; return the topics to retry.
 
-    A topic stays if an ACL closes one of its znodes to us.
+    A topic stays if an ACL keeps us from one of its znodes.
     """
     left, closed = yield from _remove_below(context, names)
     refused = yield from _remove_topics(context, [name for name in names if name not in (*left, *closed)])
@@ -187,13 +189,13 @@ def _remove(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:
 def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[tuple[list[str], set[str]]]:
     """Remove the znodes below topics, children first.
 
-    Return the topics that still have znodes because something had changed, and those where an ACL closes a znode to us.
-    A topic may have more znodes than a multi holds. The marker stays, so that the next controller can continue.
+    Return the topics to retry because of concurrent changes, and those where an ACL keeps us from a znode. A topic may
+    have more znodes than fit into a multi. Its marker stays until the end, so that the next controller can continue.
     """
     znodes = yield from read(paths.topic(name) for name in names)
     ours = [name for name, znode in zip(names, znodes, strict=True) if _is_ours(context, name, znode)]
     below = yield from descendants([paths.topic(name) for name in ours])
-    # Children that we may not list cannot be removed: the topic stays, and that is logged.
+    # Children that we may not list cannot be removed: the topic stays, and `complete` logs it.
     closed = {name for name, under in zip(ours, below, strict=True) if under is None}
     steps = {name: _removals(name, under) for name, under in zip(ours, below, strict=True) if under is not None}
     outcome = yield from attempt("remove", [step for of_topic in steps.values() for step in of_topic])
@@ -206,8 +208,8 @@ def _remove_below(context: ControllerContext, names: Sequence[str]) -> Rounds[tu
 def _removals(name: str, doomed: Sequence[str]) -> list[Step]:
     """Return the steps that delete the znodes below a topic, REMOVED_AT_ONCE to a step.
 
-    The parent of the partitions is deleted only with the topic. A topic of the same name that somebody else created
-    meanwhile has no such parent yet, which tells the two apart: their versions may be equal.
+    The parent of the partitions is deleted only with the topic. A topic created meanwhile by another process under the
+    same name has no such parent yet, so checking for it tells the two apart: their versions may be equal.
     """
     parent = paths.topic_partitions(name)
     unchanged = [Check(parent, ANY_VERSION)] if parent in doomed else []
@@ -217,7 +219,7 @@ def _removals(name: str, doomed: Sequence[str]) -> list[Step]:
 
 
 def _is_ours(context: ControllerContext, name: str, znode: Znode | None) -> bool:
-    """Whether a topic's znode is that of the topic that is being deleted, and of no namesake."""
+    """Return whether a topic's znode is that of the topic being deleted, not of a new topic of the same name."""
     if znode is None:
         return False
     try:
@@ -227,7 +229,7 @@ def _is_ours(context: ControllerContext, name: str, znode: Znode | None) -> bool
 
 
 def _remove_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
-    """Remove topics with nothing below them, each together with its settings and marker; return those refused."""
+    """Remove topics with nothing below them, each with its settings and marker in one step; return those refused."""
     topics = yield from read(paths.topic(name) for name in names)
     kinds = (paths.topic_partitions, paths.topic_config, paths.delete_topic)
     others = yield from read(kind(name) for name in names for kind in kinds)

@@ -1,4 +1,4 @@
-"""`/admin/delete_topics`: which topics administrators want to be gone."""
+"""`/admin/delete_topics`: the topics that administrators have marked for deletion."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ log = get_logger(__name__)
 
 
 def delete_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[DeleteTopicsResponse]:
-    """Mark topics for deletion, which the change of the list of markers then begins; a marked one stays so."""
+    """Mark topics for deletion; the watch on the list of markers then begins it. Marking is idempotent."""
     errors = {name: _refusal(context, name) for name in names}
     wanted = [name for name, error in errors.items() if error is None and name not in context.deletions]
-    # A marker that is there already is as good.
+    # A refused step means that the marker exists already, which is as good.
     steps = {name: Step(writes=(Create(paths.delete_topic(name)),)) for name in wanted}
     rejected = (yield from attempt("mark", list(steps.values()))).rejected
     text = "the marker of its deletion cannot be written: see the controller's log"
@@ -38,9 +38,9 @@ def _refusal(context: ControllerContext, name: str) -> TopicError | None:
 
 
 def read_marked(context: ControllerContext) -> Rounds[list[str]]:
-    """Return the known topics that are marked, and watch for more. Markers of topics that do not exist are removed.
+    """Return the known topics that are marked, and watch for more.
 
-    So are all, if topics must not be deleted.
+    Markers of topics that do not exist are removed, and all markers if deletion is disabled.
     """
     names = yield from children(paths.DELETE_TOPICS, watch=True)
     if not context.config.delete_topic_enable:
@@ -58,7 +58,7 @@ def read_marked(context: ControllerContext) -> Rounds[list[str]]:
 
 
 def remove(names: Sequence[str]) -> Rounds[None]:
-    """Remove the markers of topics, those that are there."""
+    """Remove the markers of topics; missing ones are ignored."""
     found = yield from read(paths.delete_topic(name) for name in names)
     there = [name for name, znode in zip(names, found, strict=True) if znode is not None]
     yield from change("mark", [Step(writes=(Delete(paths.delete_topic(name)),)) for name in there])

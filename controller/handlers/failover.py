@@ -1,4 +1,4 @@
-"""A new controller loads the cluster and puts it in order (reference: Kafka's onControllerFailover)."""
+"""Failover: a new controller loads the cluster and restores its order (reference: Kafka's onControllerFailover)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from transport.metadata import LeaderAndIsr, TopicPartition
 from transport.store import paths
 
 READ_AT_ONCE: Final = 10_000
-"""How many states are read before they are taken over."""
+"""The number of partition states that are read before they are applied to the context."""
 
 
 def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
-    """Load everything, tell brokers who is alive and then what they hold, and go on with what was under way."""
+    """Load everything, send brokers the live brokers and then their replicas, and resume what was in progress."""
     yield from config_changes.watch_changes(context)
     yield from notifications.clear(paths.LOG_DIR_EVENT_NOTIFICATION)
     yield from notifications.clear(paths.ISR_CHANGE_NOTIFICATION)
@@ -45,12 +45,12 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from read_min_isrs(context, names)
     yield from strays.load(context)
     yield from _trace(context, (yield from _load_states(context)))
-    # Who is alive goes out before any LeaderAndIsr that names a leader (KAFKA-4443).
+    # Brokers must know the live brokers before any LeaderAndIsr that names a leader (KAFKA-4443).
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
     yield from reassignment_znodes.load(context, set(names) - set(context.topics))
     yield from deletion.begin(context, (yield from deletion_markers.read_marked(context)))
     empty = yield from storage.admit(context, brokers)
-    # A replica of an earlier topic goes before its namesake is told of: a broker refuses two of one name.
+    # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
     yield from strays.pursue(context, context.brokers)
     yield from _start_replicas(context, empty)
     yield from leadership.bring_online(context)
@@ -63,21 +63,24 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
 def look_again(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
     """Read brokers and topics after a time without watches, and watch them again.
 
-    Partition states are not read: whoever changes one announces it below `/isr_change_notification`.
+    Partition states are not read: a broker that changes one announces it below `/isr_change_notification`.
     """
     yield from broker_change(context)
     known = list(context.topics)
     yield from refresh_topics(context, known)
     added = [tp for tp in context.partitions(known) if tp not in context.partition_phases]
-    # A topic that has another id now has other settings, too.
+    # A topic that was recreated, with another id, may have other settings.
     yield from read_min_isrs(context, [tp.topic for tp in added])
     yield from start_partitions(context, added)
-    # Topics that were set aside are tried again as if they were new.
+    # Topics that were set aside are retried as if they were new.
     yield from topic_change(context, new_ids)
 
 
 def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, int]]:
-    """Take over the states; return the zxid of the last change of each. What was read is soon dropped, part by part."""
+    """Load the partition states; return the zxid of the last change of each.
+
+    The states are read in parts, so that not all znodes are in memory at once.
+    """
     tps = context.partitions()
     zxids: dict[TopicPartition, int] = {}
     for start in range(0, len(tps), READ_AT_ONCE):
@@ -91,7 +94,10 @@ def _load_states(context: ControllerContext) -> Rounds[dict[TopicPartition, int]
 
 
 def _found(context: ControllerContext, tp: TopicPartition, leadership: LeaderAndIsr | None) -> PartitionFound:
-    """Partitions without leadership are New, those with a live leader Online, the rest Offline; replicas as alive."""
+    """Return a partition's initial state: New without leadership, Online with a live leader, otherwise Offline.
+
+    Replicas are Online or Offline as the context has them.
+    """
     replicas = context.assignment(tp).replicas
     online = context.online(tp, replicas)
     offline = tuple(r for r in replicas if r not in online) if len(online) < len(replicas) else ()
@@ -102,7 +108,7 @@ def _found(context: ControllerContext, tp: TopicPartition, leadership: LeaderAnd
 
 
 def _trace(context: ControllerContext, zxids: Mapping[TopicPartition, int]) -> Rounds[None]:
-    """Put what moves or has just moved into the commit trace: who follows it across a failover misses nothing."""
+    """Put partitions that are moving or have just moved into the commit trace, for readers that span a failover."""
     moved = (stray.tp for stray in context.strays)
     moving = [tp for tp in dict.fromkeys((*context.reassigning, *moved)) if tp in context.leadership]
     topics = yield from read(paths.topic(tp.topic) for tp in moving)
@@ -111,11 +117,11 @@ def _trace(context: ControllerContext, zxids: Mapping[TopicPartition, int]) -> R
 
 
 def _start_replicas(context: ControllerContext, empty: Collection[int]) -> Rounds[None]:
-    """Tell every live broker what it holds, new to those that are `empty`; the dead leave the ISRs (KAFKA-3143)."""
+    """Send every live broker its replicas, as new to those that are `empty`; dead ones leave the ISRs (KAFKA-3143)."""
     states = {tp: context.describe(tp) for tp in context.leadership}
     told = [order for tp, state in states.items() for order in orders(context, tp, state, context.brokers, empty)]
     yield from change("resend", [Step(tuple(states), publications=tuple(told))])
-    # What the last controller said of deleted topics may not have come everywhere.
+    # The last controller's messages about deleted topics may not have reached every broker.
     every_topic = yield from all_topics(context)
     everything = (*states.values(), *context.describe_deletions())
     yield from change("metadata", [Step(publications=(TellMetadata(None, everything, topics=every_topic),))])

@@ -1,4 +1,4 @@
-"""ISRs that leaders changed in the store by themselves, as Kafka's did before AlterPartition (KIP-497)."""
+"""ISRs that leaders wrote to the store themselves, as in Kafka before AlterPartition (KIP-497)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from transport.store import formats, paths
 
 
 def isr_change_notification(context: ControllerContext) -> Rounds[None]:
-    """Read the partitions again that leaders name, tell every broker, and finish moves that may be finished."""
+    """Read the partitions that leaders announced again, publish them, and finish moves that have caught up."""
     entries, lists = yield from notifications.load(paths.ISR_CHANGE_NOTIFICATION, formats.decode_partitions)
     named = dict.fromkeys(tp for tps in lists for tp in tps if tp in context.leadership)
     tps = yield from leadership.refresh(context, list(named))
     told = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in tps]
     yield from change("metadata", told)
-    # Also beside leaders that use AlterPartition (KAFKA-10521).
+    # A move may finish even if other leaders of the cluster use AlterPartition (KAFKA-10521).
     yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
     yield from notifications.remove(entries)

@@ -1,7 +1,7 @@
-"""Elections that somebody asks for: preferred or unclean, through ElectLeaders or `/admin/preferred_replica_election`.
+"""Requested elections: preferred or unclean, through ElectLeaders or `/admin/preferred_replica_election`.
 
-KIP-183 and KIP-460. An election that fails is not tried again: whoever asked is told why. With an order, ElectLeaders
-puts a partition's replicas into it and has the first of them elected, both in one multi: nobody sees half of that.
+KIP-183 and KIP-460. A failed election is not retried; the answer gives the reason. With an order, ElectLeaders reorders
+a partition's replicas and elects the first of them in one multi, so that no intermediate state is visible.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Fault = tuple[ErrorCode, str]
 
 
 def requested_by_api(context: ControllerContext, request: ElectLeadersRequest) -> Rounds[ElectLeadersResponse]:
-    """Elect leaders for the partitions named, or for all; then those that need no election are left out.
+    """Elect leaders for the partitions named, or for all; the answer for all excludes those that need no election.
 
-    Raises ApiError(INVALID_REQUEST) for orders that cannot be meant.
+    Raises ApiError(INVALID_REQUEST) for invalid orders.
     """
     orders = _orders(request)
     is_for_all = request.partitions is None and not orders
@@ -55,9 +55,9 @@ def _orders(request: ElectLeadersRequest) -> Orders:
 
 
 def requested_in_store(context: ControllerContext) -> Rounds[None]:
-    """Run the preferred elections that `/admin/preferred_replica_election` asks for, and delete it, whatever comes.
+    """Run the preferred elections requested in `/admin/preferred_replica_election`, then delete it in any case.
 
-    Whoever writes it once more meanwhile is seen by the watch.
+    A concurrent rewrite of the znode keeps it from being deleted and fires the watch.
     """
     [znode] = yield from read([paths.PREFERRED_REPLICA_ELECTION], watch=True)
     if znode is None:
@@ -83,14 +83,14 @@ def _log_outcome(result: PartitionError) -> None:
 def elect(
     context: ControllerContext, election_type: ElectionType, tps: Iterable[TopicPartition]
 ) -> Rounds[list[PartitionError]]:
-    """Elect leaders where that is needed and possible; return an outcome for each partition."""
+    """Elect leaders if needed and possible; return an outcome for each partition."""
     refusals = {tp: _refusal(context, election_type, tp) for tp in tps}
     wanted = [tp for tp, refusal in refusals.items() if refusal is None]
     if election_type is ElectionType.PREFERRED:
         yield from leadership.elect(context, wanted, elections.preferred)
     else:
         yield from leadership.elect(context, wanted, elections.offline, unclean={tp.topic for tp in wanted})
-        # A move may have waited for nothing but a leader.
+        # A move may have been waiting only for a leader.
         yield from reassignments.finish(context, [tp for tp in wanted if reassignments.may_finish(context, tp)])
     return [refusal or _outcome(context, election_type, tp) for tp, refusal in refusals.items()]
 
@@ -114,7 +114,7 @@ def _not_there(context: ControllerContext, tp: TopicPartition) -> Fault | None:
 
 
 def _is_led(context: ControllerContext, election_type: ElectionType, tp: TopicPartition) -> bool:
-    """Whether a partition is led as asked for: by its preferred leader, or by any that is alive."""
+    """Return whether a partition is led as requested: by its preferred leader, or for UNCLEAN by any live replica."""
     leader = context.leadership[tp].leader if tp in context.leadership else NO_LEADER
     if election_type is ElectionType.PREFERRED:
         return leader == context.assignment(tp).replicas[0]
@@ -143,7 +143,7 @@ def _why_nobody(context: ControllerContext, tp: TopicPartition) -> str:
 
 
 def _why_not_preferred(context: ControllerContext, tp: TopicPartition, preferred: int) -> str | None:
-    """Say why a replica cannot be elected as the preferred leader, None if it can."""
+    """Return why a replica cannot be elected as the preferred leader, None if it can."""
     current = context.leadership.get(tp)
     if current is None or not context.is_online(tp, preferred):
         return f"the preferred leader {preferred} of {tp} is not alive, shuts down or cannot use its log: start it"
@@ -161,10 +161,10 @@ def _unusable(tp: TopicPartition) -> str:
 
 
 def put_in_order(context: ControllerContext, orders: Orders) -> Rounds[dict[TopicPartition, PartitionError]]:
-    """Put replicas into a new order and elect the first of them, one write per topic and chunk.
+    """Reorder replicas and elect the first of each, with one write per topic and chunk.
 
-    Return the outcome of each partition whose order had to change, or that is refused, of which nothing changes. Those
-    that have their order are left for a plain election.
+    Return the outcome of each partition whose order had to change or that is refused; refused ones are unchanged. A
+    partition that already has its order is left for a plain election.
     """
     faults = {tp: fault for tp, order in orders.items() if (fault := _order_fault(context, tp, order)) is not None}
     new = {tp: order for tp, order in orders.items() if tp not in faults and context.assignment(tp).replicas != order}
@@ -174,16 +174,16 @@ def put_in_order(context: ControllerContext, orders: Orders) -> Rounds[dict[Topi
         return context.assignment(tp) if is_refused else ReplicaAssignment(orders[tp])
 
     yield from reassignments.write_assignments(context, "order", list(new), wanted, _first_leads)
-    # What others wrote in between may have come in the way.
+    # A concurrent write may have prevented the new order.
     left = {tp: order for tp, order in new.items() if context.assignment(tp).replicas != order}
     faults |= {tp: _order_fault(context, tp, order) or _lost(tp) for tp, order in left.items()}
     return {tp: PartitionError(*tp, *faults.get(tp, ())) for tp in orders if tp in faults or tp in new}
 
 
 def _first_leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> list[Step]:
-    """Return the election that goes into the multi with a new order; who leads already does so in a new epoch.
+    """Return the election to commit in the multi with a new order, even if the first replica leads already.
 
-    Brokers take a new order only with a new leader epoch.
+    Brokers accept a new order only with a new leader epoch.
     """
     among = leadership.candidate(context, tp, new.replicas)
     [won] = elections.elect([among], elections.preferred, context.epoch).elected
@@ -192,7 +192,7 @@ def _first_leads(context: ControllerContext, tp: TopicPartition, new: ReplicaAss
 
 
 def _order_fault(context: ControllerContext, tp: TopicPartition, order: tuple[int, ...]) -> Fault | None:
-    """Return why a partition's replicas cannot be put into an order with the first of it as the leader."""
+    """Return why a partition's replicas cannot take an order with its first replica as the leader, None if they can."""
     fault, current = _not_there(context, tp), context.assignment(tp)
     if fault is not None:
         return fault

@@ -1,8 +1,8 @@
-"""Leadership goes back to the preferred leaders where too much of it has gone elsewhere.
+"""Automatic preferred leader election for brokers too many of whose partitions are led by others.
 
-From time to time, and per preferred leader: while up to `leader_imbalance_per_broker_percentage` of the partitions that
-a broker should lead are led by others, nothing happens. No election is tried that cannot succeed (KAFKA-9866); those of
-a broker are one round (KAFKA-7299); a reassignment keeps nothing but its own partitions from it (KAFKA-10149).
+The check is periodic and per preferred leader. Up to `leader_imbalance_per_broker_percentage` of the partitions that a
+broker should lead may be led by others. Elections that cannot succeed are not attempted (KAFKA-9866), all elections for
+one broker form one round (KAFKA-7299), and only partitions that are being reassigned are excluded (KAFKA-10149).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transport.metadata import TopicPartition
 log = get_logger(__name__)
 
 FIRST_SECONDS = 5.0
-"""How long after it took office a controller looks for the first time."""
+"""The delay between taking office and the first check."""
 
 _PERCENT = 100
 
@@ -35,7 +35,7 @@ def rebalance(context: ControllerContext) -> Rounds[None]:
 
 
 def _imbalanced(context: ControllerContext) -> Iterator[tuple[int, list[TopicPartition]]]:
-    """Yield the brokers too many of whose partitions are led by others, and which these are."""
+    """Yield each broker too many of whose preferred partitions are led by others, with these partitions."""
     shares: defaultdict[int, int] = defaultdict(int)
     elsewhere: defaultdict[int, list[TopicPartition]] = defaultdict(list)
     for name, topic in context.topics.items():

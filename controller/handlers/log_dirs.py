@@ -1,8 +1,8 @@
-"""Replicas whose logs cannot be used though their broker is alive: a log directory is offline (KIP-112).
+"""Replicas on offline log directories: their logs are unusable although their broker is alive (KIP-112).
 
-A broker shows it by refusing LeaderAndIsr with KAFKA_STORAGE_ERROR, and shows the contrary by obeying. When it loses a
-directory it says so below `/log_dir_event_notification`, and is told again what it holds, to learn which replicas it
-cannot use.
+A broker reports an unusable log by answering LeaderAndIsr with KAFKA_STORAGE_ERROR, and a usable one by accepting it. A
+broker that loses a directory announces that below `/log_dir_event_notification`. The controller then sends it its
+replicas again, and learns from the answer which of them it cannot use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = get_logger(__name__)
 
 
 def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:
-    """Tell brokers that lost a log directory again what they lead and follow, with unchanged epochs."""
+    """Send brokers that lost a log directory their replicas again, with unchanged epochs."""
     entries, brokers = yield from notifications.load(paths.LOG_DIR_EVENT_NOTIFICATION, formats.decode_log_dir_event)
     ids = [broker_id for broker_id in sorted(set(brokers)) if broker_id in context.brokers]
     for broker_id in ids:
@@ -34,7 +34,10 @@ def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:
 
 
 def _resent(context: ControllerContext, tp: TopicPartition, ids: Sequence[int]) -> tuple[Publication, ...]:
-    """Return the present order for the replicas of a partition on `ids`; who has no data yet may begin elsewhere."""
+    """Return the current LeaderAndIsr for the replicas of a partition on `ids`.
+
+    isNew is set for replicas without data so far: they may start in another directory.
+    """
     assignment = context.assignment(tp)
     here = [r for r in assignment.replicas if r in ids]
     new = tuple(r for r in beginners(assignment, context.leadership[tp].isr) if r in ids)
@@ -49,10 +52,10 @@ def leader_and_isr_answered(
     epochs: tuple[int, int],
     outcomes: Mapping[tuple[str, TopicPartition], bool],
 ) -> Rounds[None]:
-    """Take the replicas offline that a broker cannot use, and use those again that it can use again.
+    """Take replicas that a broker cannot use offline, and bring those that it can use again back online.
 
-    `outcomes` says by topic id and partition whether it can. What another incarnation of the broker answered, or was
-    answered to another controllership, says nothing: `epochs` are the broker epoch and the controller epoch.
+    `outcomes` says by topic id and partition whether the replica is usable. `epochs` are the broker epoch and the
+    controller epoch of the answers; answers of another incarnation or to another controllership are ignored.
     """
     broker = context.brokers.get(broker_id)
     if broker is None or (broker.epoch, context.epoch) != epochs:

@@ -1,4 +1,4 @@
-"""The cluster as the active controller knows it, for whoever asks."""
+"""Metadata: the topics, partitions and brokers that the active controller knows."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from transport.metadata import NO_EPOCH, NO_LEADER, LeaderAndIsr, TopicPartition
 from transport.store import paths
 
 NEVER_LED: Final = LeaderAndIsr(NO_LEADER, NO_EPOCH, (), NO_EPOCH, NO_EPOCH)
-"""The leadership of a partition whose state is still to be created."""
+"""The leadership of a partition whose state has not been created yet."""
 
 
 def all_topics(context: ControllerContext) -> Rounds[tuple[tuple[str, str], ...]]:
-    """Return name and id of each topic but those being deleted; the id is "" if the topic is set aside or new."""
+    """Return the name and id of each topic not being deleted; the id is "" if the topic is set aside or new."""
     names = yield from children(paths.TOPICS)
     known = context.topics
     return tuple((n, context.topic_id(n) if n in known else "") for n in names if n not in context.deletions)
@@ -25,7 +25,7 @@ def all_topics(context: ControllerContext) -> Rounds[tuple[tuple[str, str], ...]
 def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> MetadataResponse:
     """Return the live brokers and the partitions of all topics, or of those named that exist.
 
-    One that never had a leader, because no broker of its replicas has been alive, is there without one.
+    A partition that never had a leader, because no broker of its replicas has been alive, is listed without one.
     """
     wanted = dict.fromkeys(context.topics if names is None else names)
     topics = [name for name in wanted if name in context.topics and name not in context.deletions]

@@ -1,7 +1,7 @@
-"""Sequential znodes by which brokers call the controller: processed together, then deleted.
+"""Sequential znodes by which brokers notify the controller: processed together, then deleted.
 
-They go also if what they call for fails: such a fault costs the office, and the next controllership deletes all of
-them before it loads everything they could be about.
+If processing them fails, they need not survive: such a fault costs the office, and the next controllership deletes all
+notifications before it loads everything that they could be about.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Entries = tuple[str, ...]
 
 
 def load(parent: str, decode: Callable[[str, bytes], T]) -> Rounds[tuple[Entries, list[T]]]:
-    """Read the notifications below `parent`, and watch for more; return all of them, and what could be decoded."""
+    """Read the notifications below `parent`, and watch for more; return their paths and the decoded values."""
     names = yield from children(parent, watch=True)
     entries = tuple(f"{parent}/{name}" for name in names)
     znodes = yield from read(entries)
@@ -39,7 +39,7 @@ def load(parent: str, decode: Callable[[str, bytes], T]) -> Rounds[tuple[Entries
 
 
 def remove(entries: Iterable[str]) -> Rounds[None]:
-    """Delete notifications; some may be gone already."""
+    """Delete notifications; some may have been deleted already."""
     yield from change("notifications", [Step(writes=(Delete(path),)) for path in entries])
 
 

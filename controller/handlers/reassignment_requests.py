@@ -1,4 +1,4 @@
-"""What administrators ask of reassignments, through `/admin/reassign_partitions` or the admin API."""
+"""Reassignment requests of administrators, through `/admin/reassign_partitions` or the admin API."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _STAYS: Final = (
 
 
 def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targets]:
-    """Act on `/admin/reassign_partitions`: refuse and remove what cannot be done, begin the rest and return it.
+    """Process `/admin/reassign_partitions`: refuse and remove invalid entries, begin the rest and return them.
 
-    Entries that are under way already are left alone, dead adding replicas or not, so that reading the znode again
-    costs nothing.
+    Entries already in progress are skipped without validation, even if their adding replicas are dead, so that reading
+    the znode again is harmless.
     """
     [znode] = yield from read([paths.REASSIGN_PARTITIONS], watch=True)
     if znode is None:
@@ -60,7 +60,7 @@ def requested_in_store(context: ControllerContext) -> Rounds[reassignments.Targe
 
 
 def _is_new(context: ControllerContext, tp: TopicPartition, target: tuple[int, ...]) -> bool:
-    """Whether a partition is not on its way to `target` yet, nor there."""
+    """Return whether a partition neither has `target` nor is being moved to it."""
     assignment = context.assignment(tp)
     return tp.topic in context.deletions or not assignment.replicas or assignment.target_replicas != target
 
@@ -81,7 +81,7 @@ def refusal(context: ControllerContext, tp: TopicPartition, target: Sequence[int
 
 
 def _outgrown(context: ControllerContext, targets: reassignments.Targets) -> dict[TopicPartition, Fault]:
-    """Return why none of a topic's partitions can be moved: together they would make its znode too large."""
+    """Return the faults of topics whose moves together would make their znode too large, for each partition."""
     by_topic: defaultdict[str, dict[int, ReplicaAssignment]] = defaultdict(dict)
     for tp, target in targets.items():
         by_topic[tp.topic][tp.partition] = reassign_to(context.assignment(tp), target)
@@ -93,7 +93,10 @@ def _outgrown(context: ControllerContext, targets: reassignments.Targets) -> dic
 def requested_by_api(
     context: ControllerContext, partitions: Sequence[ReassignablePartition]
 ) -> Rounds[AlterPartitionReassignmentsResponse]:
-    """Begin, override or cancel; the answer says what was begun. The api wins over entries in the store."""
+    """Begin, override or cancel reassignments; the answer says what was begun.
+
+    A request overrides the entries of its partitions in `/admin/reassign_partitions`, which are removed.
+    """
     judged = {item.tp: _judge(context, item) for item in partitions}
     targets = {tp: verdict for tp, verdict in judged.items() if not isinstance(verdict, PartitionError)}
     outgrown = _outgrown(context, targets)
@@ -121,7 +124,7 @@ def _outcome(context: ControllerContext, tp: TopicPartition, target: tuple[int, 
 
 
 def _original(context: ControllerContext, tp: TopicPartition) -> tuple[int, ...]:
-    """Return the replicas that a partition had before it was moved, in the order of that time if it is known."""
+    """Return the replicas that a partition had before its move, in their original order if that is known."""
     current, original = context.assignment(tp), context.reassigning.get(tp, UNIDENTIFIED).original
     return original if original and set(original) <= set(current.replicas) else current.origin_replicas
 
@@ -140,7 +143,7 @@ def _judge(context: ControllerContext, item: ReassignablePartition) -> tuple[int
 def list_ongoing(
     context: ControllerContext, wanted: Sequence[TopicPartition] | None
 ) -> ListPartitionReassignmentsResponse:
-    """List the reassignments under way; partitions that are not being reassigned, or unknown, are left out."""
+    """List the reassignments in progress; partitions that are unknown or not being reassigned are left out."""
     tps = context.reassigning if wanted is None else [tp for tp in wanted if tp in context.reassigning]
     return ListPartitionReassignmentsResponse(tuple(_ongoing(context, tp) for tp in sorted(tps)))
 

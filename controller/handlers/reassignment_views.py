@@ -1,6 +1,6 @@
-"""What administrators see of reassignments (KIP-240), from the context alone.
+"""Reassignments as administrators see them (KIP-240), from the context alone.
 
-What brokers say of their logs (sizes, rate, time left) and throttles are added to the descriptions afterwards.
+Throttles, and what follows from the brokers' logs (sizes, rate, time left), are added to the descriptions afterwards.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from transport.metadata import NO_LEADER, TopicPartition
 def list_reassignments(
     context: ControllerContext, wanted: Iterable[TopicPartition] | None
 ) -> ListReassignmentsResponse:
-    """List what is being reassigned, of all partitions or of those named; there is an error for each unknown one."""
+    """List the reassignments in progress, all or those of the partitions named, with an error for each unknown one."""
     tps = sorted(context.reassigning if wanted is None else dict.fromkeys(wanted))
     unknown = [tp for tp in tps if not context.assignment(tp).replicas or tp.topic in context.deletions]
     return ListReassignmentsResponse(
@@ -48,7 +48,10 @@ def _unknown(tp: TopicPartition) -> PartitionError:
 def describe_reassignments(
     context: ControllerContext, wanted: Sequence[ReassignmentKey] | None
 ) -> DescribeReassignmentsResponse:
-    """Describe what goes on, all or what the keys name; what is over is left out, whatever came after it."""
+    """Describe the reassignments in progress, all or those that the keys name.
+
+    A completed reassignment is left out, even if its partition is being reassigned again.
+    """
     going_on = {_key(context, tp): tp for tp in sorted(context.reassigning)}
     keys = going_on if wanted is None else [key for key in dict.fromkeys(wanted) if key in going_on]
     known = Progress()

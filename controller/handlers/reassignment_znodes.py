@@ -1,12 +1,12 @@
-"""`/admin/reassignments/TOPIC/PARTITION`: what gives each reassignment an identity and a start time (KIP-240).
+"""`/admin/reassignments/TOPIC/PARTITION`: the identity and the start time of each reassignment (KIP-240).
 
-The znode is created in the multi that stores the first target, kept by an override, and deleted in the multi after
-which the partition no longer moves, or after the deletion of its topic, whose znodes may be too many for one multi. The
-parent of a topic's znodes is created with the first of them and deleted with the last. The czxid is the identity and
-the ctime the start time. The data are the original replicas, which a cancel restores, as Kafka's reassignment JSON: a
-topic's znode does not keep their order where the target has them too. If somebody else moves a partition, or creates or
-deletes znodes here, the partitions' assignments are right and the znodes are corrected. A reassignment that has lost
-its znode gets a new one, and with it a new identity.
+The znode is created in the multi that stores the first target, and kept by an override. It is deleted in the multi that
+ends the move, or after the deletion of its topic, whose znodes may be too many for one multi. The parent of a topic's
+znodes is created with the first of them and deleted with the last. The czxid is the identity, the ctime the start time.
+The data are the original replicas as Kafka's reassignment JSON; a cancellation restores them, and a topic's znode does
+not keep the order of those that are also in the target. If another process moves a partition, or creates or deletes
+znodes here, the assignments are authoritative and the znodes are corrected. A reassignment that has lost its znode gets
+a new one, and with it a new identity.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ log = get_logger(__name__)
 def writes_with(
     context: ControllerContext, name: str, assignments: Mapping[TopicPartition, ReplicaAssignment]
 ) -> list[Op]:
-    """Return what goes into the multi that gives partitions of a topic these assignments."""
+    """Return the writes for the multi that gives partitions of a topic these assignments."""
     moving = {tp for tp in context.partitions([name]) if tp in context.reassigning}
     begun = [tp for tp, new in assignments.items() if new.is_being_reassigned and tp not in moving]
     ended = [tp for tp, new in assignments.items() if not new.is_being_reassigned and tp in moving]
@@ -48,7 +48,7 @@ def writes_with(
 
 
 def identify(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
-    """Read the identity of those partitions whose reassignment has just begun, and see that each has one."""
+    """Read the identity of each reassignment that has just begun, creating its znode if it is missing."""
     begun = [tp for tp in tps if context.reassigning.get(tp) == UNIDENTIFIED]
     znodes = yield from read(paths.reassignment(tp) for tp in begun)
     yield from _take_over(zip(begun, znodes, strict=True))
@@ -56,18 +56,18 @@ def identify(context: ControllerContext, tps: Iterable[TopicPartition]) -> Round
 
 
 def load(context: ControllerContext, set_aside: Collection[str]) -> Rounds[None]:
-    """Put all znodes in order, and take over the identities: a new controller finds what others have left.
+    """Correct all znodes that earlier controllers have left, and load the identities.
 
-    Those of topics that are `set_aside` stay as they are: these may move on once they are repaired.
+    Znodes of topics that are `set_aside` are kept: their moves may continue once the topics are repaired.
     """
     names = yield from children(paths.REASSIGNMENTS)
     yield from settle(context, [*(n for n in names if n not in set_aside), *(tp.topic for tp in context.reassigning)])
 
 
 def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset[str]]:
-    """Give topics znodes for exactly the partitions that are being reassigned, and read these znodes.
+    """Make the znodes of topics match the partitions being reassigned, and read these znodes.
 
-    Return the topics where an ACL prevents it.
+    Return the topics for which an ACL prevents it.
     """
     closed = set[str]()
 
@@ -81,7 +81,7 @@ def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset
         closed.update(name for name in pending if found[name].others is None)
         left = [name for name in writes if name not in closed]
         yield from _take_over(item for name in pending if name not in left for item in found[name].moving.items())
-        return left  # decide again, on what was written and created
+        return left  # read again what was written, to get the identities
 
     yield from until_none_is_left("identify", dict.fromkeys(names), mend)
     return frozenset(closed)
@@ -89,7 +89,7 @@ def settle(context: ControllerContext, names: Iterable[str]) -> Rounds[frozenset
 
 @frozen
 class _Found:
-    """What there is for a topic: its parent or not, the znodes of what moves, and all that should not be there."""
+    """The znodes found for a topic: its parent, those of its moving partitions, and unexpected ones."""
 
     parent: Znode | None
     moving: Mapping[TopicPartition, Znode | None]
@@ -131,7 +131,7 @@ def _mending(name: str, found: _Found) -> list[Op]:
 
 
 def _create_root() -> Rounds[None]:
-    """Create `/admin/reassignments`, should somebody have deleted it."""
+    """Create `/admin/reassignments` if it has been deleted."""
     [root] = yield from read([paths.REASSIGNMENTS])
     if root is None:
         yield from change("identify", [Step(writes=(Create(paths.REASSIGNMENTS),))])

@@ -1,9 +1,10 @@
-"""Brokers that come back with another storage: their replicas are empty, whatever the ISRs say.
+"""Brokers that come back with another storage: their replicas are empty, even if the ISRs list them.
 
-A registration carries the id of the broker's storage; the last one of each broker is kept below `/klamm/storage_ids`.
-A broker with another one leaves every ISR, then its storage id is written down, and only then is it told to follow. A
-crash in between makes the next controller begin again, which costs nothing: who has not been told to follow cannot have
-come back into an ISR. Registrations without a storage id are those of other kinds of brokers and are left alone.
+A registration carries the id of the broker's storage; the last id of each broker is kept below `/klamm/storage_ids`. A
+broker with a different id is first removed from every ISR, then its new id is recorded, and only then is it told to
+follow. If the controller crashes in between, the next one starts over, which is safe: a broker that has not been told
+to follow cannot have rejoined an ISR. Registrations without a storage id belong to other kinds of brokers and are
+ignored.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ log = get_logger(__name__)
 
 
 def admit(context: ControllerContext, brokers: Sequence[BrokerRegistration]) -> Rounds[frozenset[int]]:
-    """Take brokers that lost their data out of every ISR, and write down what storage each has.
+    """Remove brokers that lost their data from every ISR, and record each broker's storage id.
 
-    Return the ids of those that lost their data. To be run before they lead or follow anything.
+    Return the ids of those that lost their data. Must run before the brokers lead or follow anything.
     """
     empty = set[int]()
 
@@ -48,7 +49,7 @@ def admit(context: ControllerContext, brokers: Sequence[BrokerRegistration]) -> 
 
 
 def _decode(broker: BrokerRegistration, znode: Znode | None) -> str | None:
-    """Return the storage that a broker had, None if nobody knows."""
+    """Return the id of the storage that a broker had, None if it is not known."""
     if znode is None:
         return None
     try:
@@ -64,7 +65,7 @@ def _record(broker: BrokerRegistration, znode: Znode | None) -> Step:
 
 
 def _expel(context: ControllerContext, lost: Collection[int]) -> Rounds[None]:
-    """Take brokers out of every ISR, also where that leaves nobody to lead."""
+    """Remove brokers from every ISR, even if that leaves a partition without a leader."""
 
     def decide(pending: Sequence[TopicPartition]) -> list[Step]:
         steps = []

@@ -1,10 +1,10 @@
-"""Replicas still to be deleted: durable until their broker says that they are gone.
+"""Strays: replicas that remain to be deleted, recorded durably until their broker has deleted them.
 
-A reassignment that ends, and an override that abandons replicas, forget them in the topic's znode; a topic that is
-removed takes that with it. Whoever must still be told to delete one is written below `/klamm/strays` (in the same multi
-where there is one), told again by every new controller, whenever its broker starts, and a while after it failed, and
-removed when the broker has answered. So a broker that was dead, or a controller that died, at the wrong moment leaves
-no log behind.
+A topic's znode no longer lists the replicas removed by a completed reassignment or abandoned by an override, and a
+removed topic has no znode at all. Each replica whose broker must still delete it is recorded below `/klamm/strays`, in
+the same multi if there is one. Its broker is sent the order again by every new controller, whenever it starts, and
+some time after it failed to delete the replica. The record is removed when the broker has answered. So no log is left
+behind if a broker was down, or the controller died, at the wrong moment.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from transport.store.protocol import Create, Delete
 
 
 def leave(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
-    """Return the step that writes down the replicas of a partition on `brokers`."""
+    """Return the step that records the replicas of a partition on `brokers` as strays."""
     led = context.leadership.get(tp)
     epoch = EPOCH_DURING_DELETE if led is None else led.leader_epoch
     topic_id = context.topic_id(tp.topic)
@@ -43,14 +43,14 @@ def leave(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]
 
 
 def take_back(context: ControllerContext, tp: TopicPartition, brokers: Iterable[int]) -> Step:
-    """Return the step that forgets strays on `brokers`, where the partition is to have replicas again."""
+    """Return the step that recalls strays on `brokers`, where the partition will have replicas again."""
     topic_id = context.topic_id(tp.topic)
     known = [stray for b in brokers if (stray := Stray(topic_id, tp.topic, tp.partition, b)) in context.strays]
     return _recall(known)
 
 
 def leave_all(context: ControllerContext, tp: TopicPartition) -> Step:
-    """Return the step that writes down all replicas of a partition of a topic that is gone, and has them deleted."""
+    """Return the step that records all replicas of a partition of a deleted topic as strays, and stops them."""
     replicas = context.assignment(tp).replicas
     partition = StopReplicaPartition(
         tp.topic, context.topic_id(tp.topic), tp.partition, EPOCH_DURING_DELETE, delete=True
@@ -59,7 +59,7 @@ def leave_all(context: ControllerContext, tp: TopicPartition) -> Step:
 
 
 def take_back_assigned(context: ControllerContext) -> Rounds[None]:
-    """Forget strays that an assignment names: somebody created their topic again under the id that it had."""
+    """Recall strays that an assignment lists: their topic was created again under its earlier id."""
     assigned = [
         stray
         for stray in context.strays
@@ -69,7 +69,7 @@ def take_back_assigned(context: ControllerContext) -> Rounds[None]:
 
 
 def load(context: ControllerContext) -> Rounds[None]:
-    """Take over the strays as they stand in the store."""
+    """Load the strays from the store."""
     names = yield from children(paths.STRAYS)
     found = dict.fromkeys(stray for name in names if (stray := paths.parse_stray(name)) is not None)
     gone = [StrayGone(stray) for stray in context.strays if stray not in found]
@@ -103,8 +103,8 @@ def _stop(context: ControllerContext, stray: Stray) -> StopReplicaPartition:
 def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) -> Rounds[None]:
     """Forget strays that their broker has deleted.
 
-    The answer may be to an order from before the replica was wanted again and abandoned once more. Between the two A1
-    raised the leader epoch, so what was obeyed then is older than the stray, and says nothing of it.
+    The answer may belong to an order from before the replica was recalled and abandoned again. A1 incremented the
+    leader epoch in between, so an order with an earlier epoch than the stray's is not about this stray.
     """
     gone = [stray for stray, epoch in deletions if _is_over(context.strays.get(stray), epoch)]
     yield from change("deleted", [_removal([stray]) for stray in gone])
@@ -112,14 +112,14 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
 
 
 def not_deleted(context: ControllerContext, replicas: Sequence[Stray]) -> Rounds[None]:
-    """Take note of strays that their broker could not delete."""
+    """Record strays that their broker could not delete."""
     failed = tuple(StrayFailed(stray) for stray in replicas if stray in context.strays)
     yield from change("answered", [Step(facts=failed)] if failed else [])
     yield from answered(context, replicas)
 
 
 def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:
-    """Allow unclean leadership again for replicas whose brokers have answered the earlier orders to delete them."""
+    """Allow recalled replicas to lead uncleanly again once their brokers have answered the orders to delete them."""
     over = {(stray.tp, stray.broker_id): stray for stray in told}
     over = {replica: stray for replica, stray in over.items() if replica in context.recalled}
     if over:

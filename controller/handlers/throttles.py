@@ -1,4 +1,4 @@
-"""The throttles of moves, as the settings of brokers and topics have them (KIP-73)."""
+"""The throttles of moves, from the settings of brokers and topics (KIP-73)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from transport.store import paths
 
 
 def with_throttles(described: DescribeReassignmentsResponse) -> Rounds[DescribeReassignmentsResponse]:
-    """Add the throttles that are in force to descriptions; a replica in the ISR has none."""
+    """Add the throttles in effect to descriptions; a replica in the ISR has none."""
     moves = described.reassignments
     if not moves:
         return described

@@ -1,4 +1,4 @@
-"""Topics that an administrator asks for, and partitions to be added to them (KIP-195)."""
+"""Requests to create topics, and to add partitions to them (KIP-195)."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from transport.store import formats, paths
 from transport.store.protocol import Create, Set
 
 MAX_TOPIC_BYTES: Final = 800_000
-"""The largest assignment of a topic: it is one znode, which ZooKeeper limits to 1 MiB with all that goes alongside."""
+"""The largest assignment of a topic: one znode, which ZooKeeper limits to 1 MiB with all that is written with it."""
 
 Assignments = Mapping[int, ReplicaAssignment]
 
 
 class Refused(Exception):
-    """What was asked for one topic cannot be done."""
+    """The request for one topic cannot be carried out."""
 
     def __init__(self, error: ErrorCode, text: str) -> None:
         super().__init__(text)
@@ -49,9 +49,9 @@ class Refused(Exception):
 def create_topics(
     context: ControllerContext, request: CreateTopicsRequest, new_ids: Iterable[str], starts: Iterable[Start]
 ) -> Rounds[CreateTopicsResponse]:
-    """Write settings and znodes of new topics; the change of the list of topics then starts their partitions.
+    """Write settings and znodes of new topics; the watch on the list of topics then starts their partitions.
 
-    `starts` is where placement begins for each.
+    `starts` supplies the start position of each topic's placement.
     """
     topics = request.topics
     marked = yield from _marked(topic.name for topic in topics)
@@ -90,7 +90,7 @@ def _marked(names: Iterable[str]) -> Rounds[frozenset[str]]:
 
 
 class _Names:
-    """The names of topics that exist or are about to, and what a new one may not be called."""
+    """The names of topics that exist or are about to be created, to validate the names of new ones."""
 
     def __init__(self, context: ControllerContext, asked: Sequence[NewTopic]) -> None:
         self._known = context.topics
@@ -105,7 +105,7 @@ class _Names:
             self._alike[_metric_name(name)].append(name)
 
     def check(self, name: str, marked: frozenset[str]) -> None:
-        """Raise Refused if a new topic cannot have this name."""
+        """Raise Refused if a new topic cannot have this name: illegal, taken, or not distinct in metrics."""
         if not is_topic_name(name):
             text = f"{name!r} is not a legal name: up to 249 letters, digits, '.', '_' and '-'"
             raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, text)
@@ -144,7 +144,7 @@ def _unwritable(name: str) -> TopicError:
 
 
 def _placed(context: ControllerContext, topic: NewTopic, start: Start) -> Assignments:
-    """Return the assignment of a new topic: as asked, or placed on the live brokers."""
+    """Return the assignment of a new topic: as requested, or placed on the live brokers."""
     live = context.able_brokers()
     if not live:
         text = "no broker is alive: start one with `klamm broker run --id 1`"
@@ -176,7 +176,7 @@ def _check_assignments(context: ControllerContext, assignments: Mapping[int, Seq
 
 def _dealt(context: ControllerContext, partitions: range, factor: int, start: Start) -> Assignments:
     """Place partitions on the live brokers."""
-    # Before a list is made of them: each takes at least `"0":[1],` and two bytes for each further replica.
+    # Check a lower bound before building the list: each takes at least `"0":[1],` and 2 bytes per further replica.
     _check_size(len(partitions), len(partitions) * (6 + 2 * factor))
     try:
         placed = place_replicas(_racks(context), partitions, factor, start)
@@ -206,7 +206,7 @@ def _check_size(partitions: int, size: int) -> None:
 
 
 def create_partitions(context: ControllerContext, request: CreatePartitionsRequest) -> Rounds[CreatePartitionsResponse]:
-    """Write more partitions into topics' znodes, and start them."""
+    """Add partitions to topics' znodes, and start them."""
     topics = request.topics
     marked = yield from _marked(topic.name for topic in topics)
     asked = Counter(topic.name for topic in topics)
@@ -240,7 +240,7 @@ def create_partitions(context: ControllerContext, request: CreatePartitionsReque
 
 
 def _growth(context: ControllerContext, topic: NewPartitions, marked: frozenset[str]) -> Step:
-    """Return the step that adds partitions to a topic, over the version that is known (KAFKA-9038)."""
+    """Return the step that adds partitions to a topic, conditional on the known version (KAFKA-9038)."""
     name = topic.name
     known = context.topics.get(name)
     if known is None or not known.znode.partitions:
@@ -260,7 +260,7 @@ def _growth(context: ControllerContext, topic: NewPartitions, marked: frozenset[
 
 
 def _added(context: ControllerContext, topic: NewPartitions, partitions: Assignments) -> Assignments:
-    """Return the assignment of the partitions to be added: as asked, or placed as the dealing goes on."""
+    """Return the assignment of the added partitions: as requested, or placed so that the rotation continues."""
     first = max(partitions) + 1
     more = topic.count - len(partitions)
     if more <= 0:

@@ -1,4 +1,4 @@
-"""Topics that appear, grow or vanish in the store."""
+"""Topics that are created, changed or deleted in the store."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ log = get_logger(__name__)
 
 
 def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]:
-    """Compare the list of topics with what is known; give ids to new ones and leaders to their partitions.
+    """Compare the list of topics with the context; load new topics and start their partitions.
 
-    `new_ids` is where topic ids come from, for topics written by tools that know none.
+    `new_ids` supplies ids for topics written by tools that do not assign one.
     """
     listed = yield from children(paths.TOPICS, watch=True)
     there = set(listed)
@@ -39,9 +39,9 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
 
 
 def partition_modifications(context: ControllerContext, name: str, new_ids: Iterable[str]) -> Rounds[None]:
-    """Start the partitions that were added to a topic's znode; changes to others there are not taken over.
+    """Start the partitions that were added to a topic's znode; changes to existing ones there are not adopted.
 
-    A topic that had been set aside and was repaired is new; one that is being deleted gets none (KAFKA-6612).
+    A topic that was set aside and has been repaired is loaded as new. One being deleted gets none (KAFKA-6612).
     """
     if name in context.topics:
         yield from refresh_topics(context, [name])
@@ -53,11 +53,11 @@ def partition_modifications(context: ControllerContext, name: str, new_ids: Iter
 
 
 def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[list[str]]:
-    """Read known topics again, and watch them; return those that are still there and can be decoded.
+    """Read known topics again, and watch them; return those that still exist and can be decoded.
 
-    What others wrote adds partitions, no more: assignments and id stay those that we know, and are written back at once
-    where they were lost (KAFKA-9038, KAFKA-14190), or the next controller would not know them. Under another id it is
-    another topic, of which nothing is known.
+    Others may only add partitions: known assignments and the id are kept, and written back at once if they were
+    overwritten (KAFKA-9038, KAFKA-14190), or the next controller would not know them. A topic with a different id is a
+    new topic of which nothing is known.
     """
     there: list[str] = []
 
@@ -79,7 +79,7 @@ def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
 
 
 def _take_over(context: ControllerContext, name: str, written: formats.TopicZnode, version: int) -> Step | None:
-    """Return the step that adopts and corrects what others wrote into a topic's znode; None if it is too large."""
+    """Return the step that adopts, and if needed corrects, a topic's znode; None if the result would be too large."""
     known = context.topics[name].znode
     if written.topic_id not in (None, known.topic_id):
         return Step(facts=(TopicWritten(name, written, version),))
@@ -95,9 +95,10 @@ def _take_over(context: ControllerContext, name: str, written: formats.TopicZnod
 
 
 def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
-    """Forget topics that are gone; brokers are told so, and to delete their replicas.
+    """Forget topics that no longer exist, and have brokers delete their replicas.
 
-    Those are strays until their brokers have answered: no log stays behind, which would be in a namesake's way.
+    The replicas are strays until their brokers have answered, so that no log is left to conflict with a new topic of
+    the same name.
     """
 
     def leave(pending: list[TopicPartition]) -> Rounds[list[TopicPartition]]:
@@ -108,7 +109,7 @@ def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
 
     for name in names:
         log.warning("a topic is gone from the store: its replicas are deleted", topic=name)
-    # Or else whoever takes the name next would be deleted.
+    # A marker left behind would delete the next topic of that name.
     yield from deletion_markers.remove([name for name in names if name in context.deletions])
     tps = {name: [TopicPartition(name, number) for number in context.topics[name].znode.partitions] for name in names}
     yield from until_none_is_left("gone", [tp for of_topic in tps.values() for tp in of_topic], leave)
@@ -126,7 +127,7 @@ def _gone(context: ControllerContext, name: str, tps: Sequence[TopicPartition]) 
 
 
 def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
-    """Read topics, watch them, and write an id into those that have none (KAFKA-12835)."""
+    """Load topics, watch them, and assign an id to those without one (KAFKA-12835)."""
     ids = iter(new_ids)
 
     def load(pending: list[str]) -> Rounds[list[str]]:
@@ -139,7 +140,7 @@ def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
             elif znode == FORBIDDEN:
                 steps[name] = Step(facts=(TopicClosed(name),))
         outcome = yield from attempt("topics", list(steps.values()))
-        # Without an id it is of no use, and an ACL keeps us from giving it one.
+        # A topic without an id cannot be used, and an ACL keeps us from giving it one.
         closed = [name for name, step in steps.items() if step in outcome.rejected]
         yield from change("topics", [Step(facts=(TopicClosed(name),)) for name in closed])
         return [name for name, step in steps.items() if step in outcome.refused]
@@ -173,7 +174,7 @@ def _decode(name: str, data: bytes) -> formats.TopicZnode | None:
 
 
 def start_partitions(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:
-    """Take partitions from NonExistent to Online, and their replicas with them."""
+    """Take partitions and their replicas from NonExistent to Online; a partition without a live replica stays New."""
     yield from strays.take_back_assigned(context)
     yield from change("new", [Step(tuple(tps), facts=tuple(f for tp in tps for f in _new_partition(context, tp)))])
     yield from leadership.initialise(context, tps)
