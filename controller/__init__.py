@@ -1,9 +1,9 @@
-"""The controller of a partitioned, replicated cluster: its decisions, and the service that takes them.
+"""The controller of a partitioned, replicated cluster: its decisions, and the service that makes them.
 
-`run` it in a trio nursery or `run_asyncio` it in an asyncio program. What it knows and how it decides is pure
-(`controller.model`), its events are handled by generators of rounds (`controller.handlers`), and
-`controller.node.round_runner` alone commits, applies and publishes. Brokers are told through `controller.channels`,
-administrators ask through `controller.admin`, and `controller.monitoring` shows what goes on.
+Call `run` in a trio nursery, or `run_asyncio` in an asyncio program. The controller's knowledge and decisions are pure
+(`controller.model`), events are handled by generators of rounds (`controller.handlers`), and only
+`controller.node.round_runner` commits, applies and publishes. `controller.channels` sends to brokers,
+`controller.admin` is the side of administrators, and `controller.monitoring` exposes metrics, logs and state.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    # Lazily, so that the command's help does not wait for trio and kazoo.
+    # Imported lazily, so that the command's help does not wait for trio and kazoo.
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,7 +1,7 @@
 """Running a controller inside any asyncio program: trio as a guest of the program's event loop.
 
-trio allows one guest run per thread, so all controllers of one event loop share one: the first starts it, the last
-to end lets it end. What happens in trio stays there, and asyncio sees one awaitable per controller.
+trio allows one guest run per thread, so all controllers of an event loop share one: the first starts it, and it ends
+with the last. asyncio sees only one awaitable per controller.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from controller.node.service import ControllerService
 async def run_asyncio(
     config: ControllerConfig, *, on_started: Callable[[ControllerService], None] | None = None, **options: Any
 ) -> None:
-    """Run a controller until the awaiting task is cancelled; then it resigns, and only then this returns.
+    """Run a controller until the awaiting task is cancelled; the cancellation completes after it has resigned.
 
-    `on_started` is called in the event loop's thread once it listens. `options` are those of `controller.run`, and so
-    are the exceptions raised.
+    `on_started` is called in the event loop's thread once the controller listens. `options` and the exceptions raised
+    are those of `controller.run`.
     """
     guest = _GuestRun.of(asyncio.get_running_loop())
     await guest.run(partial(_run, config, on_started, options))
@@ -43,7 +43,7 @@ async def _run(
 
 @define(eq=False)
 class _GuestRun:
-    """The trio run that is a guest of one event loop, while somebody needs it."""
+    """The trio guest run of one event loop, which exists while it has users."""
 
     loop: asyncio.AbstractEventLoop
     _users: int = field(default=0, init=False)
@@ -55,13 +55,13 @@ class _GuestRun:
 
     @classmethod
     def of(cls, loop: asyncio.AbstractEventLoop) -> _GuestRun:
-        """Return the guest run of a loop, which may not have started."""
+        """Return the guest run of a loop, which may not have been started yet."""
         if loop not in _GUEST_RUNS:
             _GUEST_RUNS[loop] = cls(loop)
         return _GUEST_RUNS[loop]
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Run `work` in trio; cancelling the caller cancels it and awaits its end."""
+        """Run `work` in trio; cancelling the caller cancels it and waits for its end."""
         self._users += 1
         try:
             await self._start()

@@ -1,4 +1,4 @@
-"""How a controller is configured."""
+"""The configuration of a controller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transport.settings import setting
 
 @frozen
 class ControllerConfig(ServiceSettings):
-    """What one controller needs to know. Times are in milliseconds; names are Kafka's where Kafka has the setting."""
+    """The settings of one controller. Times are in milliseconds; names are Kafka's for settings that Kafka has."""
 
     controller_id: int = setting(doc="The id of the controller, different from every broker's.")
     host: str = setting("127.0.0.1", "The address to listen on, advertised to others unless advertised.host is set.")

@@ -32,11 +32,11 @@ from transport.store.zookeeper import open_zookeeper
 from transport.wire import WireError, open_connection
 
 TWIN_TIMEOUT_SECONDS: Final = 1.0
-"""How long a controller of the same id has to answer."""
+"""The time within which a live controller of the same id must accept a connection."""
 
 
 class ControllerIdInUse(Exception):
-    """A live broker or controller has the id that a controller was given; the message is one line with the cure."""
+    """A live broker or controller has this controller's id; the message is one line with the remedy."""
 
 
 OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
@@ -55,17 +55,18 @@ async def run(
 ) -> None:
     """Run a controller until cancelled, then resign. In a nursery: `await nursery.start(controller.run, config)`.
 
-    It stands for election at once and answers requests either way; what is `started` tells where it listens, and
-    takes events. `observer` sees each commit and each publish. Its session with the metadata store is its own: with
-    ZooKeeper at `config.zookeeper_connect`, or what `open_store` opens (`MemoryZooKeeper(...).session`, say).
-    `authorizer` decides which caller may do what to the cluster and its topics; a refusal is answered with
-    CLUSTER_AUTHORIZATION_FAILED or TOPIC_AUTHORIZATION_FAILED. Brokers need ClusterAction on the cluster.
+    It stands for election at once, and answers requests whether elected or not. The service passed to
+    `task_status.started` has its address and accepts events. `observer` sees each decision, commit and publication. The
+    controller opens its own session with the metadata store: with ZooKeeper at `config.zookeeper_connect`, or with
+    `open_store` (for example `MemoryZooKeeper(...).session`). `authorizer` decides which operations a caller may
+    perform on the cluster and its topics; refusals are answered with CLUSTER_AUTHORIZATION_FAILED or
+    TOPIC_AUTHORIZATION_FAILED. Brokers need ClusterAction on the cluster.
 
     It waits until ZooKeeper is reachable, for at most `zookeeper.connection.timeout.ms` if that is set. Raises
-    StoreUnavailable after that time or if ZooKeeper cannot be trusted, ForeignCluster if another kind of cluster lives
-    there, ControllerIdInUse if a live broker or controller has the id, OSError if the state-change log cannot be
-    written, InvalidSetting for an address that others cannot use; in an exception group OSError if the address is in
-    use, and CannotServeMetrics.
+    StoreUnavailable after that time or if ZooKeeper cannot be trusted, ForeignCluster if the store belongs to another
+    kind of cluster, ControllerIdInUse if a live broker or controller has the id, OSError if the state-change log cannot
+    be written, InvalidSetting for an address that others cannot use. Raises in an exception group: OSError if the
+    address is in use, and CannotServeMetrics.
     """
     config.advertised(config.host, config.port)
     trace = CommitTrace(config.controller_id)
@@ -113,14 +114,14 @@ async def _check(store: MetadataStore, config: ControllerConfig, network: Networ
 
 
 async def _refuse_twin(store: MetadataStore, controller_id: int, network: Network) -> None:
-    """Raise ControllerIdInUse if a controller of this id answers where it said that it listens.
+    """Raise ControllerIdInUse if a controller with this id answers at its registered address.
 
-    A twin would take over that endpoint, and with its end nobody would find the first one. One that was killed does not
-    answer, so its successor need not wait until its session expires.
+    A twin would replace that registration, and when it stops, the first controller could no longer be found. A killed
+    controller does not answer, so its successor need not wait until its session expires.
     """
     try:
         endpoint = await find_endpoint(store, controller_id)
-    except UndecodableZnode:  # it is replaced like that of one that died
+    except UndecodableZnode:  # it is replaced like the endpoint of a dead controller
         return
     if endpoint is None:
         return

@@ -1,8 +1,8 @@
-"""The events of the controller's queue. They carry no data of the store: they name what to look at (KAFKA-5879).
+"""The events of the controller's queue. They carry no data from the store, but name what to read (KAFKA-5879).
 
 An event that re-reads the store has a key, under which it waits in the queue at most once. A request has a `Reply`,
-which gets exactly one answer: NOT_CONTROLLER when it is dropped, REQUEST_TIMED_OUT when the office is lost while it is
-processed, because nobody knows how much of it was done.
+which gets exactly one answer: NOT_CONTROLLER if the request is dropped, REQUEST_TIMED_OUT if the office is lost while
+it is being processed, because it is then unknown how much of it was done.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ R = TypeVar("R")
 
 
 def not_controller() -> ApiError:
-    """Return the answer of a node that is not, or no longer, the active controller."""
+    """Return the answer of a node that is not the active controller, or no longer."""
     return ApiError(ErrorCode.NOT_CONTROLLER, "this is not the active controller: ask the cluster who is")
 
 
 def cut_off() -> ApiError:
-    """Return the answer to a request in the middle of which the controller lost its office."""
+    """Return the answer to a request during which the controller lost its office."""
     return ApiError(ErrorCode.REQUEST_TIMED_OUT, "the controller lost its office before the request was done")
 
 
 @define(eq=False)
 class Reply(Generic[R]):
-    """The one answer to a request: the first that is set counts."""
+    """The one answer to a request: the first one set is kept."""
 
     _done: trio.Event = field(factory=trio.Event, init=False)
     _answer: R | ApiError | None = field(default=None, init=False)
 
     def set(self, answer: R | ApiError) -> None:
-        """Answer, unless an answer was given."""
+        """Set the answer, unless there is one already."""
         if not self._done.is_set():
             self._answer = answer
             self._done.set()
@@ -54,17 +54,17 @@ class Reply(Generic[R]):
 
 @define(eq=False)
 class Outcomes:
-    """Which replicas an incarnation of a broker could use when it was told to lead or follow them.
+    """A broker incarnation's latest answers on whether it can use the replicas that it leads or follows.
 
-    The latest answer for each is kept until the event queue takes it. The first failure makes successes news, which
-    they are not before.
+    They are kept until the event queue takes them. Until the first failure all replicas are usable, so successes are
+    recorded only after one.
     """
 
     _latest: dict[tuple[str, TopicPartition], bool] = field(factory=dict, init=False)
     _has_failed: bool = field(default=False, init=False)
 
     def gather(self, request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> bool:
-        """Add an answer; return whether it brings news. Errors other than KAFKA_STORAGE_ERROR say nothing of a log."""
+        """Add an answer; return whether it must be processed. Only KAFKA_STORAGE_ERROR is an error of a log."""
         topic_ids = {item.state.tp: item.state.topic_id for item in request.partitions}
         errors = {item.error for item in response.partitions}
         self._has_failed = self._has_failed or ErrorCode.KAFKA_STORAGE_ERROR in errors
@@ -77,7 +77,7 @@ class Outcomes:
         return True
 
     def take(self) -> dict[tuple[str, TopicPartition], bool]:
-        """Take out what has come: by topic id and partition, whether the broker can use the replica."""
+        """Remove and return the answers: by topic id and partition, whether the broker can use the replica."""
         latest, self._latest = self._latest, {}
         return latest
 
@@ -87,25 +87,25 @@ _LOG_VERDICTS: Final = {ErrorCode.NONE: True, ErrorCode.KAFKA_STORAGE_ERROR: Fal
 
 @frozen
 class ControllerEvent:
-    """What all events share."""
+    """The base class of all events."""
 
     @property
     def name(self) -> str:
-        """The event's type, as statistics and the trace show it."""
+        """The event's type, as shown in statistics and the trace."""
         return type(self).__name__
 
     @property
     def key(self) -> Hashable:
-        """What the event looks at: it waits in the queue at most once per key. None means always."""
+        """The key under which the event waits in the queue at most once; None for no such limit."""
         return self
 
     @property
     def subject(self) -> Hashable | None:
-        """The one topic or request that a fault is to be blamed on, None if the event is about the whole cluster."""
+        """The topic or request to which a fault is attributed, None if the event is about the whole cluster."""
         return None
 
     def preempt(self) -> None:
-        """Be dropped unprocessed."""
+        """React to being dropped unprocessed."""
 
 
 # --- taking and leaving office ----------------------------------------------------------------------------------
@@ -113,17 +113,17 @@ class ControllerEvent:
 
 @frozen
 class Elect(ControllerEvent):
-    """Look whether there is a controller, and become it if there is none. At start and when `/controller` changed."""
+    """Become the controller if there is none; queued at start and when `/controller` changes."""
 
 
 @frozen
 class SessionEnded(ControllerEvent):
-    """The session with the metadata store is gone, and the office with it."""
+    """The session with the metadata store has expired, which ends the office."""
 
 
 @frozen
 class Reload(ControllerEvent):
-    """The connection to the metadata store came back, and every watch is lost: look at everything again."""
+    """The connection to the metadata store is back, but all watches may be lost: read everything again."""
 
 
 # --- the cluster changed ----------------------------------------------------------------------------------------
@@ -153,14 +153,14 @@ class PartitionModifications(ControllerEvent):
 
 @frozen
 class BrokerModifications(ControllerEvent):
-    """A registration's data changed: the broker listens elsewhere."""
+    """A broker's registration changed, for example its address."""
 
     broker_id: int
 
 
 @frozen
 class TopicDeletion(ControllerEvent):
-    """The list of topics to be deleted changed, or it is time to try again what failed."""
+    """The list of topics to delete changed, or failed deletions are due for a retry."""
 
 
 @frozen
@@ -170,17 +170,14 @@ class PreferredReplicaElection(ControllerEvent):
 
 @frozen
 class AutoPreferredReplicaLeaderElection(ControllerEvent):
-    """It is time to look whether too many partitions are led by others than their preferred leaders.
-
-    Each controllership has a timer of its own for that.
-    """
+    """The check for partitions not led by their preferred leader is due. Each controllership has its own timer."""
 
     controller_epoch: int
 
 
 @frozen
 class IsrChangeNotification(ControllerEvent):
-    """Leaders changed ISRs in the store by themselves, as Kafka's did before AlterPartition."""
+    """Leaders changed ISRs directly in the store, as in Kafka before AlterPartition."""
 
 
 @frozen
@@ -207,31 +204,31 @@ class PartitionReassignmentIsrChange(ControllerEvent):
 
 @frozen
 class ReassignmentProgress(ControllerEvent):
-    """It is time to look what moves, for those who ask brokers how far it is."""
+    """The list of current moves is due, for the poller that asks brokers about their progress."""
 
 
 @frozen
 class StrayDeletion(ControllerEvent):
-    """It is time to tell brokers again to delete the strays that they have."""
+    """Orders to delete strays are due to be sent to brokers again."""
 
 
 @frozen
 class ReplicasDeleted(ControllerEvent):
-    """A broker has deleted replicas that it was told to delete, each by an order of the leader epoch beside it."""
+    """A broker has deleted replicas as ordered; each is paired with the leader epoch of its order."""
 
     deletions: tuple[tuple[Stray, int], ...]
 
 
 @frozen
 class ReplicasNotDeleted(ControllerEvent):
-    """A broker has failed to delete replicas that it was told to delete."""
+    """A broker has failed to delete replicas as ordered."""
 
     replicas: tuple[Stray, ...]
 
 
 @frozen
 class MetadataFailed(ControllerEvent):
-    """An incarnation of a broker has failed to apply an UpdateMetadata request."""
+    """A broker incarnation has failed to apply an UpdateMetadata request."""
 
     broker_id: int
     broker_epoch: int
@@ -239,7 +236,7 @@ class MetadataFailed(ControllerEvent):
 
 @frozen
 class MetadataResend(ControllerEvent):
-    """It is time to send an incarnation of a broker the cluster's metadata again."""
+    """The cluster's metadata is due to be sent to a broker incarnation again."""
 
     broker_id: int
     broker_epoch: int
@@ -247,9 +244,9 @@ class MetadataResend(ControllerEvent):
 
 @frozen
 class LeaderAndIsrResponseReceived(ControllerEvent):
-    """An incarnation of a broker has answered under a controllership whether it can use its replicas.
+    """A broker incarnation has answered one controllership whether it can use its replicas.
 
-    One of it in the queue is enough for all the answers that it gathers in `outcomes`.
+    One such event in the queue suffices, because it collects all answers in `outcomes`.
     """
 
     broker_id: int
@@ -263,24 +260,24 @@ class LeaderAndIsrResponseReceived(ControllerEvent):
 
 @frozen(eq=False)
 class RequestEvent(ControllerEvent):
-    """A request of any api that needs the active controller, and its reply."""
+    """A request that needs the active controller, and its reply."""
 
     request: Request[object]
     reply: Reply[object] = field(factory=Reply)
 
     @property
     def name(self) -> str:
-        """The api's name."""
+        """The name of the API."""
         return type(self.request).__name__.removesuffix("Request")
 
     @property
     def key(self) -> Hashable:
-        """The reply, which is unique: every request is processed, unless it is withdrawn."""
+        """The reply, which is unique: requests never merge, and one can be withdrawn by its key."""
         return self.reply
 
     @property
     def subject(self) -> Hashable:
-        """The request: an equal one is to be blamed as well."""
+        """The request: a fault counts against equal requests as well."""
         return self.request
 
     def preempt(self) -> None:

@@ -1,3 +1,3 @@
-"""The administrator's side: clients of the active controller, and what they follow and show."""
+"""The administrator's side: clients of the active controller, and following and presenting moves."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Asking brokers what their log directories hold (KIP-113), all at the same time: who is silent holds up nobody."""
+"""Describing the log directories of brokers (KIP-113), concurrently, so that a silent one does not delay others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from transport.wire import WireError, open_connection
 
 @frozen
 class BrokerLogDirs:
-    """What a broker said of its log directories, or in `fault` why it said nothing."""
+    """A broker's log directories as it described them, or in `fault` why there is no answer."""
 
     log_dirs: tuple[LogDir, ...] = ()
     fault: str = ""
@@ -28,7 +28,7 @@ async def ask_log_dirs(
     *,
     timeout: float,  # noqa: ASYNC109  as everywhere on the wire
 ) -> dict[int, BrokerLogDirs]:
-    """Ask brokers, each on a connection of its own, and return what each said; none takes more than `timeout` s."""
+    """Ask brokers, each on its own connection, and return the answers by id; none takes longer than `timeout` s."""
     answers: dict[int, BrokerLogDirs] = {}
 
     async def ask(broker: BrokerEndpoint) -> None:

@@ -1,8 +1,8 @@
-"""The admin client: finds the active controller, follows it, and asks it.
+"""The admin client, which finds the active controller, follows it when it changes, and sends it requests.
 
-A request that nobody carried out (NOT_CONTROLLER, no connection) is tried again until `timeout`. What may have been
-carried out is asked again only if it reads: a change repeated after its answer was lost might undo what somebody else
-asked for in between, and a cancel would be told that nothing is under way. Its outcome is unknown, and said to be.
+A request that was certainly not carried out (NOT_CONTROLLER, no connection) is retried until `timeout`. One that may
+have been carried out is retried only if it only reads: repeating a change after its answer was lost might undo a
+concurrent change, and a repeated cancel would report that nothing is in progress. Such a change raises OutcomeUnknown.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ R = TypeVar("R")
 RETRY_SECONDS: Final = 0.2
 ATTEMPT_SECONDS: Final = 5.0
 STARTING_SECONDS: Final = 3.0
-"""The time that a cluster which is being started has to appear in ZooKeeper."""
+"""The time within which a cluster that is starting must appear in ZooKeeper."""
 
 _NONE_KNOWN: Final = "it knows no active controller"
 _ANSWER_IS_LOST: Final = (ConnectionBroken, RequestTimedOut)
@@ -78,7 +78,7 @@ Address = tuple[str, int]
 
 
 class ClusterUnreachable(Exception):
-    """Nobody who was asked could say who the controller is; the message says who was asked and what to do."""
+    """No node could name the active controller; the message lists the nodes asked and gives the remedy."""
 
 
 class OutcomeUnknown(WireError):
@@ -86,7 +86,7 @@ class OutcomeUnknown(WireError):
 
 
 class _Wait(Protocol):
-    """How to wait for an answer of the controller at the other end of a connection, for up to `left` seconds."""
+    """Sends a request over a connection to the controller and waits for its answer, for up to `left` seconds."""
 
     async def __call__(
         self, connection: Connection, controller: BrokerEndpoint, request: Request[R], left: float, /
@@ -94,7 +94,7 @@ class _Wait(Protocol):
 
 
 class _NotTaken(Exception):
-    """Nobody has begun to do what was asked for."""
+    """The request was not taken, so it can be retried safely."""
 
     def __init__(self, reason: ApiError | ConnectionBroken) -> None:
         super().__init__(str(reason))
@@ -103,20 +103,20 @@ class _NotTaken(Exception):
 
 @frozen
 class AdminClient:
-    """Asks a cluster about itself and asks it to change. Open one with `open_admin`."""
+    """Describes and changes a cluster. Open one with `open_admin`."""
 
     network: Network
     bootstrap: Sequence[Address]
     store: MetadataStore | None
     timeout: float
 
-    # --- what can be asked --------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------
 
     async def read_metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
         """Return the controller's view of brokers and partitions, of all topics or of those named that exist.
 
-        Raises ApiError (TOPIC_AUTHORIZATION_FAILED) if a named topic may not be described. Asked for all topics, it
-        leaves such topics out.
+        Raises ApiError (TOPIC_AUTHORIZATION_FAILED) if a named topic may not be described. Without names, such topics
+        are left out.
         """
         request = MetadataRequest(None if topics is None else tuple(topics))
         described = await _in_parts(self._ask, request, "partitions", "refused")
@@ -125,29 +125,29 @@ class AdminClient:
         return described
 
     async def describe_cluster(self) -> DescribeClusterResponse:
-        """Return the controller's view of brokers and, in counts, of partitions."""
+        """Return the controller's view of the brokers, and counts of topics and partitions."""
         return await self._ask(DescribeClusterRequest())
 
     async def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> CreateTopicsResponse:
-        """Create topics, or only say whether they could be.
+        """Create topics, or only check whether they could be created.
 
-        Raises OutcomeUnknown if the answer is lost: then look whether they exist.
+        Raises OutcomeUnknown if the answer is lost: then check whether they exist.
         """
         return await _in_parts(self._change, CreateTopicsRequest(tuple(topics), validate_only), "topics")
 
     async def create_partitions(
         self, topics: Sequence[NewPartitions], *, validate_only: bool = False
     ) -> CreatePartitionsResponse:
-        """Add partitions to topics, or only say whether they could be.
+        """Add partitions to topics, or only check whether they could be added.
 
-        Raises OutcomeUnknown if the answer is lost: then look how many there are.
+        Raises OutcomeUnknown if the answer is lost: then check the number of partitions.
         """
         return await _in_parts(self._change, CreatePartitionsRequest(tuple(topics), validate_only), "topics")
 
     async def delete_topics(self, names: Sequence[str]) -> DeleteTopicsResponse:
-        """Delete topics. An answer without error means that the deletion is durable, not that it is done.
+        """Delete topics. An answer without error means that the request is durable, not that the deletion is complete.
 
-        Until it is, `read_metadata` shows leader -2, and as offline the replicas that it waits for. Raises
+        Until then, `read_metadata` shows leader -2, and the replicas that the deletion waits for as offline. Raises
         OutcomeUnknown if the answer is lost.
         """
         return await _in_parts(self._change, DeleteTopicsRequest(tuple(names)), "topics")
@@ -155,23 +155,23 @@ class AdminClient:
     async def alter_partition_reassignments(
         self, partitions: Sequence[ReassignablePartition]
     ) -> AlterPartitionReassignmentsResponse:
-        """Begin, override or cancel reassignments. An answer without error means begun, not done.
+        """Begin, override or cancel reassignments. An answer without error means begun, not complete.
 
-        Raises OutcomeUnknown if the answer is lost: then look at the list of ongoing ones.
+        Raises OutcomeUnknown if the answer is lost: then list the reassignments in progress.
         """
         return await _in_parts(self._change, AlterPartitionReassignmentsRequest(tuple(partitions)), "partitions")
 
     async def list_partition_reassignments(
         self, partitions: Sequence[TopicPartition] | None = None
     ) -> tuple[OngoingReassignment, ...]:
-        """Return the reassignments under way, of all partitions or of those named."""
+        """Return the reassignments in progress, of all partitions or of those named."""
         wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
         return (await _in_parts(self._ask, ListPartitionReassignmentsRequest(wanted), "partitions")).partitions
 
     async def list_reassignments(self, partitions: Sequence[TopicPartition] | None = None) -> tuple[Reassignment, ...]:
-        """Return the reassignments under way, of all partitions or of those named, each with an identity (KIP-240).
+        """Return the reassignments in progress, of all partitions or of those named, each with an identity (KIP-240).
 
-        Raises ApiError (UNKNOWN_TOPIC_OR_PARTITION) if one named does not exist.
+        Raises ApiError (UNKNOWN_TOPIC_OR_PARTITION) if a named partition does not exist.
         """
         wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
         request = ListReassignmentsRequest(wanted, round(self.timeout * 1000))
@@ -180,7 +180,7 @@ class AdminClient:
     async def describe_reassignments(
         self, reassignments: Collection[Reassignment] | None = None
     ) -> ReassignmentDescriptions:
-        """Return how far reassignments are, those given or all; those that are over are missing (KIP-240)."""
+        """Return the progress of reassignments, of all or of those given; completed ones are missing (KIP-240)."""
         keys = None if reassignments is None else tuple(each.key for each in reassignments)
         request = DescribeReassignmentsRequest(keys, round(self.timeout * 1000))
         response = await _in_parts(self._ask, request, "reassignments")
@@ -193,11 +193,11 @@ class AdminClient:
         *,
         orders: Mapping[TopicPartition, Sequence[int]] | None = None,
     ) -> tuple[PartitionError, ...]:
-        """Elect preferred leaders, or uncleanly any that is alive, for the partitions named or for all that need it.
+        """Elect preferred leaders, or uncleanly any live replica, for the partitions named or for all that need it.
 
-        With `orders`, which are for preferred elections, the replicas of these partitions take a new order and its
-        first leads; no `partitions` are none beside them then. Raises OutcomeUnknown if the answer is lost: then look
-        who leads. Raises UnsupportedApi if the controller is too old to take orders.
+        With `orders`, which require a preferred election, the replicas of these partitions are reordered and the first
+        one leads; `partitions` None then means no others. Raises OutcomeUnknown if the answer is lost: then check the
+        leaders. Raises UnsupportedApi if the controller is too old for orders.
         """
         orders = orders or {}
         named = partitions or () if orders else partitions
@@ -210,13 +210,13 @@ class AdminClient:
         return outcomes
 
     async def describe_configs(self, resources: Sequence[ConfigResource]) -> tuple[ResourceConfigs, ...]:
-        """Return the settings of topics and brokers that are in force, and where their values are from."""
+        """Return the settings in effect for topics and brokers, and the sources of their values."""
         return (await _in_parts(self._ask, DescribeConfigsRequest(tuple(resources)), "resources")).resources
 
     async def incremental_alter_configs(self, resources: Sequence[AlterConfigsResource]) -> tuple[ResourceError, ...]:
-        """Change settings of topics and brokers at run time (KIP-339); those of one resource together or not at all.
+        """Change settings of topics and brokers at run time (KIP-339); those of one resource all or not at all.
 
-        Raises OutcomeUnknown if the answer is lost: then look at the settings.
+        Raises OutcomeUnknown if the answer is lost: then check the settings.
         """
         request = IncrementalAlterConfigsRequest(tuple(resources))
         return (await _in_parts(self._change, request, "resources")).resources
@@ -224,9 +224,9 @@ class AdminClient:
     async def describe_log_dirs(
         self, broker_ids: Sequence[int] | None = None, partitions: Sequence[TopicPartition] | None = None
     ) -> dict[int, BrokerLogDirs]:
-        """Return what the log directories of brokers hold, of all live brokers and partitions or of those named.
+        """Return the contents of log directories, of all live brokers and partitions or of those named.
 
-        The brokers are asked themselves, at the same time. Who is not alive or does not answer has a `fault` instead.
+        The brokers are asked directly and concurrently. One that is not alive or does not answer has a `fault` instead.
         """
         live = {broker.id: broker for broker in (await self.read_metadata(())).brokers}
         wanted = list(live) if broker_ids is None else list(dict.fromkeys(broker_ids))
@@ -236,18 +236,18 @@ class AdminClient:
         return {id_: said.get(id_, BrokerLogDirs(fault=f"broker {id_} is not alive")) for id_ in wanted}
 
     async def find_controller(self) -> BrokerEndpoint:
-        """Return where the active controller listens. Raises ClusterUnreachable if it cannot be found in time."""
+        """Return the address of the active controller. Raises ClusterUnreachable if it cannot be found in time."""
         return await self._find(trio.current_time() + self.timeout)
 
     async def read_trace(self, controller: BrokerEndpoint, sequence: int, max_wait_ms: int) -> CommitTraceResponse:
-        """Return what a controller committed from `sequence` on, waiting for more. Raises WireError if it is gone."""
+        """Return a controller's commits from `sequence` on, waiting for new ones. Raises WireError if it is gone."""
         request = CommitTraceRequest(sequence, max_wait_ms)
         return await self._call((controller.host, controller.port), request, self.timeout)
 
-    # --- how it is asked ----------------------------------------------------------------------------------------
+    # --- sending ------------------------------------------------------------------------------------------------
 
     async def _ask(self, request: Request[R]) -> R:
-        """Ask until there is an answer: if a controller hangs, the next one may answer."""
+        """Send a read-only request until it is answered: if a controller hangs, the next one may answer."""
         deadline = trio.current_time() + self.timeout
         while True:
             try:
@@ -258,7 +258,7 @@ class AdminClient:
             await trio.sleep(RETRY_SECONDS)
 
     async def _change(self, request: Request[R]) -> R:
-        """Ask once: what a controller took waits for its answer, unless another one is found in office."""
+        """Send a change to one controller only, and wait for its answer unless another controller takes office."""
         deadline = trio.current_time() + self.timeout
         try:
             return await self._ask_active(request, deadline, self._wait_while_active)
@@ -266,7 +266,7 @@ class AdminClient:
             raise OutcomeUnknown(f"{error}; it may have been done or not: look before you ask again") from error
 
     async def _ask_active(self, request: Request[R], deadline: float, wait: _Wait) -> R:
-        """Ask until somebody takes the request, and wait for the answer as `wait` does."""
+        """Send a request until a controller takes it, and wait for the answer with `wait`."""
         while True:
             try:
                 return await self._ask_once(request, deadline, wait)
@@ -300,9 +300,9 @@ class AdminClient:
     async def _wait_while_active(
         self, connection: Connection, controller: BrokerEndpoint, request: Request[R], left: float
     ) -> R:
-        """Wait for up to `left` seconds; raises RequestTimedOut as soon as somebody else is in office than was asked.
+        """Wait for up to `left` seconds. Raises RequestTimedOut as soon as another controller is in office.
 
-        A controller that was paused has lost its office, and says so when it goes on, which may be never.
+        A paused controller that has lost its office answers only when it resumes, which may be never.
         """
         fault: ApiError | WireError = RequestTimedOut(
             f"controller {controller.id} did not answer, and it is no longer the active one"
@@ -336,7 +336,7 @@ class AdminClient:
         raise ClusterUnreachable(self._nobody(faults))
 
     async def _look_up(self, faults: dict[Address, str]) -> BrokerEndpoint | None:
-        """Ask the addresses which node is the controller; `faults` gets their latest errors and other answers."""
+        """Ask the addresses for the controller; their latest errors and unhelpful answers are stored in `faults`."""
         if self.store is not None:
             try:
                 return await find_controller(self.store)
@@ -365,13 +365,13 @@ class AdminClient:
             return await connection.call(request, timeout=patience)
 
     def _connect(self, address: Address, patience: float) -> AbstractAsyncContextManager[Connection]:
-        """Open a connection for one request: they are rare, so nothing is kept alive between them."""
+        """Open a connection for one request; requests are rare, so none is kept open between them."""
         host, port = address
         return open_connection(self.network, host, port, client_id="admin", connect_timeout=patience)
 
 
 async def _in_parts(ask: Callable[[Request[R]], Awaitable[R]], request: Request[R], *lists: str) -> R:
-    """Send a request, in several parts if it lists too much for one; join these lists of the answers."""
+    """Send a request, in several parts if it is too large for one, and join the named lists of the answers."""
     answers = [await ask(part) for part in request.parts()]
     if len(answers) == 1:
         return answers[0]
@@ -388,7 +388,7 @@ async def open_admin(
     network: Network | None = None,
     timeout: float = 30.0,  # noqa: ASYNC109  of each call, not of the whole block
 ) -> AsyncIterator[AdminClient]:
-    """Open an admin client that finds the controller through nodes at `bootstrap`, or through ZooKeeper.
+    """Open an admin client that finds the controller through the nodes at `bootstrap`, or through ZooKeeper.
 
     `timeout` limits each call, in seconds. Raises StoreUnavailable if ZooKeeper cannot be reached, NoCluster if it
     holds no cluster.

@@ -1,4 +1,4 @@
-"""What moving replicas takes of a cluster: its controller does it, or where that is Kafka's own, its znodes."""
+"""The operations that moves need from a cluster: through its controller or, if that is Kafka's own, through znodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from transport.metadata import TopicPartition
 
 
 class MoveAdmin(Protocol):
-    """Whom the commands about moves ask: `AdminClient`, whose words hold here too, or `ZnodeMoves`."""
+    """The interface used by the commands for moves; see `AdminClient` for the details, and `ZnodeMoves`."""
 
     async def alter_partition_reassignments(
         self, partitions: Sequence[ReassignablePartition]
@@ -27,10 +27,10 @@ class MoveAdmin(Protocol):
     async def list_partition_reassignments(
         self, partitions: Sequence[TopicPartition] | None = None
     ) -> tuple[OngoingReassignment, ...]:
-        """Return the reassignments under way, of all partitions or of those named."""
+        """Return the reassignments in progress, of all partitions or of those named."""
 
     async def describe_reassignments(self) -> ReassignmentDescriptions:
-        """Return how far all reassignments under way are; what nobody can tell is UNKNOWN."""
+        """Return the progress of all reassignments; unknown values are UNKNOWN."""
 
     async def read_metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
         """Return brokers and partitions, of all topics or of those named that exist."""
@@ -38,4 +38,4 @@ class MoveAdmin(Protocol):
     async def describe_log_dirs(
         self, broker_ids: Sequence[int] | None = None, partitions: Sequence[TopicPartition] | None = None
     ) -> dict[int, BrokerLogDirs]:
-        """Return what the log directories of brokers hold."""
+        """Return the contents of the log directories of brokers."""

@@ -1,4 +1,4 @@
-"""How a move is shown: its stages, and a partition as the columns RS, AR, RR, leader and ISR."""
+"""Presentation of a move: its stages, and a partition in the columns RS, AR, RR, leader and ISR."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Stage(Enum):
 
 
 def stage_of(state: PartitionState, target: frozenset[int]) -> Stage:
-    """Tell a partition's stage on its way to `target` from its state."""
+    """Return the stage of a partition's move to `target`, judged by its state."""
     if not (state.adding_replicas or state.removing_replicas):
         return Stage.DONE if frozenset(state.replicas) == target else Stage.INITIAL
     if not target <= frozenset(state.isr):
@@ -34,7 +34,7 @@ def stage_of(state: PartitionState, target: frozenset[int]) -> Stage:
 
 
 def cells(state: PartitionState) -> tuple[str, ...]:
-    """Return what stands in the columns; the order of the ISR says nothing, so it is sorted."""
+    """Return the texts of the columns; the order of the ISR has no meaning, so it is sorted."""
     return (
         braces(state.replicas),
         braces(state.adding_replicas),

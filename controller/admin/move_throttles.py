@@ -1,9 +1,9 @@
-"""Throttles of moves (KIP-73): set before they begin, and lifted when they are over, others' settings untouched.
+"""Throttles of moves (KIP-73): set before moves begin and lifted when they end, without touching other settings.
 
-Kafka's own settings do the throttling. Beside each stands what tells whose it is, written in the same transaction: a
-topic has the replicas that were named for moves, a broker the rates that it had before them. So whoever lifts a
-throttle, perhaps another process than the one that set it, takes away just that. A broker keeps its rate as long as
-replicas of moves that go on are throttled there.
+Kafka's own settings do the throttling. A second setting, written in the same transaction, records what was added for
+moves: for a topic the replicas that were named, for a broker its earlier rates. So another process than the one that
+set a throttle can remove exactly that throttle. A broker keeps its rate while replicas of moves in progress are
+throttled there.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ ByTopic = Mapping[str, Pairs]
 def replicas_of(
     states: Iterable[PartitionState], targets: Mapping[TopicPartition, tuple[int, ...]]
 ) -> dict[Side, ByTopic]:
-    """Return the replicas to be throttled: leaders are those that there are, followers those that are added."""
+    """Return the replicas to throttle: existing ones as leaders, added ones as followers."""
     leading: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
     following: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
     for state in states:
@@ -87,7 +87,7 @@ async def throttle(
     targets: Mapping[TopicPartition, tuple[int, ...]],
     rate: int,
 ) -> None:
-    """Let moves that are to begin, or go on, keep to `rate`, in bytes per second. Raises ApiError, WireError."""
+    """Throttle moves to `rate` bytes per second, before they begin or in progress. Raises ApiError, WireError."""
     wanted = replicas_of(states, targets)
     topics = await _own(admin, _topics({topic for found in wanted.values() for topic in found}))
     brokers = await _own(
@@ -98,7 +98,7 @@ async def throttle(
 
 
 async def lift(admin: AdminClient, over: Collection[TopicPartition]) -> bool:
-    """Take the throttle off moves that are over; return whether there was one. Raises ApiError, WireError."""
+    """Remove the throttle of completed moves; return whether there was one. Raises ApiError, WireError."""
     ongoing = await admin.list_partition_reassignments()
     moving = {move.tp for move in ongoing}
     ended = frozenset(over) - moving
@@ -112,14 +112,14 @@ async def lift(admin: AdminClient, over: Collection[TopicPartition]) -> bool:
     return bool(changes)
 
 
-# --- what is altered: pure --------------------------------------------------------------------------------------
+# --- the alterations: pure --------------------------------------------------------------------------------------
 
 _Own = Mapping[str, str]
 """A topic's or broker's settings by name."""
 
 
 def _slowed(resource: ConfigResource, own: _Own, wanted: Mapping[Side, ByTopic], rate: int) -> AlterConfigsResource:
-    """Give a broker its rates, and remember those that it had before the first of the moves that go on."""
+    """Set a broker's rates, and record those that it had before the first of the current moves."""
     configs = []
     for side, topics in wanted.items():
         if any(b == int(resource.name) for pairs in topics.values() for _, b in pairs):
@@ -130,7 +130,7 @@ def _slowed(resource: ConfigResource, own: _Own, wanted: Mapping[Side, ByTopic],
 
 
 def _named(resource: ConfigResource, own: _Own, wanted: Mapping[Side, ByTopic]) -> AlterConfigsResource:
-    """Name a topic's replicas, and remember those that nobody had named before."""
+    """Add replicas to a topic's throttled ones, and record those that were not among them before."""
     configs = []
     for side, topics in wanted.items():
         named = parse_replicas(own.get(side.replicas, ""))
@@ -159,7 +159,7 @@ def _restored(
     topics: Mapping[ConfigResource, _Own],
     moving: Collection[TopicPartition],
 ) -> AlterConfigsResource:
-    """Give a broker the rates back that it had, where none of its replicas is throttled for a move that goes on."""
+    """Restore a broker's earlier rates on each side on which no move in progress throttles its replicas."""
     configs = []
     for side in (LEADERS, FOLLOWERS):
         before = own.get(side.rate_before)
@@ -195,7 +195,7 @@ def _merge(name: str, operation: ConfigOperation, pairs: str) -> AlterableConfig
     return AlterableConfig(name, operation, pairs)
 
 
-# --- asking -----------------------------------------------------------------------------------------------------
+# --- requests ---------------------------------------------------------------------------------------------------
 
 
 def _topics(names: Iterable[str]) -> list[ConfigResource]:
@@ -211,7 +211,7 @@ _OWN_SOURCES: Final = frozenset({"DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG"
 
 
 async def _own(admin: AdminClient, resources: Sequence[ConfigResource]) -> dict[ConfigResource, dict[str, str]]:
-    """Return the settings that topics and brokers set themselves; a deleted topic or broker has none to remove."""
+    """Return the own settings of topics and brokers; deleted ones are left out, as nothing remains to be removed."""
     found = await admin.describe_configs(resources) if resources else ()
     for item in found:
         if item.error not in {ErrorCode.NONE, *_IS_GONE}:

@@ -1,4 +1,4 @@
-"""Following reassignments from outside, until each is over: what `reassignment execute` waits for."""
+"""Following reassignments from outside until all have ended, as `reassignment execute` does."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from transport.wire import WireError
 
 POLL_SECONDS: Final = 0.2
 _POLL_SHARE: Final = 5
-"""How many times as long as an answer took nothing is asked: thousands of moves are not to keep the controller busy."""
+"""The pause as a multiple of the answer time, so that following many moves does not keep the controller busy."""
 
 _LONGEST_PAUSE: Final = 2.0
-"""An answer may also have taken long because a controller was replaced meanwhile."""
+"""The limit of the pause, as an answer may also have taken long because the controller was replaced meanwhile."""
 
 CANNOT_SEE: Final = (ClusterUnreachable, StoreError, WireError)
-"""What a look raises while nobody answers."""
+"""The errors that `look` raises while no controller answers."""
 
 Targets = Mapping[TopicPartition, tuple[int, ...]]
 Sample = tuple[int, int]
-"""How many bytes of how many a replica has."""
+"""The bytes that a replica has, and the bytes that it needs."""
 
 
 @frozen
 class MoveStatus:
-    """Where a set of moves is. Sizes are in bytes; `to_copy` is what all of them have copied when they are over.
+    """The status of a set of moves. Sizes are in bytes; `to_copy` is the total that all moves together must copy.
 
-    `ended` says which replicas those have that are over, whatever became of them, none if the partition is gone.
-    `rate`, in bytes per second, and `eta_ms` are UNKNOWN while nothing comes. `setbacks` say, once each, why less is
-    copied than was before.
+    `ended` has the replicas of each partition whose move has ended in any way, () if the partition was deleted.
+    `rate`, in bytes per second, and `eta_ms` are UNKNOWN while nothing is copied. `setbacks` give, once each, the
+    reasons why less is copied than before.
     """
 
     targets: Targets
@@ -49,16 +49,16 @@ class MoveStatus:
     eta_ms: int = UNKNOWN
     setbacks: tuple[str, ...] = ()
     trouble: str = ""
-    """Why this is not how it is now."""
+    """The reason why this status is out of date, "" if it is current."""
 
     @property
     def stalled(self) -> tuple[ReassignmentDescription, ...]:
-        """The moves that get nothing though something has to come."""
+        """The moves that make no progress."""
         return tuple(move for move in self.ongoing if move.stalled_since_ms != UNKNOWN)
 
 
 def waits_for(move: ReassignmentDescription) -> str:
-    """Say what a move waits for, in the controller's words if it has any."""
+    """Return what a move waits for, in the controller's words if it gives any."""
     if move.waits_for:
         return move.waits_for
     missing = [str(item.broker) for item in move.progress if not item.in_sync]
@@ -69,7 +69,7 @@ def waits_for(move: ReassignmentDescription) -> str:
 
 @define
 class MoveWatch:
-    """Follows moves from one look to the next; what is over once is over, whatever becomes of the partition later."""
+    """Follows moves from one look to the next; an ended move stays ended, whatever happens to the partition later."""
 
     admin: MoveAdmin
     targets: Targets
@@ -79,7 +79,7 @@ class MoveWatch:
     _last: MoveStatus | None = None
 
     async def look(self) -> MoveStatus:
-        """Ask where the moves are."""
+        """Ask for the progress of the moves, and return their status."""
         left = [tp for tp in self.targets if tp not in self._ended]
         found = await self.admin.describe_reassignments() if left else ReassignmentDescriptions({})
         moving = {move.tp: move for move in found.values()}
@@ -91,7 +91,7 @@ class MoveWatch:
         copied, to_copy = self._bytes()
         rate, eta_ms = found.rate, found.eta_ms
         if len(ongoing) < len(moving):
-            # Others move, too: what the controller says of all together does not hold for these.
+            # Other partitions are moving too, so the controller's totals do not apply to these moves.
             rate = _sum([move.rate for move in ongoing])
             eta_ms = (to_copy - copied) * 1000 // rate if rate > 0 else UNKNOWN
         ended = {tp: self._ended[tp] for tp in self.targets if tp in self._ended}
@@ -99,13 +99,13 @@ class MoveWatch:
         return self._last
 
     def recall(self, trouble: str) -> MoveStatus:
-        """Return what was seen last, with the trouble that keeps it from being seen now."""
+        """Return the last status, with the trouble that prevents a current one."""
         return evolve(self._last or MoveStatus(self.targets, {}, ()), trouble=trouble, setbacks=())
 
     async def follow(self) -> AsyncIterator[MoveStatus]:
-        """Yield the status again and again until nothing goes on.
+        """Yield the status repeatedly until all moves have ended.
 
-        While nobody answers, it is the last one with the trouble that there is: moves go on, whoever looks.
+        While no controller answers, it is the last status with the trouble: the moves continue unobserved.
         """
         is_over = False
         while not is_over:
@@ -121,7 +121,7 @@ class MoveWatch:
                 await trio.sleep(min(max(POLL_SECONDS, _POLL_SHARE * took), _LONGEST_PAUSE))
 
     async def _settled(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, tuple[int, ...]]:
-        """Return the replicas of those that do not move; one may have begun to since it was asked for."""
+        """Return the replicas of the partitions that are not moving; a new move may have begun since `look` asked."""
         names = list(dict.fromkeys(tp.topic for tp in partitions))
         states = (await self.admin.read_metadata(names)).partitions
         found = {state.tp: state for state in states}
@@ -129,7 +129,7 @@ class MoveWatch:
         return {tp: found[tp].replicas if tp in found else () for tp in partitions if tp not in moving}
 
     def _remember(self, move: ReassignmentDescription) -> list[str]:
-        """Remember what a move has copied; return why it has less than before, unless that is known."""
+        """Record what a move has copied; return the reason if it is less than before, unless already reported."""
         tp = move.tp
         before = self._samples.get(tp, {})
         adding = [item for item in move.progress if item.broker in move.adding_replicas]
@@ -148,7 +148,7 @@ class MoveWatch:
 
 
 def _sample_of(item: ReplicaProgress, before: Sample) -> Sample:
-    """Return what a replica has; what nobody can tell at the moment is as it was."""
+    """Return a replica's sample; values that are unknown at the moment keep their earlier ones."""
     of = before[1] if item.leader_bytes == UNKNOWN else item.leader_bytes
     if item.in_sync:
         return of, of

@@ -1,7 +1,7 @@
-"""The one door to planning: a bridge, which is a process of its own, plans for this one and keeps Spark warm.
+"""The interface to planning: a bridge, a process of its own, computes plans for this one and keeps Spark warm.
 
-Spark's JVM and the memory of planning stay out of this process. What nobody waits for any more is stopped. A bridge
-whose Spark died is replaced when the next plan is asked for, and when this process dies, its bridge ends itself.
+Spark's JVM and the memory of planning stay out of this process. A plan that nobody waits for any more is stopped. A
+bridge whose Spark died is replaced for the next plan, and if this process dies, its bridge terminates itself.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _COMMAND: Final = ("-m", "spark_bridge")
 _LOG: Final = "bridge.log"
 
 _GRACE: Final = 5.0
-"""How many seconds a plan has to stop, and a bridge to end, before it is killed. A plan that stops keeps Spark warm."""
+"""The seconds that a plan has to stop, or a bridge to end, before it is killed. If the plan stops, Spark stays warm."""
 
 
 @asynccontextmanager
 async def open_bridge() -> AsyncIterator[Bridge]:
-    """Have plans computed, one after another, by a bridge that ends with the block."""
+    """Open a bridge that computes plans, one after another, and ends with the block."""
     bridge = Bridge()
     try:
         yield bridge
@@ -49,17 +49,17 @@ async def open_bridge() -> AsyncIterator[Bridge]:
 
 
 async def compute_plan(request: PlanRequest, progress: OnProgress | None = None) -> Summary:
-    """Compute one plan; stop all that works on it when cancelled.
+    """Compute one plan; if cancelled, stop all work on it.
 
     Raises:
-        PlanError: There is no plan; its text is one line with the cure.
+        PlanError: There is no plan; its text is one line with the remedy.
     """
     async with open_bridge() as bridge:
         return await bridge.plan(request, progress)
 
 
 class Bridge:
-    """Computes plans, one at a time. Made by `open_bridge`."""
+    """Computes plans, one at a time. Open one with `open_bridge`."""
 
     def __init__(self) -> None:
         self._turn = trio.Lock()
@@ -67,15 +67,14 @@ class Bridge:
         self._place: object = None
 
     async def plan(self, request: PlanRequest, progress: OnProgress | None = None) -> Summary:
-        """Compute a plan, after those asked for before.
+        """Compute a plan, after those requested earlier.
 
         Args:
-            request: What to plan.
-            progress: Is told how far it is. What it raises ends the plan.
+            request: The plan to compute.
+            progress: Called with the progress. An exception that it raises ends the plan.
 
         Raises:
-            PlanError: There is no plan; its text is one line with the cure. That of a plan that took too long is such
-                an error, too.
+            PlanError: There is no plan, or not within its timeout; its text is one line with the remedy.
         """
         async with self._turn:
             with trio.move_on_after(math.inf if request.timeout is None else request.timeout):
@@ -83,7 +82,7 @@ class Bridge:
         raise PlanError(f"there was no plan within {request.timeout:g} s: allow more time, or move fewer replicas")
 
     async def aclose(self) -> None:
-        """Stop the process and all that it started."""
+        """Stop the process and all processes that it started."""
         if self._process is not None:
             await self._process.aclose()
             self._process = None
@@ -110,7 +109,7 @@ class Bridge:
             raise
 
     async def _process_for(self, request: PlanRequest) -> _Process:
-        """Return a bridge that runs and whose session, if it has one, is in the place that is asked for."""
+        """Return a running bridge whose Spark session, if it has one, is in the requested place."""
         moves = request.engine is not EngineName.KERNEL and self._place not in (None, request.place)
         if self._process is not None and (moves or self._process.has_ended):
             await self.aclose()
@@ -121,7 +120,7 @@ class Bridge:
         return self._process
 
     async def _cancel(self, process: _Process) -> None:
-        """Have the plan stopped and Spark kept; where that does not work in time, neither is kept."""
+        """Stop the plan and keep Spark, or stop both if the plan does not stop in time."""
         with trio.move_on_after(_GRACE), suppress(PlanError):
             await process.send({"cancel": None})
             if not (await process.answer(_tell_nobody)).get("last"):
@@ -131,11 +130,11 @@ class Bridge:
 
 
 class _EndedWhileIdle(PlanError):
-    """A bridge that has made plans ended when the next one was already on its way to it."""
+    """A bridge that had computed plans ended before it took the next one, which can be sent to a new bridge."""
 
 
 class _Process:
-    """A bridge process, and the folder that it and its JVM may write into."""
+    """A bridge process, and the directory that it and its JVM may write to."""
 
     def __init__(self, process: trio.Process, scratch: Path) -> None:
         assert process.stdin is not None
@@ -149,9 +148,9 @@ class _Process:
 
     @classmethod
     async def start(cls) -> _Process:
-        """Start Python in a session of its own, so that it can be killed with all that it started.
+        """Start Python in a session of its own, so that it can be killed together with all that it started.
 
-        It imports the packages that this process imports (-P: nothing from the working directory).
+        It imports the same packages as this process (-P: nothing from the working directory).
         """
         path = os.pathsep.join(filter(None, [_PACKAGES, os.environ.get("PYTHONPATH")]))
         scratch = Path(mkdtemp(prefix="klamm-plan-"))
@@ -168,19 +167,19 @@ class _Process:
 
     @property
     def has_ended(self) -> bool:
-        """Return whether it ended by itself."""
+        """Whether the process has ended by itself."""
         return self._process.poll() is not None
 
     async def send(self, message: Mapping[str, Any]) -> None:
-        """Send a message; where nobody hears it, `answer` tells."""
+        """Send a message. If the process has ended, only `answer` reports it."""
         with suppress(trio.BrokenResourceError):
             await self._requests.send_all(orjson.dumps(message) + b"\n")
 
     async def answer(self, progress: OnProgress) -> dict[str, Any]:
-        """Return the answer to a plan, and tell its progress before.
+        """Return the answer to a plan, reporting its progress until then.
 
         Raises:
-            PlanError: The process ended without one.
+            PlanError: The process ended without an answer.
         """
         heard = 0
         while (line := await self._line()) is not None:
@@ -211,11 +210,11 @@ class _Process:
         return f"planning ended with code {code}; its last words: {last_line(self._scratch / _LOG)}"
 
     async def aclose(self, grace: float = _GRACE) -> None:
-        """Let it end by itself for some seconds, then kill what is left, and remove its folder."""
+        """Let the process end by itself within `grace` seconds, then kill what remains, and remove its directory."""
         with trio.CancelScope(shield=True):
             await self._requests.aclose()
             with trio.move_on_after(grace):
-                # Its end of the pipe closes when it ends; until it is waited for, its id stays its own.
+                # The pipe closes when the process ends. Its id is not reused before `wait`, so killing it is safe.
                 while await self._answers.receive_some():
                     pass
             self._kill()

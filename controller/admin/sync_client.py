@@ -3,7 +3,7 @@
     with open_sync_admin(bootstrap=[("127.0.0.1", 9090)]) as admin:
         admin.alter_partition_reassignments([ReassignablePartition("orders", 0, (4, 5, 6))])
 
-A trio run in a thread of its own holds the client; each method waits there for what `AdminClient`'s does.
+A trio run in a thread of its own holds the client; each method runs that of `AdminClient` there and waits for it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _blocking(
 ) -> Callable[Concatenate[SyncAdminClient, P], R]:
     @wraps(method)
     def call(client: SyncAdminClient, /, *args: P.args, **kwargs: P.kwargs) -> R:
-        # It raises what the method raises; a KeyboardInterrupt ends the waiting, and the block ends the rest.
+        # Exceptions of the method are raised here. A KeyboardInterrupt stops the wait; the end of the block the rest.
         return trio.from_thread.run(partial(method, client.admin, *args, **kwargs), trio_token=client.token)
 
     return call
@@ -38,7 +38,7 @@ def _blocking(
 
 @frozen
 class SyncAdminClient:
-    """Asks a cluster about itself and asks it to change, from any thread. Open one with `open_sync_admin`."""
+    """Describes and changes a cluster, from any thread. Open one with `open_sync_admin`."""
 
     admin: AdminClient
     token: trio.lowlevel.TrioToken
@@ -69,7 +69,7 @@ def open_sync_admin(
     network: Network | None = None,
     timeout: float = 30.0,
 ) -> Iterator[SyncAdminClient]:
-    """Open an admin client until the block ends. See `open_admin` for what is given, and raised."""
+    """Open an admin client for the block. See `open_admin` for the arguments and the exceptions raised."""
     opening = open_admin(
         bootstrap=bootstrap,
         zookeeper_connect=zookeeper_connect,

@@ -1,8 +1,8 @@
-"""Moving replicas where Apache Kafka's own controller is active: through znodes alone, with Kafka doing the moves.
+"""Moving replicas in clusters led by Apache Kafka's own controller: through znodes alone, with Kafka doing the moves.
 
-A request is the znode `/admin/reassign_partitions`, of which Kafka takes notice when it is created, and from which it
-takes what is done or cannot be done; how far a move has come stands in the znodes of topics and partitions. Kafka does
-not check such a request (it would begin a move to a broker that is dead), so it is checked here.
+A request is the znode `/admin/reassign_partitions`. Kafka notices its creation, and removes the entries that are
+complete or invalid. The progress of a move is in the znodes of topics and partitions. Kafka does not validate such a
+request (it would begin a move to a dead broker), so it is validated here.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _UNLED: Final = LeaderAndIsr(NO_LEADER, -1, (), -1, -1)
 
 
 async def is_led_by_kafka(store: MetadataStore) -> bool:
-    """Tell whether another kind of controller is active, or will be: ours say where they listen, its brokers do not.
+    """Return whether another kind of controller is active or, if none is, live brokers of another kind expect one.
 
-    Raises StoreError, or UndecodableZnode if `/controller` does not say who holds it.
+    Only our controllers register an endpoint. Raises StoreError, or UndecodableZnode if `/controller` is undecodable.
     """
     [holder] = await store.read([paths.CONTROLLER])
     if holder is not None:
@@ -64,9 +64,9 @@ async def is_led_by_kafka(store: MetadataStore) -> bool:
 
 @frozen
 class ZnodeMoves:
-    """Does with znodes what `AdminClient` does for moves by asking the controller. Open one with `open_znode_moves`.
+    """Does through znodes what `AdminClient` does for moves through the controller. Open one with `open_znode_moves`.
 
-    A lost connection is waited out, for up to `timeout` seconds in each call.
+    Each call retries after a lost connection, for up to `timeout` seconds.
     """
 
     _store: MetadataStore
@@ -76,10 +76,10 @@ class ZnodeMoves:
     async def alter_partition_reassignments(
         self, partitions: Sequence[ReassignablePartition]
     ) -> AlterPartitionReassignmentsResponse:
-        """Let Kafka begin reassignments: those that can be meant go into one request.
+        """Let Kafka begin reassignments: all valid ones form one request.
 
-        Raises ApiError: REASSIGNMENT_IN_PROGRESS while there is another request, of which Kafka has one at a time, or
-        INVALID_REQUEST for one that ZooKeeper has no room for.
+        Raises ApiError: REASSIGNMENT_IN_PROGRESS while there is another request, because Kafka takes one at a time, or
+        INVALID_REQUEST for a request that is too large for ZooKeeper.
         """
         names = tuple(dict.fromkeys(item.topic for item in partitions))
         topics = await self._retried(lambda: self._topics(names))
@@ -97,16 +97,16 @@ class ZnodeMoves:
     async def list_partition_reassignments(
         self, partitions: Sequence[TopicPartition] | None = None
     ) -> tuple[OngoingReassignment, ...]:
-        """Return the reassignments under way, and those requested, of all partitions or of those named."""
+        """Return the reassignments in progress, and those requested, of all partitions or of those named."""
         return await self._retried(lambda: self._list(partitions))
 
     async def describe_reassignments(self) -> ReassignmentDescriptions:
-        """Return how far reassignments are as far as ISRs tell: ZooKeeper knows neither sizes nor times."""
+        """Return the progress of reassignments as shown by the ISRs: ZooKeeper has neither sizes nor times."""
         described = tuple(_described(move) for move in await self.list_partition_reassignments())
         return ReassignmentDescriptions.of(DescribeReassignmentsResponse(described), None)
 
     async def read_metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
-        """Return brokers and partitions as ZooKeeper has them, of all topics or of those named that exist."""
+        """Return the brokers and partitions in ZooKeeper, of all topics or of those named that exist."""
 
         async def describe() -> MetadataResponse:
             found = await self._topics(await self._names() if topics is None else topics)
@@ -122,7 +122,7 @@ class ZnodeMoves:
         broker_ids: Sequence[int] | None = None,
         partitions: Sequence[TopicPartition] | None = None,  # noqa: ARG002  of no broker anything is known
     ) -> dict[int, BrokerLogDirs]:
-        """Return that nobody can tell what is in log directories: ZooKeeper does not know."""
+        """Return a fault for each broker: ZooKeeper does not know the contents of log directories."""
         fault = "ZooKeeper does not tell sizes: ask Kafka's brokers with kafka-log-dirs"
         return {broker_id: BrokerLogDirs(fault=fault) for broker_id in broker_ids or ()}
 
@@ -207,7 +207,7 @@ async def open_znode_moves(store: MetadataStore, timeout: float) -> AsyncIterato
         yield ZnodeMoves(store, znodes, timeout)
 
 
-# --- pure: what can be requested, and what goes on ---------------------------------------------------------------
+# --- pure: valid requests, and moves in progress -----------------------------------------------------------------
 
 _Topics = Mapping[str, formats.TopicZnode]
 _Fault = tuple[ErrorCode, str]
@@ -249,9 +249,9 @@ def _outgrown(
 
 
 def _move(current: ReplicaAssignment, requested: tuple[int, ...] | None) -> ReplicaAssignment | None:
-    """Return a move that goes on, or one that is requested as it will be; None if there is neither.
+    """Return a move in progress, or a requested one as it will be; None if there is neither.
 
-    Kafka up to 2.3 writes no adding and removing replicas: there the request tells that a partition moves.
+    Kafka up to 2.3 writes no adding and removing replicas, so only the request shows that a partition is moving.
     """
     if current.is_being_reassigned:
         return current
@@ -261,7 +261,7 @@ def _move(current: ReplicaAssignment, requested: tuple[int, ...] | None) -> Repl
 
 
 def _endpoint(broker_id: int, data: bytes) -> BrokerEndpoint:
-    """Return where a broker of any kind listens first; nowhere, if its registration does not say so."""
+    """Return the first endpoint of a broker of any kind, or an empty one if its registration has none."""
     try:
         value = orjson.loads(data)
         _, _, address = str(value["endpoints"][0]).partition("://")

@@ -15,6 +15,6 @@ def isr_change_notification(context: ControllerContext) -> Rounds[None]:
     tps = yield from leadership.refresh(context, list(named))
     told = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in tps]
     yield from change("metadata", told)
-    # A move may finish even if other leaders of the cluster use AlterPartition (KAFKA-10521).
+    # Needed even if other leaders of the cluster use AlterPartition already (KAFKA-10521).
     yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
     yield from notifications.remove(entries)

@@ -1,3 +1,3 @@
-"""What is seen of a controller: its logs, metrics, commit trace and state."""
+"""Monitoring of a controller: metrics, health pages, the state-change log, and dumps of its state."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the controller is doing, by the event that it processes: Kafka's ControllerState."""
+"""The activity of the controller, by the event that it processes: Kafka's ControllerState."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 
 class ControllerState(Enum):
-    """A state: its number, and the name of its timer, None for those that are not timed."""
+    """A state: its number, and the name of its timer, None for states that are not timed."""
 
     IDLE = (0, None)
     CONTROLLER_CHANGE = (1, "ControllerChange")
@@ -33,7 +33,7 @@ class ControllerState(Enum):
 
     @property
     def timer(self) -> str | None:
-        """The beginning of the timer's name."""
+        """The prefix of the timer's name."""
         timer: str | None = self.value[1]
         return timer
 
@@ -75,5 +75,5 @@ STATE_OF: Final[Mapping[str, ControllerState]] = {name: state for state, names i
 
 
 def state_of(event_name: str) -> ControllerState:
-    """Return the state in which an event is processed, Idle for one that is not in the table."""
+    """Return the state in which an event is processed, IDLE for an unlisted one."""
     return STATE_OF.get(event_name, ControllerState.IDLE)

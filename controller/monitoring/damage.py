@@ -1,4 +1,4 @@
-"""What cannot be decoded in the metadata store beside brokers, topics and moves, which `state_dump` reads anyway."""
+"""Undecodable znodes, except those of brokers, topics and moves, which `state_dump` reads anyway."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from transport.store.protocol import MetadataStore, Unlisted
 
 
 async def find(store: MetadataStore) -> list[str]:
-    """Return what is wrong with each znode that cannot be decoded, with its path."""
+    """Return a line for each znode that cannot be decoded or listed, with its path and the fault."""
     single = (paths.CONTROLLER, paths.CONTROLLER_EPOCH, paths.PREFERRED_REPLICA_ELECTION)
     parents = [*_PARENTS, *_LISTED]
     lists = dict(zip(parents, await store.children(parents), strict=True))
@@ -72,7 +72,7 @@ _PARENTS: dict[str, Callable[[str, str, bytes], object]] = {
     paths.KLAMM_CONTROLLERS: _of_broker(formats.decode_controller_endpoint),
     paths.STRAYS: _stray,
 }
-"""What is to be below which parents."""
+"""The decoder of the children of each parent; called with path, name and data."""
 
 _LISTED: Final = (paths.BROKER_IDS, paths.TOPICS, paths.DELETE_TOPICS, paths.REASSIGNMENTS)
-"""Parents whose children are listed here."""
+"""Further parents whose children are listed, but not decoded."""

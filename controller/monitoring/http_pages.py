@@ -1,4 +1,4 @@
-"""What probes and scrapers see of a controller over HTTP: /metrics, /healthz and /readyz."""
+"""The HTTP pages of a controller for probes and scrapers: /metrics, /healthz and /readyz."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from transport.network import Network
 
 
 class CannotServeMetrics(Exception):
-    """The address for metrics cannot be listened on; the message is one line with the cure."""
+    """The controller cannot listen on the address for metrics; the message is one line with the remedy."""
 
 
 @asynccontextmanager
 async def monitored(service: ControllerService, measurements: Measurements, network: Network) -> AsyncIterator[None]:
-    """Serve what is measured of a service while the block lasts, if its settings name a port; `metrics_port` tells it.
+    """Serve a service's pages within the block if its settings name a port, and set its `metrics_port`.
 
     Raises CannotServeMetrics, in an exception group.
     """
@@ -45,7 +45,7 @@ async def monitored(service: ControllerService, measurements: Measurements, netw
 
 def pages_of(service: ControllerService, measurements: Measurements) -> Pages:
     """Return the pages of a service."""
-    # Loaded only by those who ask for metrics.
+    # Imported only if metrics are served.
     from controller.monitoring.metrics import CONTENT_TYPE, ControllerMetrics  # noqa: PLC0415
 
     metrics = ControllerMetrics(
@@ -58,7 +58,7 @@ def pages_of(service: ControllerService, measurements: Measurements) -> Pages:
     )
     pages: Final[dict[str, Callable[[], Page]]] = {
         "/metrics": lambda: Page(metrics.text(), content_type=CONTENT_TYPE),
-        # Whoever reads this answer knows that the process lives and that its loop turns.
+        # The answer itself shows that the process is alive and its event loop is running.
         "/healthz": lambda: Page(b"ok\n"),
         "/readyz": partial(_readiness, service),
     }

@@ -1,4 +1,4 @@
-"""What is measured of a running controller, for whoever exports it: nothing here knows how."""
+"""Measurements of a running controller, independent of the format in which they are exported."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from transport.store.timed import TimedStore
 
 @define
 class Measurements(Instrument):
-    """Counters of this process's life, and while it is in office the context and its counts."""
+    """Counters over the life of this process and, while it is in office, the partition counts and channels."""
 
     partitions: PartitionCounts | None = field(default=None, init=False)
     channels: BrokerChannels | None = field(default=None, init=False)
@@ -33,15 +33,15 @@ class Measurements(Instrument):
     store_requests: Histogram = field(factory=Histogram, init=False)
     unclean_elections: int = field(default=0, init=False)
     sessions: Counter[SessionState] = field(factory=Counter, init=False)
-    """How often the session of the metadata store went into each state."""
+    """The number of times that the metadata store's session entered each state."""
 
     def started(self, event: ControllerEvent, queued_seconds: float) -> None:
-        """Begin to be in the event's state."""
+        """Enter the event's state."""
         self.state = state_of(event.name)
         self.queue_times.observe(queued_seconds)
 
     def finished(self, event: ControllerEvent, seconds: float) -> None:
-        """Time the event, and take over what it changed."""
+        """Record the event's duration, and update the counts of what it changed."""
         self.state = ControllerState.IDLE
         timer = self.timers.get(state_of(event.name))
         if timer is not None:
@@ -54,11 +54,11 @@ class Measurements(Instrument):
         self.partitions, self.channels = PartitionCounts(context), channels
 
     def left_office(self) -> None:
-        """Measure nothing of a cluster that somebody else is in charge of."""
+        """Drop the measurements of the cluster, which another controller now manages."""
         self.partitions = self.channels = None
 
     def applying(self, context: ControllerContext, application: Application) -> None:
-        """Note what changes, and count elections of leaders that were not in the ISR."""
+        """Note the changes, and count elections of leaders outside the ISR."""
         if self.partitions is None:
             return
         self.partitions.note(application.facts())
@@ -66,13 +66,13 @@ class Measurements(Instrument):
             self.unclean_elections += sum(_is_unclean(context, fact) for fact in application.facts())
 
     def session_changed(self, event: StoreEvent) -> None:
-        """Count what becomes of the session."""
+        """Count the state changes of the session."""
         if isinstance(event, SessionChanged):
             self.sessions[event.state] += 1
 
 
 def measured(store: MetadataStore, measurements: Measurements) -> MetadataStore:
-    """Return a session that is connected, with its requests timed and its states counted."""
+    """Wrap a connected session so that its requests are timed and its states are counted."""
     measurements.sessions[SessionState.CONNECTED] += 1
     store.subscribe(measurements.session_changed)
     return TimedStore(store, measurements.store_requests.observe)

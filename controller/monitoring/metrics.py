@@ -1,8 +1,8 @@
 """The measurements of a controller in Prometheus' text format.
 
-Names are those that the JMX exporter's usual rules for Kafka give (lower case, `PerSec` meters as `_total`), so that
-dashboards and alerts for Kafka work. What Kafka's controller has not is named `klamm_...`. All gauges of the cluster
-are 0 on a standby.
+Names are those produced by the JMX exporter's usual rules for Kafka (lower case, `PerSec` meters as `_total`), so that
+dashboards and alerts for Kafka work. Metrics that Kafka's controller does not have are named `klamm_...`. All gauges of
+the cluster are 0 on a standby.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from transport.store.protocol import SessionState
 CONTENT_TYPE: Final = CONTENT_TYPE_PLAIN_0_0_4
 
 MAX_PARTITION_SERIES: Final = 1000
-"""How many unavailable partitions get a series of their own; the totals count all of them."""
+"""The most unavailable partitions with a series of their own; the totals count all of them."""
 
 CONTROLLER: Final = "kafka_controller_kafkacontroller"
 STATS: Final = "kafka_controller_controllerstats"
@@ -82,12 +82,12 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
         lambda c, _p: len(c.on_offline_dirs),
     ),
 }
-"""The gauges that only the active controller has: name, help, and how to know."""
+"""The gauges that only the active controller has: name, help text, and function of context and counts."""
 
 
 @define(eq=False)
 class ControllerMetrics(Collector):
-    """Collects everything when it is asked for, in time that depends on what is wrong and not on the cluster's size."""
+    """Collects the metrics on demand, in time that depends on the number of problems, not on the cluster's size."""
 
     measurements: Measurements
     queue_size: Callable[[], int]
@@ -178,7 +178,7 @@ class ControllerMetrics(Collector):
         yield states
 
     def _availability(self) -> Iterator[Metric]:
-        """Yield a series for each partition that cannot be written to, as its leader has reported its ISR."""
+        """Yield a series for each partition that cannot be written to, judged by its leader and ISR."""
         partitions = self.measurements.partitions
         notable = {} if partitions is None else partitions.notable
         unavailable = [tp for tp, kinds in notable.items() if kinds & (Notable.OFFLINE | Notable.UNDER_MIN_ISR)]

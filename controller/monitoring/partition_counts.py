@@ -1,6 +1,6 @@
-"""How many partitions are offline, under-replicated, under min ISR or led by another than their preferred leader.
+"""Counts of partitions that are offline, under-replicated, under min ISR or not led by their preferred leader.
 
-The counts follow from facts: only partitions that a fact named are looked at again, never all of them.
+The counts are updated from facts: only partitions that a fact names are judged again, never all of them.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class PartitionCounts:
     _changed: dict[TopicPartition, None] = field(factory=dict, init=False)
 
     def count(self, kind: Notable) -> int:
-        """Return how many partitions are of one of KINDS."""
+        """Return the number of partitions of one of KINDS."""
         return self._counts[kind]
 
     def note(self, applied: Iterable[Fact]) -> None:
-        """Remember which partitions facts are about that the context is going to take."""
+        """Remember the partitions named by facts that are about to be applied to the context."""
         for fact in applied:
             if isinstance(fact, _ABOUT_ONE):
                 self._changed[fact.tp] = None
@@ -41,7 +41,7 @@ class PartitionCounts:
                 self._changed.update(dict.fromkeys(self._named(fact)))
 
     def refresh(self) -> None:
-        """Look again at the partitions that were noted, as the context has them now."""
+        """Judge the noted partitions again by the current context."""
         changed, self._changed = self._changed, {}
         for tp in changed:
             now, before = judge(self.context, tp), self.notable.get(tp, Notable.NOTHING)

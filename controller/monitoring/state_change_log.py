@@ -1,6 +1,6 @@
 """A line for each partition and replica that changes, with its cause: Kafka's state-change.log, as JSON.
 
-It is off unless a file is named, and then costs nothing. The file is rotated, so it does not grow without bound.
+It is off, at no cost, unless a file is configured. The file is rotated, so it does not grow without bound.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from transport.log import get_logger
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 
 MAX_BYTES: Final = 100 * 1024 * 1024
-"""After how much the file is renamed and begun anew."""
+"""The size at which the file is renamed and a new one begun."""
 
 BACKUPS: Final = 4
-"""How many renamed files are kept."""
+"""The number of renamed files that are kept."""
 
 LINES_AT_ONCE: Final = 1000
-"""How many lines are written together, for a write costs more than a line."""
+"""The number of lines written at once, because a write costs more than a line."""
 
 Line = dict[str, Any]
 
@@ -45,7 +45,7 @@ _log = get_logger(__name__)
 
 @define
 class StateChangeLog(Instrument):
-    """Writes what each application changes as lines of JSON."""
+    """Writes the changes of each application as lines of JSON."""
 
     write: Callable[[str], None]
     now_ms: Callable[[], int]
@@ -67,7 +67,7 @@ class StateChangeLog(Instrument):
 
 @contextmanager
 def open_state_change_log(path: Path, now_ms: Callable[[], int]) -> Iterator[StateChangeLog]:
-    """Append to a file while the block lasts. Raises OSError if it cannot be written."""
+    """Append to a file within the block. Raises OSError if it cannot be written."""
     handler = _Handler(path, maxBytes=MAX_BYTES, backupCount=BACKUPS, encoding="utf-8")
     logger = logging.Logger("state.change.logger")  # noqa: LOG001  its own, in nobody's hierarchy
     logger.addHandler(handler)
@@ -80,7 +80,7 @@ def open_state_change_log(path: Path, now_ms: Callable[[], int]) -> Iterator[Sta
 
 
 class _Handler(RotatingFileHandler):
-    """Logs once in the controller's log that the file cannot be written, and once that it can be written again."""
+    """Reports in the controller's log, once each, that the file cannot be written and that it can be again."""
 
     _is_failing = False
     _has_failed = False
@@ -103,7 +103,7 @@ class _Handler(RotatingFileHandler):
 
 @define
 class _Changes:
-    """What facts change, one after the other, in a context that has taken none of them yet."""
+    """The successive changes made by facts that have not been applied to the context yet."""
 
     context: ControllerContext
     _leadership: dict[TopicPartition, LeaderAndIsr] = field(factory=dict, init=False)
@@ -211,6 +211,6 @@ def _assignment_line(tp: TopicPartition, before: ReplicaAssignment, assignment: 
 
 
 def _subject(fact: object) -> Line:
-    """Return who a fact is about and nothing else: what it says of settings may be secret."""
+    """Return only the subject of a fact: its other contents, such as settings, may be secret."""
     names = ("tp", "name", "topic", "broker_id", "replica", "stray")
     return {name: str(getattr(fact, name)) for name in names if hasattr(fact, name)}

@@ -1,4 +1,4 @@
-"""The cluster as the metadata store has it, without being its controller."""
+"""A dump of the cluster's state from the metadata store, without being its controller."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from transport.store.protocol import MetadataStore, Znode
 Rows = list[dict[str, Any]]
 
 _TOPICS: Final = 1_000
-"""How many topics are read together."""
+"""The number of topics read at once."""
 
 
 async def dump(store: MetadataStore) -> dict[str, Any]:
-    """Read everything into one JSON value: controller, brokers, partitions, requests, and what could not be decoded."""
+    """Read everything into one JSON value: controller, brokers, partitions, requests, and undecodable znodes."""
     partitions: Rows = []
     others = await dump_in_parts(store, partitions.extend)
     return {"controller": others["controller"], "brokers": others["brokers"], "partitions": partitions, **others}
 
 
 async def dump_in_parts(store: MetadataStore, take: Callable[[Rows], object]) -> dict[str, Any]:
-    """Read everything; hand over the partitions, those of some topics at a time, and return the rest.
+    """Read everything; pass the partitions of some topics at a time to `take`, and return the rest.
 
     Args:
-        store: Where to read.
-        take: Is called with partitions until all were read.
+        store: The metadata store.
+        take: Called with partitions until all have been read.
     """
     faults = await damage.find(store)
     controller, brokers = await _controller(store), await _brokers(store, faults)

@@ -1,3 +1,3 @@
-"""The places where a controller can be observed from: what observers and instruments are shown, and when."""
+"""Observation points of a controller: what observers and instruments see, and when."""
 
 from __future__ import annotations

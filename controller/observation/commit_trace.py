@@ -1,4 +1,4 @@
-"""The commit trace: what the controller committed, for whoever subscribes over the wire."""
+"""The commit trace: the controller's commits, for subscribers over the wire."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from transport.messages import CommitTraceResponse, TracedCommit
 
 CAPACITY: Final = 10_000
 MAX_PARTITIONS: Final = 20_000
-"""The states of how many partitions the commits that are kept may have together: some have hundreds."""
+"""The most partition states that the kept commits may contain in total: some commits have hundreds."""
 
 
 @define
 class CommitTrace(Observer):
-    """An observer that keeps the last commits and lets readers wait for the next one."""
+    """An observer that keeps the latest commits and lets readers wait for the next one."""
 
     controller_id: int
     _commits: deque[TracedCommit] = field(factory=deque, init=False)
@@ -49,7 +49,7 @@ class CommitTrace(Observer):
         self._grown = trio.Event()
 
     async def read(self, sequence: int, max_wait: float) -> CommitTraceResponse:
-        """Return the commits from number `sequence` on; where there is none yet, wait `max_wait` seconds for one."""
+        """Return the commits from number `sequence` on, waiting up to `max_wait` seconds if there is none yet."""
         if sequence >= self._next:
             with trio.move_on_after(max_wait):
                 await self._grown.wait()

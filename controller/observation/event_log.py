@@ -1,7 +1,7 @@
-"""Gives every event an id that all log lines of its processing carry, and says in one line what each event changed.
+"""Event ids, which all log lines of an event's processing carry, and one summary line per event that changed something.
 
-An id is the controller epoch and a sequence number that grows within it ("7-1234"): 7-0 is the failover that began
-controllership 7. A process that was never in office counts at epoch 0.
+An id is the controller epoch and a sequence number within it ("7-1234"): 7-0 is the failover that began controllership
+7. A process that has never been in office uses epoch 0.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = get_logger(__name__)
 
 _BROKERS: Final = frozenset({facts.BrokerGone, facts.BrokerRegistered})
 _TOLD_APART: Final = _BROKERS | {
-    facts.ConfigChangesSeen,  # reading something is no change
+    facts.ConfigChangesSeen,  # records a read, not a change
     facts.LeadershipWritten,
     facts.PartitionMoved,
     facts.PartitionFound,
@@ -48,10 +48,10 @@ _FACTS: Final = {
 
 @define
 class EventLog(Instrument):
-    """Numbers events and sums up what they change."""
+    """Numbers events and summarizes what they change."""
 
     event_id: str = field(default="0-0", init=False)
-    """That of the event that is processed, or was processed last."""
+    """The id of the current event, or of the last one processed."""
 
     _epoch: int = field(default=0, init=False)
     _sequence: int = field(default=0, init=False)
@@ -59,10 +59,10 @@ class EventLog(Instrument):
     _changes: Counter[str] = field(factory=Counter, init=False)
     _brokers: dict[str, list[int]] = field(factory=dict, init=False)
     _causes: dict[ControllerEvent, str] = field(factory=dict, init=False)
-    """The ids of the events that called for those that wait, which end with the office."""
+    """The id of the event that caused each waiting follow-up; cleared when the office ends."""
 
     def started(self, event: ControllerEvent, queued_seconds: float) -> None:
-        """Give the event its id."""
+        """Assign the event its id."""
         self._sequence += 1
         self._queued_seconds = queued_seconds
         self._changes, self._brokers = Counter(), {}
@@ -72,27 +72,27 @@ class EventLog(Instrument):
             structlog.contextvars.bind_contextvars(caused_by=cause)
 
     def calls_for(self, event: ControllerEvent) -> None:
-        """Remember that the event which is processed calls for another one."""
+        """Record that the current event causes another one."""
         self._causes[event] = self.event_id
 
     def left_office(self) -> None:
-        """Forget what waited."""
+        """Forget the causes of waiting events."""
         self._causes.clear()
 
     def took_office(self, context: ControllerContext, channels: BrokerChannels) -> None:  # noqa: ARG002
-        """Begin to count anew: what loads the cluster is number 0."""
+        """Restart the sequence: the failover is number 0."""
         self._epoch, self._sequence = context.epoch, 0
         self._bind("Failover")
 
     def finished(self, event: ControllerEvent, seconds: float) -> None:  # noqa: ARG002
-        """Say what was changed, if anything was."""
+        """Log what the event changed, if anything."""
         if self._changes or self._brokers:
             times = {"seconds": round(seconds, 6), "queued_seconds": round(self._queued_seconds, 6)}
             log.info("changed", **self._brokers, **dict(sorted(self._changes.items())), **times)
         structlog.contextvars.unbind_contextvars("event_id", "during", "caused_by")
 
     def applying(self, context: ControllerContext, application: Application) -> None:
-        """Count what the event changes."""
+        """Count the changes of an application."""
         applied = list(application.facts())
         self._changes.update(_counts(context, applied))
         for name, broker_id in _brokers(applied):

@@ -1,7 +1,7 @@
-"""What measures and records a controller from inside: its log, its state-change log, its metrics.
+"""Instruments, which measure and record a controller from inside: its log, its state-change log, its metrics.
 
-Unlike an observer, which is an embedder's, an instrument sees the context itself. It must not change it, must neither
-block nor raise, and is asked once per round and not once per partition: one that looks at nothing costs nothing.
+Unlike an observer, which belongs to an embedder, an instrument sees the context itself. It must not change the context,
+and must neither block nor raise. It is called once per round, not per partition, so an idle instrument is almost free.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from controller.model.rounds import Step
 
 @frozen
 class Application:
-    """The part of a round that the context is about to take: committed at `zxid`, or observed if that is None."""
+    """The part of a round about to be applied to the context: committed at `zxid`, or not written if that is None."""
 
     event_id: str
     event: str
@@ -34,22 +34,22 @@ class Application:
 
 
 class Instrument:
-    """Override what you want to see."""
+    """The base class of instruments: override the methods of interest."""
 
     def started(self, event: ControllerEvent, queued_seconds: float) -> None:
-        """See that the processing of an event begins."""
+        """Observe the start of an event's processing, after `queued_seconds` in the queue."""
 
     def finished(self, event: ControllerEvent, seconds: float) -> None:
-        """See that the processing of an event ended, in whatever way."""
+        """Observe the end of an event's processing, successful or not, after `seconds`."""
 
     def took_office(self, context: ControllerContext, channels: BrokerChannels) -> None:
-        """See a new controllership, before it loads anything."""
+        """Observe the start of a controllership, before it loads anything."""
 
     def left_office(self) -> None:
-        """See the end of a controllership."""
+        """Observe the end of a controllership."""
 
     def applying(self, context: ControllerContext, application: Application) -> None:
-        """See `context` as it is before it takes what `application` says."""
+        """Observe `context` before `application` is applied to it."""
 
 
 @frozen

@@ -1,4 +1,4 @@
-"""What an embedder, a test or the commit trace can see of the controller: each event, and each step of its rounds."""
+"""The observer interface for embedders, tests and the commit trace: each event, and each stage of its rounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from transport.metadata import TopicPartition
 
 @frozen
 class DecidedRound:
-    """What a round is to change has been decided: nothing is written, applied or told yet."""
+    """A round that has been decided: nothing is written, applied or published yet."""
 
     event: str
     round: str
@@ -21,9 +21,9 @@ class DecidedRound:
 
 @frozen
 class CommittedRound:
-    """A multi that took effect, or with `round` "loaded" what a new controller found of a partition that moves.
+    """A committed multi, or with `round` "loaded" the state in which a new controller found a moving partition.
 
-    `partitions` and `topic_versions` (name, dataVersion) are as they are after it.
+    `partitions` and `topic_versions` (name, dataVersion) are the values after it.
     """
 
     event: str
@@ -33,12 +33,12 @@ class CommittedRound:
     partitions: tuple[PartitionState, ...]
     topic_versions: tuple[tuple[str, int], ...]
     event_id: str = ""
-    """Under which the log tells of the event."""
+    """The id of the event in the log."""
 
 
 @frozen
 class PublishedRound:
-    """What a round had to tell brokers was handed to their channels."""
+    """A round whose publications have been passed to the brokers' channels."""
 
     event: str
     round: str
@@ -48,22 +48,22 @@ class PublishedRound:
 
 
 class Observer:
-    """Override what you want to see.
+    """The base class of observers: override the methods of interest.
 
-    Called in the event-queue task, at the moment that the name says; must neither block nor raise.
+    They are called in the event-queue task and must neither block nor raise.
     """
 
     def processing(self, event: str) -> None:
-        """See that an event of that name is about to be processed."""
+        """Observe that an event of this name is about to be processed."""
 
     def decided(self, decision: DecidedRound) -> None:
-        """See a round before anything of it is committed."""
+        """Observe a round before anything of it is committed."""
 
     def committed(self, commit: CommittedRound) -> None:
-        """See a commit before it is published."""
+        """Observe a commit before it is published."""
 
     def published(self, publication: PublishedRound) -> None:
-        """See that a round was published."""
+        """Observe a round after it has been published."""
 
 
 @frozen

@@ -1,3 +1,3 @@
-"""How far moves are: what brokers say of their logs, and what is told of it."""
+"""The progress of moves: log sizes reported by brokers, and what is derived from them."""
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Asks brokers how far moves are, while something moves and this controller is in office.
+"""The poller that asks brokers about the progress of moves while any are in progress and this controller is in office.
 
-A broker is asked about all of its moving partitions by a task of its own, over one connection, so that one that is
-silent holds up nobody. The longer it takes to answer, the more rarely it is asked. What moves comes from the event
-queue as a value; nothing of what brokers say goes there.
+Each broker has its own task and connection for all its moving partitions, so that a silent one does not delay others.
+The longer a broker takes to answer, the less often it is asked. The list of moves comes from the event queue as a
+value; the brokers' answers never enter the queue.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ _log = get_logger(__name__)
 
 POLL_SECONDS: Final = 1.0
 PAUSE_FACTOR: Final = 9
-"""How many times as long as its answer took a broker is left alone: it spends a tenth of its time on this at most."""
+"""The pause between requests as a multiple of the answer time, so that a broker spends a tenth of its time at most."""
 
 ANSWER_SECONDS: Final = 5.0
-"""How long a broker is given to answer."""
+"""The timeout of a request to a broker."""
 
 MAX_PARTITIONS: Final = 2_000
-"""Of one request."""
+"""The most partitions of one request."""
 
 SLICE: Final = 200
-"""How many moves are described before others get their turn, which is some 10 ms."""
+"""The number of moves described before other tasks may run, which takes about 10 ms."""
 
 UNSUPPORTED_SECONDS: Final = 60.0
-"""When to ask a broker again whose service does not say how large its replicas are."""
+"""The delay before asking a broker again that does not support the request."""
 
 
 @define(eq=False)
 class _Asked:
-    """A broker that is asked, and for what."""
+    """A broker that is polled, and the partitions to ask for."""
 
     broker: BrokerRegistration
     partitions: Sequence[TopicPartition]
@@ -58,7 +58,7 @@ class _Asked:
 
 @define
 class ProgressPoller:
-    """Keeps one controllership's knowledge of how far moves are."""
+    """Keeps the progress of moves up to date during one controllership."""
 
     nursery: trio.Nursery
     network: Network
@@ -68,7 +68,7 @@ class ProgressPoller:
     _asked: dict[int, _Asked] = field(factory=dict, init=False)
 
     def follow(self, moves: Moves) -> None:
-        """Ask about these moves from now on, and about no others; about none, nobody is asked."""
+        """Poll for exactly these moves from now on; without moves, no broker is polled."""
         self.progress.follow(moves, trio.current_time())
         wanted = _by_broker(moves)
         live = {broker.id: broker for broker in moves.brokers}
@@ -82,11 +82,11 @@ class ProgressPoller:
                 self._start(broker, wanted[broker_id])
 
     def totals(self) -> Totals:
-        """Return how far all moves together are."""
+        """Return the combined progress of all moves."""
         return totals(self.progress, trio.current_time())
 
     async def add_to(self, response: DescribeReassignmentsResponse) -> DescribeReassignmentsResponse:
-        """Return descriptions with what brokers said of their logs. Others get their turn in between."""
+        """Return descriptions with the progress that brokers reported; yields to other tasks in between."""
         now, now_ms, all_moves = trio.current_time(), self.host.now_ms(), self.totals()
         told = []
         for described in response.reassignments:
@@ -96,7 +96,7 @@ class ProgressPoller:
         return evolve(response, reassignments=tuple(told), rate=all_moves.rate, eta_ms=all_moves.eta_ms)
 
     def close(self) -> None:
-        """Ask nobody any more."""
+        """Stop polling."""
         for broker_id in list(self._asked):
             self._stop(broker_id)
 
@@ -108,7 +108,7 @@ class ProgressPoller:
         self._asked.pop(broker_id).scope.cancel()
 
     async def _keep_asking(self, asked: _Asked) -> None:
-        # The event that made it start is not the cause of what it will do.
+        # Log lines of this task must not carry the event that happened to start it.
         structlog.contextvars.unbind_contextvars("event_id", "during", "caused_by")
         backoff = Backoff(1.0, 60.0, jitter=self.host.rng.random)
         with asked.scope:

@@ -1,6 +1,6 @@
-"""What is told of how far moves are: sizes, rate, time left, since when one is stalled, and in words what it waits for.
+"""Reports on the progress of moves: sizes, rate, time left, start of a stall, and in words what a move waits for.
 
-A move that is slow has a rate; one that is stuck has a time since when, and its words say which broker it is up to.
+A slow move has a rate. A stalled one has the time since when it is stalled, and its words name the broker responsible.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from controller.progress.tracker import Copy, CopyState, Progress
 from transport.messages import UNKNOWN, UNTHROTTLED, ReassignmentDescription, ReplicaProgress
 
 _ALMOST_SECONDS: Final = 2.0
-"""What is copied within so long is almost there: then what the leader takes in meanwhile counts for nothing."""
+"""The time left below which a copy is almost complete, so that the growth of the leader's log is neglected."""
 
 _MS: Final = 1000
 
 
 @frozen
 class Totals:
-    """All moves together: how many there are, how many of them are stalled, and the bytes that are still to come."""
+    """Totals over all moves: their number, how many are stalled, and the bytes still to be copied."""
 
     moves: int = 0
     stalled: int = 0
@@ -32,7 +32,7 @@ class Totals:
 
 
 def totals(progress: Progress, now: float) -> Totals:
-    """Return all moves together. A replica whose size nobody told counts for nothing."""
+    """Return the totals over all moves. A replica of unknown size counts as having nothing left to copy."""
     stalled = left = 0
     for tp in progress.moves:
         copies = progress.copies(tp, now)
@@ -46,9 +46,9 @@ def totals(progress: Progress, now: float) -> Totals:
 def with_progress(
     described: ReassignmentDescription, progress: Progress, all_moves: Totals, now: float, now_ms: int
 ) -> ReassignmentDescription:
-    """Return a description with what is known of how far the move is.
+    """Return a description with the known progress of the move.
 
-    `now` is as in Progress, `now_ms` since 1970; `all_moves` are the totals at that time.
+    `now` is in seconds as in Progress, `now_ms` in milliseconds since 1970; `all_moves` are the totals at that time.
     """
     tp = described.tp
     missing = [r for r in described.new_replicas if r not in described.isr]
@@ -78,7 +78,7 @@ def _replica(replica: ReplicaProgress, described: ReassignmentDescription, progr
 
 
 def _slowest(copies: Sequence[Copy], all_moves: Totals) -> float | None:
-    """Return in how many seconds the last of these replicas has everything; None if that cannot be told."""
+    """Return the seconds until the last of these replicas is complete, None if that is not known."""
     each = [_seconds_left(copy, all_moves) for copy in copies]
     known = [seconds for seconds in each if seconds is not None]
     return max(known, default=0.0) if len(known) == len(each) else None
@@ -110,7 +110,7 @@ def _ms(seconds: float | None) -> int:
 
 
 def waits_for(described: ReassignmentDescription, copies: Iterable[Copy]) -> str:
-    """Say what a move waits for, so that it can stand behind "waits for"; `copies` are those that are known of."""
+    """Return what a move waits for, worded to follow "waits for"; `copies` are the known ones."""
     missing = [r for r in described.new_replicas if r not in described.isr]
     if not missing:
         if described.leader in described.new_replicas:
@@ -129,7 +129,7 @@ def _joining(brokers: Sequence[int]) -> Iterator[str]:
 
 
 def _words(copy: Copy) -> str:
-    """Return what there is to say of a replica, nothing if it just is not in the ISR yet."""
+    """Return the words for a replica, "" if it is merely not in the ISR yet."""
     name, leader, behind = f"broker {copy.broker}", f"leader {copy.leader}", _behind(copy)
     seconds = f"{copy.quiet:.0f} s"
     match copy.state:
@@ -154,7 +154,7 @@ def _words(copy: Copy) -> str:
 
 
 def _throttled(copy: Copy, described: ReassignmentDescription) -> str:
-    """Return who is to be slow as an administrator wants it: nothing if that is nobody."""
+    """Return the throttle that slows a copy down, in words, "" if there is none."""
     own = [replica.throttle for replica in described.progress if replica.broker == copy.broker]
     throttle = min(described.leader_throttle, *own, UNTHROTTLED)
     is_slow = copy.state in (CopyState.COPYING, CopyState.STUCK) and throttle != UNTHROTTLED

@@ -1,7 +1,7 @@
-"""How far moves are, from what brokers say of their logs. Pure: times come in, in seconds that never go back.
+"""The progress of moves, from the logs that brokers report. Pure: times are arguments, in seconds that never decrease.
 
-The controller says what moves (`Moves`), brokers say how long the logs are of which they were asked. What is known of a
-replica goes down only with a reason that is kept (`setback`). Nothing is kept of what does not move any more.
+The controller supplies the moves (`Moves`), brokers the sizes of their logs. If a replica's size decreases, the reason
+is kept (`setback`). Nothing is kept of partitions that no longer move.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from transport.messages import UNKNOWN, LogDir, LogDirReplica
 from transport.metadata import NO_LEADER, BrokerRegistration, TopicPartition
 
 STALLED_SECONDS: Final = 10.0
-"""For how long no byte may come before a replica counts as stuck. A throttled one gets some every second (KIP-73)."""
+"""The time without a byte after which a replica counts as stuck. A throttled one gets some every second (KIP-73)."""
 
 TURN_SECONDS: Final = 60.0
-"""For how long one may wait while its broker copies other partitions from the same leader."""
+"""The time for which a replica may wait while its broker copies other partitions from the same leader."""
 
 _GAPS: Final = 3
-"""How many times as long as it took before none may come: an answer to a fetch comes whole, over a slow link late."""
+"""The tolerated pause as a multiple of earlier pauses: fetch responses arrive whole, and late over slow links."""
 
 
 @frozen
 class MovingPartition:
-    """A partition that is being moved, as the controller had it when it looked.
+    """A snapshot of a partition that is being moved.
 
-    `target` is the TRS, preferred leader first; `offline` are those of it whose logs cannot be used.
+    `target` is the TRS, preferred leader first; `offline` are those of its replicas whose logs cannot be used.
     """
 
     tp: TopicPartition
@@ -45,25 +45,25 @@ class MovingPartition:
 
     @property
     def missing(self) -> tuple[int, ...]:
-        """The replicas that are still to join the ISR."""
+        """The target replicas that have not joined the ISR yet."""
         return tuple(r for r in self.target if r not in self.isr)
 
     @property
     def measured(self) -> tuple[int, ...]:
-        """The brokers whose logs tell how far the move is."""
+        """The brokers whose logs show the progress of the move."""
         return self.target if self.leader in self.target or self.leader < 0 else (self.leader, *self.target)
 
 
 @frozen
 class Moves:
-    """All that moves at a time, and the live brokers."""
+    """All moves at one time, and the live brokers."""
 
     partitions: tuple[MovingPartition, ...] = ()
     brokers: tuple[BrokerRegistration, ...] = ()
 
 
 def moves_of(context: ControllerContext, tps: Iterable[TopicPartition] | None = None) -> Moves:
-    """Return what moves now, all or those of the partitions given."""
+    """Return the current moves, all or those of the partitions given."""
     brokers = tuple(broker for _, broker in sorted(context.brokers.items()))
     return Moves(tuple(_moving(context, tp) for tp in (context.reassigning if tps is None else tps)), brokers)
 
@@ -76,7 +76,7 @@ def _moving(context: ControllerContext, tp: TopicPartition) -> MovingPartition:
 
 
 class CopyState(Enum):
-    """What a replica that is to join the ISR does, or what keeps it from that."""
+    """The state of a replica that has to join the ISR, or the obstacle to it."""
 
     DEAD = auto()
     """Its broker is not alive."""
@@ -85,10 +85,10 @@ class CopyState(Enum):
     """Its log cannot be used."""
 
     LEADERLESS = auto()
-    """Nobody leads the partition, so there is nobody to copy from."""
+    """The partition has no leader to copy from."""
 
     NOT_TOLD = auto()
-    """Nobody has said how long the logs are, or one of the services cannot."""
+    """The sizes of the logs have not been reported yet, or a broker cannot report them."""
 
     SILENT = auto()
     """Its broker does not answer."""
@@ -101,18 +101,18 @@ class CopyState(Enum):
     """Its broker copies other partitions of the leader first."""
 
     STUCK = auto()
-    """No byte came for STALLED_SECONDS, or for much longer than it took before."""
+    """No byte has arrived for STALLED_SECONDS, or for much longer than earlier pauses."""
 
     COMPLETE = auto()
-    """It has all that the leader has, so it will be in the ISR soon."""
+    """It has everything that the leader has and will join the ISR soon."""
 
     NOT_TAKEN = auto()
-    """It has had all that the leader has for STALLED_SECONDS, and the leader has not taken it into the ISR."""
+    """It has had everything that the leader has for STALLED_SECONDS, but the leader has not added it to the ISR."""
 
 
 @frozen
 class Copy:
-    """A replica that is to join the ISR. None is what nobody can tell; `quiet` is for how long no byte has come."""
+    """A replica that has to join the ISR. None means unknown; `quiet` are the seconds since the last byte arrived."""
 
     broker: int
     leader: int
@@ -127,7 +127,7 @@ class Copy:
 
     @property
     def is_stalled(self) -> bool:
-        """Whether it comes no nearer."""
+        """Whether it makes no progress."""
         at_once = (CopyState.DEAD, CopyState.OFFLINE, CopyState.LEADERLESS, CopyState.STUCK, CopyState.NOT_TAKEN)
         later = (CopyState.SILENT, CopyState.LEADER_SILENT)
         return self.state in at_once or (self.state in later and self.quiet >= STALLED_SECONDS)
@@ -135,7 +135,7 @@ class Copy:
 
 @define
 class _Log:
-    """What a broker said of a replica's log, and when it last was longer than before."""
+    """A replica's log as its broker last reported it, and the time at which it last grew."""
 
     size: int
     end: int
@@ -146,7 +146,7 @@ class _Log:
 
 @define
 class _Flow:
-    """When a byte last came from a leader to a broker, and how long that took lately; the longest time fades."""
+    """The time of the last byte from a leader to a broker, and the longest recent pause, which decays."""
 
     at: float
     gap: float = 0.0
@@ -158,13 +158,13 @@ class _Flow:
 
     @property
     def patience(self) -> float:
-        """For how long no byte may come before one is missing."""
+        """The time without a byte that is still normal for this flow."""
         return min(max(STALLED_SECONDS, _GAPS * self.gap), TURN_SECONDS)
 
 
 @define
 class Progress:
-    """All that is known of what moves, in one controllership."""
+    """The known progress of all moves during one controllership."""
 
     moves: dict[TopicPartition, MovingPartition] = field(factory=dict, init=False)
     _brokers: Mapping[int, BrokerRegistration] = field(factory=dict, init=False)
@@ -181,7 +181,7 @@ class Progress:
     # --- what comes in ------------------------------------------------------------------------------------------
 
     def follow(self, moves: Moves, now: float) -> None:
-        """Take what moves now in the place of what moved before."""
+        """Replace the earlier moves by the current ones."""
         before, self.moves = self.moves, {move.tp: move for move in moves.partitions}
         self._brokers = {broker.id: broker for broker in moves.brokers}
         for old in before.values():
@@ -200,7 +200,7 @@ class Progress:
             self._total.add(now, self._gained)
 
     def told(self, broker_id: int, asked: Iterable[TopicPartition], log_dirs: Sequence[LogDir], now: float) -> None:
-        """Take what a broker said when it was asked for partitions."""
+        """Record a broker's answer to the question about the partitions `asked`."""
         self._silent.pop(broker_id, None)
         found = {r.tp: r for log_dir in log_dirs for r in log_dir.replicas}
         is_whole = all(log_dir.error is ErrorCode.NONE for log_dir in log_dirs)
@@ -216,27 +216,27 @@ class Progress:
         self._total.add(now, self._gained)
 
     def silent(self, broker_id: int) -> None:
-        """Take notice that a broker does not answer."""
+        """Record that a broker does not answer."""
         self._silent[broker_id] = None
 
     # --- what is known ------------------------------------------------------------------------------------------
 
     def setback(self, tp: TopicPartition) -> str:
-        """Say why there is less of a move than there was, the last time that this happened; empty if it never did."""
+        """Return the reason for the last decrease of a move's progress, "" if there was none."""
         return self._setbacks.get(tp, "")
 
     def sizes(self, tp: TopicPartition, broker_id: int) -> tuple[int, int]:
-        """Return the bytes of a replica's log and where it ends, UNKNOWN if nobody told."""
+        """Return the size in bytes and the end offset of a replica's log, UNKNOWN if not reported."""
         log = self._logs.get((tp, broker_id))
         return (UNKNOWN, UNKNOWN) if log is None else (log.size, log.end)
 
     def copies(self, tp: TopicPartition, now: float) -> tuple[Copy, ...]:
-        """Return the replicas of a moving partition that are still to join the ISR."""
+        """Return the target replicas of a moving partition that have not joined the ISR yet."""
         move = self.moves.get(tp)
         return () if move is None else tuple(self._copy(move, broker_id, now) for broker_id in move.missing)
 
     def total_rate(self) -> float | None:
-        """Return how many bytes per second come in all, what was completed meanwhile included."""
+        """Return the bytes per second copied by all moves, including those completed meanwhile."""
         return self._total.rate()
 
     # --- within -------------------------------------------------------------------------------------------------
@@ -248,11 +248,11 @@ class Progress:
             return
         for broker_id in old.missing:
             if new is None or broker_id in new.isr:
-                # What came after the last time that its broker was asked.
+                # It is complete, so what was missing at the last answer has been copied since.
                 self._gained += self._left(old, broker_id)[0] or 0
 
     def _forget_lost_disks(self) -> None:
-        """Forget the logs of brokers that came back with another storage, which may have told of that already."""
+        """Forget the logs of brokers that came back with another storage."""
         for (tp, broker_id), log in list(self._logs.items()):
             broker = self._brokers.get(broker_id)
             if broker is None or log.storage_id in (None, broker.storage_id):
@@ -283,7 +283,7 @@ class Progress:
             log.window.add(now, size)
 
     def _left(self, move: MovingPartition, broker_id: int) -> tuple[int | None, int | None]:
-        """Return the bytes and the records that a replica lacks of what the leader has."""
+        """Return the bytes and the records by which a replica is behind the leader, None if not known."""
         (size, end), (leader_size, leader_end) = self.sizes(move.tp, broker_id), self.sizes(move.tp, move.leader)
         return (
             max(0, leader_size - size) if min(size, leader_size) >= 0 else None,
