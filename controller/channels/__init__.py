@@ -1,3 +1,3 @@
-"""What brokers are told: one channel for each, with a backlog that merges."""
+"""Sending to brokers: one channel for each, with a merging backlog."""
 
 from __future__ import annotations

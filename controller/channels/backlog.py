@@ -180,6 +180,7 @@ class BrokerBacklog:
 
     def _take_metadata(self) -> Request[object] | None:
         states = _take_out(self._gone, self.max_partitions)
+        # States wait for the LeaderAndIsr of their partition, and for the deletion of an earlier topic of that name.
         later = self._leader_and_isr.keys() | self._gone.keys() if self._gone else self._leader_and_isr
         states += _take_out(self._metadata, self.max_partitions - len(states), later)
         is_due = bool(states) or self._live_brokers is not None or self._topics is not None

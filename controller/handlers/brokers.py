@@ -30,6 +30,7 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
     # Brokers that lost their data must leave the ISRs before any election, or one of them could win it.
     empty = yield from storage.admit(context, [*new, *bounced])
     yield from brokers_started(context, new, empty)
+    # A bounced broker first fails, because its old incarnation has stopped leading and following, and then starts.
     yield from brokers_failed(context, [broker.id for broker in bounced])
     yield from brokers_started(context, bounced, empty)
     yield from brokers_failed(context, dead)

@@ -154,6 +154,7 @@ def _judge(context: ControllerContext, answered: Sequence[Stray], phase: Replica
     facts: defaultdict[str, list[Fact]] = defaultdict(list)
     for topic_id, name, number, broker_id in answered:
         replica = TopicPartition(name, number), broker_id
+        # Answers about an earlier topic of the same name, and answers that nothing waits for, are ignored.
         is_ours = name in context.deletions and context.topic_id(name) == topic_id
         if is_ours and context.replica_phases.get(replica) is ReplicaPhase.DELETION_STARTED:
             facts[name].append(ReplicaMoved(replica, phase))

@@ -72,6 +72,7 @@ def begin(context: ControllerContext, targets: Targets) -> Rounds[None]:
     def wanted(tp: TopicPartition) -> ReplicaAssignment:
         current = context.assignment(tp)
         new = reassign_to(current, targets[tp])
+        # The ISR may have changed since the request was validated: a target without a possible leader is not stored.
         return _in_safety(context, tp, new) if leaves_a_leader(context, tp, new) else current
 
     yield from write_assignments(context, "U1", list(targets), wanted, _settle_strays)
@@ -121,6 +122,7 @@ def write_assignments(
         by_topic: defaultdict[str, dict[TopicPartition, ReplicaAssignment]] = defaultdict(dict)
         later = []
         for tp in pending:
+            # The multi of this topic is full: the partition is written in the next attempt.
             if len(by_topic[tp.topic]) == MAX_PARTITIONS:
                 later.append(tp)
             elif (assignment := wanted(tp)) != context.assignment(tp):
@@ -188,8 +190,7 @@ def _settle_strays(context: ControllerContext, tp: TopicPartition, new: ReplicaA
 def _drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment, dropped: tuple[int, ...]) -> Step:
     """Return the step that drops the replicas abandoned by an override or a cancellation.
 
-    The multi that stores the new target also removes them from the ISR and moves leadership to a replica that stays
-    (KAFKA-14808).
+    The multi with the new target also shrinks the ISR, and moves leadership to a replica that stays (KAFKA-14808).
     """
     current = context.leadership[tp]
     leader = current.leader if current.leader in new.replicas else _surviving(context, tp, new)[0]

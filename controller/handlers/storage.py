@@ -1,7 +1,7 @@
 """Brokers that come back with another storage: their replicas are empty, even if the ISRs list them.
 
 A registration carries the id of the broker's storage; the last id of each broker is kept below `/klamm/storage_ids`. A
-broker with a different id is first removed from every ISR, then its new id is recorded, and only then is it told to
+broker with a different id is first removed from every ISR, then its new id is recorded, and only then may it lead or
 follow. If the controller crashes in between, the next one starts over, which is safe: a broker that has not been told
 to follow cannot have rejoined an ISR. Registrations without a storage id belong to other kinds of brokers and are
 ignored.

@@ -95,6 +95,7 @@ def pursue_all(context: ControllerContext) -> Rounds[None]:
 def _stop(context: ControllerContext, stray: Stray) -> StopReplicaPartition:
     tp = stray.tp
     topic = context.topics.get(stray.topic)
+    # If the stray's topic is deleted, recreated or without leadership, there is no leader epoch to send.
     is_same = topic is not None and topic.znode.topic_id == stray.topic_id and tp in context.leadership
     epoch = context.leadership[tp].leader_epoch if is_same else EPOCH_DURING_DELETE
     return StopReplicaPartition(stray.topic, stray.topic_id, stray.partition, epoch, delete=True)

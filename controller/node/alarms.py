@@ -28,7 +28,7 @@ RESEND_SECONDS: Final = 10.0
 """The delay before metadata is sent again to a broker that failed to process it."""
 
 CLOSED_SECONDS: Final = 60.0
-"""The delay before topics that an ACL keeps us from reading are tried again."""
+"""The delay before reading topics that are closed to us by an ACL is retried."""
 
 
 def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:

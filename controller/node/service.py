@@ -271,7 +271,7 @@ class ControllerService:
             self._nursery.start_soon(self._release, event)
 
     async def _release(self, event: ControllerEvent) -> None:
-        """End a quarantine when its time is up, and queue an event that was refused meanwhile again."""
+        """End a quarantine when its time is up, and queue an event about the subject again."""
         await trio.sleep(QUARANTINE_SECONDS)
         self._quarantine.release(event.subject)
         log.info("no longer set aside", subject=name_of(event.subject))
