@@ -1,7 +1,8 @@
-"""The hard rules, checked on a finished plan by code that took no part in making it.
+"""The hard rules, checked on a finished plan by code that is independent of the planner.
 
-`violations` looks at one block, wherever it was planned; `disk_tally` and `disk_violations` are for the one rule that
-takes all blocks together. Both only look: what they find means that the planner is wrong, and nothing is written.
+`violations` checks one block, on whichever engine it was planned; `disk_tally` and `disk_violations` check the one rule
+that concerns all blocks together. They change nothing. A violation means that the planner is wrong, and that nothing is
+written.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Counts = NDArray[np.int64]
 
 
 def violations(block: Block, brokers: Brokers, goal: Goal) -> list[str]:
-    """Return what in a planned block breaks a hard rule: a line for each partition and rule, in the block's order.
+    """Return the violations of hard rules in a planned block: a line for each, in the order of partitions and rules.
 
     A line names the partition, its broker ids before and after, and the rule. A broker that the goal removes counts as
     draining, whatever its state.
@@ -36,7 +37,7 @@ def violations(block: Block, brokers: Brokers, goal: Goal) -> list[str]:
 
 
 def disk_tally(block: Block, brokers: Brokers) -> Counts:
-    """Return the bytes that every broker has after the plan, and those that it gets: (B, 2), summed over blocks."""
+    """Return each broker's bytes after the plan, and its bytes of new replicas: (B, 2), to be summed over blocks."""
     size = np.broadcast_to(block.weights[:, BYTES, None], block.after.shape)
     there = block.after != NOBODY
     new = there & ~_in(block.after, block.before)
@@ -44,7 +45,7 @@ def disk_tally(block: Block, brokers: Brokers) -> Counts:
 
 
 def disk_violations(brokers: Brokers, tally: Counts) -> list[str]:
-    """Return which brokers get data and then have more than their disks hold, from all blocks' tallies together."""
+    """Return a line for each broker that gets data and has more than its disk holds, from the sum of all tallies."""
     over = (tally[:, 0] > brokers.disk) & (tally[:, 1] > 0)
     return [
         f"broker {brokers.ids[b]}: gets {tally[b, 1]} bytes and has {tally[b, 0]} then, "
@@ -55,24 +56,24 @@ def disk_violations(brokers: Brokers, tally: Counts) -> list[str]:
 
 @frozen(eq=False)
 class _Plan:
-    """A planned block next to what the rules ask of it; P partitions, R replicas before, W after, B brokers.
+    """A planned block and what the rules require of it; P partitions, R replicas before, W after, B brokers.
 
     Attributes:
         before: (P, R) broker indices.
-        after: (P, W) broker indices; what is none became NOBODY.
+        after: (P, W) broker indices; values that are not an index were replaced by NOBODY.
         ids: (B) broker ids.
-        broken: (P) whether a list has a gap, or an index that is no broker's.
-        new: (P, W) replicas that were elsewhere before.
-        left: (P, R) replicas that are not there any more.
+        broken: (P) whether a list has a gap, or a value that is not the index of a broker.
+        new: (P, W) replicas on brokers that had none of the partition before.
+        left: (P, R) replicas that were removed from their brokers.
         wanted: (P) replication factor.
-        receives: (B) whether a broker may get something.
-        drained: (B) whether all that a broker has must leave.
-        gone: (B) whether a broker is to lead nothing that another can lead.
+        receives: (B) whether a broker may receive replicas.
+        drained: (B) whether all replicas of a broker must leave.
+        gone: (B) whether a broker may lead only partitions that no other replica can lead.
         named: (B) whether the goal names a broker.
-        limit: (P) how many replicas a rack may have.
-        crowded_before: (P) replicas above the limit of their racks, before.
+        limit: (P) the most replicas of the partition that a rack may have.
+        crowded_before: (P) the number of replicas above the limit of their racks, before.
         crowded: (P) the same, after.
-        forced: (P) how many replicas have to be new.
+        forced: (P) the number of replicas that must be new.
     """
 
     before: NDArray[np.int32]
@@ -99,7 +100,8 @@ class _Plan:
         removed = named & (goal.kind is GoalKind.REMOVE_BROKERS)
         drained = removed | brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
         gone = drained
-        # Relieving moves nothing but what is on the named, and other leaders move nothing.
+        # A broker that drains keeps its replicas under two goals: relieving moves only replicas of the named brokers,
+        # and choosing leaders moves none.
         drained = gone & (goal.kind not in {GoalKind.RELIEVE, GoalKind.LEADERS})
         excluded = np.isin(brokers.ids, sorted(goal.exclude))
         receives = brokers.in_state(BrokerState.LIVE) & ~removed & ~excluded
@@ -128,11 +130,11 @@ class _Plan:
 
 @frozen(eq=False)
 class _Racks:
-    """Racks by number (a broker without one is a rack of its own), and how many of a partition each may have.
+    """Racks by number (a broker without a rack counts as its own), and how many replicas of a partition each may have.
 
     Attributes:
-        rack: (B) number of every broker's rack.
-        limit: (P) how many replicas a rack may have; more than any list has where racks do not count.
+        rack: (B) the number of each broker's rack.
+        limit: (P) how many replicas a rack may have; larger than any list if racks do not count.
     """
 
     rack: Counts
@@ -146,11 +148,11 @@ class _Racks:
         return cls(rack, limit if counted else np.full_like(wanted, np.iinfo(np.int64).max))
 
     def crowded(self, replicas: NDArray[np.int32]) -> Counts:
-        """Return how many replicas of each partition are above the limit of their racks."""
+        """Return the number of replicas of each partition above the limit of their racks."""
         return _count((self._nth(replicas) > self.limit[:, None]) & (replicas != NOBODY))
 
     def _nth(self, replicas: NDArray[np.int32]) -> Counts:
-        """Return of each replica the how manieth of its rack it is in its list, from 1."""
+        """Return each replica's position among the replicas of its rack in its list, from 1."""
         rack = np.where(replicas == NOBODY, NOBODY, self.rack[replicas])
         nth = np.ones(rack.shape, np.int64)
         for column in range(rack.shape[1]):
@@ -159,11 +161,11 @@ class _Racks:
 
 
 def _least_limit(receivers: NDArray[np.int64], wanted: Counts) -> Counts:
-    """Return how many replicas a rack may have: the fewest with which all find a place among the receivers.
+    """Return how many replicas a rack may have: the smallest number that leaves a place for all among the receivers.
 
     Args:
-        receivers: How many brokers of each rack may get something.
-        wanted: (P) replication factors; where there are too few receivers, racks do not count.
+        receivers: How many brokers of each rack may receive replicas.
+        wanted: (P) replication factors; those for which there are too few receivers have no limit.
     """
     deep = np.arange(1, receivers.max(initial=0) + 1)
     room = np.cumsum((receivers[:, None] >= deep).sum(axis=0))
@@ -172,7 +174,7 @@ def _least_limit(receivers: NDArray[np.int64], wanted: Counts) -> Counts:
 
 
 Found = Iterator[tuple[int, str]]
-"""Rows that break a rule, with what is wrong."""
+"""Rows that break a rule, each with a description of the violation."""
 
 
 def _has_a_list(plan: _Plan) -> Found:
@@ -231,7 +233,7 @@ def _leaves_the_relieved(plan: _Plan) -> Found:
 
 
 def _keeps_its_order(plan: _Plan) -> Found:
-    """Find lists that are not the old ones with one of their brokers, at most, before the others."""
+    """Find lists that differ from the previous ones by more than one broker that was moved to the front."""
     width = max(plan.before.shape[1], plan.after.shape[1])
     before, after = (_widened(lists, width) for lists in (plan.before, plan.after))
     first = before == after[:, :1]
@@ -269,7 +271,7 @@ _RULES_OF: dict[GoalKind, tuple[Rule, ...]] = {
 
 
 def _slots(plan: _Plan, replicas: NDArray[np.int32], broken: Flags, what: str) -> Found:
-    """Yield a line's text for each replica that breaks a rule."""
+    """Yield the row and a description of each replica that breaks a rule."""
     for row, slot in zip(*np.nonzero(broken), strict=True):
         yield int(row), f"broker {plan.ids[replicas[row, slot]]} {what}"
 
@@ -285,28 +287,28 @@ def _wanted(block: Block, goal: Goal) -> Counts:
 
 
 def _in(replicas: NDArray[np.int32], others: NDArray[np.int32]) -> Flags:
-    """Return of each replica whether the other list of its partition has it."""
+    """Return for each replica whether its broker is in the other list of its partition."""
     return shared(replicas, others)
 
 
 def _widened(lists: NDArray[np.int32], width: int) -> NDArray[np.int32]:
-    """Return lists with so many places."""
+    """Return lists padded to a width with NOBODY."""
     return np.pad(lists, ((0, 0), (0, width - lists.shape[1])), constant_values=NOBODY)
 
 
 def _at(flags: Flags, replicas: NDArray[np.int32]) -> Flags:
-    """Return a flag of brokers for each replica; false where there is none."""
+    """Return the flag of each replica's broker; false for empty slots."""
     found: Flags = flags[replicas] & (replicas != NOBODY)
     return found
 
 
 def _count(slots: Flags) -> Counts:
-    """Return how many slots of each partition are set: (P)."""
+    """Return the number of slots set for each partition: (P)."""
     return counts(slots)
 
 
 def _sums(brokers: NDArray[np.int32], values: Counts, count: int) -> Counts:
-    """Return the sums of values by broker, as whole numbers."""
+    """Return the sums of values by broker, as integers."""
     sums = np.zeros(count, np.int64)
     np.add.at(sums, brokers, values)
     return sums
@@ -319,6 +321,6 @@ def _moved(block: Block, brokers: Brokers, row: int) -> str:
 
 
 def _ids(brokers: Brokers, replicas: NDArray[np.int32]) -> str:
-    """Return a list as ids: `_` is a gap, `?` an index that is no broker's; what is unused at the end is left out."""
+    """Return a list as ids: `_` is a gap, `?` is not the index of a broker; unused slots at the end are omitted."""
     used = replicas[: np.max(np.flatnonzero(replicas != NOBODY), initial=-1) + 1]
     return ",".join("_" if b == NOBODY else str(brokers.ids[b]) if 0 <= b < len(brokers) else "?" for b in used)

@@ -1,4 +1,4 @@
-"""The bound that brokers shall not be above when forced moves are dealt again: of a measure, or of their disks."""
+"""The bound to bring brokers below when forced moves are dealt again: that of a measure, or their disks."""
 
 from __future__ import annotations
 
@@ -11,24 +11,26 @@ from spark_bridge.kernel.terms import UNBOUNDED, Terms
 from spark_bridge.model.block import BYTES, BYTES_IN, REPLICAS
 
 _IN_ORDER = (BYTES, BYTES_IN, REPLICAS)
-"""The measures as they matter: evening out one leaves those before it as they are."""
+"""The measures in order of priority: evening out one keeps the evenness of those before it."""
 
 _STEP = 1e-4
-"""The part of a share that counts as less."""
+"""The least improvement that counts, as a part of a share."""
 
 
 @frozen(eq=False)
 class Aim:
-    """A bound of a measure, and what the other measures have to keep to.
+    """A bound of a measure, and the limits of the other measures.
 
     Attributes:
-        measure: The measure that is bound.
-        high: (B) the greatest load.
-        base: (B) the load that counts as nothing, of `unit`, which counts as one.
-        bounds: (B, 3) what brokers may have in any case; beyond it nobody may be fuller than the fuller of two was.
+        measure: The measure that is bounded.
+        high: (B) the bound.
+        base: (B) the load at which a broker counts as empty.
+        unit: (B) the load above `base` at which a broker counts as full.
+        bounds: (B, 3) the loads that brokers may always have; beyond them, a broker may be as full as it or the source
+            was.
         share: (B, 3) shares.
-        light: A replica that weighs no more than this makes no broker less full.
-        step: How much less full the fullest broker has to become for a change.
+        light: Replicas up to this weight are ignored.
+        step: The least reduction of the fullest broker's fullness for which a change is made.
     """
 
     measure: int
@@ -46,15 +48,15 @@ class Aim:
         return bool(self.base.any())
 
     def is_over(self, load: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return (B) which brokers are above their bounds with a (B, 3) load."""
+        """Return (B) which brokers are above their bounds with a load (B, 3)."""
         return np.asarray(load[:, self.measure] > self.high)
 
     def part(self, brokers: NDArray[np.intp] | int, load: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return how full brokers are with so much of the measure."""
+        """Return how full brokers are with a load of the measure."""
         return np.asarray((load - self.base[brokers]) / self.unit[brokers])
 
     def most(self, load: NDArray[np.int64], brokers: NDArray[np.intp] | int, source: int) -> NDArray[np.float64]:
-        """Return (..., 3) what brokers may have: their bounds, or as full as they are or the source is now."""
+        """Return (..., 3) the loads that brokers may have: their bounds, or as full as they or the source are now."""
         part = np.maximum(load[brokers] / self.share[brokers], load[source] / self.share[source])
         return np.asarray(np.maximum(self.bounds[brokers], part * self.share[brokers] * (1 + 1e-12)))
 
@@ -62,13 +64,13 @@ class Aim:
 def aim_at(measure: int, terms: Terms, fullest: NDArray[np.float64], mean: NDArray[np.float64]) -> Aim:
     """Return the aim at the upper bounds of a measure.
 
-    Measures whose turn is later may become as uneven as they were, and by a replica more: the fullest counts there.
-    Brokers that only keep what they have are never full.
+    Measures whose turn is later may become as uneven as the fullest broker was at first, plus a mean replica. Brokers
+    that only keep what they have never count as full.
 
     Args:
         measure: The measure.
         terms: The terms.
-        fullest: (3) the part of its share that the fullest broker had at first.
+        fullest: (3) the initial load of the fullest broker, as a part of its share.
         mean: (3) the mean weight of a replica.
     """
     bounds = terms.high.copy()
@@ -82,6 +84,6 @@ def aim_at(measure: int, terms: Terms, fullest: NDArray[np.float64], mean: NDArr
 
 
 def aim_at_disks(terms: Terms) -> Aim:
-    """Return the aim at disks, whatever other measures come to."""
+    """Return the aim at disks, which leaves the other measures without limits."""
     bounds = np.full(terms.high.shape, UNBOUNDED)
     return Aim(BYTES, terms.disk, terms.disk, np.ones(len(bounds)), bounds, terms.share, light=0, step=1)

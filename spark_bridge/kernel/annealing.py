@@ -1,6 +1,7 @@
-"""A plan in motion: replicas move and swap at random, and what makes it worse is done the less often the colder it is.
+"""Simulated annealing of a small plan: replicas move and swap at random.
 
-Lists of Python's own numbers are faster than arrays where one is looked at at a time.
+A change that makes the plan worse is accepted with a probability that falls with the temperature. The state is in
+lists of Python numbers, because they are faster than arrays when one element is read at a time.
 """
 
 from __future__ import annotations
@@ -20,44 +21,51 @@ from spark_bridge.model.goal import MOST_REPLICAS
 from spark_bridge.model.lists import lengths
 
 _OF_VIOLATION = 30.0
-"""What a violation costs in mean replicas moved, for all of a share."""
+"""Cost of a violation as large as a whole share, in moves of a mean replica."""
 
 _OF_EACH = 0.01
-"""What it costs that there is a violation at all, in parts of a share."""
+"""Fixed cost of each violation, whatever its size, as a part of a share."""
 
 _HOMING, _REPLACING, _RELOCATING = 0.15, 0.45, 0.6
-"""Below which draws a replica goes home, or does while another takes its place, or goes to any broker; else two change
-places."""
+"""Thresholds for the random number that selects the kind of change.
+
+Below the first, a replica returns home. Below the second, it returns home and another replica takes its place. Below
+the third, a replica goes to any broker. Above all of them, two replicas change places.
+"""
 
 _EACH = range(3)
-"""The measures."""
+"""Indices of the measures."""
 
 _ALIKE = 1e-8
-"""Violations that differ by less differ by the rounding of floats."""
+"""Smaller differences between violations are rounding errors."""
 
 Moves = tuple[tuple[int, int, int], ...]
-"""Replicas by row and column, and where they go."""
+"""Moves of replicas: row, column and target broker of each."""
 
 Load = tuple[int, int, int]
 
 Value = tuple[float, int, int]
-"""By how much a plan is out of bounds, what it costs, and how many partitions keep none of their replicas."""
+"""How far a plan is out of bounds, its cost, and how many partitions keep none of their replicas."""
 
 
 @define(eq=False)
 class Drawn:
-    """A set of numbers of which one can be drawn: `members`, in an order that only what was done decides."""
+    """A set of numbers to draw from at random.
+
+    The order of `members` depends only on the sequence of calls, so runs from the same seed draw the same numbers.
+    """
 
     members: list[int] = field(factory=list)
     _place: dict[int, int] = field(factory=dict)
 
     def put(self, number: int, *, is_there: bool) -> None:
-        """Add a number, or take it out."""
+        """Add a number, or remove it."""
         place = self._place.get(number)
         if is_there and place is None:
             self._place[number] = len(self.members)
             self.members.append(number)
         elif place is not None and not is_there:
+            # The last member takes the place of the removed one, which needs no shift of the others.
             last = self.members.pop()
             del self._place[number]
             if last != number:
@@ -66,11 +74,12 @@ class Drawn:
 
 @define(eq=False)
 class Annealing:
-    """A plan in motion.
+    """The state of an annealing run.
 
     Attributes:
-        best: The lists of the best plan met.
-        best_value: What that one is worth, the less the better.
+        best: The lists of the best plan found so far.
+        best_value: The value of that plan; less is better.
+        since_best: The rows that changed since then.
     """
 
     takes: list[bool]
@@ -105,7 +114,7 @@ class Annealing:
 
     @classmethod
     def of(cls, block: Block, terms: Terms, rng: Random) -> Annealing:
-        """Start from the plan of a block that has all partitions."""
+        """Start from the plan of a block that contains all partitions."""
         unplanned, had = block.with_after(block.before), loads(block, len(terms.rack), before=True)
         must_move, _ = forced(unplanned, terms, View.of(unplanned, 0, Turn(0, 1, 1), terms, had))
         factors = np.minimum(lengths(block.after), MOST_REPLICAS)
@@ -149,7 +158,7 @@ class Annealing:
         return started
 
     def count(self) -> None:
-        """Sum up what there is."""
+        """Compute the totals of the initial plan."""
         self.outs = [self.out(broker, load) for broker, load in enumerate(self.load)]
         self.violation = sum(violation for violation, _ in self.outs)
         for row, column in self.places:
@@ -162,24 +171,24 @@ class Annealing:
         self.keep()
 
     def keep(self) -> None:
-        """Note the plan as the best."""
+        """Record the current plan as the best."""
         self.best_value = self.value
-        for row in self.since_best:  # in any order: each row stands for itself
+        for row in self.since_best:  # the order does not matter: rows are independent
             self.best[row] = list(self.lists[row])
         self.since_best.clear()
 
     @property
     def value(self) -> Value:
-        """Return what plans are compared by."""
+        """Return the value by which plans are compared."""
         return max(0.0, round(self.violation, 9)), self.cost, self.replaced
 
     @property
     def energy(self) -> float:
-        """Return what the plan costs, in mean replicas moved."""
+        """Return the cost of the plan including violations, in moves of a mean replica."""
         return _OF_VIOLATION * sum(penalty for _, penalty in self.outs) + self.cost / self.mean
 
     def out(self, broker: int, load: Load) -> tuple[float, float]:
-        """Return how far a broker with a load is out of bounds, and that with what it costs to be out at all."""
+        """Return how far a broker with a load is out of bounds, without and with the fixed cost of each violation."""
         low, high, per_share = self.bounds[broker]
         total = each = 0.0
         for m in _EACH:
@@ -193,13 +202,16 @@ class Annealing:
         return total, total + each
 
     def run(self, steps: int, temperature: float) -> None:
-        """Anneal at a temperature, in mean replicas moved."""
+        """Anneal at a temperature, in moves of a mean replica."""
         for _ in range(steps):
             if moves := self.propose():
                 self._consider(moves, temperature)
 
     def _consider(self, moves: Moves, temperature: float) -> None:
-        """Make a change if it is good enough for the temperature; most are not, and are left as soon as that shows."""
+        """Make a change if it is good enough for the temperature.
+
+        Most changes are not, so each is rejected as early as possible.
+        """
         lists, before = self.lists, self.outs
         dearer, room = 0, 0.0
         concerned = set()
@@ -208,10 +220,11 @@ class Annealing:
             dearer += self.weights[row][self.price] * ((source in home) - (target in home))
             concerned.add(source)
             concerned.add(target)
-        for broker in concerned:  # small whole numbers have the same order everywhere
+        for broker in concerned:  # sets of small integers have the same order everywhere
             room += before[broker][1]
         heat = -temperature * log(1.0 - self.rng.random())
         room += (heat - dearer / self.mean) / _OF_VIOLATION
+        # Even if no violation were left, the change would cost too much.
         if room < 0:
             return
         outs: dict[int, tuple[float, float]] = {}
@@ -221,6 +234,7 @@ class Annealing:
             room -= out[1]
             if room < 0 or (load[BYTES] > self.disk[broker] and self._is_given(broker, moves)):
                 return
+        # A change that is good enough may still pass a wall.
         if any(self._is_barred(broker, load) for broker, load in loads.items()):
             return
         self._apply(moves, loads, outs)
@@ -229,25 +243,29 @@ class Annealing:
             self.keep()
 
     def is_new(self, row: int, broker: int) -> bool:
-        """Return whether a broker gets this partition anew."""
+        """Return whether a replica of this partition would be new on a broker."""
         return broker not in self.home[row]
 
     def is_replaced(self, row: int) -> bool:
-        """Return whether a partition keeps none of several replicas, though some might stay where they are."""
+        """Return whether a partition of several replicas keeps none of them, although some could stay."""
         return self.may_stay[row] and self.home[row].isdisjoint(self.lists[row])
 
     def is_away(self, row: int) -> bool:
-        """Return whether a partition has a replica where it had none."""
+        """Return whether a partition has a replica on a broker that had none of it."""
         home = self.home[row]
         return any(b not in home for b in self.lists[row] if b != NOBODY)
 
     def _is_barred(self, broker: int, load: Load) -> bool:
-        """Return whether a broker would go beyond a wall (see `Walls`)."""
+        """Return whether a broker would go beyond a wall (see `Walls`), or farther beyond it."""
         now, (least, most) = self.load[broker], self.walls[broker]
         return any(now[m] < load[m] > most[m] or now[m] > load[m] < least[m] for m in _EACH)
 
     def propose(self) -> Moves:
-        """Draw a change: a replica goes home, to another broker, or changes places with another."""
+        """Draw a change: a replica returns home, goes to another broker, or changes places with another.
+
+        Returns:
+            The moves, none if the rules forbid the drawn change.
+        """
         draw, kind = self.rng.random, self.rng.random()
         if kind < _REPLACING:
             home = self._homing()
@@ -266,6 +284,7 @@ class Annealing:
         return ((row, column, two), (other, other_column, one))
 
     def _homing(self) -> Moves:
+        """Draw a replica that is away from home, and a home broker of its partition for it to return to."""
         draw, rows = self.rng.random, self.away.members
         if not rows:
             return ()
@@ -279,12 +298,13 @@ class Annealing:
         return ((row, column, target),) if self.may(row, column, target) else ()
 
     def _replacing(self, home: tuple[int, int, int]) -> Moves:
+        """Draw a replica that takes the place left by one that returns home."""
         left = self.lists[home[0]][home[1]]
         row, column = self.places[int(self.rng.random() * len(self.places))]
         return (home, (row, column, left)) if row != home[0] and self.may(row, column, left) else ()
 
     def may(self, row: int, column: int, target: int) -> bool:
-        """Return whether the rules let a replica go to another broker, if its disk does."""
+        """Return whether the rules, apart from that of disks, permit moving a replica to another broker."""
         holders, home = self.lists[row], self.home[row]
         if target in holders or self.stays[row]:
             return False
@@ -292,19 +312,25 @@ class Annealing:
         if source in home and not self.gives[source]:
             return False
         if target in home:
-            # Who only keeps what it has gets nothing back: what it keeps decides what the others share.
+            # A broker that only keeps what it has gets nothing back, because the shares of the other brokers depend on
+            # what it keeps.
             if self.leaves[target] or not (self.receives[target] or self.gives[target]):
                 return False
+        # A new replica goes to a broker that takes; a forced one may go to any broker that receives.
         elif not (self.takes[target] or (self.receives[target] and self._is_forced(row, column))):
             return False
         rack = self.rack[target]
+        # A move within a rack does not change how many replicas the rack has.
         if rack >= 0 and rack != self.rack[source]:
             there = [b for b in holders if b != NOBODY and self.rack[b] == rack]
             return len(there) < self.limit[row]
         return True
 
     def _making_room(self, row: int, column: int, target: int) -> int:
-        """Return which replica can go to a broker: another if the broker's rack has its limit, one from that rack."""
+        """Return the column of the replica to move to a broker.
+
+        If the broker's rack is at its limit, only a replica from that rack can move there, so one of these is drawn.
+        """
         rack, holders = self.rack[target], self.lists[row]
         if rack < 0 or rack == self.rack[holders[column]]:
             return column
@@ -312,13 +338,16 @@ class Annealing:
         return column if len(there) < self.limit[row] else self.rng.choice(there)
 
     def _is_forced(self, row: int, column: int) -> bool:
-        """Return whether a replica has to be where it was not, and not on brokers that are to be filled."""
+        """Return whether a replica may be placed as a forced one, on a broker that does not take.
+
+        A partition has no more such replicas than it must move.
+        """
         home = self.home[row]
         places = (c for c, b in enumerate(self.lists[row]) if b != NOBODY and b not in home and not self.takes[b])
         return sum(1 for c in places if c != column) < self.forced[row]
 
     def _is_given(self, broker: int, moves: Moves) -> bool:
-        """Return whether a broker would have anything new after moves: without, it may be above its disk."""
+        """Return whether a broker would have a new replica after moves; only then the limit of its disk applies."""
         new = self.news[broker]
         for row, column, target in moves:
             new += (target == broker) and self.is_new(row, broker)
@@ -326,7 +355,7 @@ class Annealing:
         return new > 0
 
     def loads_after(self, moves: Moves) -> dict[int, Load]:
-        """Return the loads of the brokers that moves concern, as they would be then."""
+        """Return the loads that the brokers concerned would have after moves."""
         loads: dict[int, Load] = {}
         for row, column, target in moves:
             source = self.lists[row][column]

@@ -1,4 +1,4 @@
-"""Rounds that go on in cycles until one has changed nothing."""
+"""Rounds that continue in cycles until a whole cycle changes nothing."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 @define
 class Cycle:
-    """Counts rounds, and sees when there is no more to do.
+    """Counts rounds, and detects when nothing remains to do.
 
-    A round that starts from the same loads does the same again. So what a whole cycle has not changed is not changed
-    by a new plan either, which starts with a whole cycle.
+    A round that starts from the same loads does the same again. So if a whole cycle has changed nothing, a new plan
+    changes nothing either, because it starts with a whole cycle.
 
     Attributes:
-        length: How many rounds a cycle has; one for each kind of round.
-        most: After so many rounds what is reached is kept, whatever else might be gained.
+        length: The number of rounds in a cycle, one for each kind of round.
+        most: The number of rounds after which the result is kept even if more could be gained.
     """
 
     length: int
@@ -26,7 +26,7 @@ class Cycle:
     _last: NDArray[np.int64] | None = field(default=None, init=False)
 
     def turn(self, load: NDArray[np.int64]) -> int | None:
-        """Return the place in the cycle of the round that starts from this load; None when it is not needed."""
+        """Return the position in the cycle of the round that starts from a load; None if no round is needed."""
         self._quiet = self._quiet + 1 if self._last is not None and np.array_equal(load, self._last) else 0
         self._last = load
         if self._quiet == self.length or self._round == self.most:

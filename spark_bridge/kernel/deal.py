@@ -1,8 +1,7 @@
-"""Forced moves: replicas that have to leave their broker or rack, and places that a new replication factor adds.
+"""Forced moves: replicas that must leave their broker or rack, and places that a new replication factor adds.
 
-They are dealt the heaviest first, each to the emptiest broker that may have it, so the loads end as even as forced
-moves alone can make them. Light replicas come last and even out the number of replicas: a broker that is full of bytes
-gets its share of them, too.
+Replicas are dealt from the heaviest to the lightest, each to the emptiest broker that may have it. Light replicas come
+last and even out the number of replicas, so a broker that is full of bytes also gets its share of them.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from spark_bridge.model.goal import MOST_REPLICAS
 from spark_bridge.model.lists import any_of, lengths
 
 LIGHT = 0.01
-"""A replica is light up to this part of the mean in bytes and bytes in: all light ones are at most 1 % of either."""
+"""A replica is light up to this part of the mean in bytes and in bytes in; all light ones are at most 1 % of either."""
 
 
 @frozen(eq=False)
 class Deal:
-    """The step of a round that deals what is forced; `load` are the cluster's (B, 3) loads."""
+    """The step of a round that deals forced moves; `load` is the loads of the cluster, (B, 3)."""
 
     terms: Terms
     load: NDArray[np.int64]
@@ -38,8 +37,8 @@ class Deal:
         """Deal one block's forced replicas.
 
         Returns:
-            The block, and as a tally the loads, the bytes that every broker gets (`gained`) and, by replication factor,
-            how many replicas found no place, and how many bytes these are (`unplaced`, (MOST_REPLICAS + 1, 2)).
+            The block, and a tally of the loads, the bytes of new replicas on each broker (`gained`) and, by replication
+            factor, the number and bytes of replicas that found no place (`unplaced`, (MOST_REPLICAS + 1, 2)).
         """
         view = View.of(block, number, self.turn, self.terms, self.load)
         open_places, kept = forced(block, self.terms, view)
@@ -49,7 +48,7 @@ class Deal:
         after, unplaced = kept.copy(), np.zeros((MOST_REPLICAS + 1, 2), np.int64)
         for rows, measures in in_turn(block):
             emptiest = view.by(self.terms, measures)
-            # What is empty takes no room: it finds some on a full disk as well.
+            # Empty replicas take no room, so they may also go to a full disk.
             for some, limit in ((rows & ~empty, room), (rows & empty, np.full_like(room, UNBOUNDED))):
                 destinations = Destinations.of(emptiest, self.terms.receives, self.terms.rack, limit, number)
                 unplaced += _fill(block, after, open_places & some[:, None], self.terms, destinations)
@@ -58,13 +57,13 @@ class Deal:
         return done, {"load": loads(done, brokers), "gained": gained(done, brokers), "unplaced": unplaced}
 
     def _reserve(self, block: Block) -> int:
-        """Return how many bytes of each disk stay free because other blocks deal at the same time."""
+        """Return how many bytes of each disk are kept free because other blocks deal at the same time."""
         others = self.turn.copies - 1
         return int(others * block.weights[:, BYTES].mean()) if others and len(block) else 0
 
 
 def in_turn(block: Block) -> Iterator[tuple[NDArray[np.bool_], tuple[int, ...]]]:
-    """Yield the partitions to deal together, (P), with the measures by which brokers count as full for them.
+    """Yield the partitions to deal together, (P), with the measures that determine how full brokers are for them.
 
     Light partitions make no broker fuller, so they come last and are dealt by the number of replicas.
     """
@@ -76,9 +75,9 @@ def in_turn(block: Block) -> Iterator[tuple[NDArray[np.bool_], tuple[int, ...]]]
 
 
 def forced(block: Block, terms: Terms, view: View) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
-    """Return which places of the lists are open, and the lists with NOBODY in these.
+    """Return the open places of the lists, and the lists with NOBODY there.
 
-    The lists are as wide as the widest wanted one. What goes is taken from the view.
+    The lists are as wide as the longest wanted one. Replicas that leave are subtracted from the view.
     """
     wanted = terms.factors(block)
     limit = terms.limits[np.minimum(wanted, MOST_REPLICAS)]
@@ -92,7 +91,7 @@ def forced(block: Block, terms: Terms, view: View) -> tuple[NDArray[np.bool_], N
     if terms.repairs:
         _drop(block, kept, surplus(kept, terms.rack, limit, np.array(view.full)), view)
     missing = wanted - lengths(kept)
-    # The places of those that go come first, then those at the end.
+    # Places of replicas that leave are filled first, then those at the end.
     free = kept == NOBODY
     open_places = free & (np.cumsum(free, axis=1) <= missing[:, None])
     return open_places, kept
@@ -112,10 +111,10 @@ def _shrink(
     view: View,
     rack_of: list[int],
 ) -> None:
-    """Take replicas from lists that are longer than wanted: each from the fullest broker, never the first of a list.
+    """Drop replicas from lists that are longer than wanted: each from the fullest broker, never the first of a list.
 
-    Those that are too many in their racks go before others. The heaviest go first, so that the last make even what
-    these left.
+    Replicas in a rack with too many are dropped before others. Partitions are taken from the heaviest to the lightest,
+    so that the light ones even out what the heavy ones left.
     """
     long = np.flatnonzero(lengths(kept) > wanted)
     for row in long[np.lexsort((block.tie[long], -block.weights[long, BYTES]))].tolist():
@@ -145,7 +144,7 @@ def _fill(
         weight = block.weights[row].tolist()
         barred = full_racks(holders, rack_of, limits[factor])
         broker = destinations.choose(holders, barred, weight)
-        # A block that stands for many copies is not searched: replicas without a place there are dealt again.
+        # Only a single copy is worth a complete search: with several, replicas without a place are dealt again.
         if broker is None and destinations.view.copies == 1:
             broker = destinations.search(holders, barred, weight)
         if broker is None:
@@ -157,12 +156,12 @@ def _fill(
 
 
 def without_gaps(after: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the lists without the gaps that removed replicas leave when a lower factor fills fewer places."""
+    """Return the lists without gaps; these are left by removed replicas if the replication factor is lowered."""
     order = np.argsort(after == NOBODY, axis=1, kind="stable")
     return np.take_along_axis(after, order, axis=1)
 
 
 def full_racks(holders: list[int], rack_of: list[int], limit: int) -> set[int]:
-    """Return the racks that have their limit of a partition."""
+    """Return the racks that are at their limit for a partition."""
     racks = [rack_of[b] for b in holders if rack_of[b] >= 0]
     return {r for r in racks if racks.count(r) >= limit}

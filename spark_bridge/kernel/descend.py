@@ -1,11 +1,11 @@
-"""Descent: single moves and swaps that bring brokers within bounds that bulk moves left outside.
+"""Descent: single moves and swaps that bring brokers within bounds if bulk moves have left them outside.
 
-In a round of descent every broker belongs to one block, which therefore knows its load exactly. Each step takes what
-cures the most for its price, and what would not lessen the sum of all violations is never done: so it ends, and from
-where it ended it moves nothing again.
+In a round of descent, each broker belongs to one block, which therefore knows its load exactly. Each step makes the
+change that reduces the violation most for its price. A change that does not reduce the sum of all violations is never
+made, so descent ends, and moves nothing when it starts again from the result.
 
-Several steps are taken for each look at what a broker could do. A step that cures next to nothing of what its broker is
-out of bounds is not taken: bounds that no plan reaches are not chased. Each look is work, and work is bounded.
+Several steps are taken for each look at what a broker could do. A step that reduces its broker's violation by almost
+nothing is not taken, so bounds that no plan reaches are not pursued. Each look is work, and work is limited.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, Block
 
 MOST_WORK = 10_000_000
-"""The changes that a block may weigh up in all its descents."""
+"""The most changes that a block may consider in all its descents."""
 
 LITTLE = 0.05
-"""Violations that are smaller than this part of a share for each broker, on average, need no bulk moves first."""
+"""Violations below this part of a share, on average over the brokers, need no bulk moves first."""
 
 _OF_A_LOOK = 1_000
-"""The work of a look at a broker, in changes, beside those that it weighs up."""
+"""The fixed work of a look at a broker, in changes, in addition to those considered."""
 
 _PARTNERS = 12
-"""The brokers that a violator is tried with."""
+"""The number of partners that a broker out of bounds is tried with."""
 
 _MOVED = 128
-"""The replicas of a broker for which moves are tried."""
+"""The most replicas of a broker for which moves are tried."""
 
 _STEPS = 400
-"""The steps that one violator may take in a round."""
+"""The number of steps after which a broker out of bounds gets no further look in a round."""
 
 _LEAST, _LEAST_PART = 1e-9, 1 / 400
-"""The least improvement: so much, and such a part of the distance that its broker is out of bounds."""
+"""The least improvement: absolute, and as a part of how far its broker is out of bounds."""
 
 _KEPT, _AS_GOOD = 32, 0.5
-"""The number of the best changes that serve for further steps, and how good each must be, measured by the first."""
+"""The number of best changes kept for further steps, and the least value of each as a part of the first one's."""
 
 
 @frozen(eq=False)
@@ -53,8 +53,8 @@ class Descend:
     Attributes:
         terms: The terms.
         load: (B, 3) the cluster's loads.
-        turn: Which brokers are whose.
-        most_work: How many changes a block may weigh up.
+        turn: The round, which determines the brokers of each block.
+        most_work: The most changes that a block may consider.
     """
 
     terms: Terms
@@ -66,12 +66,12 @@ class Descend:
         """Descend in one block.
 
         Returns:
-            The block, and as a tally the loads, the work of the block that had the most of it (`max_work`), and whether
-            one had to end for it (`max_cut`).
+            The block, and a tally of the loads, the work (`max_work`, that of the block with the most), and whether the
+            limit on work ended a descent (`max_cut`).
         """
         active = self.turn.ranks(number, len(self.load)) < self.turn.copies
         done, work, is_over = block, 0, False
-        # Most blocks have nothing to do where few brokers are out of bounds; a layout takes time.
+        # If few brokers are out of bounds, most blocks have nothing to do and need no layout, which takes time.
         if self.terms.violation(self.load)[active].any():
             descent = Descent(Layout.of(block, self.terms, self.load, active), self.most_work)
             descent.run()
@@ -85,13 +85,13 @@ class Descend:
 
 @define(eq=False)
 class Descent:
-    """A block in descent.
+    """The descent in one block.
 
     Attributes:
-        layout: The block.
-        most_work: How many changes may be weighed up.
-        work: How many were.
-        is_over: Whether the bound on work ended the descent.
+        layout: The state of the block.
+        most_work: The most changes to consider.
+        work: The number of changes considered.
+        is_over: Whether the limit on work ended the descent.
     """
 
     layout: Layout
@@ -100,7 +100,7 @@ class Descent:
     is_over: bool = False
 
     def run(self) -> None:
-        """Take each broker that is out of bounds as near as it gets, the farthest first."""
+        """Bring each broker that is out of bounds as close as possible, the farthest first."""
         layout = self.layout
         violation = np.where(layout.active, layout.terms.violation(layout.load), 0.0)
         for broker in np.argsort(-violation, kind="stable")[: np.count_nonzero(violation > 0)].tolist():
@@ -109,7 +109,10 @@ class Descent:
                 steps += taken
 
     def _steps(self, broker: int) -> int:
-        """Look at what a broker could do, and do the best of it; return how many steps that were."""
+        """Make the best changes that a broker can make; return the number of steps.
+
+        Swaps are tried only if no move helps.
+        """
         if self._out(broker) <= 0:
             return 0
         if self.work >= self.most_work:
@@ -121,7 +124,7 @@ class Descent:
         return float(self.layout.violation_of(broker, self.layout.load[broker]))
 
     def _take(self, broker: int, changes: Changes | None) -> int:
-        """Make the best changes, as long as there are any about as good as the first; return how many."""
+        """Make the best changes while they are about as good as the first; return their number."""
         taken, first = 0, 0.0
         while changes is not None and len(changes) and (out := self._out(broker)) > 0:
             self.work += len(changes)
@@ -141,7 +144,7 @@ class Descent:
         return taken
 
     def _moves(self, broker: int) -> Changes | None:
-        """Return the moves away from a broker or to it, None without any that is legal."""
+        """Return the moves away from a broker or to it, None if none is legal."""
         self.work += _OF_A_LOOK
         layout, terms, load = self.layout, self.layout.terms, self.layout.load[broker]
         nobody = np.zeros(0, np.intp)
@@ -162,7 +165,7 @@ class Descent:
         return Changes(one, other, rows, columns, none, none, layout.block.weights[rows], cost)
 
     def _swaps(self, broker: int) -> Changes | None:
-        """Return exchanges with other brokers, None where none is promising."""
+        """Return exchanges with other brokers, None if none is promising."""
         layout, terms, load = self.layout, self.layout.terms, self.layout.load[broker]
         out = (load > terms.high[broker]) | (load < terms.low[broker])
         if not (terms.gives[broker] and terms.takes[broker] and out[[BYTES, BYTES_IN]].any()):

@@ -1,4 +1,4 @@
-"""The brokers that can take replicas, the emptiest of each rack at hand."""
+"""The brokers that can take replicas, with the emptiest of each rack at hand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.view import View
 
 _TRIES = 32
-"""The number of a rack's brokers without room that are tried before a replica gives up the rack."""
+"""The number of a rack's brokers without room that are tried before the rack is given up for a replica."""
 
 Entry: TypeAlias = tuple[float, int, int]
 """A fullness, a tie-breaker, and the broker."""
@@ -42,8 +42,8 @@ class Destinations:
             view: The loads.
             takes: (B) which brokers take.
             rack: (B) rack numbers, negative without a rack.
-            limit: (B, 3) how much each may have in each measure.
-            tie: Turns the order of equally full brokers, so that not every block begins with the same.
+            limit: (B, 3) the most that each may have in each measure.
+            tie: A rotation of the order of equally full brokers, so that not all blocks start with the same one.
         """
         heaps: dict[int, list[Entry]] = defaultdict(list)
         entries: dict[int, Entry] = {}
@@ -56,11 +56,11 @@ class Destinations:
         return cls(view, limit.tolist(), dict(sorted(heaps.items())), entries)
 
     def choose(self, holders: list[int], barred: set[int], weight: list[int]) -> int | None:
-        """Return the emptiest broker that may take a replica, None when there is none.
+        """Return the emptiest broker that may take a replica, None if there is none.
 
         Args:
             holders: Brokers that have the partition.
-            barred: Racks that have their limit of it.
+            barred: Racks that are at their limit for it.
             weight: The replica's weights.
         """
         best: Entry | None = None
@@ -72,7 +72,7 @@ class Destinations:
         return None if best is None else best[2]
 
     def search(self, holders: list[int], barred: set[int], weight: list[int]) -> int | None:
-        """Choose like `choose`, from all brokers, which is slow: None only if no broker has room."""
+        """Return the same as `choose`, but after trying all brokers, which is slow: None only if none has room."""
         racks = [heap for rack, heap in self.heaps.items() if rack not in barred]
         entries = [entry for heap in racks for entry in heap if entry[2] not in holders and not self._is_stale(entry)]
         room = [entry for entry in entries if self.view.fits(entry[2], weight, self.limit[entry[2]])]
@@ -84,7 +84,7 @@ class Destinations:
         self.refresh(broker, rack)
 
     def refresh(self, broker: int, rack: int) -> None:
-        """Put a broker where it belongs after its load changed."""
+        """Update a broker's position in its heap after its load changed."""
         if rack not in self.heaps or not self.view.active[broker]:
             return
         full, entry = self.view.full[broker], self.entries.get(broker)
@@ -94,7 +94,7 @@ class Destinations:
             heappush(self.heaps[rack], self.entries[broker])
 
     def is_empty(self) -> bool:
-        """Return whether nobody takes anything any more."""
+        """Return whether no broker takes replicas any more."""
         return not any(self.heaps.values())
 
     def _first(self, heap: list[Entry], holders: list[int], weight: list[int]) -> Entry | None:
@@ -118,9 +118,9 @@ class Destinations:
         return found
 
     def _is_stale(self, entry: Entry) -> bool:
-        """Return whether an entry is stale, as its broker's fullness is another, or the broker is at its limit.
+        """Return whether an entry is stale because its broker's fullness has changed or the broker is at its limit.
 
-        If it was the broker's valid one, the broker has none afterwards.
+        If it was the broker's current entry, the broker has none afterwards.
         """
         broker = entry[2]
         if entry is not self.entries.get(broker):

@@ -1,4 +1,4 @@
-"""What moves from which broker to which."""
+"""Flows: the replicas and bytes that move between each pair of brokers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ FlowsOf = Callable[[Block], pa.RecordBatch]
 
 @frozen(eq=False)
 class Flows:
-    """Sums a block's moves by source and destination; `ids` has every broker's id by index.
+    """Sums a block's moves by source and destination; `ids` are the broker ids by index.
 
-    The first broker that a partition leaves goes to the first that it comes to, and so on; what a greater replication
-    factor adds comes from the preferred leader.
+    The first broker that a partition leaves is paired with the first that it is added to, and so on. Replicas added by
+    a higher replication factor come from the preferred leader.
     """
 
     ids: NDArray[np.int32]
@@ -51,7 +51,7 @@ class Flows:
 
 
 def _missing(lists: NDArray[np.int32], others: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return the members of each list that the other list lacks, moved to the front."""
+    """Return the members of each list that are not in the other list, moved to the front."""
     lacks = (lists != NOBODY) & ~shared(lists, others)
     order = np.argsort(~lacks, axis=1, kind="stable")
     moved: NDArray[np.int32] = np.take_along_axis(np.where(lacks, lists, NOBODY), order, axis=1)

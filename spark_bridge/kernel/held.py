@@ -1,4 +1,4 @@
-"""Which replicas every broker holds in a block."""
+"""The replicas that each broker holds in a block."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Held:
     @classmethod
     def of(cls, lists: NDArray[np.int32], brokers: int) -> Held:
         """Sort the places of (P, W) replica lists."""
-        # NOBODY comes first. Numbers of two bytes are sorted in a tenth of the time.
+        # NOBODY comes first. Two-byte numbers are sorted in a tenth of the time.
         holder = lists.ravel() + 1
         places = np.argsort(holder.astype(np.uint16) if brokers < _TWO_BYTES else holder, kind="stable")
         return cls(lists.shape[1], places, np.cumsum(np.bincount(holder, minlength=brokers + 1)))
@@ -31,7 +31,7 @@ class Held:
 
 
 class Places(dict[int, "NDArray[np.intp]"]):
-    """The places of every broker's replicas, looked up when they are first asked for."""
+    """The places of each broker's replicas, looked up on first access."""
 
     def __init__(self, held: Held) -> None:
         super().__init__()

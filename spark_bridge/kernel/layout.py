@@ -1,4 +1,4 @@
-"""A block in descent: where its replicas are by now, what brokers carry, and which changes the rules permit."""
+"""The state of a block during descent: its replicas, the loads, and the changes that the rules permit."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from spark_bridge.model.lists import lengths
 
 @frozen(eq=False)
 class Changes:
-    """Changes that could be made: n moves of a replica from one broker to another, or exchanges of two replicas.
+    """Possible changes: n moves of a replica from one broker to another, or exchanges of two replicas.
 
     Attributes:
         one, other: (n) the brokers.
         row, column: (n) the replica that goes from one to the other.
         row2, column2: (n) the replica that comes back, NOBODY in a move.
         difference: (n, 3) the load that goes from one to the other.
-        cost: (n) how much more the plan would cost.
+        cost: (n) the additional cost of the plan.
     """
 
     one: NDArray[np.intp]
@@ -51,23 +51,23 @@ class Changes:
         )
 
     def apart_from(self, n: int) -> NDArray[np.bool_]:
-        """Return (n) which changes concern other partitions than the one at a place."""
+        """Return (n) which changes concern other partitions than those of change `n`."""
         rows = (self.row[n], self.row2[n]) if self.row2[n] != NOBODY else (self.row[n],)
         return ~(np.isin(self.row, rows) | np.isin(self.row2, rows))
 
 
 @define(eq=False)
 class Layout:
-    """A block in descent.
+    """The state of a block during descent.
 
     Attributes:
         block: The block.
         terms: The terms.
-        load: (B, 3) the loads by now.
-        active: (B) whose loads are known here.
-        after: (P, W) the lists by now.
-        places: Where brokers hold replicas by now.
-        grain: The cost of a move beside its price, so that of two that cost nothing the better is taken.
+        load: (B, 3) the current loads.
+        active: (B) the brokers whose loads are known exactly here.
+        after: (P, W) the current lists.
+        places: The current places of each broker's replicas.
+        grain: A small cost of each change besides its price, so that of two free changes the better one is made.
     """
 
     block: Block
@@ -81,20 +81,20 @@ class Layout:
 
     @classmethod
     def of(cls, block: Block, terms: Terms, load: NDArray[np.int64], active: NDArray[np.bool_]) -> Layout:
-        """Begin with the plan of a block."""
+        """Start from the plan of a block."""
         grain = float(block.weights[:, terms.price].mean()) * 0.01 + 1e-6 if len(block) else 1.0
         places = Places(Held.of(block.after, len(load)))
         return cls(block, terms, load.copy(), active, block.after.copy(), places, grain)
 
     def violation_of(self, broker: NDArray[np.intp] | int, load: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return how far brokers would be out of bounds with a load (..., 3), takers beyond their upper bounds too."""
+        """Return how far brokers would be out of bounds with a load (..., 3); takers have upper bounds as well."""
         terms = self.terms
         over = np.maximum(load - terms.high[broker], 0) * (terms.sheds | terms.takes)[broker][..., None]
         under = np.maximum(terms.low[broker] - load, 0)
         return np.asarray(((over + under) / terms.share[broker]).sum(axis=-1))
 
     def gain(self, changes: Changes) -> NDArray[np.float64]:
-        """Return (n) by how much less brokers would be out of bounds after each change; 0 where a limit forbids it."""
+        """Return (n) by how much each change reduces the violation; 0 if a disk or a wall forbids it."""
         one, other = changes.one, changes.other
         loads = self.load[one], self.load[other]
         then = loads[0] - changes.difference, loads[1] + changes.difference
@@ -108,7 +108,7 @@ class Layout:
         return np.where(barred, 0.0, gain)
 
     def value(self, changes: Changes, gain: NDArray[np.float64], least: float) -> NDArray[np.float64]:
-        """Return (n) what changes gain for what they cost, 0 for those that gain less than the least."""
+        """Return (n) the gain of changes in relation to their cost, 0 for those that gain less than the least."""
         return np.where(gain > least, gain / (np.maximum(changes.cost, 0) + self.grain), 0.0)
 
     def legal(self, rows: NDArray[np.intp], sources: NDArray[np.intp], targets: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -125,7 +125,7 @@ class Layout:
         return np.asarray(~there & ~crowded & light[:, None])
 
     def cost(self, rows: NDArray[np.intp], sources: NDArray[np.intp], targets: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return (n, k) how much more a plan would cost; less than none where a replica returns to where it was.
+        """Return (n, k) the additional cost of moves, negative if a replica returns to where it was.
 
         The targets are the same for all rows, (k), or each has its own, (n, k).
         """
@@ -147,7 +147,7 @@ class Layout:
         return self._sorted[key]
 
     def few(self, broker: int, most: int) -> NDArray[np.intp]:
-        """Return the places of some replicas of a broker, spread evenly over all sizes."""
+        """Return the places of at most `most` replicas of a broker, spread evenly over all sizes."""
         places = self.by(broker, BYTES)
         if len(places) <= most:
             return places
@@ -159,7 +159,7 @@ class Layout:
         return rows, columns
 
     def apply(self, changes: Changes, n: int) -> None:
-        """Make one of some changes."""
+        """Make change `n`."""
         one, other = int(changes.one[n]), int(changes.other[n])
         self._move(int(changes.row[n]), int(changes.column[n]), one, other)
         if changes.row2[n] != NOBODY:

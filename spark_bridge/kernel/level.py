@@ -1,8 +1,8 @@
 """Levelling: brokers above their level give replicas to the emptiest, in bulk.
 
-The driver sets levels (`levels`), the blocks move replicas until the levels are reached (`Level`). What to give is
-chosen so that few bytes move: where bytes have to leave, replicas whose bytes add up to just that, and where only
-replicas or bytes in have to, those that cost the fewest bytes for it.
+The driver sets levels (`levels`), and the blocks move replicas until the levels are reached (`Level`). Replicas are
+chosen so that few bytes move. If bytes must leave a broker, the chosen replicas have about that many bytes; if only
+replicas or bytes in must leave, those that cost the fewest bytes for it are chosen.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
 from spark_bridge.model.goal import MOST_REPLICAS
 
 TOGETHER_AND_ALONE = (ALL_MEASURES, *((m,) for m in ALL_MEASURES))
-"""What is levelled, one after the other: all measures, and then each alone, which finds its own emptiest brokers."""
+"""The measures levelled in each turn: all together, then each alone, with the brokers emptiest in that measure."""
 
 _AT_ONCE = 64
-"""The replicas that are made ready to be given at once."""
+"""The number of replicas that are converted to lists at a time."""
 
 
 @frozen(eq=False)
 class Levels:
-    """(B, 3) each: brokers give down to `keep` and take up to `limit`."""
+    """The levels of a round, (B, 3) each: brokers give down to `keep` and take up to `limit`."""
 
     keep: NDArray[np.int64]
     limit: NDArray[np.int64]
 
 
 def levels(terms: Terms, load: NDArray[np.int64], measures: tuple[int, ...] = ALL_MEASURES) -> Levels:
-    """Set the levels for a round that levels some measures; in the others only the bounds of takers count.
+    """Return the levels for a round that levels some measures; in the others only the bounds of takers count.
 
-    In every measure what is above the bounds has to leave. Where more is missing below the bounds than that, givers
-    go down to a common part of their shares at which they give what is missing. Takers fill up to their shares, or
-    beyond it, within the bounds, as far as what leaves needs room. Those that neither give nor have to be filled take
-    as much as their bounds permit: of what leaves a rack, only a few of them may have room.
+    In each of these measures, the load above the bounds must leave. If brokers below their bounds need more than that,
+    givers go down to a common part of their shares at which they give what is needed. Takers fill up to their shares,
+    and beyond them, within their bounds, if what leaves needs the room. Takers that neither give nor have a lower bound
+    take as much as their bounds permit, because only a few of them may have room for what leaves a rack.
     """
     keep = np.full(load.shape, UNBOUNDED)
     keep[:, measures] = np.where(terms.sheds[:, None], terms.high, UNBOUNDED)[:, measures]
@@ -64,7 +64,7 @@ def levels(terms: Terms, load: NDArray[np.int64], measures: tuple[int, ...] = AL
 
 
 def _level(load: NDArray[np.int64], share: NDArray[np.float64], amount: int, *, above: bool) -> float:
-    """Return the part of their shares at which an amount lies above it (or fits below it)."""
+    """Return the part of their shares above which brokers have an amount in total (or below which it fits)."""
     if not len(load) or amount <= 0:
         return np.inf if above else 0.0
     sign = 1.0 if above else -1.0
@@ -78,7 +78,7 @@ def _level(load: NDArray[np.int64], share: NDArray[np.float64], amount: int, *, 
 
 @frozen(eq=False)
 class Level:
-    """The step of a round that levels; `load` are the cluster's (B, 3) loads."""
+    """The step of a round that levels; `load` is the loads of the cluster, (B, 3)."""
 
     terms: Terms
     load: NDArray[np.int64]
@@ -87,7 +87,7 @@ class Level:
     measures: tuple[int, ...] = ALL_MEASURES
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Level one block; as a tally, return the loads."""
+        """Level one block; the tally is the loads."""
         view = View.of(block, number, self.turn, self.terms, self.load, self.measures)
         view = view.within(self.terms.disk, self.load, block)
         destinations = Destinations.of(view, self.terms.takes, self.terms.rack, self.levels.limit, number)
@@ -117,7 +117,7 @@ class Level:
 
 @define(eq=False)
 class _Work:
-    """A block in levelling; `light` (3) is the weight up to which a replica brings nothing of a measure."""
+    """The state of a block during levelling; a replica up to the weight `light` (3) counts as nothing in a measure."""
 
     block: Block
     terms: Terms
@@ -133,7 +133,7 @@ class _Work:
     light: list[int]
 
     def give(self, broker: int) -> None:
-        """Move replicas away from a broker until it is at its level or nothing that fits is left."""
+        """Move replicas away from a broker until it is at its level or no replica that fits remains."""
         keep = self.levels.keep[broker].tolist()
         rows, columns = self.held.by(broker)
         light = ~self.terms.are_oversized(self.block.weights[rows])
@@ -165,7 +165,13 @@ class _Work:
         columns: NDArray[np.intp],
         stays: NDArray[np.bool_],
     ) -> bool:
-        """Give until one of the measures is at its level; return whether one came to be, and mark what went."""
+        """Give replicas in order until one of the watched measures is at its level.
+
+        Bytes alone are watched if they are needed. Replicas that were given are cleared in `stays`.
+
+        Returns:
+            Whether a measure is at its level.
+        """
         watched = (BYTES,) if BYTES in needed else needed
         most, least = self._most(broker, keep, watched), self._least(needed)
         for i, (row, column), weight, replicas in self._each(rows, columns):
@@ -179,14 +185,17 @@ class _Work:
             need = self._need(broker, keep)
             if any(need[m] <= 0 for m in watched):
                 return True
-            # What was needed of a measure may have left with other replicas.
+            # Replicas given for one measure may have met the need of another.
             most, least = self._most(broker, keep, watched), self._least([m for m in needed if need[m] > 0])
         return False
 
     def _each(
         self, rows: NDArray[np.intp], columns: NDArray[np.intp]
     ) -> Iterator[tuple[int, tuple[int, int], list[int], list[int]]]:
-        """Yield number, place, weights and list of each replica, some made ready at a time: not all are needed."""
+        """Yield number, place, weights and list of each replica.
+
+        They are converted in pieces, because rarely all are needed.
+        """
         for start in range(0, len(rows), _AT_ONCE):
             some = rows[start : start + _AT_ONCE]
             places = zip(some.tolist(), columns[start : start + _AT_ONCE].tolist(), strict=True)
@@ -194,10 +203,10 @@ class _Work:
             yield from zip(range(start, start + len(some)), places, weights, lists, strict=True)
 
     def _most(self, broker: int, keep: list[int], watched: tuple[int, ...]) -> list[int]:
-        """Return (3) what a replica may weigh at most that leaves a broker.
+        """Return (3) the largest weights of a replica that may leave a broker.
 
-        With many copies errors up and down even out, so it may be twice as much as is left to give. The broker keeps
-        enough of each measure, unless it takes as well: then it is filled again.
+        With several copies, errors in both directions cancel out, so a replica may weigh twice what remains to give. A
+        broker that does not take keeps its lower bounds; one that takes is filled again.
         """
         load, copies = self.view.load[broker], self.view.copies
         most = [UNBOUNDED] * len(load)
@@ -209,16 +218,17 @@ class _Work:
         return most
 
     def _least(self, needed: Sequence[int]) -> list[int]:
-        """Return (3) the weights of which a replica that helps exceeds one, of what is needed."""
+        """Return (3) the weights that a replica must exceed in at least one needed measure to help."""
         return [self.light[m] if m in needed else UNBOUNDED for m in range(len(self.light))]
 
     def _target(self, source: int, replicas: list[int], weight: list[int]) -> int | None:
-        """Count a replica of a list, and return where it goes; None where it stays."""
+        """Choose a target for a replica and count the move; return None if the replica stays."""
         holders = [b for b in replicas if b != NOBODY]
         others = [b for b in holders if b != source]
         barred = full_racks(others, self.racks, self.limits[min(len(holders), MOST_REPLICAS)])
         barred.discard(self.racks[source])
         target = self.destinations.choose(holders, barred, weight)
+        # A move to a broker that is no emptier than the source gains nothing.
         if target is None or self.view.full[target] >= self.view.full[source]:
             return None
         self.view.add(source, weight, -1)
@@ -229,11 +239,11 @@ class _Work:
 def _order(
     weights: NDArray[np.int64], tie: NDArray[np.uint32], need: list[float], needed: tuple[int, ...], price: int
 ) -> NDArray[np.intp]:
-    """Return in which order to give replicas, of which (n, 3) `weights` tell.
+    """Return the order in which to give replicas, given their weights (n, 3).
 
-    While bytes are among what has to leave, every replica costs as much as it brings. If replicas have to leave as
-    well, some are picked that are together just as many and as large; the others follow, largest first. Without
-    bytes the order is that of cost for what is needed.
+    If bytes must leave, each replica costs as many bytes as it contributes. If replicas must leave as well, a selection
+    with about the needed number and bytes comes first, and the others follow, largest first. If bytes need not leave,
+    replicas are ordered by their cost in relation to what is needed.
     """
     size = weights[:, price].astype(np.float64)
     if BYTES not in needed:
@@ -248,14 +258,15 @@ def _order(
 
 
 def _sample(size: NDArray[np.float64], count: float, total: float) -> NDArray[np.intp]:
-    """Pick so many of some sizes, which are sorted downwards, that they add up to a total, nearly.
+    """Pick a number of sizes, sorted in descending order, that add up to about a total.
 
-    They are spread evenly over all sizes but the largest or the smallest, as many of these as it takes for the mean of
-    the rest to be the wanted one.
+    They are spread evenly over the sizes that remain when enough of the largest or smallest are excluded for the mean
+    of the rest to be the needed one.
     """
     wanted = max(1, round(count))
     mean = total / wanted
     sums = np.cumsum(size)
+    # The mean size is too small, so the smallest are excluded; otherwise the largest are.
     if sums[-1] / len(size) < mean:
         means = sums / np.arange(1, len(size) + 1)
         first, last = 0, int(np.count_nonzero(means >= mean))

@@ -1,10 +1,10 @@
-"""Loose replicas: those for which the rules force a move and leave the choice where to, or which one.
+"""Loose replicas: those for which the rules force a move, but leave open where to or which replica.
 
-A new replica may go to any broker that receives. One that stays may go where another of its partition was, if that one
-is dropped: from a list that shrinks, or from a rack that has too many. So whatever is chosen, as many replicas move, of
-the same partitions.
+A new replica may go to any broker that receives. A replica that stays may go to a broker that drops another replica of
+its partition, because the list shrinks or a rack has too many. Whatever is chosen, the same number of replicas of the
+same partitions moves.
 
-Where a goal moves more than that, what givers have may go to takers as well, if that is asked (see `with_evening`).
+If a goal also evens out, replicas may move from givers to takers as well, on request (see `with_evening`).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Loose:
 
     Attributes:
         after: (P, W) the lists, which may change.
-        homes: (P, R) the brokers that had the partition, NOBODY for those that have to lose it.
+        homes: (P, R) the brokers that had the partition, NOBODY in place of those that must lose it.
         limit: (P) how many replicas of the partition a rack may hold.
         rack: (B) rack numbers, negative without a rack.
-        receives: (B) who may get new replicas.
-        gives: (B) who may lose replicas that need not move; nobody where only that moves.
-        takes: (B) who may get these.
-        forced: (P) how many replicas of a partition may be new on others.
+        receives: (B) the brokers that may get new replicas.
+        gives: (B) the brokers that may lose replicas that need not move; none if only forced moves are made.
+        takes: (B) the brokers that may get these.
+        forced: (P) how many replicas of a partition may be new on brokers that do not take.
     """
 
     after: NDArray[np.int32]
@@ -46,14 +46,14 @@ class Loose:
 
     @classmethod
     def of(cls, block: Block, after: NDArray[np.int32], terms: Terms) -> Loose:
-        """Look at a block's lists."""
+        """Return the loose replicas of a block's lists."""
         homes = np.where((block.before != NOBODY) & ~terms.leaves[block.before], block.before, NOBODY)
         limit = terms.limits[np.minimum(terms.factors(block), MOST_REPLICAS)]
         nobody, width = np.zeros_like(terms.receives), np.full(len(block), after.shape[1])
         return cls(after, homes.astype(np.int32), limit, terms.rack, terms.receives, nobody, nobody, width)
 
     def with_evening(self, block: Block, terms: Terms) -> Loose:
-        """Return it with all that moves for the sake of evenness loose as well."""
+        """Return the loose replicas including those that evening out may move."""
         kept = self.homes != NOBODY
         if terms.repairs:
             kept &= ~surplus(self.homes, terms.rack, self.limit, np.zeros(len(terms.rack)))
@@ -61,14 +61,17 @@ class Loose:
         return evolve(self, gives=terms.gives, takes=terms.takes, forced=forced)
 
     def at(self, rows: NDArray[np.intp], columns: NDArray[np.intp], *, first: bool) -> NDArray[np.bool_]:
-        """Return which replicas at some places are loose; the first of a list that stays only where that is asked."""
+        """Return which replicas at some places are loose.
+
+        Unless `first` is given, the replica of a preferred leader is not exchanged for a dropped one.
+        """
         swappable = any_of(self._dropped(rows) != NOBODY)
         if not first:
             swappable &= self.homes[rows, 0] != self.after[rows, columns]
         return np.asarray(swappable | self._is_new(rows, columns) | self.gives[self.after[rows, columns]])
 
     def targets(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return (B) to which brokers any of some loose replicas may go."""
+        """Return (B) the brokers to which at least one of some loose replicas may go."""
         found = self.receives & self._is_new(rows, columns).any()
         found |= self.takes & self.gives[self.after[rows, columns]].any()
         homes = self._dropped(rows)
@@ -76,7 +79,7 @@ class Loose:
         return found
 
     def may(self, rows: NDArray[np.intp], columns: NDArray[np.intp], targets: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return (n, k) whether loose replicas may go to each of some brokers, whatever these carry."""
+        """Return (n, k) whether loose replicas may go to each of some brokers, regardless of their loads."""
         holders, sources = self.after[rows], self.after[rows, columns]
         there = (holders[:, :, None] == targets).any(axis=1)
         racks = np.where(holders == NOBODY, NOBODY, self.rack[holders])
@@ -95,23 +98,26 @@ class Loose:
     def _may_home(
         self, rows: NDArray[np.intp], columns: NDArray[np.intp], targets: NDArray[np.intp]
     ) -> NDArray[np.bool_]:
-        """Return (n, k) whether brokers had partitions; for evenness only givers lose others for that."""
+        """Return (n, k) whether replicas may return to brokers that had the partition.
+
+        If evening out makes way, a replica that stays may do so only from a broker that gives.
+        """
         able = self._is_new(rows, columns) | self.gives[self.after[rows, columns]] | ~self.takes.any()
         return self.is_home(rows, targets) & able[:, None]
 
     def _others(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.int64]:
-        """Return how many other replicas of partitions are new on brokers that do not take for evenness."""
+        """Return how many other replicas of each partition are new on brokers that do not take."""
         holders = self.after[rows]
         new = (holders != NOBODY) & ~self.takes[holders] & ~shared(holders, self.homes[rows])
         new[np.arange(len(rows)), columns] = False
         return counts(new)
 
     def _is_new(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Return which replicas at some places are on, or have yet to find, a broker that is no home of theirs."""
+        """Return which replicas at some places are new: without a broker yet, or on one that is not their home."""
         holder = self.after[rows, columns]
         return np.asarray((holder == NOBODY) | ~any_of(self.homes[rows] == holder[:, None]))
 
     def _dropped(self, rows: NDArray[np.intp]) -> NDArray[np.int32]:
-        """Return (n, R) the homes of some rows that have no replica, NOBODY elsewhere."""
+        """Return (n, R) the homes of some rows that have no replica now, NOBODY in place of the others."""
         homes = self.homes[rows]
         return np.where(shared(homes, self.after[rows]), NOBODY, homes).astype(np.int32)

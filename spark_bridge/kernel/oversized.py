@@ -1,11 +1,11 @@
-"""Oversized replicas: those heavier than any broker should be in a measure.
+"""Oversized replicas: those heavier, in some measure, than any broker should be.
 
-Wherever one is, its broker is above the bounds that its share alone would give, and the others cannot reach theirs. So
-these replicas are placed first, once: each stays where it is unless another broker is less full with it. Where brokers
-are only filled up, it also has to be the cheapest that fills one. The share of a broker is then at least the oversized
-replicas that it keeps, and the others share the rest.
+The broker of an oversized replica is above the bounds around its proportional share, and the others cannot reach
+theirs. So these replicas are placed first, once: each stays where it is unless another broker would be less full with
+it. If brokers are added, only the cheapest replicas that fill them move. The share of a broker is then at least the
+size of the oversized replicas that it keeps, and the others share the rest.
 
-There are fewer of them than brokers, as each is more than a share. So the driver can know them all.
+There are fewer of them than brokers, because each is more than a share. So the driver can hold all of them.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from spark_bridge.model.goal import MOST_REPLICAS
 _WEIGHED = (BYTES, BYTES_IN)
 
 _WORTH_IT = 0.98
-"""An oversized replica moves only if that leaves the fuller of its two brokers less full than this part of before."""
+"""An oversized replica moves only if the fuller of its two brokers is then at most this part as full as before."""
 
 
 _FILLED = 0.25
-"""Added brokers get their whole shares where all brokers could have at least this part of theirs."""
+"""Heavy replicas can be ignored for added brokers if all others leave each broker this part of its share."""
 
 
 @frozen(eq=False)
 class Oversized:
-    """The oversized replicas of a cluster; G partitions that have them.
+    """The oversized replicas of a cluster, which belong to G partitions.
 
     Attributes:
         above: (3) a replica that is heavier than this in any measure is oversized.
-        heaviest: (3) the heaviest of all others.
+        heaviest: (3) the weights of the heaviest other replica.
         place: (G, 2) each partition's block and its row there.
-        weights: (G, 3) what a replica weighs.
+        weights: (G, 3) the weights of one replica.
         holders: (G, MOST_REPLICAS) broker indices, NOBODY after the last.
     """
 
@@ -50,7 +50,7 @@ class Oversized:
     holders: NDArray[np.int64]
 
     def fixed(self, brokers: int) -> Fixed:
-        """Return what they weigh."""
+        """Return their weights by broker and by replication factor."""
         fixed, there = evolve(Fixed.nothing(brokers), above=self.above, heaviest=self.heaviest), self.holders != NOBODY
         rows, columns = np.nonzero(there)
         np.add.at(fixed.load, self.holders[rows, columns], self.weights[rows])
@@ -68,17 +68,17 @@ NONE = Oversized(
 
 
 Ask = Callable[[Query], Tally]
-"""Asks all blocks of a cluster, and returns the sum of what they say."""
+"""Asks all blocks of a cluster, and returns the sum of their tallies."""
 
 
 @frozen(eq=False)
 class _Heavier:
-    """Asks for the partitions whose replicas are heavier than so much (3) in any measure."""
+    """The query for partitions whose replicas are heavier than `least` (3) in any measure."""
 
     least: NDArray[np.int64]
 
     def __call__(self, number: int, block: Block) -> Tally:
-        """Return, a row each, block and row, the weights, and the holders; and the heaviest of all others."""
+        """Return a row for each: block and row, weights, and holders; and the weights of the heaviest other replica."""
         heavier = (block.weights > self.least).any(axis=1)
         rows = np.flatnonzero(heavier)
         holders = np.full((len(rows), MOST_REPLICAS), NOBODY, np.int64)
@@ -91,7 +91,7 @@ class _Heavier:
 
 
 def oversized(ask: Ask, terms: Terms, heaviest: NDArray[np.int64]) -> Oversized:
-    """Find the oversized replicas of a cluster in which the heaviest weighs so much (3)."""
+    """Return the oversized replicas of a cluster, given the weights of its heaviest replica (3)."""
     most = np.where(terms.receives[:, None], terms.high, 0).max(axis=0)
     weighed = [m for m in _WEIGHED if heaviest[m] > most[m]]
     if not terms.takes.any() or not weighed:
@@ -102,7 +102,7 @@ def oversized(ask: Ask, terms: Terms, heaviest: NDArray[np.int64]) -> Oversized:
     above[_leave_enough(terms, found)] = UNBOUNDED
     weighed = [m for m in weighed if above[m] < UNBOUNDED]
     while weighed:
-        # Without what was found the others' shares are so small that more may be too large for them.
+        # Without the replicas found so far, the shares of the other brokers are smaller, so more may be oversized.
         found = _heavier(ask, above // 2)
         for m in weighed:
             above[m] = _above(terms, found, m)
@@ -112,7 +112,7 @@ def oversized(ask: Ask, terms: Terms, heaviest: NDArray[np.int64]) -> Oversized:
 
 
 def _heavier(ask: Ask, above: NDArray[np.int64]) -> Oversized:
-    """Return the replicas that are heavier than so much, in order."""
+    """Return the replicas heavier than a limit, in order of block and row."""
     tally = ask(_Heavier(above))
     rows = tally["all_heavier"]
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
@@ -120,10 +120,10 @@ def _heavier(ask: Ask, above: NDArray[np.int64]) -> Oversized:
 
 
 def _leave_enough(terms: Terms, found: Oversized) -> NDArray[np.bool_]:
-    """Return (3) of which measures heavy replicas leave the brokers without any enough, so that they need no notice.
+    """Return (3) the measures in which heavy replicas leave the other brokers enough, so that they can be ignored.
 
-    Where brokers are evened, that is their lower bounds. Who is filled up gets its lower bounds from brokers that have
-    none; so a part of a share for each is enough. Where nobody has to be filled, nothing is.
+    If brokers are evened out, enough is their lower bounds. Brokers that are added get their lower bounds from brokers
+    that have none, so a part of a share for each is enough. If no broker must be filled, nothing is enough.
     """
     if not (terms.low[terms.takes] > 0).any():
         return np.zeros(len(MEASURES), np.bool_)
@@ -137,11 +137,14 @@ def _leave_enough(terms: Terms, found: Oversized) -> NDArray[np.bool_]:
 
 
 def _above(terms: Terms, found: Oversized, m: int) -> int:
-    """Return above which weight replicas are oversized in a measure; less than what was looked for if that is unknown.
+    """Return the weight above which replicas are oversized in a measure.
 
-    The heaviest is set beside the broker that may have most, the next beside the next, as long as each is more than its
-    broker may have when the brokers that are left share what is left. This does not depend on where replicas are, so
-    planning again finds the same.
+    The heaviest replica is compared with the broker that may have the most, the next with the next, and so on, as long
+    as each is more than its broker may have if the remaining brokers share the remaining load. This does not depend on
+    where replicas are, so planning again finds the same.
+
+    Returns:
+        The weight; less than what was searched for if lighter replicas, which are not known, may be oversized too.
     """
     receivers = np.flatnonzero(terms.receives)
     order = receivers[np.argsort(-terms.high[receivers, m], kind="stable")]
@@ -168,7 +171,7 @@ class Relocate:
     brokers: int
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Move those of a block; as a tally, return the loads."""
+        """Move the replicas of a block; the tally is the loads."""
         after = block.after.copy()
         for row, source, target in self.moves[self.moves[:, 0] == number, 1:].tolist():
             after[row, after[row] == source] = target
@@ -177,7 +180,7 @@ class Relocate:
 
 
 def relocate(found: Oversized, terms: Terms, load: NDArray[np.int64]) -> tuple[Oversized, NDArray[np.int64]]:
-    """Return oversized replicas where they are best, and (N, 4) what moves for that: block, row, source, target."""
+    """Return the oversized replicas in their best places, and the moves, (N, 4): block, row, source, target."""
     work = _Placing(found, terms, load.copy(), found.fixed(len(load)).load, found.holders.copy())
     work.run()
     moves = [
@@ -189,7 +192,7 @@ def relocate(found: Oversized, terms: Terms, load: NDArray[np.int64]) -> tuple[O
 
 @define(eq=False)
 class _Placing:
-    """Oversized replicas in motion; `kept` (B, 3) is what each broker has of them."""
+    """The state of placing oversized replicas; `kept` (B, 3) is their weights on each broker."""
 
     found: Oversized
     terms: Terms
@@ -198,7 +201,7 @@ class _Placing:
     holders: NDArray[np.int64]
 
     def run(self) -> None:
-        """Fill who is to be filled up; else take from the fullest broker first while a replica is better elsewhere."""
+        """Fill added brokers; for other goals, relieve the fullest broker first while a replica is better elsewhere."""
         if not self.terms.sheds.any():
             while self._fill():
                 pass
@@ -207,11 +210,11 @@ class _Placing:
             pass
 
     def _least(self) -> NDArray[np.int64]:
-        """Return (B, 3) what each broker has in any case: who gives nothing for evenness, all that it has."""
+        """Return (B, 3) what each broker keeps: all it has if it does not give, else its oversized replicas."""
         return np.where(self.terms.gives[:, None], self.kept, self.load)
 
     def _relieve(self, source: int) -> bool:
-        """Move the replica of a broker that leaves it and its taker the least full, if that is worth it."""
+        """Move the replica that leaves a broker and its target the least full; return whether that was worth it."""
         if not self.terms.gives[source]:
             return False
         least, share = self._least(), self.terms.share
@@ -231,7 +234,7 @@ class _Placing:
         return True
 
     def _fill(self) -> bool:
-        """Move the cheapest of the replicas that bring some broker nearest to its lower bounds, if one is worth it."""
+        """Move the cheapest of the replicas that add most to brokers below their bounds; return whether one was found."""
         options = [
             option for place in np.argwhere(self.holders != NOBODY).tolist() for option in self._fillings(*place)
         ]
@@ -240,7 +243,7 @@ class _Placing:
         return bool(options)
 
     def _fillings(self, row: int, column: int) -> Iterator[tuple[float, int, int, int, int]]:
-        """Yield what a replica adds to brokers below their lower bounds (the most first), its cost, and the move."""
+        """Yield for each useful target the negated part of a share that a replica adds there, its cost, and the move."""
         source, weight, terms = int(self.holders[row, column]), self.found.weights[row], self.terms
         if not terms.gives[source]:
             return
@@ -260,13 +263,13 @@ class _Placing:
         self.holders[row, column] = target
 
     def _may(self, row: int, source: int) -> NDArray[np.bool_]:
-        """Return (B) who may get the replica of a broker."""
+        """Return (B) the brokers that may get a replica of a partition from a broker."""
         terms, holders = self.terms, self.holders[row][self.holders[row] != NOBODY]
         able = terms.takes & (self.load[:, BYTES] + self.found.weights[row, BYTES] <= terms.disk)
         able[holders] = False
         racks = terms.rack[holders[holders != source]]
         full = [r for r in sorted(set(racks[racks >= 0].tolist())) if (racks == r).sum() >= terms.limits[len(holders)]]
-        # Within a rack nothing changes.
+        # A move within a rack does not change how many replicas the rack has.
         return np.asarray(
             able & (~np.isin(terms.rack, full) | ((terms.rack >= 0) & (terms.rack == terms.rack[source])))
         )

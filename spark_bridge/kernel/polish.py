@@ -1,11 +1,11 @@
-"""Polishing of small plans: annealing that looks for a lower price at the same evenness, or for more evenness.
+"""Polishing of small plans: annealing that searches for a lower cost at the same evenness, or for more evenness.
 
-Bulk moves and descent are greedy: where a broker holds ten replicas, the choice of each matters, and a few per cent of
-bytes are lost. Here replicas move and swap at random, from fixed seeds, and what is best of all that was met is the
-plan: first by violation, then by price, then by how few partitions lose all of their replicas at once.
+Bulk moves and descent are greedy. If a broker holds ten replicas, the choice of each matters, and greedy steps lose a
+few per cent of bytes. Here replicas move and swap at random, from fixed seeds. The plan is the best one found: first by
+violation, then by cost, then by how few partitions lose all their replicas at once.
 
-Several plans are annealed side by side, each at its own temperature, and neighbours change places now and then: hot
-ones get over what separates one even plan from the next, cold ones make them cheaper.
+Several plans are annealed side by side, each at its own temperature, and neighbours change places now and then (replica
+exchange). Hot plans overcome what separates one even plan from the next, and cold ones become cheaper.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ from spark_bridge.model.block import NOBODY, Block
 
 _STEPS_PER_PLACE = 3_333
 _MOST_STEPS = 80_000
-"""The steps of all plans together: for each place, and at most."""
+"""The steps of all plans together: for each place of a replica list, and at most."""
 
 _TO_CHEAPEN = 3
-"""The search for a lower price takes so many times as many steps."""
+"""How many times as many steps the search for a lower cost takes."""
 
 _CHEAPENED = 2
-"""The number of searches for a lower price, each from another seed."""
+"""The number of searches for a lower cost, each from another seed."""
 
 _STEPS_BETWEEN = 100
-"""How many steps each plan takes before neighbours may change places."""
+"""The number of steps of each plan before neighbours may change places."""
 
 _MOST_PLANS = 3
 _PLACES = 600
-"""As many plans are annealed as this many places hold: the smaller a plan, the more a single choice weighs."""
+"""The number of plans is limited to this many places in total: the smaller a plan, the more each choice matters."""
 
 _COLDEST, _HOTTEST = 0.4, 8.0
 _COOLED = 0.03
-"""Temperatures at the start, in mean replicas moved, and which part of them is left at the end."""
+"""The initial temperatures, in moves of a mean replica, and the part of them that remains at the end."""
 
 
 def steps_for(block: Block) -> int:
-    """Return how many steps it takes to polish a block for more evenness."""
+    """Return the number of steps to polish a block for more evenness."""
     return min(_MOST_STEPS, _STEPS_PER_PLACE * max(1, _places(block)) * _count(block))
 
 
 def polish(block: Block, terms: Terms, bound: int, steps: int, seed: int = 1) -> Block:
-    """Return the block with the best plan met.
+    """Return the block with the best plan found.
 
     Args:
         block: All partitions of a small cluster, planned.
         terms: The terms.
-        bound: No plan costs less: who reaches it is done.
-        steps: How many steps all plans together take.
-        seed: Where chance begins.
+        bound: A lower bound of the cost; the search ends when a plan reaches it.
+        steps: The number of steps of all plans together.
+        seed: The seed of the random numbers.
     """
     seeds = Random(seed)
     plans = [Annealing.of(block, terms, Random(seeds.random())) for _ in range(_count(block))]
@@ -71,14 +71,14 @@ def _places(block: Block) -> int:
 
 
 def _count(block: Block) -> int:
-    """Return how many plans of a block are annealed side by side."""
+    """Return the number of plans of a block to anneal side by side."""
     return max(1, min(_MOST_PLANS, _PLACES // max(1, _places(block))))
 
 
 def cheapen(block: Block, terms: Terms, bound: int, steps: int) -> Block:
     """Return the block with a plan that costs less and takes no broker farther out of bounds.
 
-    Where not every broker can be within its bounds, this gives up what was not reached: it looks for no more evenness.
+    Bounds that were not reached are widened to what was reached, so this search looks for no more evenness.
     """
     for time in range(_CHEAPENED):
         block = polish(block, terms.eased_to(loads(block, len(terms.rack))), bound, steps // _CHEAPENED, seed=2 + time)
@@ -86,7 +86,7 @@ def cheapen(block: Block, terms: Terms, bound: int, steps: int) -> Block:
 
 
 def steps_to_cheapen(block: Block) -> int:
-    """Return how many steps it takes to polish a block for a lower price."""
+    """Return the number of steps to polish a block for a lower cost."""
     return _TO_CHEAPEN * steps_for(block)
 
 
@@ -103,7 +103,11 @@ def _anneal(plans: list[Annealing], steps: int, bound: int, rng: Random) -> None
 
 
 def _change_places(plans: list[Annealing], temperatures: Sequence[float], first: int, rng: Random) -> None:
-    """Let every other pair of neighbours change places, the surer the more it cools the better of the two."""
+    """Let every other pair of neighbours change places.
+
+    A pair whose better plan is the hotter one always does; the others do with a probability that falls with the
+    difference of their energies and temperatures.
+    """
     for colder, hotter in list(pairwise(range(len(plans))))[first::2]:
         energy = plans[colder].energy - plans[hotter].energy
         gain = energy * (1 / temperatures[colder] - 1 / temperatures[hotter])

@@ -1,9 +1,10 @@
-"""Racks: how many replicas of a partition one may hold, and which replicas have to leave theirs.
+"""Racks: how many replicas of a partition one may hold, and which replicas must leave theirs.
 
 No rack holds more than its limit of a partition. The limit is the smallest with which all replicas find a place among
-the brokers that receive: ceil(RF / racks) where each rack has enough of them. What other brokers keep takes places of
-their racks and adds none. So there is always a plan: a rack has room for as many as it was counted for. A broker
-without a rack is a rack of its own, which the rule that no broker holds a partition twice takes care of.
+the brokers that receive: ceil(RF / racks) if each rack has enough of them. What other brokers keep takes places of
+their racks and adds none. So there is always a plan: a rack has room for as many replicas as it was counted for. A
+broker without a rack counts as its own rack, whose limit follows from the rule that no broker holds two replicas of a
+partition.
 """
 
 from __future__ import annotations
@@ -16,20 +17,20 @@ from spark_bridge.model.goal import MOST_REPLICAS
 
 
 def units(rack: NDArray[np.int32]) -> NDArray[np.intp]:
-    """Return (B) rack numbers in which who has no rack is one of its own, given those that are negative for it."""
+    """Return (B) rack numbers in which each broker without a rack has its own, given negative numbers for these."""
     alone = rack < 0
     return np.where(alone, int(rack.max(initial=NOBODY)) + np.cumsum(alone), rack).astype(np.intp)
 
 
 def rack_limits(rack: NDArray[np.int32], receives: NDArray[np.bool_]) -> NDArray[np.int32]:
-    """Return by replication factor how many replicas of a partition a rack may hold.
+    """Return, by replication factor, how many replicas of a partition a rack may hold.
 
     Args:
         rack: (B) rack numbers, negative without a rack.
-        receives: (B) which brokers may get replicas.
+        receives: (B) the brokers that may receive replicas.
 
     Returns:
-        (MOST_REPLICAS + 1) limits; the factor itself where there are too few brokers whatever the limit.
+        (MOST_REPLICAS + 1) limits; the factor itself if there are too few brokers for any limit.
     """
     sizes = np.bincount(rack[receives & (rack >= 0)])
     alone = int(np.count_nonzero(receives & (rack < 0)))
@@ -45,18 +46,18 @@ def rack_limits(rack: NDArray[np.int32], receives: NDArray[np.bool_]) -> NDArray
 def surplus(
     after: NDArray[np.int32], rack: NDArray[np.int32], limit: NDArray[np.int32], fullness: NDArray[np.float64]
 ) -> NDArray[np.bool_]:
-    """Return which replicas have to leave their rack.
+    """Return which replicas must leave their rack.
 
-    Of a rack's replicas those on the emptiest brokers stay; of equals those earlier in the list.
+    Of a rack's replicas, those on the emptiest brokers stay; of equally full ones, those earlier in the list.
 
     Args:
-        after: (P, W) broker indices; NOBODY where there is no replica.
+        after: (P, W) broker indices; NOBODY for empty places.
         rack: (B) rack numbers, negative without a rack.
         limit: (P) how many replicas of the partition one rack may hold.
-        fullness: (B) load of each broker against its share.
+        fullness: (B) the load of each broker as a part of its share.
 
     Returns:
-        (P, W) True for replicas that are too many in their racks.
+        (P, W) True for replicas above the limit of their racks.
     """
     racks = np.where(after == NOBODY, NOBODY, rack[after])
     full = np.where(after == NOBODY, np.inf, fullness[after])

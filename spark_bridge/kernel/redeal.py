@@ -1,8 +1,9 @@
-"""Forced moves dealt again: from brokers that these make too full to others, at the same cost.
+"""Forced moves dealt again: from brokers that they make too full to others, at the same cost.
 
-Each step takes something from the fullest broker, and leaves every broker that it touches less full than that one was:
-by a single move, or by two, of which the second makes room for the first. Only loose replicas move (see `loose`).
-In a round every broker belongs to one block, which therefore knows its loads exactly; of a few blocks, all to one.
+Each step relieves the fullest broker, and leaves every broker that it touches less full than that one was. It is a
+single move, or two moves of which the second makes room for the first. Only loose replicas move (see `loose`). In a
+round, each broker belongs to one block, which therefore knows its loads exactly; if there are only a few blocks, all
+brokers belong to the same one.
 """
 
 from __future__ import annotations
@@ -20,34 +21,35 @@ from spark_bridge.kernel.view import Turn
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
 
 _MOVED, _PAIRED = 128, 32
-"""The replicas of a broker for which single moves are tried, and moves in pairs."""
+"""The most replicas of a broker for which single moves are tried, and for which pairs of moves are tried."""
 
 _TARGETS, _BESIDE, _BEYOND = 24, 12, 4
-"""The brokers that are tried for a single move, for the first of a pair, and for the second."""
+"""The most targets that are tried for a single move, for the first move of a pair, and for the second."""
 
 _MOVES, _PAIRS = 4_000, 400
-"""The steps of a round, by all blocks together: single moves, and searches of pairs."""
+"""The most steps of a round in all blocks together: looks at a broker, and searches for pairs."""
 
 _LEAST_STEPS = 50
-"""The number of either that a block may take in any case."""
+"""The number of steps of each kind that a block may always take."""
 
 _PASSES = 3
 _FEW_BLOCKS = 8
-"""Up to so many blocks take turns, and all brokers belong to one at a time."""
+"""Up to this number of blocks take turns, and all brokers belong to one block at a time."""
 
 Move = tuple[int, int, int]
-"""A replica by row and column, and where it goes."""
+"""A replica by row and column, and its target broker."""
 
 
 @frozen
 class Owners:
-    """To which block each broker belongs in a round: in as many rounds as there are blocks, to each once."""
+    """The block to which each broker belongs in a round; over as many rounds as there are blocks, each block once."""
 
     round: int
     blocks: int
 
     def of(self, number: int, brokers: int) -> NDArray[np.bool_]:
         """Return (B) which brokers belong to a block."""
+        # Few blocks take turns with all brokers, so that replicas can move between any two of them.
         if self.blocks <= _FEW_BLOCKS:
             return np.full(brokers, number == self.round % self.blocks)
         return np.asarray(Turn(0, self.blocks, 1).ranks(number + self.round, brokers) == 0)
@@ -59,8 +61,8 @@ class Standing:
 
     Attributes:
         load: (B, 3) the cluster's loads.
-        gained: (B) the bytes that every broker gets.
-        owners: To which block each broker belongs.
+        gained: (B) the bytes of new replicas on each broker.
+        owners: The block to which each broker belongs.
     """
 
     load: NDArray[np.int64]
@@ -76,7 +78,7 @@ class Redeal:
     standing: Standing
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Deal again in one block; as a tally, return by how much the loads change, and what brokers get."""
+        """Deal again in one block; the tally is the change of the loads and of the bytes that brokers gain."""
         load, gained = self.standing.load, self.standing.gained
         active = self.standing.owners.of(number, len(load))
         over = (load > self.terms.high).any(axis=1)
@@ -93,9 +95,9 @@ class Redealing:
 
     Attributes:
         after: (P, W) the lists; some may have gaps.
-        moves: How many single moves may follow.
-        pairs: How many pairs may be looked for.
-        aim: The bound that brokers shall not be above.
+        moves: The number of looks at a broker that remain.
+        pairs: The number of searches for pairs that remain.
+        aim: The bound to bring brokers below.
     """
 
     block: Block
@@ -112,7 +114,7 @@ class Redealing:
 
     @classmethod
     def of(cls, block: Block, after: NDArray[np.int32], terms: Terms, standing: Standing, number: int) -> Redealing:
-        """Look at a block, given its number."""
+        """Start from a block, given its number."""
         brokers, blocks = len(standing.load), standing.owners.blocks
         places = Places(Held.of(after, brokers))
         moves, pairs = (max(_LEAST_STEPS, steps // blocks) for steps in (_MOVES, _PAIRS))
@@ -122,7 +124,7 @@ class Redealing:
         return cls(block, terms, load, gets, active, loose.after, loose, places, moves, pairs, aim)
 
     def even_out(self) -> None:
-        """Deal again what makes brokers fuller than their upper bounds, in one measure after the other."""
+        """Deal again what puts brokers above their upper bounds, one measure after another."""
         mean = self.block.weights.mean(axis=0) if len(self.block) else np.zeros(self.load.shape[1])
         fullest = (self.load / self.terms.share)[self.terms.receives].max(axis=0, initial=0.0)
         for _ in range(_PASSES):
@@ -134,13 +136,13 @@ class Redealing:
                 break
 
     def make_room(self) -> None:
-        """Deal again what is above the disks of brokers that get something."""
+        """Deal again what exceeds the disks of brokers that gain replicas."""
         self.aim = aim_at_disks(self.terms)
         while self._relieve(self.active & (self.gained > 0)):
             pass
 
     def _relieve(self, brokers: NDArray[np.bool_]) -> bool:
-        """Take each broker above its bound as low as it gets, the fullest first; return whether anything moved."""
+        """Relieve each broker above its bound as far as possible, the fullest first; return whether anything moved."""
         over = np.flatnonzero(brokers & self.aim.is_over(self.load))
         part = self._part(over)
         changed = False
@@ -155,7 +157,7 @@ class Redealing:
         return bool(self.aim.is_over(self.load)[broker])
 
     def _best(self, broker: int) -> tuple[Move, ...]:
-        """Return what makes a broker less full, none where nothing does or no step is left."""
+        """Return the moves that make a broker less full, none if there are none or no step remains."""
         rows, columns = self._loose_of(broker)
         if not len(rows) or self.moves <= 0:
             return ()
@@ -163,6 +165,7 @@ class Redealing:
         few = self._few(rows, _MOVED)
         if move := self._best_move(broker, rows[few], columns[few]):
             return (move,)
+        # No single move helps, so pairs are tried.
         if self.pairs <= 0:
             return ()
         self.pairs -= 1
@@ -170,9 +173,9 @@ class Redealing:
         return self._best_pair(broker, rows[few], columns[few])
 
     def _loose_of(self, broker: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the loose replicas of a broker that weigh something.
+        """Return the rows and columns of a broker's loose replicas, without the light ones.
 
-        A preferred leader's is loose only if the broker is too full, and partitions may get another.
+        The replica of a preferred leader is loose only if the broker is too full and leaders may change.
         """
         rows, columns = np.divmod(self.places[broker], self.after.shape[1])
         heavy = self.block.weights[rows, self.aim.measure] > self.aim.light
@@ -181,19 +184,21 @@ class Redealing:
         return rows[loose], columns[loose]
 
     def _few(self, rows: NDArray[np.intp], most: int) -> NDArray[np.intp]:
-        """Return some of the rows, by their places, spread evenly over all weights."""
+        """Return the positions of some of the rows, spread evenly over all weights."""
         if len(rows) <= most:
             return np.arange(len(rows))
         by_weight = np.lexsort((self.block.tie[rows], self.block.weights[rows, self.aim.measure]))
         return by_weight[((np.arange(most) + 0.5) * len(rows) / most).astype(np.intp)]
 
     def _best_move(self, broker: int, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Move | None:
+        """Return the move that leaves the fuller of its two brokers the least full, None if no move helps."""
         targets = self._emptiest(broker, _TARGETS, rows, columns)
         if not len(targets):
             return None
         weights = self.block.weights[rows][:, None]
         worst = np.maximum(self._part(broker, -weights), self._part(targets, weights))
         able = self.loose.may(rows, columns, targets) & self._keeps(targets, weights, broker)
+        # An empty replica needs no room, so it may go to a full disk.
         able &= self._fits(targets, weights, self.loose.is_home(rows, targets)) | (weights[..., BYTES] == 0)
         worst = np.where(able, worst, np.inf)
         i, t = np.unravel_index(int(worst.argmin()), worst.shape)
@@ -202,7 +207,7 @@ class Redealing:
         return int(rows[i]), int(columns[i]), int(targets[t])
 
     def _best_pair(self, broker: int, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> tuple[Move, ...]:
-        """Return the best move to a broker that in turn gives to another, or back: none without any that helps."""
+        """Return the best pair of moves, to a second broker and from that to a third or back; none if no pair helps."""
         beside = self._emptiest(broker, _BESIDE, rows, columns)
         able = self.loose.may(rows, columns, beside)
         best = float(self._part(broker)) - self.aim.step
@@ -227,9 +232,9 @@ class Redealing:
     def _worst(
         self, broker: int, beside: int, beyond: NDArray[np.intp], rows: NDArray[np.intp], rows2: NDArray[np.intp]
     ) -> NDArray[np.float64]:
-        """Return (rows, rows2, beyond) how full the fullest broker is after two moves, infinite where they may not be.
+        """Return (rows, rows2, beyond) how full the fullest broker is after two moves, infinite if not permitted.
 
-        One of `beyond` is the broker itself, with which replicas change places.
+        One of `beyond` is the first broker itself; the two replicas then change places.
         """
         ones = self.block.weights[rows][:, None, None]
         others = self.block.weights[rows2][None, :, None]
@@ -246,31 +251,35 @@ class Redealing:
         return np.where(able, worst, np.inf)
 
     def _emptiest(self, broker: int, most: int, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the emptiest brokers to which any of some replicas may go."""
+        """Return the emptiest brokers to which at least one of some replicas may go."""
         able = self.active & self.loose.targets(rows, columns)
         able[broker] = False
         candidates = np.flatnonzero(able)
         return candidates[np.argsort(self._part(candidates), kind="stable")[:most]]
 
     def _part(self, brokers: NDArray[np.intp] | int, more: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Return how full brokers are, with (..., 3) more."""
+        """Return how full brokers are, with an additional load (..., 3) if given."""
         load = self.load[brokers, self.aim.measure]
         return self.aim.part(brokers, load if more is None else load + more[..., self.aim.measure])
 
     def _keeps(self, brokers: NDArray[np.intp] | int, more: NDArray[np.int64], source: int) -> NDArray[np.bool_]:
-        """Return whether brokers with (..., 3) more are fine in the measures that are not aimed at."""
+        """Return whether brokers with an additional load (..., 3) keep to the limits of the other measures."""
         most = self.aim.most(self.load, brokers, source)
         return np.asarray(((more <= 0) | (self.load[brokers] + more <= most)).all(axis=-1))
 
     def _fits(self, brokers: NDArray[np.intp], more: NDArray[np.int64], home: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Return whether more fits on disks; what comes home fits on a disk that gets nothing new."""
+        """Return whether an additional load fits on disks.
+
+        A replica that returns home always fits on a disk that gains nothing new.
+        """
+        # If disks are the aim, being over them is part of how full brokers are, and no separate limit.
         if self.aim.is_room:
             return np.ones(1, np.bool_)
         fits = self.load[brokers, BYTES] + more[..., BYTES] <= self.terms.disk[brokers]
         return np.asarray(fits | (home & (self.gained[brokers] == 0)))
 
     def move(self, row: int, column: int, target: int) -> None:
-        """Move a replica to a broker, or from nowhere, or to nowhere."""
+        """Move a replica to a broker; an open place has no source, and a dropped replica no target (NOBODY)."""
         source, weight = int(self.after[row, column]), self.block.weights[row]
         place = row * self.after.shape[1] + column
         home = self.loose.homes[row]

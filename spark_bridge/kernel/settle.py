@@ -1,8 +1,8 @@
 """Small clusters, planned until planning again would change nothing.
 
-Here annealing makes up for what greedy steps lose. As it is no descent, a second plan could find still more evenness
-where not all of it was found the first time; so the plan is planned again until it stays as it is, or until the work
-that one plan may take is done.
+Annealing recovers what greedy steps miss. Since it is random, planning again could find more evenness that was missed
+the first time. So the plan is made again from its own result, until it no longer changes or the limit on work is
+reached.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from spark_bridge.model.block import NOBODY, Block
 
 _ALONE = Turn(0, 1, 1)
 _WORTH_IT = 0.98
-"""A plan that leaves more than this part of the violation is not worth what it moves; so planning again ends soon."""
+"""A plan that leaves more than this part of the violation is not worth its moves; so planning again ends soon."""
 
 _MOST_STEPS = 410_000
-"""The steps of annealing in one plan, those of planning it again included."""
+"""The most annealing steps of one plan, including those of planning again."""
 
 
 @define
 class Work:
-    """The work that is left: changes that descents may weigh up, and steps of annealing.
+    """The remaining work.
 
     Attributes:
-        changes: The changes.
-        steps: The steps.
-        is_over: Whether more was wanted of one of them.
+        changes: The number of changes that descents may consider.
+        steps: The number of annealing steps.
+        is_over: Whether more of either was needed.
     """
 
     changes: int
@@ -43,7 +43,7 @@ class Work:
     is_over: bool = False
 
     def take(self, steps: int) -> int:
-        """Return how many of some steps may be done, and count them."""
+        """Return how many of the requested steps remain, and subtract them."""
         taken = min(steps, self.steps)
         self.steps -= taken
         self.is_over |= taken < steps
@@ -56,7 +56,7 @@ class Settle:
 
     Attributes:
         terms: The terms.
-        bound: No plan costs less.
+        bound: A lower bound of the cost of any plan.
         walls_from: Returns the walls for planning again.
     """
 
@@ -65,10 +65,11 @@ class Settle:
     walls_from: WallsFrom
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Plan the one block there is; as a tally, return the loads, and whether work ended it (`max_cut`).
+        """Plan the only block; the tally is the loads, and whether the limit on work ended planning (`max_cut`).
 
-        Lists are sorted, so that the plan does not depend on their order, which the choice of leaders changes later. It
-        is not worth it where brokers are only filled: few of these plans leave anything for planning again to look at.
+        Lists are sorted first, so that the plan does not depend on their order, which the choice of leaders changes
+        later. Plans that only fill brokers are not worth it, because few of them leave anything to do for planning
+        again.
         """
         del number
         work, block = Work(MOST_WORK, _MOST_STEPS), self._in_one_order(block)
@@ -83,14 +84,14 @@ class Settle:
         return planned, {"load": loads(planned, len(self.terms.rack)), "max_cut": np.array([int(work.is_over)])}
 
     def _in_one_order(self, block: Block) -> Block:
-        """Return the block with sorted lists, NOBODY at their ends, if brokers have to end below their bounds."""
+        """Return the block with sorted lists, NOBODY at their ends, if brokers must end below their bounds."""
         if not self.terms.sheds.any():
             return block
         last = np.where(block.after == NOBODY, np.iinfo(np.int32).max, block.after)
         return block.with_after(np.take_along_axis(block.after, np.argsort(last, axis=1, kind="stable"), axis=1))
 
     def _planned(self, block: Block, base: Block, terms: Terms, work: Work) -> Block | None:
-        """Return the block with the plan for a base of the same partitions, None where that is not worth it."""
+        """Return the block with a plan that starts from `base`, the same partitions; None if it is not worth it."""
         evened = self._evening(base, terms, work).evened(base)
         if evened is None:
             return None
@@ -103,31 +104,33 @@ class Settle:
 
 @frozen(eq=False)
 class _Evening:
-    """A plan in the making, under the terms for the loads that it began with."""
+    """The planning of a block, under the terms for the loads from which it starts."""
 
     terms: Terms
     bound: int
     work: Work
 
     def evened(self, block: Block) -> Block | None:
-        """Return the block as even as it gets, None where that is not worth it."""
+        """Return the block as even as possible, None if that is not worth the moves."""
         changed = self._improved(block)
+        # The free plan makes a measure less even, so it is made again within the walls.
         if self.terms.walls.are_passed(self._load(block), self._load(changed)):
             changed = self._improved(block, within_walls=True)
         out, left = (self._out(self._load(b)) for b in (block, changed))
         return changed if left < out * _WORTH_IT else None
 
     def cheapened(self, block: Block) -> Block:
-        """Return the block with a plan that costs less, and is as even."""
+        """Return the block with a cheaper plan that is as even."""
         if cost(block, self.terms.price) <= self.bound:
             return block
         cheaper = cheapen(block, self.terms, self.bound, self.work.take(steps_to_cheapen(block)))
-        # Annealing takes what floats cannot tell from nothing for nothing.
+        # Annealing treats violations as zero that are too small for its floats, so the result is checked exactly.
         return cheaper if self._out(self._load(cheaper)) <= self._out(self._load(block)) else block
 
     def _improved(self, block: Block, *, within_walls: bool = False) -> Block:
         if not self._out(self._load(block)):
             return block
+        # If little is out of bounds, the single moves of descent cost less than bulk moves, so they come first.
         if self._out(self._load(block)) < LITTLE * len(self.terms.rack):
             block = self._descended(block)
         for measures in TOGETHER_AND_ALONE:
@@ -157,5 +160,5 @@ class _Evening:
         return loads(block, len(self.terms.rack))
 
     def _out(self, load: NDArray[np.int64]) -> float:
-        """Return how far all brokers are out of bounds together."""
+        """Return the sum of how far brokers are out of bounds, in parts of their shares."""
         return float(self.terms.violation(load).sum())

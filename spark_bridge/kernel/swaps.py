@@ -1,4 +1,4 @@
-"""Exchanges of two replicas that bring a broker nearer to its bounds."""
+"""Exchanges of two replicas that bring a broker closer to its bounds."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from spark_bridge.kernel.layout import Changes, Layout
 from spark_bridge.model.block import BYTES, BYTES_IN
 
 _SWAPPED = 64
-"""The replicas of a broker for which exchanges are tried."""
+"""The most replicas of a broker for which exchanges are tried."""
 
 _NEAR = np.arange(-2, 2)
-"""The replicas of a partner that are tried in exchange, counted from the place of the fitting one in their order."""
+"""The partner's replicas to try in exchange, as offsets from the position of the best fit in order of weight."""
 
 
 def swaps(layout: Layout, broker: int, partners: Sequence[int]) -> Changes | None:
-    """Return exchanges of a broker's replicas for those of partners, None where none is promising.
+    """Return exchanges of a broker's replicas for those of partners, None if none is promising.
 
-    A replica is tried with those of a partner that differ from it by about what the broker has too much or too little,
-    or by what the partner has room for: they are looked up in the order of their weights.
+    A replica is tried with those of a partner that differ from it by about the broker's excess or shortfall, or by the
+    partner's room if that is less. They are found by binary search in the order of weights.
     """
     mine = layout.few(broker, _SWAPPED)
     rows, columns = layout.at(mine)
@@ -54,7 +54,7 @@ def swaps(layout: Layout, broker: int, partners: Sequence[int]) -> Changes | Non
 
 
 def _fitting(layout: Layout, rows: NDArray[np.intp], broker: int, partner: int) -> list[NDArray[np.intp]]:
-    """Return for each measure that matters the places of a partner's replicas, (n, 4), that fit to some rows, (n)."""
+    """Return, for each measure out of bounds, the places (n, 4) of a partner's replicas that fit some rows (n)."""
     found = []
     for measure in (BYTES, BYTES_IN):
         places = layout.by(partner, measure)
@@ -67,7 +67,7 @@ def _fitting(layout: Layout, rows: NDArray[np.intp], broker: int, partner: int) 
 
 
 def _wanted(layout: Layout, broker: int, partner: int, measure: int) -> int:
-    """Return how much should go from a broker to a partner (less than none: come), as far as that one's bounds let."""
+    """Return the load to move from a broker to a partner within its bounds; negative in the other direction."""
     terms, load = layout.terms, layout.load[:, measure]
     low, high = terms.low[:, measure], terms.high[:, measure]
     if load[broker] > high[broker]:

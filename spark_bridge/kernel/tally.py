@@ -1,4 +1,4 @@
-"""The reports of blocks to the driver: broker-sized sums of whole numbers, which do not depend on any order."""
+"""The reports of blocks to the driver: broker-sized sums of integers, which do not depend on the order of blocks."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ class Step(Protocol):
     """The work of a round on a block, given its number: a new block, and a report to the driver."""
 
     def __call__(self, number: int, block: Block, /) -> tuple[Block, Tally]:
-        """Take a block through the step."""
+        """Perform the step in a block."""
 
 
 class Query(Protocol):
     """A question to a block, which stays as it is."""
 
     def __call__(self, number: int, block: Block, /) -> Tally:
-        """Ask a block."""
+        """Return the tally of a block."""
 
 
 def loads(block: Block, brokers: int, *, before: bool = False) -> NDArray[np.int64]:
-    """Return (B, 3) what the block's replicas weigh on every broker, as planned or before."""
+    """Return (B, 3) the loads of a block's replicas by broker, as planned or before the plan."""
     lists = block.before if before else block.after
     return np.stack([_weighed(lists, block.weights[:, m], brokers) for m in range(len(MEASURES))], axis=1)
 
 
 def _weighed(lists: NDArray[np.int32], weight: NDArray[np.int64], brokers: int) -> NDArray[np.int64]:
-    """Return (B) what (P, W) replicas weigh on every broker, given what each of a partition does."""
-    # NOBODY is the last place.
+    """Return (B) the weights of replicas (P, W) by broker, given the weight of one replica of each partition."""
+    # NOBODY, -1, counts in the last element.
     total = np.zeros(brokers + 1, np.int64)
     for column in range(lists.shape[1]):
         np.add.at(total, lists[:, column], weight)
@@ -43,34 +43,34 @@ def _weighed(lists: NDArray[np.int32], weight: NDArray[np.int64], brokers: int) 
 
 
 def sums(index: NDArray[np.int32], values: NDArray[np.int64], length: int) -> NDArray[np.int64]:
-    """Return the sums of whole numbers by index; exact, which `np.bincount` with weights is not beyond 2**53."""
+    """Return the sums of integers by index, exactly; `np.bincount` with weights is not exact beyond 2**53."""
     total = np.zeros(length, np.int64)
     np.add.at(total, index, values)
     return total
 
 
 def moved(block: Block) -> NDArray[np.bool_]:
-    """Return (P, W) which planned replicas are on a broker that has none of the partition before."""
+    """Return (P, W) which planned replicas are on a broker that had none of the partition before."""
     new: NDArray[np.bool_] = block.after != NOBODY
     return new & ~shared(block.after, block.before)
 
 
 def gained(block: Block, brokers: int) -> NDArray[np.int64]:
-    """Return (B) the bytes of the block that every broker gets anew."""
+    """Return (B) the bytes of the block's new replicas on each broker."""
     new = moved(block)
     row = np.broadcast_to(np.arange(len(block))[:, None], new.shape)[new]
     return sums(block.after[new], block.weights[row, BYTES], brokers)
 
 
 def cost(block: Block, price: int = BYTES) -> int:
-    """Return how many bytes the plan moves, or how much of another measure."""
+    """Return how much the plan moves, in bytes or another measure."""
     return int((counts(moved(block)) * block.weights[:, price]).sum())
 
 
 def add(total: Tally, part: Tally) -> Tally:
-    """Return two tallies as one: sums by name, under `max_...` the greater numbers, under `all_...` the rows of both.
+    """Return two tallies combined: sums by name, the greater numbers for `max_...`, and all rows for `all_...`.
 
-    In which order rows are joined depends on the engine.
+    The order in which rows are joined depends on the engine.
     """
     both = {**total, **part}
     for name in sorted(total.keys() & part.keys()):

@@ -1,4 +1,4 @@
-"""The terms of a plan: all that a block must know of the cluster and the goal, in broker-sized arrays."""
+"""The terms of a plan: what a block must know about the cluster and the goal, in broker-sized arrays."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL_MEASURES = tuple(range(len(MEASURES)))
 UNBOUNDED = np.iinfo(np.int64).max // 4
 
 _IN_VAIN = 0.1
-"""A broker may keep so much beside its oversized replicas, as a part of their load above its bounds."""
+"""What a broker may keep besides its oversized replicas, as a part of their load above its bounds."""
 
 _RELIEVED = 0.5
 """Brokers that are relieved of one measure keep at least this part of their lower bounds of the others."""
@@ -29,11 +29,11 @@ _RELIEVED = 0.5
 
 @frozen(eq=False)
 class Fixed:
-    """The replicas that move no more for the sake of evenness, as they are oversized (see `oversized`).
+    """The oversized replicas, which evening out does not move (see `oversized`).
 
     Attributes:
-        above: (3) all that are heavier than this in any measure.
-        heaviest: (3) the heaviest of all others.
+        above: (3) a replica heavier than this in any measure is oversized.
+        heaviest: (3) the weights of the heaviest other replica.
         load: (B, 3) their weights on the brokers that keep them.
         by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by factor.
     """
@@ -45,7 +45,7 @@ class Fixed:
 
     @classmethod
     def nothing(cls, brokers: int) -> Fixed:
-        """Return the value for clusters in which nothing is oversized."""
+        """Return the value for clusters without oversized replicas."""
         return cls(
             np.full(len(MEASURES), UNBOUNDED),
             np.full(len(MEASURES), UNBOUNDED),
@@ -56,25 +56,25 @@ class Fixed:
 
 @frozen(eq=False)
 class Terms:
-    """What a plan must keep to; B brokers, measures as in `Block.weights`.
+    """The requirements of a plan; B brokers, measures as in `Block.weights`.
 
     Attributes:
-        rack: (B) rack numbers, negative without a rack, or for all when racks do not count.
-        limits: by replication factor, how many replicas of a partition a rack may hold.
-        receives: (B) who may get a replica that has to move.
-        leaves: (B) whose replicas all have to move.
-        gives: (B) who may lose replicas for the sake of evenness.
-        takes: (B) who may get replicas for the sake of evenness.
-        sheds: (B) who has to end below the upper bounds.
+        rack: (B) rack numbers, negative without a rack, or for all brokers if racks do not count.
+        limits: By replication factor, how many replicas of a partition a rack may hold.
+        receives: (B) the brokers that may receive a replica that must move.
+        leaves: (B) the brokers whose replicas must all move.
+        gives: (B) the brokers that may lose replicas to even out.
+        takes: (B) the brokers that may receive replicas to even out.
+        sheds: (B) the brokers that must end below their upper bounds.
         repairs: Whether racks are repaired.
-        share: (B, 3) what is every broker's share, at least a tiny number.
-        low: (B, 3) the least load to reach, 0 where nobody is filled.
-        high: (B, 3) the greatest load to end at.
-        disk: (B) bytes that fit.
-        factor: The new replication factor, None to keep each.
-        topics: The topics that get it, as patterns; empty for all.
-        walls: How far from even nobody is taken.
-        price: The measure in which a move is paid: bytes, or replicas where nobody has a byte.
+        share: (B, 3) the share of each broker, always above zero.
+        low: (B, 3) the lower bounds, 0 for brokers that need not be filled.
+        high: (B, 3) the upper bounds.
+        disk: (B) the size of the disk in bytes.
+        factor: The new replication factor, None to keep that of each partition.
+        topics: Patterns of the topics that get it; empty for all.
+        walls: The loads beyond which evening out takes no broker.
+        price: The measure in which moves are paid: bytes, or replicas if no sizes are known.
         keeps_leaders: Whether no partition may get another preferred leader.
         fixed: The oversized replicas.
     """
@@ -99,28 +99,28 @@ class Terms:
     fixed: Fixed
 
     def factors(self, block: Block) -> NDArray[np.int64]:
-        """Return (P) how many replicas every partition shall have."""
+        """Return (P) the wanted number of replicas of each partition."""
         return wanted_factors(block, self.factor, self.topics)
 
     def with_nobody_pushed(self, load: NDArray[np.int64]) -> Terms:
-        """Return the terms under which no receiver may end above its upper bounds, or farther above than a load was."""
+        """Return terms under which no receiver may end above its upper bound, or above a load that exceeds it."""
         high = np.where(self.sheds[:, None], self.high, np.maximum(self.high, load))
         return evolve(self, high=high, sheds=self.sheds | self.receives)
 
     def eased_to(self, load: NDArray[np.int64]) -> Terms:
-        """Return the terms under which nobody need be nearer to its bounds than with a load."""
+        """Return terms under which no broker need end closer to its bounds than with a load."""
         return evolve(self, low=np.minimum(self.low, load), high=np.maximum(self.high, load))
 
     def are_oversized(self, weights: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return (n) which replicas move no more for the sake of evenness, given their weights (n, 3)."""
+        """Return (n) which replicas are oversized and so not moved to even out, given their weights (n, 3)."""
         return np.asarray((weights > self.fixed.above).any(axis=1))
 
     def fullness(self, load: NDArray[np.int64], measures: tuple[int, ...] = ALL_MEASURES) -> NDArray[np.float64]:
-        """Return (B) the greatest part of its share that each broker has of any of some measures."""
+        """Return (B) each broker's fullness: its load as a part of its share, in the fullest of some measures."""
         return np.asarray((load / self.share)[:, measures].max(axis=1))
 
     def violation(self, load: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return (B) how far each broker is out of bounds, in parts of its shares, all measures together."""
+        """Return (B) how far each broker is out of bounds, in parts of its shares, summed over all measures."""
         return np.asarray(self.violations(load).sum(axis=1))
 
     def violations(self, load: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -131,14 +131,14 @@ class Terms:
 
 
 def wanted_factors(block: Block, factor: int | None, topics: tuple[str, ...]) -> NDArray[np.int64]:
-    """Return (P) how many replicas every partition shall have."""
+    """Return (P) the wanted number of replicas of each partition."""
     has: NDArray[np.int64] = lengths(block.before)
     return has if factor is None else np.where(matching(block, topics), factor, has)
 
 
 def matching(block: Block, topics: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Return (P) which partitions are of topics that some pattern matches; all where there is none."""
-    # Of thousands of names each would be tried on each topic, in every step.
+    """Return (P) which partitions belong to topics that some pattern matches; all if there are no patterns."""
+    # Plain names are looked up: with thousands of them, matching each against each topic in every step is slow.
     names = frozenset(topics)
     patterns = [topic for topic in topics if any(sign in topic for sign in "*?[")]
     matched = [not topics or name in names or any(fnmatchcase(name, p) for p in patterns) for name in block.topics]
@@ -163,10 +163,10 @@ def make_terms(
 
     Args:
         brokers: All brokers.
-        goal: What to plan for.
-        load: (B, 3) what every broker has now.
-        first: What there is by replication factor (see `AtFirst`).
-        fixed: The oversized replicas, where there are any.
+        goal: The goal of the plan.
+        load: (B, 3) the loads now.
+        first: The totals by replication factor (see `AtFirst`).
+        fixed: The oversized replicas, if there are any.
     """
     named, nothing = brokers.indices(goal.brokers), Fixed.nothing(len(brokers))
     live, leaves = _receiving_and_leaving(brokers, goal)
@@ -200,18 +200,18 @@ def make_terms(
 
 
 def resting(brokers: Brokers, goal: Goal) -> NDArray[np.bool_]:
-    """Return (B) who neither receives nor loses anything."""
+    """Return (B) the brokers that neither receive nor lose replicas."""
     live, leaves = _receiving_and_leaving(brokers, goal)
     if goal.mends:
         return ~(live | leaves)
-    # What drains stays there. What a relieved broker has may leave, so it is shared out.
+    # Draining brokers keep what they have under these goals. What relieved brokers have may leave, so it is shared out.
     rests = ~live
     rests[brokers.indices(goal.brokers)] = False
     return rests
 
 
 def _receiving_and_leaving(brokers: Brokers, goal: Goal) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return (B) who may receive, and who drains, is dead or is removed."""
+    """Return (B) the brokers that may receive, and those that are draining, dead or removed."""
     leaves = brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
     leaves[brokers.indices(goal.brokers)] |= goal.kind is GoalKind.REMOVE_BROKERS
     live = brokers.in_state(BrokerState.LIVE) & ~leaves
@@ -222,7 +222,7 @@ def _receiving_and_leaving(brokers: Brokers, goal: Goal) -> tuple[NDArray[np.boo
 def _scope(
     goal: Goal, live: NDArray[np.bool_], indices: NDArray[np.int32]
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return who gives and who takes for the sake of evenness, given the indices of the goal's brokers."""
+    """Return (B) the brokers that give and those that take to even out, given the indices of the goal's brokers."""
     nobody, named = np.zeros_like(live), np.zeros_like(live)
     named[indices] = True
     match goal.kind:
@@ -248,7 +248,7 @@ def _to_reach(
         case GoalKind.REBALANCE | GoalKind.ADD_BROKERS:
             return np.where(takes[:, None], low, 0)
         case GoalKind.RELIEVE:
-            # Who is relieved in one measure must not run empty in another.
+            # A broker that is relieved in one measure must not become empty in another.
             return np.where(gives[:, None], np.minimum((low * _RELIEVED).astype(np.int64), load), 0)
         case _:
             return np.zeros_like(low)
@@ -256,19 +256,20 @@ def _to_reach(
 
 @frozen(eq=False)
 class _Shared:
-    """A cluster's loads, and the brokers that share them.
+    """The loads of a cluster, and the brokers that share them.
 
     Attributes:
         capacity: (B) capacities, 0 for brokers that receive nothing.
         rack: (B) rack numbers, as in `Terms`.
         limits: Rack limits, as in `Terms`.
-        load: (B, 3) what every broker has now.
-        rests: (B) who neither receives nor loses anything.
+        load: (B, 3) the loads now.
+        rests: (B) the brokers that neither receive nor lose replicas.
         by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by wanted factor.
-        at_rest: (N, 6) what brokers that rest had at first: broker, wanted factor, how many replicas of the partition
-            rested, weights.
-        by_rest: (MOST_REPLICAS + 1, E, 3) the same of all partitions, by how many replicas of each rested at first.
-        tolerance: How far from its share a broker may end, as a part of it.
+        at_rest: (N, 6) the replicas that brokers at rest had at first: broker, wanted factor, number of resting
+            replicas of the partition, weights.
+        by_rest: (MOST_REPLICAS + 1, E, 3) the weights of one replica of each partition, by wanted factor and by how
+            many of its replicas rested at first.
+        tolerance: How far from its share a broker may end, as a part of the share.
     """
 
     capacity: NDArray[np.float64]
@@ -282,22 +283,22 @@ class _Shared:
     tolerance: float
 
     def bounds(self, fixed: Fixed) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return (B, 3) each: shares, at least what is fixed, and the lower and upper bounds around them."""
+        """Return shares, each at least what is fixed on its broker, and lower and upper bounds; (B, 3) each."""
         share = self.divided(fixed)
         return share, *_bounds(share, self.tolerance)
 
     def bounds_around(
         self, fixed: Fixed, *, relieves: bool
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return shares and bounds as `bounds` does, where some brokers keep oversized replicas.
+        """Return shares and bounds like `bounds`, for clusters in which some brokers keep oversized replicas.
 
-        Who keeps more than its bounds is neither filled up beside that, nor emptied of the little it has beside that.
-        Shares stay as they are where brokers are relieved.
+        A broker whose oversized replicas exceed its bounds is not filled further, and may keep a little besides them.
+        Shares do not change if brokers are relieved.
         """
         share, low, most = self.bounds(Fixed.nothing(len(self.load)))
         high, beside = most, (np.maximum(fixed.load - most, 0) * _IN_VAIN).astype(np.int64)
         if not relieves:
-            # With its share of replicas comes no more than a share of all that is not oversized.
+            # Besides its oversized replicas, a broker gets at most a share of everything that is not oversized.
             others = evolve(self, by_factor=self.by_factor - fixed.by_factor, load=self.load - fixed.load)
             free = others.divided(Fixed.nothing(len(self.load)))
             expected = fixed.load + (np.minimum(beside, free) / 2).astype(np.int64)
@@ -305,9 +306,9 @@ class _Shared:
         return share, low, np.where(beside > 0, fixed.load + beside, np.minimum(high, most))
 
     def divided(self, fixed: Fixed) -> NDArray[np.float64]:
-        """Return (B, 3) shares, of what does not rest on brokers that neither receive nor lose anything."""
+        """Return (B, 3) shares of the load that does not rest on brokers that neither receive nor lose replicas."""
         unit, share = units(self.rack), np.zeros(self.load.shape)
-        # Brokers may be expected to keep more than is fixed, and others get less then.
+        # If brokers are expected to keep more than what is fixed, the others get less.
         more = fixed.load.sum(axis=0) - np.arange(len(self.by_factor)) @ fixed.by_factor
         for m in range(len(MEASURES)):
             rooms = self._rooms(unit, fixed, m)
@@ -317,9 +318,9 @@ class _Shared:
         return np.maximum(share, 1e-6)
 
     def _rooms(self, unit: NDArray[np.intp], fixed: Fixed, m: int) -> Rooms:
-        """Return what brokers can hold of a measure beside what rests and what is fixed.
+        """Return what brokers can hold of a measure besides what rests and what is fixed.
 
-        Partitions are told apart by their factor and by how many of their replicas rest.
+        Partitions are distinguished by their factor and by how many of their replicas rest.
         """
         free = (self.by_factor - fixed.by_factor)[:, m] / np.maximum(self.by_rest[:, :, m].sum(axis=1), 1)
         factor, rested = np.nonzero(self.by_rest.any(axis=2))
@@ -327,7 +328,7 @@ class _Shared:
         row = np.zeros(self.by_rest.shape[:2], np.intp)
         row[factor, rested] = np.arange(len(factor))
         broker, weight = self.at_rest[:, 0], self.at_rest[:, 3 + m].astype(np.float64)
-        # What rests now: brokers may have lost some of what they had at first, and keep what is fixed beside it.
+        # What rests now is less than at first if brokers have lost some of it, and does not include what is fixed.
         at_first = np.bincount(broker, weight, len(self.load))
         rests = weight * ((self.load - fixed.load)[:, m] / np.maximum(at_first, 1))[broker]
         of_rack = np.repeat((single * self.limits[factor])[:, None], int(unit.max(initial=NOBODY)) + 1, axis=1)
@@ -338,7 +339,7 @@ class _Shared:
 
 
 def _by_factor(first: Tally) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the weights by wanted factor, those that rest, and all by how many rest, as `_Shared` has them."""
+    """Return the weights by wanted factor, those at rest, and all by how many rest, as in `_Shared`."""
     rows, width = first["all_at_rest"], len(MEASURES)
     keys, inverse = np.unique(rows[:, :-width], axis=0, return_inverse=True)
     weights = [sums(inverse.astype(np.int32), rows[:, m - width], len(keys)) for m in range(width)]
@@ -348,7 +349,7 @@ def _by_factor(first: Tally) -> tuple[NDArray[np.int64], NDArray[np.int64], NDAr
 def _bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     low, high = bounds(share, tolerance)
     low[:, REPLICAS], high[:, REPLICAS] = whole_bounds(share[:, REPLICAS], tolerance)
-    # A measure that nobody knows bounds nothing.
+    # A measure without data has no bounds.
     unknown = share.max(axis=0) <= 1.0
     unknown[REPLICAS] = False
     low[:, unknown], high[:, unknown] = 0, UNBOUNDED

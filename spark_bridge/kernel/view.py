@@ -1,10 +1,10 @@
 """The whole cluster as one block sees it while all blocks plan at once.
 
-Every block works as if the cluster were so many copies of itself: what it moves counts that many times. Copies would
-all do the same and overshoot, so each starts from a slightly different view of the loads: the dither, spread evenly
-over the blocks that take part, so that together they do what one planner with all partitions would do, give or take a
-replica. In a round with few copies a broker takes part in few blocks; with one copy in a single block, which then
-knows its loads exactly.
+Each block works as if the cluster consisted of several copies of itself: each of its moves counts that many times. If
+all copies saw the same loads, they would do the same and overshoot. So each starts from a view that is shifted
+slightly: the dither, spread evenly over the blocks that take part. Together they do what one planner with all
+partitions would do, to within a replica. In a round with few copies, a broker takes part in few blocks; with one copy,
+it takes part in a single block, which then knows its load exactly.
 """
 
 from __future__ import annotations
@@ -21,28 +21,29 @@ from spark_bridge.model.block import BYTES, Block
 
 @frozen
 class Turn:
-    """Whose turn it is: this is round `round`, of `blocks` blocks, each broker takes part in `copies` of them."""
+    """The round with number `round`, in which each broker takes part in `copies` of `blocks` blocks."""
 
     round: int
     blocks: int
     copies: int
 
     def ranks(self, block: int, brokers: int) -> NDArray[np.int64]:
-        """Return (B) the place of a block among those in which each broker takes part; `copies` or more where not."""
+        """Return (B) the rank of a block among those of each broker; the broker takes part if it is below `copies`."""
         start = np.array([crc32(b"%d/%d" % (self.round, b)) for b in range(brokers)], np.int64)
         return (start + block) % self.blocks
 
 
 @define(eq=False)
 class View:
-    """The loads as a block sees them, and what follows from them, as lists: single numbers are faster in these.
+    """The loads as a block sees them, and values derived from them, in lists because single numbers are faster there.
 
     Attributes:
         copies: How many times a change counts.
         active: (B) which brokers take part in this block.
-        load: The loads, by broker, in each measure.
-        full: The fullness by broker: the greatest part of its share that it has of any of the `measures`.
-        room: The bytes by broker beyond which no replica takes it, whatever other blocks do; empty without a bound.
+        load: By broker, the loads in each measure.
+        full: By broker, its load as a part of its share in the fullest of `measures`.
+        room: By broker, the bytes above which it gets no replica, so that all blocks together keep to its disk; empty
+            for no limit.
     """
 
     copies: int
@@ -63,7 +64,7 @@ class View:
         load: NDArray[np.int64],
         measures: tuple[int, ...] = ALL_MEASURES,
     ) -> View:
-        """Look at the cluster from a block.
+        """Return the view of a block.
 
         Args:
             block: The block.
@@ -71,7 +72,7 @@ class View:
             turn: The round.
             terms: The terms.
             load: (B, 3) the true loads of the whole cluster.
-            measures: The measures by which brokers are fuller or emptier.
+            measures: The measures that determine how full a broker is.
         """
         rank = turn.ranks(number, len(load))
         weight = block.weights.mean(axis=0) if len(block) else np.ones(load.shape[1])
@@ -87,13 +88,13 @@ class View:
         )
 
     def within(self, disk: NDArray[np.int64], load: NDArray[np.int64], block: Block) -> View:
-        """Return a view in which no block takes a broker above its disk, all blocks together neither.
+        """Return a view in which all blocks together take no broker above its disk.
 
-        With a reserve for the dither none does so by itself. Who is above its disk gets nothing in rounds with many
-        copies, as other blocks may not know what it gives.
+        A reserve makes up for the dither. A broker above its disk gets nothing while several copies act, because other
+        blocks may not know what it gives.
 
         Args:
-            disk: (B) bytes that fit.
+            disk: (B) the size of the disk in bytes.
             load: (B, 3) the true loads of the whole cluster.
             block: The block.
         """
@@ -103,11 +104,11 @@ class View:
         return evolve(self, room=np.where(shut, -1, disk - reserve).tolist())
 
     def by(self, terms: Terms, measures: tuple[int, ...]) -> View:
-        """Return a view of the same loads in which other measures decide how full a broker is."""
+        """Return a view of the same loads in which other measures determine how full a broker is."""
         return evolve(self, full=terms.fullness(np.array(self.load), measures).tolist(), measures=measures)
 
     def add(self, broker: int, weight: list[int], times: int) -> None:
-        """Count a replica that comes (`times` 1) or goes (-1)."""
+        """Count a replica that is added (`times` is 1) or removed (-1)."""
         load, per_share = self.load[broker], self.per_share[broker]
         step = times * self.copies
         load[0] += step * weight[0]
@@ -116,10 +117,10 @@ class View:
         self.full[broker] = max([load[m] * per_share[m] for m in self.measures])
 
     def fits(self, broker: int, weight: list[int], limit: list[int]) -> bool:
-        """Return whether a replica more keeps a broker within a limit of each measure.
+        """Return whether another replica keeps a broker within its limit in each measure.
 
-        With many copies half of what they add counts: errors up and down even out, and the last replica is not sought
-        for long. On disks all of it counts.
+        With several copies, only half of what they add counts: errors in both directions cancel out, and no long search
+        for the last replica is needed. On disks, all of it counts.
         """
         if self.room and self.load[broker][BYTES] + self.copies * weight[BYTES] > self.room[broker]:
             return False

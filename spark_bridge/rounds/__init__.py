@@ -1,3 +1,3 @@
-"""The rounds that make a plan: steps over all blocks, chosen here by their sums. Nothing here sees a partition."""
+"""The rounds of planning: steps over all blocks, chosen by the sums of their tallies. Nothing here sees a partition."""
 
 from __future__ import annotations

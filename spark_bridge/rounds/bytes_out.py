@@ -1,4 +1,4 @@
-"""The rounds that even what consumers read from brokers, once all lead their part."""
+"""The rounds that even bytes out, after leaders are chosen."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from spark_bridge.progress import OnProgress, Progress
 from spark_bridge.rounds.leaders import in_scope, leading, leading_shares, resting, retired
 
 _WORTH_IT = 0.8
-"""A round that leaves more than this part of what is out of bounds is not worth the leaders that it changes."""
+"""A round that leaves more than this part of the violation is not worth the leaders it changes."""
 
 
 @frozen(eq=False)
@@ -31,14 +31,14 @@ class EvenBytesOut:
     goal: Goal
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Swap in one block; as a tally, return what is read from each broker."""
+        """Swap leaderships in one block; the tally is the bytes out of each broker."""
         done = even_bytes_out(block, self.view, in_scope(block, self.goal), number)
         return done, _BytesOut(len(self.view.load))(number, done)
 
 
 @frozen(eq=False)
 class _BytesOut:
-    """Asks for the bytes out as planned so far."""
+    """The query for bytes out by broker, as planned so far."""
 
     brokers: int
 
@@ -48,7 +48,7 @@ class _BytesOut:
 
 
 def out_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64]) -> OutView:
-    """Return what the rounds start from: who gets nothing new keeps what it has, the others share the rest."""
+    """Return the initial view of the rounds: excluded brokers keep what they lead, and the others share the rest."""
     shared = leading(brokers, terms)
     low, high = bounds(leading_shares(brokers, terms, float(load[shared].sum())), goal.tolerance)
     may_lead = ~retired(brokers, terms) & ~resting(brokers, terms)
@@ -56,7 +56,7 @@ def out_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64]
 
 
 def plan_bytes_out(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, progress: OnProgress) -> None:
-    """Swap leaderships in an engine's blocks until bytes out are within the tolerance, or as near as swaps go."""
+    """Swap leaderships in an engine's blocks until bytes out are within the tolerance or no swap helps."""
     if goal.leader_scope is LeaderScope.NONE:
         return
     load = engine.ask(_BytesOut(len(brokers)))["bytes out"]
@@ -71,7 +71,7 @@ def plan_bytes_out(engine: Engine, brokers: Brokers, terms: Terms, goal: Goal, p
 
 
 def _is_worth_it(view: OutView, tally: Tally) -> bool:
-    """Return whether a round leaves enough less out of bounds."""
+    """Return whether a round reduces the violation enough to be worth it."""
     before, after = (
         (np.maximum(load - view.hi, 0) + np.maximum(view.lo - load, 0)).sum()
         for load in (view.load, tally["bytes out"])

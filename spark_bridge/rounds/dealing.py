@@ -1,4 +1,4 @@
-"""The rounds that deal what is forced to move, make room on disks for it, and even it out."""
+"""The rounds that deal forced moves, make room for them on disks, and even them out."""
 
 from __future__ import annotations
 
@@ -18,31 +18,35 @@ from spark_bridge.model.block import BYTES, Block
 from spark_bridge.progress import OnProgress, Progress
 
 _DEALT, _RECEIVERS = 16, 64
-"""The replicas that a block has for each broker that it deals to, and the least number of such brokers."""
+"""The number of replicas that a block has for each broker it deals to, and the least number of such brokers."""
 
 _DEALT_AGAIN = 8
-"""The rounds in which replicas without a place are dealt to brokers with exactly known loads, each time to others."""
+"""The rounds in which replicas without a place are dealt with exactly known loads, to other brokers each time."""
 
 _GATHERED = 2_048
-"""The partitions that the driver gathers from all blocks to make room; each block gives as many."""
+"""About the most partitions that the driver gathers from all blocks to make room; each block gives an equal part."""
 
 _REDEALS = 3
 _REDEALT = 0.98
-"""Blocks deal again so many times at most, and while that leaves no more than this part of what is out of bounds."""
+"""Blocks deal again at most this many times, and only while each time leaves at most this part of the excess."""
 
 
 def deal(
     engine: Engine, terms: Terms, load: NDArray[np.int64], changed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Deal what is forced, given in how many partitions; return the loads then, and what found no place (see `Deal`).
+    """Deal forced moves, given the number of partitions that have any.
 
-    Where there is little to deal, a broker takes part in few blocks, which then have some replicas for it, heavy and
-    light: of one alone, all blocks would give it their heaviest.
+    If there is little to deal, a broker takes part in few blocks, so that each has several replicas for it, heavy and
+    light. If each block had only one, all blocks would give the broker their heaviest.
+
+    Returns:
+        The loads after dealing, and the replicas that found no place (see `Deal`).
     """
     receivers, blocks = max(1, int(terms.receives.sum())), engine.blocks
     copies = max(changed // (_DEALT * receivers), -(-_RECEIVERS * blocks // receivers), 1)
     dealt = taken(engine, Deal(terms, load, Turn(0, blocks, min(copies, blocks))))
-    # What looks too large where a block counts for many is tried again, at last where its broker is in no other block.
+    # A replica that looks too large while a block counts as many copies is tried again: with as many copies as blocks,
+    # and finally with one, when its broker takes part in no other block.
     again = [Turn(0, blocks, blocks), *(Turn(n, blocks, 1) for n in range(1, 1 + _DEALT_AGAIN))]
     for turn in again if blocks > 1 else ():
         if dealt["unplaced"].any():
@@ -52,14 +56,15 @@ def deal(
 
 
 def _with_room(engine: Engine, terms: Terms, dealt: Tally, before: NDArray[np.int64]) -> Tally:
-    """Make room on disks for what found none, or is too much where many blocks dealt at once.
+    """Make room on disks for replicas without a place, and for what is too much because many blocks dealt at once.
 
-    First in blocks (see `room`), then among a few partitions of all of them (see `gathering`). What evening out would
-    move makes way only where nothing else does.
+    This is tried within blocks first (see `room`), then among a few partitions of all blocks (see `gathering`).
+    Replicas that evening out may move make way only if no others can.
     """
     blocks = engine.blocks
     for evens in (False, True) if terms.takes.any() else (False,):
-        # All blocks make room for each other, then each takes back what is still too much.
+        # In the first half of the rounds blocks make room for each other; in the second each takes back what is still
+        # too much.
         for number in range(2 * blocks):
             over = (dealt["gained"] > 0) & (dealt["load"][:, BYTES] > terms.disk)
             if not dealt["unplaced"].any() and not over.any():
@@ -71,7 +76,7 @@ def _with_room(engine: Engine, terms: Terms, dealt: Tally, before: NDArray[np.in
 
 
 def _exchanged(engine: Engine, terms: Terms, dealt: Tally, before: NDArray[np.int64], *, evens: bool) -> Tally:
-    """Place what has no place by exchanges between blocks, if that can be; else all stays as it is."""
+    """Place replicas without a place by exchanges between blocks; if that fails, change nothing."""
     replicas, size = dealt["unplaced"].sum(axis=0).tolist()
     if not 0 < replicas <= _GATHERED or _is_too_much(terms, dealt["load"], before, size):
         return dealt
@@ -81,7 +86,7 @@ def _exchanged(engine: Engine, terms: Terms, dealt: Tally, before: NDArray[np.in
 
 
 def _is_too_much(terms: Terms, load: NDArray[np.int64], before: NDArray[np.int64], unplaced: int) -> bool:
-    """Return whether all brokers together have no room for so many bytes more; who gets nothing keeps what it had."""
+    """Return whether all brokers together lack room for the bytes; one that receives none keeps what it had."""
     total = int(load[:, BYTES].sum()) + unplaced
     had = before[:, BYTES]
     room = np.where(terms.receives, np.maximum(np.minimum(terms.disk, total), had), np.where(terms.leaves, 0, had))
@@ -89,7 +94,7 @@ def _is_too_much(terms: Terms, load: NDArray[np.int64], before: NDArray[np.int64
 
 
 def redeal(engine: Engine, terms: Terms, load: NDArray[np.int64], progress: OnProgress) -> NDArray[np.int64]:
-    """Deal again what forced moves make too full, for goals that move nothing else; return the loads then."""
+    """Deal again from brokers that forced moves make too full, for goals that move nothing else; return the loads."""
     out, blocks = _out(terms, load), engine.blocks
     if not out:
         return load
@@ -106,14 +111,14 @@ def redeal(engine: Engine, terms: Terms, load: NDArray[np.int64], progress: OnPr
 
 
 def _out(terms: Terms, load: NDArray[np.int64]) -> float:
-    """Return how far receivers are above their upper bounds, in parts of their shares, all together."""
+    """Return the sum of how far receivers are above their upper bounds, in parts of their shares."""
     over = np.maximum(load - terms.high, 0) / terms.share
     return float(over[terms.receives].sum())
 
 
 @frozen
 class _Gained:
-    """Asks for the bytes that every broker gets."""
+    """The query for the bytes of new replicas on each broker."""
 
     brokers: int
 

@@ -1,4 +1,4 @@
-"""The terms of a plan, drawn up from what all blocks hold together and from their oversized replicas."""
+"""The terms of a plan, drawn up from the totals of all blocks and from their oversized replicas."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from spark_bridge.model.goal import MOST_REPLICAS, Goal
 
 @frozen(eq=False)
 class AtFirst:
-    """Asks for the loads before the plan, the weights by wanted replication factor, and the topics' matches.
+    """The query for the loads before the plan, the weights by wanted replication factor, and the topics' matches.
 
-    Weights are told twice: `by_rest` by how many replicas of a partition rest, `all_at_rest` what rests by broker.
+    A replica rests if its broker neither receives nor loses replicas. Weights are reported twice: in `by_rest` by how
+    many replicas of a partition rest, and in `all_at_rest` by broker for those that rest.
 
     Attributes:
-        rests: (B) who neither receives nor loses anything.
+        rests: (B) the brokers that neither receive nor lose replicas.
         goal: The goal.
     """
 
@@ -31,14 +32,14 @@ class AtFirst:
 
     @classmethod
     def of(cls, brokers: Brokers, goal: Goal) -> AtFirst:
-        """Return the query about a cluster."""
+        """Return the query for a cluster and a goal."""
         return cls(resting(brokers, goal), goal)
 
     def __call__(self, number: int, block: Block) -> Tally:
-        """Ask a block."""
+        """Return the tally of a block."""
         del number
         factor = np.minimum(wanted_factors(block, self.goal.replication_factor, self.goal.topics), MOST_REPLICAS)
-        # Mostly nobody rests, and there is nothing to look up.
+        # Usually no broker rests, and the lookup can be skipped.
         before = block.before if self.rests.any() else block.before[:, :0]
         rests = (before != NOBODY) & self.rests[before]
         rested = np.count_nonzero(rests, axis=1)
@@ -52,7 +53,7 @@ class AtFirst:
         }
 
     def _by_rest(self, block: Block, factor: NDArray[np.int64], rested: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return (MOST_REPLICAS + 1, E, 3) the weights of one replica of each partition."""
+        """Return (MOST_REPLICAS + 1, E, 3) the weights of one replica of each, by factor and resting replicas."""
         _, factors, most = self._shape
         cell = factor * most + rested
         cells = [sums(cell, block.weights[:, m], factors * most) for m in range(len(MEASURES))]
@@ -61,7 +62,7 @@ class AtFirst:
     def _at_rest(
         self, block: Block, rests: NDArray[np.bool_], factor: NDArray[np.int64], rested: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return (N, 6) brokers, wanted factors, how many replicas rest, and the weights of all such replicas."""
+        """Return (N, 6) broker, wanted factor, number of resting replicas, and the weights of all such replicas."""
         rows, columns = np.nonzero(rests)
         key = np.ravel_multi_index((block.before[rows, columns], factor[rows], rested[rows]), self._shape)
         keys, inverse = np.unique(key, return_inverse=True)
@@ -71,14 +72,14 @@ class AtFirst:
 
     @property
     def _shape(self) -> tuple[int, int, int]:
-        """Return how many brokers, factors, and counts of replicas that rest there may be."""
+        """Return the number of brokers, of factors, and of possible counts of resting replicas."""
         most = min(int(np.count_nonzero(self.rests)), MOST_REPLICAS)
         return len(self.rests), MOST_REPLICAS + 1, most + 1
 
 
 @frozen(eq=False)
 class DrawnUp:
-    """Draws up terms from what blocks hold before the plan (`first`, see `AtFirst`)."""
+    """Draws up terms from the totals of blocks before the plan (`first`, see `AtFirst`)."""
 
     engine: Engine
     brokers: Brokers
@@ -86,11 +87,11 @@ class DrawnUp:
     first: Tally
 
     def plain(self, load: NDArray[np.int64]) -> Terms:
-        """Return the terms for what brokers have now, as if no replica was oversized."""
+        """Return the terms for the loads of brokers now, as if no replica were oversized."""
         return make_terms(self.brokers, self.goal, load, self.first)
 
     def terms(self, load: NDArray[np.int64]) -> tuple[Terms, NDArray[np.int64]]:
-        """Return the terms for what brokers have now, and what moves before all else (see `relocate`)."""
+        """Return the terms for the loads of brokers now, and the moves of oversized replicas (see `relocate`)."""
         plain = self.plain(load)
         found = oversized(self.engine.ask, plain, self.first["max_weight"])
         if not len(found.place):

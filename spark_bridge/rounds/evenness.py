@@ -17,18 +17,23 @@ _NO_SHARE = 1e-3
 """A share below this counts as zero: `terms` keeps every share above zero, to divide by it."""
 
 _DOUBLE = 1.0
-"""Evening out takes nobody beyond twice its share who began nearer, even if a replica is as heavy."""
+"""A broker that began closer to its share is never taken beyond twice its share, however heavy a replica is."""
 
 _REPLICAS, _LEADERS = 0, 1
 COLUMNS = (0, 2, 3)
-"""The columns of the measures that move with a replica, among all loads."""
+"""The columns of all loads that hold the measures that move with a replica."""
 
 
 @frozen(eq=False)
 class Loads:
-    """The loads of one measure before and after a plan, (B) each, the shares, (B), and the heaviest replica that moves.
+    """One measure before and after a plan.
 
-    `high` (B) are the upper bounds of those who have to end below.
+    Attributes:
+        before: (B) the loads before.
+        after: (B) the loads after.
+        share: (B) the shares.
+        high: (B) the upper bounds of brokers that must end below them, 0 for others.
+        weight: The weight of the heaviest replica that moves.
     """
 
     before: NDArray[np.int64]
@@ -47,7 +52,11 @@ class Scope:
 
     @classmethod
     def of(cls, terms: Terms, goal: Goal) -> Scope:
-        """Return the scope of a goal: if it names brokers to fill, only others may lose load, and vice versa."""
+        """Return the scope of a goal.
+
+        If the goal names brokers to fill, only the others may lose load; if it names brokers to relieve, only the
+        others may gain load.
+        """
         if goal.kind in {GoalKind.ADD_BROKERS, GoalKind.RELIEVE}:
             return cls(terms.gives, terms.takes)
         return cls(terms.receives, terms.receives)
@@ -67,12 +76,12 @@ class Scope:
 
 
 def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tally) -> tuple[Evenness, ...]:
-    """Return the evenness of every measure for which there are data, and brokers that the plan may change.
+    """Return the evenness of every measure that has data and brokers that the plan may change.
 
     Args:
         terms: The terms of the plan.
-        goal: What was planned for.
-        leading: (B) the shares of leaders, 0 for who has none.
+        goal: The goal of the plan.
+        leading: (B) the shares of leaders, 0 for brokers without one.
         tally: `before` and `after`, (B, 5) loads each, and `max_weight`, (3).
     """
     before, after = tally["before"], tally["after"]
@@ -86,7 +95,7 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
         if column == _REPLICAS or share.max(initial=0) > 1:
             rows.append(_even(name, scope, loads, movable, goal.tolerance))
     led, shared = Loads(before[:, _LEADERS], after[:, _LEADERS], leading, np.zeros(len(leading)), 1), leading > 0
-    # Where nobody receives, others share leaders (see `leadership`).
+    # If no broker receives, all brokers that may lead share the leaders (see `leaders.leading`).
     scope = scope if terms.receives.any() else Scope(shared, shared)
     # A broker without replicas cannot lead.
     has = shared & (after[:, _REPLICAS] > 0)
@@ -95,32 +104,36 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
 
 
 def _shown(row: Evenness, tolerance: float) -> Evenness:
-    """Return a measure with what a plan shows to be reachable, where that is nearer than whole replicas let expect."""
+    """Return a measure with what the plan reached as `reachable`, if that is closer than whole replicas suggest."""
     return evolve(row, reachable=max(tolerance, min(row.reachable, row.after)))
 
 
 def _heaviest(terms: Terms, tally: Tally) -> list[int]:
-    """Return the heaviest replica that moves, in each measure."""
+    """Return the weight of the heaviest replica that moves, in each measure."""
     heaviest: list[int] = np.minimum(tally["max_weight"], terms.fixed.heaviest).tolist()
     return heaviest
 
 
 def _kept(terms: Terms) -> NDArray[np.float64]:
-    """Return (B, 3) the upper bounds of those who have to end below, 0 for others."""
+    """Return (B, 3) the upper bounds of brokers that must end below them, 0 for others."""
     return np.where(terms.sheds[:, None], terms.high, 0.0)
 
 
 def walls_of(
     terms: Terms, goal: Goal, tally: Tally, before: NDArray[np.int64], dealt: NDArray[np.int64] | None = None
 ) -> Walls:
-    """Return the walls for evening out: the distances at the start, or those that forced moves or whole replicas leave.
+    """Return the walls for evening out.
+
+    In each measure, the walls are at the largest of three distances: that of the farthest broker before the plan, that
+    of the farthest after the forced moves, and the reachable one (see `_even`), of which at most a whole share counts.
+    Goals that make forced moves only keep the walls of their terms.
 
     Args:
         terms: The terms.
-        goal: What to plan for.
+        goal: The goal of the plan.
         tally: `max_weight`, (3).
         before: (B, 3) the loads before the plan.
-        dealt: (B, 3) the loads after the forced moves, None where there are none.
+        dealt: (B, 3) the loads after the forced moves, None if there are none.
     """
     dealt = before if dealt is None else dealt
     if goal.kind in FORCED_ONLY:
@@ -137,9 +150,10 @@ def walls_of(
 
 
 def _even(name: str, scope: Scope, loads: Loads, counted: NDArray[np.bool_], tolerance: float) -> Evenness | None:
-    """Return the evenness of one measure, None where no broker counts.
+    """Return the evenness of one measure, None if no broker counts.
 
-    Reachable is the tolerance, or the heaviest replica over the least share, or what a broker has to keep over its own.
+    The reachable distance is the largest of three: the tolerance, the heaviest replica as a part of the least share,
+    and how far a broker's upper bound is above its own share.
     """
     counted = counted & (loads.share > _NO_SHARE)
     if not counted.any():

@@ -1,4 +1,4 @@
-"""The rounds that choose preferred leaders, once replicas are where they shall be."""
+"""The rounds that choose preferred leaders, after the replicas are placed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spark_bridge.progress import OnProgress, Progress
 
 
 def in_scope(block: Block, goal: Goal) -> NDArray[np.bool_]:
-    """Return (P) which partitions of a block may get another leader: touched are those whose replicas change."""
+    """Return (P) which partitions of a block may get another leader; touched are those whose replicas change."""
     if goal.kind is GoalKind.LEADERS:
         return matching(block, goal.topics)
     if goal.leader_scope is LeaderScope.TOUCHED:
@@ -30,8 +30,11 @@ def in_scope(block: Block, goal: Goal) -> NDArray[np.bool_]:
 
 
 _ROUNDS_WHEN_TOUCHED = 6
-"""Where only partitions that change may get another leader, bounds are often out of reach, and more rounds gain little;
-a second plan moves nothing, and so has none to choose for."""
+"""The most rounds if only partitions that change may get another leader.
+
+Bounds are then often out of reach, and more rounds gain little. Planning again is not affected: it moves nothing, so no
+leader may change.
+"""
 
 
 @frozen(eq=False)
@@ -42,7 +45,7 @@ class ChooseLeaders:
     goal: Goal
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Choose in one block; as a tally, return its leaders by broker."""
+        """Choose leaders in one block; the tally is its leaders by broker."""
         acts = self.view.acts(number) and len(block) > 0
         done = choose_leaders(block, self.view, in_scope(block, self.goal), number) if acts else block
         return done, _Leaders(len(self.view.load))(number, done)
@@ -50,7 +53,7 @@ class ChooseLeaders:
 
 @frozen(eq=False)
 class _InOrder:
-    """The step that gives what stays its place in its list back, before leaders are chosen."""
+    """The step that returns replicas that stay to their places in the list, before leaders are chosen."""
 
     goal: Goal
     retired: NDArray[np.bool_]
@@ -60,8 +63,8 @@ class _InOrder:
         """Put one block's lists in order.
 
         Returns:
-            The block, and as a tally its leaders by broker, and how many partitions are left to a leader that should
-            not lead, as there is no other or the goal is not about them: `left`, (1).
+            The block, and a tally of its leaders by broker. `left`, (1), counts the partitions that keep a leader that
+            should not lead, because no other replica can or because their leaders may not change.
         """
         ordered = block.with_after(in_order(block.before, block.after))
         able = any_of(self.leading[ordered.after] & (ordered.after != NOBODY)) & in_scope(ordered, self.goal)
@@ -71,7 +74,7 @@ class _InOrder:
 
 @frozen(eq=False)
 class _Leaders:
-    """Asks for the leaders as planned so far."""
+    """The query for leaders by broker, as planned so far."""
 
     brokers: int
 
@@ -81,35 +84,38 @@ class _Leaders:
 
 
 def retired(brokers: Brokers, terms: Terms) -> NDArray[np.bool_]:
-    """Return (B) who may not lead: what drains or is dead, even where the goal leaves its replicas alone."""
+    """Return (B) the brokers that may not lead: draining or dead, even if the goal leaves their replicas alone."""
     return terms.leaves | brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
 
 
 def leading(brokers: Brokers, terms: Terms) -> NDArray[np.bool_]:
-    """Return (B) who shares what follows leaders: those that receive, or, where nobody does, all that may lead."""
+    """Return (B) the brokers that share leaders: those that receive, or if none does, all that may lead."""
     return terms.receives if terms.receives.any() else ~retired(brokers, terms)
 
 
 def leading_shares(brokers: Brokers, terms: Terms, total: float) -> NDArray[np.float64]:
-    """Return every broker's share of what follows leaders: no rack bounds it, and who gets nothing new has none."""
+    """Return each broker's share of a total that follows leaders.
+
+    Racks do not limit it. A broker that receives nothing has no share, unless no broker receives (see `leading`).
+    """
     capacity = np.where(leading(brokers, terms), brokers.capacity, 0.0)
     return proportional(total, capacity)
 
 
 def resting(brokers: Brokers, terms: Terms) -> NDArray[np.bool_]:
-    """Return (B) who keeps what it leads: who is excluded, where others receive."""
+    """Return (B) the brokers that keep what they lead: those excluded, if others receive."""
     return ~(leading(brokers, terms) | retired(brokers, terms))
 
 
 def leader_view(brokers: Brokers, terms: Terms, goal: Goal, load: NDArray[np.int64], left: int = 0) -> LeaderView:
-    """Return what leader rounds start from: who gets nothing new keeps what it leads, the others share the rest.
+    """Return the initial view of leader rounds: excluded brokers keep what they lead, and the others share the rest.
 
     Args:
         brokers: All brokers.
         terms: The terms.
         goal: The goal.
-        load: (B) how many partitions each broker leads.
-        left: How many of them brokers lead that should not, and cannot hand on.
+        load: (B) the number of partitions that each broker leads.
+        left: The number of those led by brokers that should not lead, but cannot hand them on.
     """
     kept, leave = ~leading(brokers, terms), retired(brokers, terms)
     share = leading_shares(brokers, terms, float(load.sum() - load[kept & ~leave].sum() - left))

@@ -1,11 +1,14 @@
-"""The rounds of a plan. The driver decides from broker-sized sums; what grows with partitions stays in the blocks.
+"""The rounds of a plan that move replicas.
+
+The driver decides from broker-sized sums; data that grows with the number of partitions stays in the blocks.
 
 1. Ask for the loads, and draw up the terms.
-2. Deal what is forced to move.
+2. Deal the forced moves.
 3. Level: bulk moves in rounds with fewer and fewer copies (see `view`), until every broker is within bounds or a
    round moves nothing.
 4. Descend: single moves and swaps where something is still out of bounds.
-5. Choose leaders.
+
+Then leaders are chosen (see `leaders`).
 """
 
 from __future__ import annotations
@@ -38,30 +41,30 @@ from spark_bridge.rounds.refusals import refuse_additions, refuse_unplaced
 from spark_bridge.rounds.topic_names import refuse_unmatched
 
 MOST_SETTLED = 5_000
-"""A cluster of up to so many partitions in one block is planned in one step (see `settle`)."""
+"""A cluster of up to this number of partitions, in one block, is planned in one step (see `settle`)."""
 
 _HARDLY = 0.001
-"""Violations smaller than this part of a share for each broker, on average, are no work for bulk moves."""
+"""Bulk moves are made only for violations above this part of a share, on average over the brokers."""
 
 _CYCLES = 5
 _DESCENTS = 3
 _LEVELLED, _DESCENDED = 0.8, 0.98
-"""A round of levelling or of descent that leaves more than this part of the violation is not worth what it moves."""
+"""A round of levelling or descent that leaves more than this part of the violation is not worth its moves."""
 
 
 @frozen(eq=False)
 class Bounds:
-    """The bounds that a plan was held to, and the loads on its way.
+    """The bounds that a plan was held to, and the loads at its stages.
 
     Attributes:
         terms: The terms.
-        lower_bound: No plan that meets them, or comes as near for every broker, costs less (see `Terms.price`).
+        lower_bound: The least cost (see `Terms.price`) of any plan that comes as close to the bounds for every broker.
         before: (B, 3) the loads before the plan.
-        dealt: (B, 3) the loads once what had to move was dealt.
+        dealt: (B, 3) the loads after the forced moves.
         after: (B, 3) the loads as planned.
         leaders: (B) the leaders before the plan.
         heaviest: (3) the weights of the heaviest replica.
-        is_cut: Whether the bound on work ended the search.
+        is_cut: Whether the limit on work ended the search.
     """
 
     terms: Terms
@@ -77,8 +80,8 @@ class Bounds:
 class Evening(Enum):
     """The steps that evening out may take.
 
-    A free plan may make a measure less even on its way to be even in the end. Where it ends less even, it is made again
-    with only the steps within the walls, and at last with none.
+    A free plan may make a measure less even in an intermediate step. If it ends less even, the plan is made again with
+    only the steps that respect the walls, and if that fails too, with none.
     """
 
     FREE = "free"
@@ -88,10 +91,10 @@ class Evening(Enum):
 
 @frozen
 class Afresh:
-    """The step that takes back what was planned."""
+    """The step that discards the plan."""
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Take back a block's plan; there is nothing to tell."""
+        """Reset a block to the lists before the plan; the tally is empty."""
         del number
         return block.with_after(block.before), {}
 
@@ -103,10 +106,10 @@ def plan_moves(
     progress: OnProgress = lambda _: None,
     evening: Evening = Evening.FREE,
 ) -> Bounds:
-    """Move replicas in an engine's blocks, where nothing is planned yet; leaders come after.
+    """Move replicas in an engine's blocks, in which nothing is planned yet; leaders are chosen later.
 
     Raises:
-        PlanError: There is no plan.
+        PlanError: The goal cannot be planned for this cluster.
     """
     refuse_additions(brokers, goal)
     progress(Progress("summing loads"))
@@ -124,7 +127,7 @@ def plan_moves(
         progress(Progress("dealing forced moves"))
         load, unplaced = deal(engine, drawn_up.plain(before), before, changed)
         refuse_unplaced(unplaced, brokers, terms)
-        # Only now is it known what excluded brokers keep, and which brokers hold the oversized replicas.
+        # What excluded brokers keep, and which brokers hold the oversized replicas, is known only after dealing.
         terms, moves = drawn_up.terms(load)
     dealt = load
     if len(moves) and evening is not Evening.NONE:
@@ -140,9 +143,9 @@ def plan_moves(
     after = rounds.load
     if changed and goal.kind in FORCED_ONLY:
         after = redeal(engine, terms, rounds.load, progress)
-        # Excluded brokers may have kept more than they did at first.
+        # Dealing again may leave excluded brokers with more than they kept at first.
         terms = drawn_up.plain(after)
-    # Plans may deal otherwise with what is oversized.
+    # The bound ignores what this plan did with oversized replicas, because other plans may place them elsewhere.
     plain = drawn_up.plain(before)
     least = lower_bound(asked, before, costs, terms.eased_to(after), plain)
     leaders, heaviest = first["leaders"], first["max_weight"]
@@ -151,19 +154,19 @@ def plan_moves(
 
 @frozen(eq=False)
 class Anew:
-    """A step as it would be if what was planned so far had been there before."""
+    """A step that starts from the planned assignment as if it were the current one."""
 
     step: Step
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Take a block through the step."""
+        """Perform the step in a block."""
         done, tally = self.step(number, evolve(block, before=block.after))
         return block.with_after(done.after), tally
 
 
 @define(eq=False)
 class _Rounds:
-    """The rounds that even out."""
+    """The rounds of evening out."""
 
     engine: Engine
     terms: Terms
@@ -183,7 +186,7 @@ class _Rounds:
         self.load, self.is_cut = settled["load"], bool(settled["max_cut"][0])
 
     def run(self) -> None:
-        """Level and descend, until it would change nothing to plan again what was planned."""
+        """Level and descend until planning again from the result would change nothing."""
         for cycle in range(_CYCLES):
             if not self._cycle(cycle):
                 break
@@ -191,14 +194,15 @@ class _Rounds:
             pass
 
     def _again(self) -> bool:
-        """Level and descend as a plan would that begins here; return whether that changed something."""
+        """Level and descend as a plan that starts from the planned assignment; return whether that changed anything."""
         self.terms = evolve(self.terms, walls=self.walls_from(self.load))
         return self._cycle(0, anew=True)
 
     def _cycle(self, cycle: int, *, anew: bool = False) -> bool:
-        """Level and descend once; return whether that changed something.
+        """Level and descend once; return whether that changed anything.
 
-        Where little is out in one block, descent comes first: its single moves cost less than bulk moves.
+        In a cluster of one block, descent comes first if little is out of bounds: its single moves cost less than bulk
+        moves.
         """
         if self.engine.blocks == 1 and self.out(self.load) < LITTLE * len(self.load):
             changed = self._descend(cycle, anew=anew)
@@ -211,6 +215,7 @@ class _Rounds:
         turns = [(copies, measures) for copies in schedule(self.engine.blocks) for measures in TOGETHER_AND_ALONE]
         for number, (copies, measures) in enumerate(turns):
             out = self.terms.violations(self.load)[:, measures].sum()
+            # Bulk moves would cost more than so small a violation is worth; descent removes it.
             if out < _HARDLY * len(self.load):
                 continue
             self._tell("again: levelling" if anew else "levelling", number, None if anew else len(turns))
@@ -225,7 +230,7 @@ class _Rounds:
             if self.work and self.out(self.load):
                 left, nth = None if anew else _CYCLES * _DESCENTS, cycle * _DESCENTS + number
                 self._tell("again: descending" if anew else "descending", nth, left)
-                # In each descent other brokers meet.
+                # A different turn for each descent brings other brokers together in a block.
                 descend = Descend(self.terms, self.load, Turn(101 + nth, self.engine.blocks, 1), self.work)
                 changed |= self._step(descend, _DESCENDED, anew=anew)
         return changed
@@ -236,10 +241,11 @@ class _Rounds:
         self.progress(Progress(phase, number + 1, rounds, f"{out} {brokers} out of bounds"))
 
     def _step(self, step: Step, part: float, *, anew: bool = False) -> bool:
-        """Take a step if it leaves less than a part of the violation."""
+        """Perform a step, and keep it if it leaves less than a part of the violation; return whether it was kept."""
         out, walls = self.out(self.load), self.terms.walls
 
         def accept(tally: Tally) -> bool:
+            # A step that is not kept has also used up work.
             self._count(tally)
             barred = self.within_walls and walls.are_passed(self.load, tally["load"])
             return not barred and self.out(tally["load"]) < part * out
@@ -250,14 +256,14 @@ class _Rounds:
         return tally is not None
 
     def _count(self, tally: Tally) -> None:
-        """Count the work of a step that has any."""
+        """Subtract the work of a step that reports it."""
         if "max_work" in tally:
             self.work = max(0, self.work - int(tally["max_work"][0]))
             self.is_cut |= bool(tally["max_cut"][0])
 
 
 def schedule(blocks: int) -> list[int]:
-    """Return how many copies each round of levelling has (see `view`): all blocks at once first, one at last."""
+    """Return the number of copies in each round of levelling (see `view`): first all blocks at once, finally one."""
     copies = [blocks]
     while copies[-1] > 1:
         copies.append(max(1, copies[-1] // 8))

@@ -1,4 +1,4 @@
-"""Refusals of goals and clusters for which there is no plan, each in one line that says what to do."""
+"""Rejections of goals and clusters that cannot be planned, each in one line that says what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_bridge.model.goal import Goal, GoalKind
 
 
 def refuse_additions(brokers: Brokers, goal: Goal) -> None:
-    """Refuse brokers to add that cannot take replicas.
+    """Reject brokers to add that cannot take replicas.
 
     Raises:
         PlanError: The state of a broker to add is not live.
@@ -27,10 +27,10 @@ def refuse_additions(brokers: Brokers, goal: Goal) -> None:
 
 
 def refuse_unplaced(unplaced: NDArray[np.int64], brokers: Brokers, terms: Terms) -> None:
-    """Refuse a cluster in which replicas that have to move find no broker.
+    """Reject a cluster in which replicas that must move find no broker.
 
     Raises:
-        PlanError: Some do not.
+        PlanError: There are such replicas.
     """
     factors = np.flatnonzero(unplaced[:, 0])
     if not len(factors):

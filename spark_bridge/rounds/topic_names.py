@@ -1,4 +1,4 @@
-"""The topics that a goal names: those that the snapshot does not have are refused, with the nearest names."""
+"""The topics that a goal names: those missing from the snapshot are rejected, with the nearest names."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from spark_bridge.model.block import Block
 _WILD: Final = "*?["
 _SHOWN: Final = 3
 _ASKED: Final = 1_000
-"""The most names that blocks may propose together."""
+"""The most names that all blocks together may propose."""
 
 
 @frozen
 class _Near:
-    """Asks a block for its topic names nearest to a given one, and for some names in any case."""
+    """The query for a block's topic name nearest to a given one, and for a few of its names."""
 
     name: str
 
@@ -32,15 +32,15 @@ class _Near:
 
 
 def refuse_unmatched(engine: Engine, topics: Sequence[str], matched: NDArray[np.int64]) -> None:
-    """Refuse names and patterns that no topic matches.
+    """Reject names and patterns that no topic matches.
 
     Args:
-        engine: Holds the cluster.
+        engine: The engine that holds the cluster.
         topics: The names and patterns.
         matched: The number of partitions that each of them matches.
 
     Raises:
-        PlanError: A name or pattern matches none.
+        PlanError: A name or pattern matches no topic.
     """
     for name, count in zip(topics, matched.tolist(), strict=True):
         if count:
