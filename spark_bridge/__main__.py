@@ -1,4 +1,4 @@
-"""The bridge: `python -m spark_bridge FOLDER`, with a folder of its own. See `serving` for what it says and hears."""
+"""The bridge: `python -m spark_bridge FOLDER`, with a folder of its own. See `serving` for its messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_bridge.progress import OnProgress
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Plan for whoever started this process; return the exit code of a wrong call."""
+    """Serve the process that started this one; return the exit code if the arguments are wrong."""
     if len(arguments) == 1 and Path(arguments[0]).is_dir():
         serve(run_plan, Path(arguments[0]))
     print("usage: python -m spark_bridge FOLDER", file=sys.stderr)  # noqa: T201 (it is a command)
@@ -22,7 +22,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> Summary:
-    """Plan, once what that needs is imported: the bridge hears its caller before."""
+    """Plan. Imports happen here, so that the bridge listens to its caller before they are done."""
     from spark_bridge.planning import run_plan as run  # noqa: PLC0415
 
     return run(request, progress, spark)

@@ -1,7 +1,7 @@
-"""What planning raises."""
+"""The errors of planning."""
 
 from __future__ import annotations
 
 
 class PlanError(Exception):
-    """There is no plan: its text is one line that names what is wrong and the cure."""
+    """Planning failed; the text is one line that says what is wrong and what to do."""

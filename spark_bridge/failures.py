@@ -1,4 +1,4 @@
-"""What went wrong, in the one line that a caller is told."""
+"""Errors as the one line that a caller gets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RAISED_BY_A_WORKER = re.compile(r"^[ \t]*([A-Za-z_][\w.]*(?:Error|Exception): .
 
 
 def complaint(error: BaseException, log: Path) -> str:
-    """Return one line for an error; what nobody foresaw is also printed, as a traceback into the log."""
+    """Return one line for an error; the traceback of an unexpected one is also printed into the log."""
     match error:
         case PlanError() | OSError():
             return _first_line(error)
@@ -32,17 +32,17 @@ def complaint(error: BaseException, log: Path) -> str:
 
 
 def is_of_spark(error: BaseException) -> bool:
-    """Return whether Spark raised it, or what this process talks to Spark with."""
+    """Return whether an error was raised by Spark, or by the library that connects this process to it."""
     return type(error).__module__.startswith(_SPARKS)
 
 
 def is_of_lost_spark(error: BaseException) -> bool:
-    """Return whether it may be that a JVM does not answer: it also shows as a broken connection."""
+    """Return whether an error may mean that a JVM does not answer, which also shows as a broken connection."""
     return isinstance(error, ConnectionError | EOFError) or type(error).__module__.startswith("py4j")
 
 
 def of_java(said: str) -> str:
-    """Return the first line of what Java says of a path, with the cure where it lacks the file system's code."""
+    """Return the first line of Java's error about a path, with a remedy if the file system's code is missing."""
     line = said.partition("\n")[0]
     if lacks := _LACKS_A_CLASS.search(line):
         return f"Spark has no class {lacks[1]}: name the package that has it, with --conf spark.jars.packages=..."
@@ -50,13 +50,13 @@ def of_java(said: str) -> str:
 
 
 def last_line(log: Path) -> str:
-    """Return the last line of a log that is not empty."""
+    """Return the last non-empty line of a log."""
     lines = log.read_text(errors="replace").splitlines() if log.exists() else []
     return next(filter(str.strip, reversed(lines)), "nothing")
 
 
 def _of_spark(error: BaseException, log: Path) -> str:
-    """Tell what a worker said, where one said something; else the first line of what Spark says."""
+    """Return what a worker reported, if anything; else the first line of Spark's error."""
     if refused := _REFUSED_BY_A_WORKER.search(str(error)):
         return refused[1]
     if raised := _RAISED_BY_A_WORKER.findall(str(error)):

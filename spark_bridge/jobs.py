@@ -1,4 +1,4 @@
-"""Names of Spark's jobs: what its UI and its event log show beside each, and where that UI is."""
+"""Names of Spark's jobs, which its UI and event log show, and the address of that UI."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OF_CONNECT = ","
-"""Characters that no tag of Spark Connect may have."""
+"""Characters that a tag of Spark Connect must not contain."""
 
 
 class NamedJobs:
-    """Names the jobs of a plan by what planning is doing.
+    """Names the jobs of a plan after the current phase.
 
     Args:
-        group: What all jobs of the plan have in common.
-        progress: Is told how far the plan is, as before.
+        group: The group of all jobs of the plan.
+        progress: Called with the progress, unchanged.
     """
 
     def __init__(self, group: str, progress: OnProgress) -> None:
@@ -29,13 +29,13 @@ class NamedJobs:
         self._tag: str | None = None
 
     def __call__(self, progress: Progress) -> None:
-        """Tell how far the plan is, and name the jobs that follow."""
+        """Report the progress, and name the jobs that follow."""
         self._last = progress
         self._name()
         self._progress(progress)
 
     def on(self, session: SparkSession) -> SparkSession:
-        """Name the jobs of a session from now on, those of this thread; report its UI's address, once."""
+        """Name the jobs that this thread starts in a session from now on; report its UI's address once."""
         if self._session is None:
             self._session = session
             self._name()
@@ -45,7 +45,7 @@ class NamedJobs:
         return session
 
     def end(self) -> None:
-        """Leave the jobs of a session that others use, too, without a name."""
+        """Stop naming jobs, because others may use the session as well."""
         if self._session is not None and getattr(self._session, "_sc", None) is None:
             self._session.clearTags()
 
@@ -57,7 +57,7 @@ class NamedJobs:
         if context is not None:
             context.setJobGroup(self._group, name)
             return
-        # Spark Connect has tags instead, which cancel nothing by themselves.
+        # Spark Connect has tags instead of groups; a tag alone cancels nothing.
         if self._tag is not None:
             self._session.removeTag(self._tag)
         self._tag = name.replace(_OF_CONNECT, "")

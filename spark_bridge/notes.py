@@ -17,7 +17,7 @@ from spark_bridge.rounds.moves import Bounds
 
 
 def notes_of(bounds: Bounds, brokers: Brokers, goal: Goal, even: Sequence[Evenness]) -> Iterator[str]:
-    """Yield the bounds that could not be reached, and the wishes that may be mistakes."""
+    """Yield notes on bounds that could not be reached, and on requests that may be mistakes."""
     if goal.kind is not GoalKind.LEADERS and not bounds.terms.receives.any():
         yield "no broker may receive replicas: all of them are excluded, draining or dead, so none moves"
     if bounds.is_cut:
@@ -67,7 +67,7 @@ def _out_of_bounds(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str
 
 
 def _ends(bounds: Bounds, broker: int, m: int) -> str:
-    """Say where a broker ends in a measure; who drains or is excluded has no share that this could be a part of."""
+    """Return where a broker ends in a measure; draining and excluded brokers have no share to compare with."""
     after = bounds.after[broker, m]
     if bounds.terms.receives[broker]:
         return f"ends at {100 * (after / bounds.terms.share[broker, m] - 1):+.1f} %"
@@ -75,7 +75,7 @@ def _ends(bounds: Bounds, broker: int, m: int) -> str:
 
 
 _TOLD: Final = {REPLICAS: measures.REPLICAS, BYTES: measures.BYTES, BYTES_IN: measures.BYTES_IN}
-"""How amounts are written."""
+"""The formats of amounts."""
 
 
 _MISSED: Final = {
@@ -86,7 +86,7 @@ _MISSED: Final = {
     GoalKind.REPAIR_RACKS: "only forced moves are made",
     GoalKind.LEADERS: "a broker can lead only partitions that it has",
 }
-"""Why a goal leaves loads less even than a rebalance would."""
+"""The reasons why a goal leaves loads less even than a rebalance would."""
 
 
 def _missed(bounds: Bounds, goal: Goal, even: Sequence[Evenness]) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _oversized(bounds: Bounds, brokers: Brokers) -> Iterator[str]:
 
 
 def _of_added(bounds: Bounds, brokers: Brokers, goal: Goal) -> Iterator[str]:
-    """Name the brokers to add that already have their share, and the empty brokers that are not to be added."""
+    """Name the brokers to add that already have their share, and the empty brokers that are not being added."""
     terms = bounds.terms
     named = np.zeros(len(brokers), np.bool_)
     named[brokers.indices(goal.brokers)] = True

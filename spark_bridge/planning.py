@@ -1,4 +1,4 @@
-"""A plan from start to end: read, move, choose leaders, check, write, sum up."""
+"""A plan from start to end: read, move replicas, choose leaders, check, write, summarize."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
     from spark_bridge.process.opener import SparkOpener
 
 KERNEL_LIMIT = 64 * BLOCK_SIZE
-"""Up to how many partitions the kernel plans where the engine may be chosen.
+"""The largest number of partitions that the kernel plans unless the request names an engine.
 
-The kernel takes a quarter of Spark's processor time for a million partitions, and less than a half for ten million
-(docs/performance.md). So Spark pays where several cores share minutes of work.
+The kernel takes a quarter of Spark's processor time for a million partitions, and less than half for ten million
+(docs/performance.md). So Spark is worth it when several cores share minutes of work.
 """
 
 
 @frozen
 class Cluster:
-    """A cluster in an engine, and what was wrong with its inputs."""
+    """A cluster in an engine, and the faults of its inputs."""
 
     engine: Engine
     brokers: Brokers
@@ -56,15 +56,15 @@ class Cluster:
 
 
 def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> Summary:
-    """Plan a request: write the plan's files to its folder and return the summary.
+    """Carry out a request: write the plan's files to its folder and return the summary.
 
     Args:
-        request: What to plan.
-        progress: Told how far it is; may raise to end the plan.
-        spark: Opens the Spark session; only called when Spark is to plan.
+        request: The request.
+        progress: Called with the progress; may raise to end the plan.
+        spark: Opens the Spark session; called only if Spark is needed.
 
     Raises:
-        PlanError: There is no plan; nothing was written.
+        PlanError: Planning failed; nothing was written.
     """
     jobs = NamedJobs(f"klamm plan {request.goal.kind.value}", progress)
     with _claimed(request, lambda: jobs.on(spark())) as (output, scratch):
@@ -85,9 +85,9 @@ def run_plan(request: PlanRequest, progress: OnProgress, spark: SparkOpener) -> 
 
 @contextmanager
 def _claimed(request: PlanRequest, spark: SparkOpener) -> Iterator[tuple[SharedFolder, SharedFolder]]:
-    """Claim the plan's folder before the work and lend it with a scratch folder in it, where workers see it as well.
+    """Claim the plan's folder before the work, and yield it with a scratch folder in it that workers see as well.
 
-    What goes wrong leaves no folder behind that was not there before.
+    After an error, a folder that was created here is removed.
     """
     output = source_of(request.output)
     if isinstance(output, Path):
@@ -122,11 +122,11 @@ def _claimed_here(output: Path) -> Iterator[Path]:
 def plan_cluster(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgress) -> Planned:
     """Plan the blocks of an engine, and check the plan against the rules.
 
-    A plan that evens out, and leaves a measure worse than it was and than forced moves make it, is made again with less
-    evening out, unless it is forced.
+    If evening out leaves a measure less even than it was and than forced moves make it, the plan is made again with
+    less evening out, unless it is forced.
 
     Raises:
-        PlanError: There is no plan.
+        PlanError: The goal cannot be planned, or the plan breaks a rule.
     """
     planned = _planned(engine, brokers, goal, progress)
     if not goal.force and (worse := _worse(planned)):
@@ -137,10 +137,11 @@ def plan_cluster(engine: Engine, brokers: Brokers, goal: Goal, progress: OnProgr
 
 
 def _less_evened(planned: Planned, progress: OnProgress, worse: tuple[str, ...]) -> Planned:
-    """Plan again what left some measures worse."""
+    """Plan again with less evening out, because the plan makes measures less even without need."""
     ways = [(evening, planned.goal) for evening in Evening if evening is not Evening.FREE]
     for evening, goal in [*ways, (Evening.NONE, evolve(planned.goal, leaders=LeaderScope.NONE))]:
-        # Walls bound what moves with replicas, no leaders.
+        # Walls limit the measures that move with replicas, not leaders; so if only leaders are worse, that attempt is
+        # skipped.
         if worse and (evening is not Evening.WITHIN_WALLS or worse != ("leaders",)):
             planned.engine.step(Afresh())
             planned = _planned(planned.engine, planned.brokers, goal, progress, evening)
@@ -158,7 +159,7 @@ def _planned(
 
 
 def _worse(planned: Planned) -> tuple[str, ...]:
-    """Return the measures for which a plan would be refused (see `refuse_worse`)."""
+    """Return the measures for which a plan would be rejected (see `refuse_worse`)."""
     bounds = planned.bounds
     loads = {"before": (bounds.before, bounds.leaders), "after": (bounds.after, planned.leaders.load)}
     tally: Tally = {name: np.insert(load, 1, leaders, axis=1) for name, (load, leaders) in loads.items()}
@@ -170,7 +171,7 @@ def open_cluster(request: PlanRequest, spark: SparkOpener, scratch: SharedFolder
     """Read the inputs into an engine; on Spark, `scratch` is a folder that workers see.
 
     Raises:
-        PlanError: The inputs cannot be read, or have bad rows that are to be refused.
+        PlanError: The inputs cannot be read, or have bad rows that must be rejected.
     """
     from spark_bridge.engines.in_process import InProcess  # noqa: PLC0415 (see below)
     from spark_bridge.inputs.read import read_cluster  # noqa: PLC0415
@@ -186,7 +187,7 @@ def open_cluster(request: PlanRequest, spark: SparkOpener, scratch: SharedFolder
 
 
 def plans_on_spark(request: PlanRequest, partitions: int = 0) -> bool:
-    """Return whether Spark plans a request of so many partitions: if it is asked for, or if that pays."""
+    """Return whether Spark plans a request: if it is required, or if the number of partitions makes it worthwhile."""
     asked = request.engine is EngineName.SPARK or bool(request.master or request.remote or request.urls)
     return asked or (request.engine is EngineName.AUTO and partitions > KERNEL_LIMIT)
 
@@ -206,7 +207,7 @@ def _on_spark(request: PlanRequest, spark: SparkOpener, scratch: SharedFolder) -
 
 @frozen(eq=False)
 class _Broken:
-    """Asks a block which rules its plan breaks."""
+    """The query for the rules that a block's plan breaks."""
 
     brokers: Brokers
     goal: Goal
@@ -218,7 +219,7 @@ class _Broken:
 
 @frozen(eq=False)
 class _Checked:
-    """Asks for how often rules are broken, and for the bytes that every broker has and gets."""
+    """The query for the number of violations, and for the bytes that each broker has and gains."""
 
     broken: _Broken
 
@@ -230,10 +231,10 @@ class _Checked:
 
 
 def check(engine: Engine, brokers: Brokers, goal: Goal) -> None:
-    """Hold a plan against the hard rules.
+    """Check a plan against the hard rules.
 
     Raises:
-        PlanError: It breaks one: of a partition, which is this program's fault, or it does not fit the disks.
+        PlanError: It breaks a rule for a partition, which is a bug of this program, or does not fit on the disks.
     """
     broken = _Broken(brokers, goal)
     tally = engine.ask(_Checked(broken))
@@ -245,10 +246,10 @@ def check(engine: Engine, brokers: Brokers, goal: Goal) -> None:
 
 
 def refuse_worse(summary: Summary, goal: Goal) -> None:
-    """Refuse a plan that makes a measure worse without need, unless it is forced.
+    """Reject a plan that makes a measure less even without need, unless it is forced.
 
     Raises:
-        PlanError: It does.
+        PlanError: There is such a measure.
     """
     if summary.needless and not goal.force:
         far = {e.measure: e for e in summary.evenness}
@@ -261,7 +262,7 @@ def refuse_worse(summary: Summary, goal: Goal) -> None:
 
 @frozen(eq=False)
 class _Write:
-    """Writes a block's part of the plan, and tells how many files that took."""
+    """Writes a block's part of the plan, and reports the number of files."""
 
     folder: str
     ids: NDArray[np.int32]
@@ -272,7 +273,7 @@ class _Write:
         return self.into(Path(self.folder), number, block)
 
     def into(self, folder: Path, number: int, block: Block) -> Tally:
-        """Write into a folder of the machine that this runs on."""
+        """Write into a folder of the machine where this runs."""
         rows = plan_rows(block, self.ids, reasons_of(block, self.marks))
         if not len(rows) and self.blocks > 1:
             return {"files": np.array([0])}
@@ -281,7 +282,7 @@ class _Write:
 
 
 def write(planned: Planned, folder: SharedFolder) -> None:
-    """Have every block's part of the plan written where it is.
+    """Write each block's part of the plan on the worker that holds the block.
 
     Raises:
         PlanError: A file cannot be written.

@@ -1,4 +1,4 @@
-"""How far a plan is, as the one who waits for it reads it."""
+"""The progress of a plan, for whoever waits for it."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from attrs import frozen
 
 @frozen
 class Progress:
-    """Where planning stands.
+    """The progress of a plan.
 
     Attributes:
-        phase: What is being done, in a word or two: "reading", "moving replicas", "leaders", "checking", "summing
+        phase: The current phase, in a word or two: "reading", "moving replicas", "leaders", "checking", "summing
             up", "writing".
         round: The round that just began, from 1; None in a phase without rounds.
-        rounds: How many rounds there are at most; None when that is not known.
-        left: What is left to do, in words; None when there is nothing to tell.
-        ui: The address of Spark's UI, told once it serves; None where it is off.
+        rounds: The most rounds of the phase; None if unknown.
+        left: What remains to do, in words; None if there is nothing to report.
+        ui: The address of Spark's UI once it serves; None if it is off.
     """
 
     phase: str
@@ -29,11 +29,11 @@ class Progress:
 
 
 OnProgress: TypeAlias = Callable[[Progress], None]
-"""Who planning tells how far it is. It may raise, which ends the plan: planning lets through what it raises."""
+"""A callback for progress. An exception that it raises ends the plan and is passed on."""
 
 
 def in_words(progress: Progress) -> str:
-    """Return how far planning is, as a line says it."""
+    """Return the progress as one line of text."""
     of = "" if progress.rounds is None else f" of at most {progress.rounds}"
     rounds = "" if progress.round is None else f", round {progress.round}{of}"
     left = "" if progress.left is None else f": {progress.left}"

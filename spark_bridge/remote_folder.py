@@ -1,6 +1,7 @@
-"""A folder in a file system that Spark reaches and this process does not: s3a://, hdfs:// and their like.
+"""A folder in a file system that only Spark can reach: s3a://, hdfs:// and similar ones.
 
-It is made, filled and removed through Hadoop's own client, in the JVM of the session. Spark Connect has none here.
+It is created, filled and removed through Hadoop's own client, in the JVM of the session. With Spark Connect, there is
+no such JVM here.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _YES: Final = (True,)
-"""Java's `recursive`, which has no name to give it by."""
+"""The value of Java's parameter `recursive`, which cannot be passed by name."""
 
 
 @frozen
 class RemoteFolder:
-    """A folder, which need not be there yet.
+    """A folder, which need not exist yet.
 
     Attributes:
         spark: The session.
-        url: Its name, as Spark and Hadoop take it.
+        url: Its name for Spark and Hadoop.
     """
 
     spark: SparkSession = field(eq=False, repr=False)
@@ -44,10 +45,10 @@ class RemoteFolder:
         return RemoteFolder(self.spark, f"{self.url.rstrip('/')}/{name}")
 
     def claim(self) -> bool:
-        """Make it; return whether it was there before.
+        """Create the folder; return whether it existed before.
 
         Raises:
-            PlanError: It has files already, or cannot be made.
+            PlanError: It already contains files, or cannot be created.
         """
         with self._system() as (system, path):
             there = bool(system.exists(path))
@@ -57,24 +58,24 @@ class RemoteFolder:
         return there
 
     def remove(self) -> None:
-        """Remove it with all that is in it, if it is there and the file system can still be reached."""
+        """Remove the folder and its contents, if it exists and the file system can still be reached."""
         with suppress(Exception), self._system() as (system, path):
             system.delete(path, *_YES)
 
     def put(self, file: Path) -> None:
-        """Copy a file of this machine into it.
+        """Copy a file of this machine into the folder.
 
         Raises:
-            PlanError: It cannot be written.
+            PlanError: The file cannot be written.
         """
         with self._system() as (system, path):
             system.copyFromLocalFile(self._path(f"file://{file.absolute()}"), path)
 
     def move_files(self, target: RemoteFolder) -> None:
-        """Give its files their names in another folder of the same file system.
+        """Rename its files into another folder of the same file system.
 
         Raises:
-            PlanError: One cannot be renamed.
+            PlanError: A file cannot be renamed.
         """
         with self._system() as (system, path):
             for status in system.listStatus(path):
@@ -88,10 +89,10 @@ class RemoteFolder:
 
     @contextmanager
     def _system(self) -> Iterator[tuple[Any, Any]]:
-        """Lend the file system, and the folder as it names it.
+        """Yield the file system, and the folder's path in it.
 
         Raises:
-            PlanError: Nothing here knows that file system, or it refuses what the block asks of it.
+            PlanError: The file system is not known here, or rejects an operation in the `with` block.
         """
         from py4j.protocol import Py4JJavaError  # noqa: PLC0415 (planning without Spark has none)
 
@@ -105,11 +106,11 @@ class RemoteFolder:
 
 
 SharedFolder = Path | RemoteFolder
-"""A folder that this process and Spark's workers reach."""
+"""A folder that this process and Spark's workers can reach."""
 
 
 def remove_folder(folder: SharedFolder) -> None:
-    """Remove a folder with all that is in it, if it is there."""
+    """Remove a folder and its contents, if it exists."""
     if isinstance(folder, Path):
         rmtree(folder, ignore_errors=True)
     else:
@@ -117,5 +118,5 @@ def remove_folder(folder: SharedFolder) -> None:
 
 
 def folder_url(folder: SharedFolder) -> str:
-    """Return the name of a folder as Spark takes it, also where Spark's own file system is another."""
+    """Return the name of a folder for Spark, also if Spark's default file system is another one."""
     return f"file://{folder.absolute()}" if isinstance(folder, Path) else folder.url

@@ -29,17 +29,17 @@ MOST_RACK_FLOWS = 10_000
 
 @frozen(eq=False)
 class AtLast:
-    """Asks for all that a summary tells."""
+    """The query for everything in a summary."""
 
     brokers: int
     marks: Marks
 
     def __call__(self, number: int, block: Block) -> Tally:
-        """Ask a block."""
+        """Return the tally of a block."""
         del number
         reasons = reasons_of(block, self.marks)
         by_broker = np.zeros((len(Reason), self.brokers + 1), np.int64)
-        # NOBODY, for reasons that name no broker, is the last place.
+        # NOBODY, -1, which stands for reasons that name no broker, counts in the last column.
         np.add.at(by_broker, (reasons.kind.astype(np.intp), reasons.broker), 1)
         return {
             "before": _all_loads(block, self.brokers, before=True),
@@ -51,7 +51,7 @@ class AtLast:
 
 
 def _all_loads(block: Block, brokers: int, *, before: bool) -> NDArray[np.int64]:
-    """Return (B, 5) replicas, leaders, bytes, bytes in and bytes out of every broker."""
+    """Return (B, 5) replicas, leaders, bytes, bytes in and bytes out of each broker."""
     lists = block.before if before else block.after
     weighed = loads(block, brokers, before=before)
     leader = lists[:, 0]
@@ -60,7 +60,7 @@ def _all_loads(block: Block, brokers: int, *, before: bool) -> NDArray[np.int64]
 
 
 def marks_of(brokers: Brokers, bounds: Bounds) -> Marks:
-    """Return what the goal says of brokers, for the reasons of changes."""
+    """Return the marks of brokers under the goal, for the reasons of changes."""
     relieved = np.zeros(len(brokers), np.bool_)
     relieved[bounds.terms.sheds & ~bounds.terms.takes] = True
     rack = bounds.terms.rack
@@ -70,7 +70,7 @@ def marks_of(brokers: Brokers, bounds: Bounds) -> Marks:
 
 @frozen(eq=False)
 class Planned:
-    """What a summary is made of."""
+    """The parts of a summary."""
 
     engine: Engine
     brokers: Brokers
@@ -79,13 +79,13 @@ class Planned:
     leaders: LeaderView
 
     def evenness(self, tally: Tally) -> tuple[Evenness, ...]:
-        """Return how even the loads of all blocks are."""
+        """Return the evenness of the loads of all blocks."""
         shared = leading(self.brokers, self.bounds.terms)
         return evenness(self.bounds.terms, self.goal, np.where(shared, self.leaders.share, 0.0), tally)
 
 
 def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -> Summary:
-    """Sum a plan up."""
+    """Return the summary of a plan."""
     engine, brokers, goal, bounds = planned.engine, planned.brokers, planned.goal, planned.bounds
     tally = engine.ask(AtLast(len(brokers), marks_of(brokers, bounds)))
     even = planned.evenness(tally)
@@ -119,21 +119,21 @@ def summarize(planned: Planned, set_aside: dict[str, int], unknown_loads: int) -
 
 
 _ALMOST = 1e-3
-"""A distance that grows by less, as a part of a share, stays: one byte more is not worth a warning.
+"""Smaller increases of a distance, as a part of a share, are ignored: one more byte is not worth a warning.
 
-The walls of evening out have no such slack: each plan would take what the last one left of it.
+The walls of evening out have no such slack, because plan after plan could use it up again.
 """
 
 
 def _worse(even: Sequence[Evenness]) -> tuple[str, ...]:
-    """Return the measures that end farther from their shares than they began, and than they have to."""
+    """Return the measures that end farther from their shares than they began, and than necessary."""
     return tuple(e.measure for e in even if e.after > max(e.before, e.reachable) + _ALMOST)
 
 
 def needless(planned: Planned, tally: Tally, even: Sequence[Evenness]) -> tuple[str, ...]:
-    """Return the measures that are worse than what had to move left them, if the goal is to even out at all.
+    """Return the measures that are less even than after the forced moves, if the goal evens out at all.
 
-    Leaders follow from what moves where not all partitions may get others.
+    If not all partitions may get another leader, leaders are a consequence of the moves.
     """
     if planned.goal.kind in FORCED_ONLY:
         return ()
@@ -141,7 +141,7 @@ def needless(planned: Planned, tally: Tally, even: Sequence[Evenness]) -> tuple[
     dealt[:, COLUMNS] = planned.bounds.dealt
     if (planned.bounds.dealt == planned.bounds.before).all():
         dealt = tally["before"]
-    # Where nobody can lead before the moves and somebody can after them, only the latter have leaders to measure.
+    # If no broker can lead before the moves and some can after them, leaders can be measured only after them.
     left = {e.measure: e.after for e in planned.evenness({**tally, "after": dealt})}
     worse = _worse([evolve(e, before=max(e.before, left.get(e.measure, 0.0))) for e in even])
     follows = planned.goal.leader_scope is not LeaderScope.ALL
@@ -155,14 +155,14 @@ def _between_racks(flow: Flow, names: tuple[str, ...]) -> RackFlow:
 
 
 def _reasons(counts: NDArray[np.int64], brokers: Brokers) -> dict[str, int]:
-    """Return how many partitions change for which reason, in words; `counts` is by (reason, broker or nobody)."""
+    """Return the number of partitions that change by reason, in words; `counts` is by (reason, broker or none)."""
     ids = [*brokers.ids.tolist(), NOBODY]
     pairs = np.argwhere(counts[Reason.NONE + 1 :]).tolist()
     return {TEXTS[Reason(r + 1)].format(ids[b]): int(counts[r + 1, b]) for r, b in pairs}
 
 
 def _options(goal: Goal) -> dict[str, str]:
-    """Return what was asked for, as the command line names it; what is as always is left out."""
+    """Return the options as named on the command line, without those that have their default."""
     told = {
         "brokers": _list(goal.brokers),
         "exclude": _list(goal.exclude),
@@ -197,7 +197,7 @@ def _changes(brokers: Brokers, bounds: Bounds, tally: Tally) -> tuple[BrokerChan
 
 
 def _state(broker: Broker, terms: Terms, index: int) -> str:
-    """Return a broker's state under the goal: what that removes drains, what it excludes is excluded."""
+    """Return a broker's state under the goal: removed brokers are draining, and those it excludes are excluded."""
     if broker.state is not BrokerState.LIVE:
         return str(broker.state)
     if terms.leaves[index]:

@@ -1,3 +1,3 @@
-"""Where the rounds of a plan run: in this process, or on Spark. Both give every block the same steps."""
+"""The engines that run the rounds of a plan: in this process, or on Spark. Both apply the same steps to each block."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What runs steps over all blocks of a cluster."""
+"""The interface of engines, which run steps over all blocks of a cluster."""
 
 from __future__ import annotations
 
@@ -15,36 +15,36 @@ Texts = Callable[[int, Block], Sequence[str]]
 
 
 class Engine(Protocol):
-    """Holds the blocks of a cluster and takes them through steps."""
+    """Holds the blocks of a cluster and performs steps on them."""
 
     name: str
 
     @property
     def blocks(self) -> int:
-        """Return how many blocks there are."""
+        """Return the number of blocks."""
 
     def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
-        """Replace every block by what the step makes of it, if the sum of the tallies is accepted.
+        """Replace each block by the result of a step, if the sum of the tallies is accepted.
 
         Returns:
-            The sum, None when it was not accepted and the blocks are as they were.
+            The sum; None if it was not accepted and the blocks are unchanged.
         """
 
     def texts(self, query: Texts, most: int) -> list[str]:
-        """Return what a query says of blocks, not more than so many lines."""
+        """Return the lines of a query about all blocks, at most `most`."""
 
     def flows(self, query: FlowsOf, most: int) -> tuple[list[Flow], int]:
-        """Return the greatest flows between brokers, most bytes first, and how many there are more."""
+        """Return the largest flows between brokers, most bytes first, and the number of other flows."""
 
     def close(self) -> None:
-        """Let go of the blocks."""
+        """Release the blocks."""
 
     def ask(self, query: Query) -> Tally:
         """Return the sum of a query's tallies over all blocks."""
 
 
 def taken(engine: Engine, step: Step) -> Tally:
-    """Take an engine through a step whatever comes of it; return the sum of the tallies."""
+    """Perform a step and accept any result; return the sum of the tallies."""
     tally = engine.step(step)
     assert tally is not None
     return tally

@@ -1,4 +1,4 @@
-"""The engine of one process: blocks in memory, one after the other. Needs no Java."""
+"""The engine in one process: blocks in memory, one after another. Needs no Java."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class InProcess:
 
     @property
     def blocks(self) -> int:
-        """Return how many blocks there are."""
+        """Return the number of blocks."""
         return len(self.held)
 
     def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
-        """Replace every block by what the step makes of it, if the sum of the tallies is accepted."""
+        """Replace each block by the result of a step, if the sum of the tallies is accepted."""
         total: Tally = {}
         stepped = []
         for number, block in enumerate(self.held):
@@ -47,11 +47,11 @@ class InProcess:
         return total
 
     def texts(self, query: Texts, most: int) -> list[str]:
-        """Return what a query says of blocks, not more than so many lines."""
+        """Return the lines of a query about all blocks, at most `most`."""
         return list(islice(chain.from_iterable(query(n, block) for n, block in enumerate(self.held)), most))
 
     def flows(self, query: FlowsOf, most: int) -> tuple[list[Flow], int]:
-        """Return the greatest flows between brokers, most bytes first, and how many there are more."""
+        """Return the largest flows between brokers, most bytes first, and the number of other flows."""
         pairs = pa.Table.from_batches([query(block) for block in self.held])
         summed = pairs.group_by(["source", "destination"]).aggregate([("replicas", "sum"), ("bytes", "sum")])
         summed = summed.rename_columns(FLOWS.names)
@@ -60,5 +60,5 @@ class InProcess:
         return [Flow(**row) for row in rows], len(summed) - len(rows)
 
     def close(self) -> None:
-        """Let go of the blocks."""
+        """Release the blocks."""
         self.held = []

@@ -1,9 +1,9 @@
-"""The engine on Spark: every block is one binary value of a DataFrame, and a step is one job over them.
+"""The engine on Spark: each block is one binary value of a DataFrame, and a step is one job over them.
 
-Only the DataFrame API is used, so that it works on one machine, on a cluster and over Spark Connect alike. What a step
-makes is written to Parquet, in a folder that the workers share, and read by the next step. So every round starts from
-files: a worker that dies costs the tasks that it had, and Spark's plans, which it prints and compares at every step, do
-not grow from round to round. Tallies are added up by workers; one row comes to the driver.
+Only the DataFrame API is used, so that it works on one machine, on a cluster and over Spark Connect. The result of a
+step is written to Parquet, in a folder that the workers share, and read by the next step. Since each round starts from
+files, a worker that dies costs only its own tasks, and Spark's query plans, which it prints and compares at each step,
+do not grow from round to round. Workers add tallies up; one row reaches the driver.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class OnSpark:
 
     Attributes:
         spark: The session.
-        folder: Where the blocks are written; the workers see it under the same name.
-        blocks: How many blocks there are.
-        written: How many times they were written.
+        folder: The folder for the blocks; workers see it under the same name.
+        blocks: The number of blocks.
+        written: The number of times they were written.
     """
 
     spark: SparkSession
@@ -56,10 +56,10 @@ class OnSpark:
 
         Args:
             spark: The session.
-            folder: Where to write blocks; the workers see it under the same name.
-            dealt: A row of `number` and `rows` for each block, of which a value is many rows of the canonical columns.
-            blocks: How many blocks there are.
-            ids: All brokers' ids, in order.
+            folder: The folder for the blocks; workers see it under the same name.
+            dealt: A row of `number` and `rows` for each block; a value of `rows` is many rows of the canonical columns.
+            blocks: The number of blocks.
+            ids: The ids of all brokers, in order.
         """
 
         def packed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -71,7 +71,7 @@ class OnSpark:
 
     @classmethod
     def from_blocks(cls, spark: SparkSession, folder: SharedFolder, frame: DataFrame, blocks: int) -> OnSpark:
-        """Take blocks as they are, and write them."""
+        """Return an engine with the given blocks, which are written."""
         made = cls(spark, folder, blocks)
         made._write(frame, 0)
         return made
@@ -82,7 +82,7 @@ class OnSpark:
         return self._read(self.written)
 
     def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
-        """Replace every block by what the step makes of it, if the sum of the tallies is accepted."""
+        """Replace each block by the result of a step, if the sum of the tallies is accepted."""
 
         def stepped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, block in blocks_in(batches):
@@ -106,7 +106,7 @@ class OnSpark:
         return self.spark.read.schema(_BLOCKS).parquet(folder_url(self._path(number)))
 
     def _write(self, frame: DataFrame, number: int) -> None:
-        """Write blocks as they are: they are numbers without order, which neither compress nor repeat."""
+        """Write blocks without compression or dictionaries, which do not help with unordered numbers."""
         writer = (
             frame.write.mode("overwrite").option("compression", "none").option("parquet.enable.dictionary", "false")
         )
@@ -122,7 +122,7 @@ class OnSpark:
         return _sum(self.frame.mapInArrow(asked, _BLOCKS))
 
     def texts(self, query: Texts, most: int) -> list[str]:
-        """Return what a query says of blocks, not more than so many lines."""
+        """Return the lines of a query about all blocks, at most `most`."""
 
         def said(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number, block in blocks_in(batches):
@@ -131,7 +131,7 @@ class OnSpark:
         return [row["text"] for row in self.frame.mapInArrow(said, "text string").limit(most).collect()]
 
     def flows(self, query: FlowsOf, most: int) -> tuple[list[Flow], int]:
-        """Return the greatest flows between brokers, most bytes first, and how many there are more."""
+        """Return the largest flows between brokers, most bytes first, and the number of other flows."""
 
         def flowing(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for _, block in blocks_in(batches):
@@ -164,7 +164,7 @@ def _batch(number: int, state: bytes, tally: bytes) -> pa.RecordBatch:
 
 
 def _sum(frame: DataFrame) -> Tally:
-    """Add tallies up where they are, then those sums in one place."""
+    """Add tallies up on the workers that hold them, then add these sums up in one task."""
 
     def summed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tallies = (pickle.loads(t.as_buffer()) for batch in batches for t in batch["tally"])  # noqa: S301 (our own)
@@ -172,7 +172,7 @@ def _sum(frame: DataFrame) -> Tally:
         yield pa.RecordBatch.from_pydict({"tally": [pickle.dumps(reduce(add, tallies, nothing))]})
 
     parts = frame.select("tally").mapInArrow(summed, "tally binary")
-    # Not `coalesce`, which would have one task do everything before it as well.
+    # `coalesce` would make a single task do all the preceding work as well.
     (row,) = parts.repartition(1).mapInArrow(summed, "tally binary").collect()
     total: Tally = pickle.loads(row["tally"])  # noqa: S301 (our own)
     return total

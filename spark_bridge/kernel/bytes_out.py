@@ -1,7 +1,7 @@
-"""What consumers read from each broker, evened by the freedom that the number of leaders leaves.
+"""Bytes out, evened by swapping leaderships.
 
-Two brokers swap: one hands on the leadership of a partition that is read much, and gets one that is read less. So
-both lead as many as before. Nobody is brought out of bounds by it, and no data moves.
+Of two brokers, one passes on the leadership of a partition that is read more and gets one that is read less. Both lead
+as many partitions as before, neither is taken out of bounds, and no data moves.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Integers = NDArray[np.int64]
 
 @frozen(eq=False)
 class OutView:
-    """All brokers' bytes out as a block is to see them in one round; arrays are broker-sized.
+    """The bytes out of all brokers as a block sees them in one round; arrays are broker-sized.
 
     Attributes:
-        load: Bytes per second that are read from what each broker leads, in the whole cluster.
-        lo: How much it should be at least.
-        hi: How much it should be at most.
-        may_lead: Whether it may get a leadership.
-        copies: How many blocks act in this round: those with lower numbers. Each does at most its part of what is
-            to be done, so all together do not overshoot.
+        load: Bytes per second read from the partitions that each broker leads, in the whole cluster.
+        lo: The lower bounds.
+        hi: The upper bounds.
+        may_lead: Whether a broker may get a leadership.
+        copies: The number of blocks that act in this round: those with the lowest numbers. Each does at most its part
+            of the work, so all together do not overshoot.
     """
 
     load: Integers
@@ -43,11 +43,11 @@ class OutView:
 
 @define
 class OutRounds:
-    """The rounds of one plan: all blocks at once and the first alone, in turn, as long as that changes something.
+    """The rounds of one plan: all blocks at once and only the first, alternately, while they change anything.
 
     Attributes:
-        start: The view of a block that holds all.
-        blocks: How many blocks there are.
+        start: The view of a single block with all partitions.
+        blocks: The number of blocks.
     """
 
     start: OutView
@@ -55,7 +55,7 @@ class OutRounds:
     _cycle: Cycle = field(factory=lambda: Cycle(length=2, most=20), init=False)
 
     def view(self, load: Integers) -> OutView | None:
-        """Return what blocks are to see next, given every broker's bytes out now; None when there is no more to do."""
+        """Return the next view, given the bytes out of each broker now; None if nothing remains to do."""
         now = evolve(self.start, load=load)
         if not now.off().any() or (turn := self._cycle.turn(load)) is None:
             return None
@@ -64,7 +64,7 @@ class OutRounds:
 
 @frozen(eq=False)
 class _Swaps:
-    """Swaps that may be of use, (N) each, the greatest first: partition `given` goes, and `got` comes in its place."""
+    """Possible swaps, (N) each, the largest first: the giver passes on partition `given` and gets `got` instead."""
 
     given: Integers
     got: Integers
@@ -74,16 +74,16 @@ class _Swaps:
 
 
 def even_bytes_out(block: Block, view: OutView, in_scope: NDArray[np.bool_], number: int = 0) -> Block:
-    """Swap leaderships between brokers to bring what is read from them within bounds, or nearer.
+    """Swap leaderships between brokers to bring their bytes out within bounds, or closer.
 
     Args:
         block: Partitions with leaders chosen.
-        view: All brokers' bytes out.
+        view: The bytes out of all brokers.
         in_scope: (P) which partitions may get another leader.
         number: The block's number among all blocks.
 
     Returns:
-        The block with other replicas first, or itself where no swap helps.
+        The block with other replicas first, or itself if no swap helps.
     """
     if number >= view.copies or not view.off().any():
         return block
@@ -104,7 +104,7 @@ def even_bytes_out(block: Block, view: OutView, in_scope: NDArray[np.bool_], num
 
 
 def _swaps(block: Block, view: OutView, in_scope: NDArray[np.bool_]) -> _Swaps:
-    """Pair what a broker could hand to another with what it could get from there: the most read with the least."""
+    """Pair leaderships that a broker could pass to another with those it could get: the most read with the least."""
     leader = block.after[:, 0]
     off = view.off()
     may = view.may_lead[block.after] & (block.after != NOBODY) & in_scope[:, None]
@@ -123,7 +123,7 @@ def _swaps(block: Block, view: OutView, in_scope: NDArray[np.bool_]) -> _Swaps:
 
 
 def _numbered(key: Integers, order: Integers) -> tuple[Integers, Integers]:
-    """Return for each element its place among those with its key, in this order; and its key."""
+    """Return for each element its position, in this order, among those with its key; and its key."""
     order = order[np.argsort(key[order], kind="stable")]
     first = np.searchsorted(key[order], key[order])
     number = np.empty_like(key)

@@ -1,4 +1,4 @@
-"""Leadership of one block's partitions as a flow between brokers, along paths that change the fewest leaders."""
+"""Leaders of a block's partitions as a flow between brokers, along paths that change the fewest leaders."""
 
 from __future__ import annotations
 
@@ -12,47 +12,47 @@ from spark_bridge.kernel.leader_view import Integers, LeaderView, count_alike
 FAR = np.iinfo(np.int64).max // 4
 
 _SCATTER = np.uint32(0x9E3779B1)
-"""Multiplied by this, modulo 2**32, neighbouring numbers end far apart (Knuth)."""
+"""A multiplier that, modulo 2**32, moves neighbouring numbers far apart (Knuth)."""
 
 _MANY_STEPS = 8
-"""Paths of so many arcs are rare; where there are any, it pays to set apart the arcs that matter."""
+"""Paths with this many arcs are rare; if there are any, it is worth reducing the arcs to the cheapest ones."""
 
 
 class LeaderFlow:
     """The leaders of a block's partitions while they are chosen.
 
-    Every replica that may lead is a slot. A slot whose partition is led elsewhere is an arc from that leader to the
-    slot's broker, and costs one change; an arc between two brokers that are both not the first leader costs none,
-    and one back to the first leader gains one. Leaders are handed on along the cheapest paths alone. So at any time
-    no other choice with as many leaders on each broker has fewer changes (successive shortest paths). Lengths of paths
+    Each replica that may lead is a slot. A slot whose partition is led elsewhere is an arc from that leader to the
+    slot's broker. An arc away from the first leader costs one change, one between two other brokers costs none, and one
+    back to the first leader gains one. Leaders are passed on only along the cheapest paths, so at any time no other
+    choice with the same number of leaders on each broker has fewer changes (successive shortest paths). Path lengths
     fit 64 bits for up to 30,000 brokers.
     """
 
     def __init__(self, replicas: NDArray[np.int32], may: NDArray[np.bool_], tie: NDArray[np.uint32]) -> None:
-        """Start with the first replicas as leaders; `may` (P, R) tells which replicas may lead."""
+        """Start with the first replicas as leaders; `may` (P, R) marks the replicas that may lead."""
         self.first = replicas[:, 0].astype(np.int64)
         self.leader = self.first.copy()
         partition, place = np.nonzero(may)
         target = replicas[partition, place].astype(np.int64)
         order = np.argsort(target, kind="stable")
         self._partition, self._target = partition[order], target[order]
-        # Which of equal arcs is taken first: neither always the same brokers', nor always the same partitions'.
+        # The order of equal arcs; scattered so that it favours neither certain brokers nor certain partitions.
         self._tie = (tie[self._partition] ^ self._target.astype(np.uint32) * _SCATTER) * _SCATTER
         self._changed = self._target != self.first[self._partition]
 
     def settle(self, view: LeaderView, top: Integers, grain: float | None) -> None:
-        """Hand leaders on until no path makes the plan cheaper, or as cheap with fewer changes."""
+        """Pass leaders on until no path makes the plan cheaper, or equally cheap with fewer changes."""
         while self._phase(view, top, grain):
             pass
 
     def height(self, view: LeaderView, top: Integers) -> Integers:
-        """Return the highest unit that the block fills on every broker, given what it filled at the start."""
+        """Return the highest unit that the block fills on each broker, given the one at the start."""
         count = len(top)
         gained = np.bincount(self.leader, minlength=count) - np.bincount(self.first, minlength=count)
         return top + view.copies * gained
 
     def _phase(self, view: LeaderView, top: Integers, grain: float | None) -> bool:
-        """Hand leaders on along all cheapest paths there are at once; return whether there was one."""
+        """Pass leaders on along all cheapest paths at once; return whether there were any."""
         price = partial(view.price, grain=grain)
         unit = self.height(view, top)
         hop = len(top) + 1  # a change outweighs all hops of a path, and a price all its changes
@@ -74,7 +74,7 @@ class LeaderFlow:
         return True
 
     def _distances(self, start: Integers, source: Integers, length: Integers) -> tuple[Integers, NDArray[np.bool_]]:
-        """Return the length of the cheapest path to every broker, and which arcs lie on such paths (Bellman-Ford)."""
+        """Return the length of the cheapest path to each broker, and which arcs are on such paths (Bellman-Ford)."""
         arcs = _Arcs(source, self._target, length)
         distance, steps = start, 0
         while not np.array_equal(nearer := arcs.relaxed(distance), distance):
@@ -84,7 +84,7 @@ class LeaderFlow:
         return distance, distance[source] + length == distance[self._target]
 
     def _useful(self, arcs: Integers, source: Integers, sink: NDArray[np.bool_]) -> Integers:
-        """Return the arcs from which a sink can be reached, by source, then by tie."""
+        """Return the arcs from which a sink can be reached, ordered by source, then by tie."""
         useful, count = sink.copy(), -1
         while count != (count := int(np.count_nonzero(useful))):
             useful[source[arcs[useful[self._target[arcs]]]]] = True
@@ -92,7 +92,7 @@ class LeaderFlow:
         return arcs[np.lexsort((self._tie[arcs], source[arcs]))]
 
     def _hand_on(self, arcs: Integers, source: Integers, stock: Integers, room: Integers) -> None:
-        """Find paths over these arcs, which form no circle, until no source reaches a sink."""
+        """Find paths over these arcs, which form no cycle, until no source reaches a sink."""
         bounds = np.searchsorted(source[arcs], np.arange(len(stock) + 1)).tolist()
         search = _Search(self._partition[arcs].tolist(), self._target[arcs].tolist(), bounds, room.tolist())
         for broker in np.flatnonzero((stock > 0) & (np.diff(bounds) > 0)).tolist():
@@ -112,7 +112,7 @@ class _Arcs:
         self._receivers = target[self._heads]
 
     def relaxed(self, distance: Integers) -> Integers:
-        """Return the distances when every path may be one arc longer."""
+        """Return the distances if each path may be one arc longer."""
         nearer = distance.copy()
         if len(self._heads):
             reached = np.minimum.reduceat(distance[self._source] + self._length, self._heads)
@@ -120,7 +120,7 @@ class _Arcs:
         return nearer
 
     def cheapest(self) -> _Arcs:
-        """Keep the cheapest of the arcs from one broker to another."""
+        """Return only the cheapest of the arcs from one broker to another."""
         order = np.lexsort((self._source, self._target))
         source, target = self._source[order], self._target[order]
         heads = np.flatnonzero((np.diff(source, prepend=-1) != 0) | (np.diff(target, prepend=-1) != 0))
@@ -128,16 +128,16 @@ class _Arcs:
 
 
 class _Search:
-    """Depth-first search that never looks at an arc twice: what it led to nothing, or is used up."""
+    """A depth-first search that visits each arc only once: afterwards it is used up or known to lead nowhere."""
 
     def __init__(self, partition: list[int], target: list[int], bounds: list[int], room: list[int]) -> None:
         self._partition, self._target = partition, target
         self._next, self._end = bounds[:-1], bounds[1:]
         self._room = room
-        self.leader: dict[int, int] = {}  # of partitions handed on
+        self.leader: dict[int, int] = {}  # of partitions passed on
 
     def path_from(self, source: int) -> bool:
-        """Hand one leadership on from the source to a broker with room; return whether there was a path."""
+        """Pass one leadership on from the source to a broker with room; return whether there was a path."""
         path: list[int] = []
         broker = source
         while not (path and self._room[broker]):

@@ -1,9 +1,8 @@
-"""The rounds in which blocks choose leaders side by side: what they are shown in each, and when it is enough.
+"""The rounds in which blocks choose leaders: the view in each, and when they end.
 
-First all blocks act at once, each for its part. What is left then is little, and sits with few brokers; one block
-alone, which sees things as they are, can mostly do it. A round that changes anything brings the whole nearer to its
-bounds. So rounds end when a whole cycle of them has changed nothing, and planning again what they have made changes
-nothing either.
+First all blocks act at once, each for its part. What remains is little and concerns few brokers; a single block, which
+sees exact loads, can usually do it. Each round that changes anything brings the cluster closer to its bounds. Rounds
+end when a whole cycle has changed nothing; planning again then changes nothing either.
 """
 
 from __future__ import annotations
@@ -14,22 +13,23 @@ from spark_bridge.kernel.cycle import Cycle
 from spark_bridge.kernel.leader_view import FINEST, Integers, LeaderView
 
 GRAIN = 4.0**-4
-"""How fine many blocks compare loads beyond the bounds, as a part of a broker's share."""
+"""How finely several blocks compare loads beyond the bounds, as a part of a broker's share."""
 
 _CYCLE: tuple[tuple[bool, float | None], ...] = ((True, None), (True, GRAIN), (False, GRAIN))
-"""The rounds of a cycle: whether all blocks act or the first alone, and how fine they look."""
+"""The rounds of a cycle: whether all blocks act or only the first, and their grain."""
 
 MOST_ROUNDS = 100
-"""One to five do mostly. Where brokers share partitions with few others, leaders pass from one to the next slowly."""
+"""The most rounds. Usually one to five suffice; more are needed if brokers share partitions with few others, because
+leaders then pass slowly from one to the next."""
 
 
 @define
 class LeaderRounds:
-    """The rounds of one plan; the driver asks for a view, hands it to every block and sums their leaders.
+    """The rounds of one plan: the driver gets a view, passes it to each block, and sums their leaders.
 
     Attributes:
-        start: The view of a block that holds all; its `load` counts leaders before the first round.
-        blocks: How many blocks there are.
+        start: The view of a single block with all partitions; its `load` is from before the first round.
+        blocks: The number of blocks.
     """
 
     start: LeaderView
@@ -40,7 +40,7 @@ class LeaderRounds:
         self._cycle = Cycle(len(_CYCLE), MOST_ROUNDS) if self.blocks > 1 else Cycle(1, 1)
 
     def view(self, load: Integers) -> LeaderView | None:
-        """Return what blocks are to see next, given every broker's leaders now; None when there is no more to do."""
+        """Return the next view, given the leaders of each broker now; None if nothing remains to do."""
         now = evolve(self.start, load=load)
         if not now.lacking() or (turn := self._cycle.turn(load)) is None:
             return None

@@ -1,7 +1,7 @@
-"""Which replica of a partition is its preferred leader: the first of its list.
+"""The choice of preferred leaders: the first replica of each list.
 
-One block alone (up to `BLOCK_SIZE` partitions) is solved exactly: see `leader_view` for what is cheapest. More blocks
-take rounds, as `leader_rounds` deals them out, and come near to that.
+A single block (up to about `BLOCK_SIZE` partitions) is solved exactly; `leader_view` defines what is cheapest. Several
+blocks take rounds (see `leader_rounds`), and come close to that.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from spark_bridge.model.lists import any_of
 
 
 def choose_leaders(block: Block, view: LeaderView, in_scope: NDArray[np.bool_], number: int = 0) -> Block:
-    """Put other replicas first where that brings brokers within their bounds or nearer, changing few leaders.
+    """Put other replicas first if that brings brokers within their bounds or closer, changing few leaders.
 
-    A replica list keeps its order but for the one that is put first. The block itself is returned when there is
+    A replica list keeps its order except for the replica that is put first. The block itself is returned if there is
     nothing to gain.
 
     Args:
         block: Partitions whose lists in `after` are not empty.
-        view: All brokers' leaders.
+        view: The leaders of all brokers.
         in_scope: (P) which partitions may get another leader.
         number: The block's number among all blocks.
     """
@@ -38,6 +38,7 @@ def choose_leaders(block: Block, view: LeaderView, in_scope: NDArray[np.bool_], 
         return block
     may = in_scope[:, None] & (replicas != NOBODY) & view.may_lead[replicas]
     if view.keeps is not None:
+        # A broker that keeps what it leads gets only partitions that no other broker may lead.
         others = may & ~view.keeps[replicas]
         may = np.where(others.any(axis=1)[:, None], others, may)
     flow = LeaderFlow(replicas, may, block.tie)
@@ -49,7 +50,7 @@ def choose_leaders(block: Block, view: LeaderView, in_scope: NDArray[np.bool_], 
 
 
 def with_leaders(block: Block, leader: NDArray[np.int64]) -> Block:
-    """Return the block with these replicas (P) first and the others in order, and itself where they are first."""
+    """Return the block with these replicas (P) first and the others in order, or itself if they are all first."""
     changed = np.flatnonzero(leader != block.after[:, 0])
     if not len(changed):
         return block
@@ -61,7 +62,7 @@ def with_leaders(block: Block, leader: NDArray[np.int64]) -> Block:
 
 
 def in_order(before: NDArray[np.int32], after: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Return lists in the order they had: what stays keeps its place, what is new takes those of what left.
+    """Return lists in their previous order: replicas that stay keep their places, and new ones fill the others.
 
     Args:
         before: (P, R) broker indices; NOBODY after the end.

@@ -1,15 +1,15 @@
-"""A lower bound: how many bytes every plan moves that meets the same rules, or replicas where nobody has a byte.
+"""A lower bound of the bytes that any plan under the same rules moves, or of the replicas if no sizes are known.
 
-Three sums bound it from below, and the greatest counts:
+It is the largest of three sums:
 
-- what is forced: every place that needs another broker costs its partition's bytes;
-- what leaves: from a broker that is emptied all its bytes go, and one above its upper bounds loses at least the
-  cheapest replicas that bring it back, measure by measure; not where the replication factor changes, as what leaves
-  may be wanted nowhere then;
-- what arrives: brokers below their lower bounds get at least the cheapest replicas of all that fill them.
+- forced moves: each place that needs another broker costs its partition's bytes;
+- what leaves: a broker that is emptied loses all its bytes, and one above its upper bounds loses at least the cheapest
+  replicas that bring it back, measure by measure; an emptied broker does not count if the replication factor changes,
+  because what leaves it may not be needed anywhere;
+- what arrives: brokers below their lower bounds get at least the cheapest of all replicas that fill them.
 
-"The cheapest" is a fractional knapsack over classes of replicas with about equal cost for what is needed: whole
-classes are summed exactly, and of the last one the rest at the least its members can cost.
+"The cheapest" is a fractional knapsack over classes of replicas with about the same cost for what is needed. Whole
+classes are summed exactly; the rest, from the last class, counts at the least cost that its members can have.
 """
 
 from __future__ import annotations
@@ -30,36 +30,36 @@ from spark_bridge.model.lists import any_of
 
 _OCTAVES = 48
 _CELLS = 100_000
-"""How many numbers a table by broker and class may have, about."""
+"""About the most numbers in a table by broker and class."""
 
 
 def classes(brokers: int) -> NDArray[np.float64]:
-    """Return the lower ends of the classes of cost, finer for fewer brokers: 0, and then powers of two and between."""
+    """Return the lower ends of the classes of cost: 0, then a geometric sequence that is finer for fewer brokers."""
     per_octave = int(np.clip(_CELLS // (_OCTAVES * brokers), 1, 64))
     return np.concatenate([[0.0], 2.0 ** (np.arange(_OCTAVES * per_octave) / per_octave)])
 
 
 _RATIO_SCALE = {BYTES: 2.0**20, REPLICAS: 2.0**40}
-"""Prices for each byte in per second are scaled up, so that ratios below one fall into different classes."""
+"""Factors by which prices per byte in per second are multiplied, so that ratios below 1 have distinct classes."""
 
 _ROUNDING = 1e-9
-"""By which part floats may be wrong."""
+"""The relative error of floats to allow for."""
 
 
 @frozen(eq=False)
 class Costs:
-    """Asks for what the replicas of every broker cost and bring, by class, and for what is forced."""
+    """The query for the costs and contributions of each broker's replicas, by class, and for forced moves."""
 
     terms: Terms
     load: NDArray[np.int64]
 
     def __call__(self, number: int, block: Block) -> Tally:
-        """Ask a block.
+        """Return the tally of a block.
 
         Returns:
-            `count` and `cost` by (row, class of cost), `in` and `in_cost` by (row, class of ratio): a row for each
-            broker of `above`, in order, and the last for all others together; `forced` is what it costs to move what
-            has to, and the number of partitions that have to change.
+            `count` and `cost` by (row, class of cost), `in` and `in_cost` by (row, class of ratio). There is a row for
+            each broker of `above`, in order, and a last one for all others together. `forced` is the cost of forced
+            moves, and the number of partitions that must change.
         """
         del number
         ends = classes(len(self.load))
@@ -78,7 +78,7 @@ class Costs:
             "count": table(size.astype(np.float64), np.ones_like(size)),
             "cost": table(size.astype(np.float64), size),
             "in": table(ratio, flow),
-            # Who brings nothing is not among the cheapest.
+            # Replicas without bytes in contribute nothing, so their cost does not count.
             "in_cost": table(ratio, np.where(flow > 0, size, 0)),
             "forced": np.array([(places.sum(axis=1) * price).sum(), np.count_nonzero(changed)]),
         }
@@ -102,14 +102,14 @@ def _table(
 
 
 def lower_bound(terms: Terms, load: NDArray[np.int64], costs: Tally, *eased: Terms) -> int:
-    """Return the bound, in what terms have as price.
+    """Return the bound, in the measure that is the price of the terms.
 
     Args:
-        terms: The terms, as `Costs` had them.
+        terms: The terms given to `Costs`.
         load: (B, 3) the loads before the plan.
-        costs: The sum of what `Costs` asked for.
-        eased: The terms as the plan met them, and others that plans may keep to: where they ask for less, no other plan
-            has to do more.
+        costs: The sum of the tallies of `Costs`.
+        eased: The terms that the plan met, and others that plans may meet: if they require less, a plan need not do
+            more.
     """
     low = np.minimum.reduce([t.low for t in (terms, *eased)])
     high = np.maximum.reduce([t.high for t in (terms, *eased)])
@@ -135,7 +135,7 @@ def _least(
     flow: NDArray[np.int64],
     flow_cost: NDArray[np.int64],
 ) -> int:
-    """Return how much it costs at least to move what is needed of each measure."""
+    """Return the least cost of moving what is needed of each measure."""
     return max(
         int(need[BYTES]),
         _cheapest(int(need[REPLICAS]), count, cost, ends),
@@ -145,12 +145,12 @@ def _least(
 
 
 def _cheapest(need: int, gain: NDArray[np.int64], cost: NDArray[np.int64], unit: NDArray[np.float64]) -> int:
-    """Return the least cost of a gain, taking classes in order; `unit` is the least cost of one in each."""
+    """Return the least cost of a gain, taking classes in order; `unit` is the least cost of one unit in each class."""
     if need <= 0:
         return 0
     reached = np.cumsum(gain)
     whole = int(np.searchsorted(reached, need, side="right"))
     rest = need - (int(reached[whole - 1]) if whole else 0)
     least = float(unit[whole]) * rest if whole < len(unit) else 0.0
-    # Costs are whole numbers: what is left costs one that is not less.
+    # Costs are integers, so the rest is rounded up.
     return int(cost[:whole].sum()) + ceil(least * (1 - _ROUNDING) - _ROUNDING)

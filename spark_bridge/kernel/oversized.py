@@ -28,7 +28,7 @@ _WORTH_IT = 0.98
 
 
 _FILLED = 0.25
-"""Heavy replicas can be ignored for added brokers if all others leave each broker this part of its share."""
+"""For added brokers, heavy replicas are ignored if the rest leaves each broker without one this part of its share."""
 
 
 @frozen(eq=False)
@@ -201,7 +201,7 @@ class _Placing:
     holders: NDArray[np.int64]
 
     def run(self) -> None:
-        """Fill added brokers; for other goals, relieve the fullest broker first while a replica is better elsewhere."""
+        """Fill added brokers; or relieve brokers, the fullest first, while a replica is better elsewhere."""
         if not self.terms.sheds.any():
             while self._fill():
                 pass
@@ -234,7 +234,7 @@ class _Placing:
         return True
 
     def _fill(self) -> bool:
-        """Move the cheapest of the replicas that add most to brokers below their bounds; return whether one was found."""
+        """Move the cheapest of the replicas that add most to brokers below their bounds; return whether one did."""
         options = [
             option for place in np.argwhere(self.holders != NOBODY).tolist() for option in self._fillings(*place)
         ]
@@ -243,7 +243,7 @@ class _Placing:
         return bool(options)
 
     def _fillings(self, row: int, column: int) -> Iterator[tuple[float, int, int, int, int]]:
-        """Yield for each useful target the negated part of a share that a replica adds there, its cost, and the move."""
+        """Yield, for each useful target, the negated part of a share that a replica adds, its cost, and the move."""
         source, weight, terms = int(self.holders[row, column]), self.found.weights[row], self.terms
         if not terms.gives[source]:
             return

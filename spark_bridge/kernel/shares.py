@@ -1,15 +1,15 @@
-"""What is every broker's share of the cluster, and between which bounds its load may end.
+"""Each broker's share of the cluster, and the bounds for its load.
 
-A share is a part of the total in proportion to capacity, as near as the rules permit. Nobody holds more than one
-replica of a partition, and a rack no more than its limit of each (see `racks`). So some brokers together can hold only
-so much (see `Rooms`), and what they cannot the others must: where all but one broker have room for two of three
-replicas, the one holds a replica of each. Shares keep to that for each set of brokers, which bounds every broker and
-every rack from above and from below.
+A share is a part of the total in proportion to capacity, as nearly as the rules permit. A broker holds at most one
+replica of a partition, and a rack no more than its limit of each (see `racks`). So a set of brokers can hold only a
+limited load (see `Rooms`), and the others must hold the rest: if all brokers except one have room for two of three
+replicas, that one holds a replica of each partition. Shares respect this for each set of brokers, which bounds every
+broker and every rack from above and from below.
 
-What sets of brokers can hold is a submodular function, since what one more broker adds falls with those there. Thus
-the shares in which the fullest is the least full are also those in which the emptiest is the least empty, and they are
-found by decomposition: divide in proportion to capacity, and where some brokers would have more than they can, those
-the farthest above it have just that, the others share the rest, and both are divided again.
+What sets of brokers can hold is a submodular function, because an additional broker adds less to a larger set. So the
+shares that minimize the fullness of the fullest broker also maximize that of the emptiest one. They are found by
+decomposition: the total is divided in proportion to capacity; if some brokers would have more than they can hold, those
+the farthest above it get exactly what they can hold, the others share the rest, and both groups are divided again.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 _TIGHT = 1e-9
-"""By which part sums of shares may be above what there is room for, as floats are."""
+"""The part by which sums of shares may exceed the room because of rounding errors."""
 
 _FEW = 6
-"""Of so many factors any may be settled at once; of more, those with the fewest replicas."""
+"""Up to this number of factors, all combinations are tried; above it, only those that start with the smallest ones."""
 
 _LEAST, _PRECISION = 1e-6, 1e-13
-"""How far a bound may be off by the rounding of floats: at least so much, and so much for each of it."""
+"""The tolerance for rounding errors of bounds: absolute, and relative."""
 
 
 @frozen(eq=False)
 class Rooms:
-    """What sets of brokers can hold of F replication factors, told by how many brokers of each of U racks they have.
+    """What sets of brokers can hold of F replication factors, given the number of their brokers in each of U racks.
 
-    A broker without a rack is a rack of its own.
+    A broker without a rack counts as its own rack.
 
     Attributes:
         wanted: (F) the weights of all replicas that need a place.
-        single: (F) the weights of one replica of each partition: what a broker can hold.
+        single: (F) the weights of one replica of each partition, which is what a broker can hold.
         of_rack: (F, U) what each rack can hold.
     """
 
@@ -45,35 +45,35 @@ class Rooms:
     of_rack: NDArray[np.float64]
 
     def of(self, counts: NDArray[np.int64]) -> float:
-        """Return what so many brokers of each rack (U) can hold."""
+        """Return what the given numbers of brokers in each rack (U) can hold."""
         return float(np.minimum(self.wanted, self.in_racks(counts).sum(axis=1)).sum())
 
     def in_racks(self, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return (F, U) what so many brokers of each rack (U) can hold there."""
+        """Return (F, U) what the given numbers of brokers in each rack (U) can hold there."""
         return np.asarray(np.minimum(self.of_rack, self.single[:, None] * counts))
 
 
 def proportional(total: float, capacity: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide a total in proportion to (B) capacities; nobody gets anything where nobody has any."""
+    """Divide a total in proportion to capacities (B); if all are zero, all get zero."""
     return np.asarray(capacity * (total / max(float(capacity.sum()), np.finfo(np.float64).tiny)))
 
 
 def shares(
     capacity: NDArray[np.float64], unit: NDArray[np.intp], beside: NDArray[np.float64], rooms: Rooms
 ) -> NDArray[np.float64]:
-    """Divide what there are rooms for in proportion to capacity, as near as the rules permit.
+    """Divide a load in proportion to capacity, as nearly as the rules permit.
 
     Args:
         capacity: (B) capacities; 0 for brokers that get no share.
-        unit: (B) the number of every broker's rack in `rooms`.
-        beside: (B) what each broker keeps in any case, beside what is divided.
+        unit: (B) the number of each broker's rack in `rooms`.
+        beside: (B) what each broker keeps besides what is divided.
         rooms: What brokers can hold.
 
     Returns:
-        (B) shares, with what is kept.
+        (B) shares, including what is kept.
     """
     share = np.zeros(len(capacity))
-    # Brokers to divide among, each time with those that already have all that they can.
+    # Groups of brokers to divide among, each with the number of brokers per rack that already have all they can.
     todo = [(np.zeros(rooms.of_rack.shape[1], np.int64), np.flatnonzero(capacity > 0))]
     while todo:
         full, open_ = todo.pop()
@@ -92,7 +92,7 @@ def _counts(unit: NDArray[np.intp], like: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def _levelled(total: float, capacity: NDArray[np.float64], beside: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Divide a total so that with what brokers have beside it all have as much for their capacity, or get nothing."""
+    """Divide a total so that, with what they keep, brokers are equally full for their capacity or get nothing."""
     levels = beside / capacity
     order = np.argsort(levels, kind="stable")
     reached = (max(total, 0.0) + np.cumsum(beside[order])) / np.cumsum(capacity[order])
@@ -104,14 +104,15 @@ def _levelled(total: float, capacity: NDArray[np.float64], beside: NDArray[np.fl
 def _tightest(
     rooms: Rooms, full: NDArray[np.int64], unit: NDArray[np.intp], share: NDArray[np.float64], total: float
 ) -> NDArray[np.bool_]:
-    """Return (n) the brokers that would have the most above what they can hold together; nobody where none do.
+    """Return (n) the set of brokers that exceeds most what it can hold together; empty if none exceeds it.
 
-    Of a rack these are some with the largest shares. Of a replication factor they either hold all replicas that are
-    left, or what each rack has room for: with that settled for all factors, each rack can be looked at alone.
+    In each rack, these are the brokers with the largest shares. Of each replication factor they hold either all
+    remaining replicas, or what each rack has room for. Once this is settled for all factors, each rack can be
+    considered alone.
 
     Args:
         rooms: What brokers can hold.
-        full: (U) how many brokers of each rack have what they can already.
+        full: (U) the number of brokers in each rack that already have all they can hold.
         unit: (n) racks.
         share: (n) shares.
         total: Their sum.
@@ -141,12 +142,12 @@ def _tightest(
 
 
 def _settled(left: NDArray[np.float64], single: NDArray[np.float64], most: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Return (C, F) cases of which factors all replicas are held.
+    """Return (C, F) the cases to consider: for which factors all remaining replicas are held.
 
     Args:
-        left: (F) what is left of them.
-        single: (F) one replica of each partition.
-        most: (F) what fits in racks.
+        left: (F) the weights of the remaining replicas.
+        single: (F) the weights of one replica of each partition.
+        most: (F) what fits in the racks.
     """
     open_ = np.flatnonzero((left > 0) & (left < most))
     if len(open_) <= _FEW:
@@ -160,18 +161,18 @@ def _settled(left: NDArray[np.float64], single: NDArray[np.float64], most: NDArr
 
 
 def whole_bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the bounds of something counted: the tolerance, widened to the whole numbers next to the share."""
+    """Return the bounds of a measure that is counted: the tolerance, widened to the integers next to the share."""
     (low, high), (floor, ceiling) = bounds(share, tolerance), (_floor(share), _ceiling(share))
     return np.minimum(low, floor), np.maximum(high, ceiling)
 
 
 def bounds(share: NDArray[np.float64], tolerance: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the bounds of a measure: the share, less and plus the tolerance."""
+    """Return the bounds of a measure: the share minus and plus the tolerance."""
     return _ceiling(share * (1 - tolerance)), _floor(share * (1 + tolerance))
 
 
 def _ceiling(value: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Return the least whole numbers that are not less; what is a whole number but for rounding stays one."""
+    """Return values rounded up to integers, except that a value close enough to an integer becomes that integer."""
     return np.ceil(value - np.maximum(_LEAST, value * _PRECISION)).astype(np.int64)
 
 

@@ -1,8 +1,8 @@
 """A block: a fixed part of all partitions, as arrays.
 
-Partitions are dealt into blocks by a stable hash of their names, and the number of blocks depends on the number of
-partitions alone. So which partitions are planned together never depends on the engine, nor on how Spark happens to
-cut its data. Within a block partitions are in the order of topic and number.
+Partitions are distributed over blocks by a stable hash of their names, and the number of blocks depends only on the
+number of partitions. So which partitions are planned together depends neither on the engine nor on how Spark partitions
+its data. Within a block, partitions are ordered by topic and number.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from attrs import evolve, frozen
 from numpy.typing import NDArray
 
 NOBODY = -1
-"""Fills the end of a replica list that is shorter than the widest of its block."""
+"""Fills the end of a replica list that is shorter than the longest of its block."""
 
 BLOCK_SIZE = 65_536
-"""How many partitions a block has at most, about: the hash decides."""
+"""About the most partitions of a block; the hash decides."""
 
 REPLICAS, BYTES, BYTES_IN = 0, 1, 2
-"""The measures that follow a replica, by their place in `Block.weights`. Leaders and bytes out follow the leader."""
+"""The measures that follow a replica, by their column in `Block.weights`; leaders and bytes out follow the leader."""
 
 MEASURES = ("replicas", "bytes", "bytes in")
 
 
 def count_of_blocks(partitions: int) -> int:
-    """Return into how many blocks so many partitions are dealt."""
+    """Return the number of blocks for a number of partitions."""
     return max(1, -(-partitions // BLOCK_SIZE))
 
 
@@ -40,15 +40,15 @@ def name_hash(topic: str, partition: int) -> int:
 
 @frozen(eq=False)
 class Block:
-    """Some partitions: P of them, with up to R replicas before and W after.
+    """A block of P partitions, with up to R replicas each before and W after.
 
     Attributes:
         topics: Names, in order.
-        topic: (P) place in `topics`.
+        topic: (P) index in `topics`.
         partition: (P) partition number.
         before: (P, R) broker indices, preferred leader first, NOBODY after the last.
         after: (P, W) the same, as planned so far.
-        weights: (P, 3) what one replica weighs in each measure: 1, bytes, bytes in per second.
+        weights: (P, 3) the weight of one replica in each measure: 1, bytes, bytes in per second.
         bytes_out: (P) bytes per second that consumers read from the leader.
         tie: (P) the stable hash that breaks ties.
     """
@@ -71,7 +71,7 @@ class Block:
         bytes_in: Sequence[int],
         bytes_out: Sequence[int],
     ) -> Self:
-        """Make a block of rows in any order; `replicas` are lists of broker indices, none of them empty."""
+        """Return a block of rows given in any order; `replicas` are non-empty lists of broker indices."""
         order = sorted(range(len(names)), key=names.__getitem__)
         topics = tuple(sorted({topic for topic, _ in names}))
         number = {topic: n for n, topic in enumerate(topics)}
@@ -95,12 +95,12 @@ class Block:
         return evolve(self, after=after)
 
     def to_bytes(self) -> bytes:
-        """Return the block as Spark carries it between rounds: one binary value."""
+        """Return the block as one binary value, which Spark carries between rounds."""
         return pickle.dumps(self, protocol=5)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what `to_bytes` wrote in this same plan."""
+        """Read what `to_bytes` wrote in the same plan."""
         return cast("Self", pickle.loads(data))  # noqa: S301 (it is this program's own, from this same run)
 
 

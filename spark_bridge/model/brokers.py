@@ -1,7 +1,7 @@
-"""The brokers of a cluster: rows as inputs have them, and the arrays that planning works on.
+"""The brokers of a cluster: the rows of inputs, and the arrays that planning works on.
 
-Planning knows a broker by its index: its place among all brokers in the order of their ids. `Brokers.ids` turns an
-index back into an id. Whatever is one value for each broker is an array of that length: "broker-sized".
+Planning identifies a broker by its index: its position among all brokers, ordered by id. `Brokers.ids` turns an index
+back into an id. An array with one value for each broker is called "broker-sized".
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ NO_RACK = -1
 
 
 class BrokerState(StrEnum):
-    """What a broker may be given, and whether it may keep what it has."""
+    """The state of a broker: whether it may receive replicas, and keep those that it has."""
 
     LIVE = "live"
-    EXCLUDED = "excluded"  # gets nothing new, keeps what it has
-    DRAINING = "draining"  # gets nothing new, and all that it has leaves
-    DEAD = "dead"  # not registered: only replicas assigned to it tell of it; gets nothing new
+    EXCLUDED = "excluded"  # receives nothing new, keeps what it has
+    DRAINING = "draining"  # receives nothing new, loses everything it has
+    DEAD = "dead"  # not registered, known only from the replicas assigned to it; receives nothing new
 
 
 @frozen
@@ -34,10 +34,10 @@ class Broker:
 
     Attributes:
         id: Its id, 0 or more.
-        rack: Its rack; None when it told none.
-        capacity: What it can carry in relation to the others, in any unit that all share; above 0.
-        disk: How many bytes its log directories can hold together; None when nobody said.
-        state: What it may be given.
+        rack: Its rack; None if it has none.
+        capacity: Its capacity in relation to the others, in any common unit; above 0.
+        disk: The total size of its log directories in bytes; None if unknown.
+        state: Its state.
     """
 
     id: int
@@ -55,10 +55,10 @@ class Brokers:
 
     @classmethod
     def of(cls, brokers: Iterable[Broker], assigned: Iterable[int] = ()) -> Brokers:
-        """Put brokers in order; an id that is only assigned replicas becomes a dead broker without a rack.
+        """Return brokers in order of id; an id that only has replicas becomes a dead broker without a rack.
 
         Raises:
-            PlanError: An id is there twice.
+            PlanError: An id is a duplicate.
         """
         by_id: dict[int, Broker] = {}
         for broker in brokers:
@@ -84,23 +84,23 @@ class Brokers:
 
     @cached_property
     def rack_names(self) -> tuple[str, ...]:
-        """Return the names of all racks, in order; a rack's number is its place here."""
+        """Return the names of all racks, in order; a rack's number is its index here."""
         return tuple(sorted({b.rack for b in self.rows if b.rack is not None}))
 
     @cached_property
     def rack(self) -> NDArray[np.int32]:
-        """Return the number of every broker's rack, NO_RACK for those without."""
+        """Return the number of each broker's rack, NO_RACK for those without."""
         number = {name: n for n, name in enumerate(self.rack_names)}
         return np.array([NO_RACK if b.rack is None else number[b.rack] for b in self.rows], np.int32)
 
     @cached_property
     def capacity(self) -> NDArray[np.float64]:
-        """Return every broker's capacity."""
+        """Return each broker's capacity."""
         return np.array([b.capacity for b in self.rows], np.float64)
 
     @cached_property
     def disk(self) -> NDArray[np.int64]:
-        """Return how many bytes every broker can hold; the greatest number where nobody said."""
+        """Return the size of each broker's disk in bytes; the largest integer if unknown."""
         return np.array([np.iinfo(np.int64).max if b.disk is None else b.disk for b in self.rows], np.int64)
 
     def in_state(self, *states: BrokerState) -> NDArray[np.bool_]:
@@ -118,6 +118,6 @@ class Brokers:
         return np.array(sorted(self.index_of[id_] for id_ in ids), np.int32)
 
     def __str__(self) -> str:
-        """Return the ids as a user reads them, the first twenty of many."""
+        """Return the ids for users, at most the first twenty."""
         more = len(self.rows) - 20
         return ", ".join(str(b.id) for b in self.rows[:20]) + (f" and {more} more" if more > 0 else "")

@@ -1,4 +1,4 @@
-"""What to plan for: a goal, the brokers it names, and the dial between evenness and less movement."""
+"""The goal of a plan: its kind, the brokers it names, and the tolerance, which trades evenness for less movement."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from attrs import field, frozen
 from spark_bridge.errors import PlanError
 
 MOST_REPLICAS = 64
-"""The greatest replication factor that is planned."""
+"""The largest replication factor that can be planned."""
 
 
 class GoalKind(StrEnum):
-    """What a plan is for, as the command line names it."""
+    """The kind of a goal, as named on the command line."""
 
     REBALANCE = "rebalance"
     ADD_BROKERS = "add-brokers"
@@ -27,11 +27,11 @@ class GoalKind(StrEnum):
 FORCED_ONLY = frozenset(
     {GoalKind.REMOVE_BROKERS, GoalKind.SET_REPLICATION_FACTOR, GoalKind.REPAIR_RACKS, GoalKind.LEADERS}
 )
-"""The goals that move only what has to move."""
+"""The goals that make forced moves only."""
 
 
 class LeaderScope(StrEnum):
-    """Which partitions may get another preferred leader among the brokers that hold them anyway."""
+    """The partitions whose preferred leader may change to another of their replicas."""
 
     ALL = "all"
     TOUCHED = "touched"
@@ -43,16 +43,15 @@ class Goal:
     """A goal and its options.
 
     Attributes:
-        kind: What the plan is for.
+        kind: The kind of goal.
         brokers: The added, removed or relieved brokers; empty for the other kinds.
-        replication_factor: The new one, for set-replication-factor.
-        topics: Which topics get it, or other leaders, as names or patterns with `*`; empty for all.
-        tolerance: How far from its share of the cluster a broker may end, as a part of that share: the dial. 0.05 is
-            even; more moves less.
+        replication_factor: The new replication factor, for set-replication-factor.
+        topics: The topics that get it, or whose leaders may change, as names or patterns with `*`; empty for all.
+        tolerance: How far from its share a broker may end, as a part of the share. A larger tolerance moves less.
         racks: Whether racks count.
-        leaders: Which partitions may get another preferred leader; None for what suits the kind.
-        force: Accept a plan that leaves some measure worse without need.
-        exclude: Brokers that get nothing new and keep what they have.
+        leaders: The partitions whose preferred leader may change; None for the default of the kind.
+        force: Whether to accept a plan that makes a measure less even without need.
+        exclude: Brokers that receive nothing new and keep what they have.
     """
 
     kind: GoalKind
@@ -66,10 +65,10 @@ class Goal:
     exclude: frozenset[int] = frozenset()
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is no goal.
+        """Reject invalid options.
 
         Raises:
-            PlanError: The options do not belong together or are out of range.
+            PlanError: Options do not fit together or are out of range.
         """
         named = {GoalKind.ADD_BROKERS, GoalKind.REMOVE_BROKERS, GoalKind.RELIEVE}
         if self.kind in named and not self.brokers:
@@ -86,12 +85,12 @@ class Goal:
 
     @property
     def mends(self) -> bool:
-        """Return whether what has to leave its broker or its rack is moved."""
+        """Return whether replicas that must leave their broker or rack are moved."""
         return self.kind not in {GoalKind.RELIEVE, GoalKind.LEADERS}
 
     @property
     def leader_scope(self) -> LeaderScope:
-        """Return which partitions may get another preferred leader."""
+        """Return the partitions whose preferred leader may change."""
         if self.leaders is not None:
             return self.leaders
         even = {GoalKind.REBALANCE, GoalKind.ADD_BROKERS, GoalKind.LEADERS}

@@ -1,4 +1,7 @@
-"""Replica lists of many partitions, compared column by column: row by row, lists of three take ten times as long."""
+"""Replica lists of many partitions, compared column by column.
+
+For lists of three replicas, comparing row by row takes ten times as long.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,12 @@ from spark_bridge.model.block import NOBODY
 
 
 def lengths(lists: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return (P) how many replicas (P, W) lists have."""
+    """Return (P) the number of replicas in each list (P, W)."""
     return counts(lists != NOBODY)
 
 
 def counts(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return (P) how many of the (P, W) flags of each row are set."""
+    """Return (P) the number of flags (P, W) set in each row."""
     total = np.zeros(len(flags), np.int64)
     for column in range(flags.shape[1]):
         total += flags[:, column]
@@ -22,7 +25,7 @@ def counts(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 def any_of(flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return (P) whether any of the (P, W) flags of each row is set."""
+    """Return (P) whether any flag (P, W) is set in each row."""
     found = np.zeros(len(flags), np.bool_)
     for column in range(flags.shape[1]):
         found |= flags[:, column]
@@ -30,7 +33,7 @@ def any_of(flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
 
 def shared(lists: NDArray[np.int32], others: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return (P, W) which members of lists are in the (P, R) other lists of their partitions; NOBODY is a member."""
+    """Return (P, W) which members of lists are in the other list (P, R) of their partition; NOBODY is a member too."""
     columns = np.ascontiguousarray(lists.T)
     found = np.zeros(columns.shape, np.bool_)
     for other in np.ascontiguousarray(others.T):

@@ -1,4 +1,4 @@
-"""Packing rows of partitions into blocks."""
+"""Packing of rows of partitions into blocks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from spark_bridge.model.block import NOBODY, Block, count_of_blocks
 
 
 def blocks_of(partitions: pa.Table, ids: NDArray[np.int32]) -> Iterator[Block]:
-    """Deal partitions into blocks; yield these by number.
+    """Distribute partitions over blocks, and yield these in order of number.
 
     Args:
         partitions: Rows of the canonical columns: topic, partition, replicas, bytes, bytes_in, bytes_out.
-        ids: All brokers' ids, in order.
+        ids: The ids of all brokers, in order.
     """
     hashes = hashes_of(partitions)
     number = hashes % count_of_blocks(len(partitions))
@@ -51,7 +51,7 @@ def pack(partitions: pa.Table, ids: NDArray[np.int32], hashes: NDArray[np.uint32
 
 
 def hashes_of(partitions: pa.Table) -> NDArray[np.uint32]:
-    """Return the stable hash of each row's name, as `name_hash` does: each topic and each number is encoded once."""
+    """Return the stable hash of each row's name, like `name_hash`, but encode each topic and each number only once."""
     begun = {topic: crc32(f"{topic}-".encode()) for topic in pc.unique(partitions["topic"]).to_pylist()}
     ends = {number: str(number).encode() for number in pc.unique(partitions["partition"]).to_pylist()}
     starts = map(begun.__getitem__, partitions["topic"].to_pylist())

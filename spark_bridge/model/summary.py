@@ -1,4 +1,4 @@
-"""A plan told in broker-sized numbers: what a report shows. The moves themselves are files that workers wrote."""
+"""The summary of a plan in broker-sized numbers, for reports. The moves themselves are in files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Load:
 
 @frozen
 class BrokerChange:
-    """A broker before and after the plan. `state` is a `BrokerState`; `disk` is in bytes, None when nobody said."""
+    """A broker before and after the plan. `state` is a `BrokerState`; `disk` is in bytes, None if unknown."""
 
     id: int
     rack: str | None
@@ -57,9 +57,9 @@ class Evenness:
 
     Attributes:
         measure: "replicas", "leaders", "bytes" or "bytes in".
-        before: At the start.
-        after: Once the plan is carried out.
-        reachable: What the plan aimed at: the tolerance, or the nearest to it that racks and whole replicas permit.
+        before: The distance before the plan.
+        after: The distance after it is carried out.
+        reachable: What the plan aimed at: the tolerance, or the closest to it that racks and whole replicas permit.
     """
 
     measure: str
@@ -73,26 +73,26 @@ class Summary:
     """A plan in numbers.
 
     Attributes:
-        goal: The goal's kind, as the command names it.
-        options: The options it was planned with, as text by name.
+        goal: The kind of goal, as named on the command line.
+        options: The options of the plan, as text by name.
         engine: "kernel" or "spark".
-        partitions: How many the snapshot has.
-        changed: How many get another replica list (of these, `reordered` only another order).
-        reordered: How many get another preferred leader and no new replica.
-        moved_replicas: How many replicas get a new broker.
+        partitions: The number of partitions in the snapshot.
+        changed: The number whose replica list changes (in `reordered` of them, only its order).
+        reordered: The number that get another preferred leader and no new replica.
+        moved_replicas: The number of replicas that move to another broker.
         moved_bytes: Their bytes.
-        lower_bound: No plan that meets the same rules moves fewer bytes; or replicas, where nobody has a byte.
-        brokers: Every broker, by id.
-        evenness: Each measure.
-        flows: The greatest flows between brokers, most bytes first, at most 200; `flows_left` are not listed.
-        flows_left: How many flows are not in `flows`.
-        reasons: How many partitions change for which reason.
-        set_aside: How many rows of the inputs were left out, by what was wrong with them.
-        unknown_loads: How many partitions have no known size, and count as empty.
-        worse: Measures that end worse than before and out of tolerance.
-        needless: Those of them that nothing makes worse which had to move; not empty only in a forced plan.
+        lower_bound: The least bytes that any plan under the same rules moves; or replicas, if no sizes are known.
+        brokers: All brokers, by id.
+        evenness: The evenness of each measure.
+        flows: The largest flows between brokers, most bytes first, at most 200.
+        flows_left: The number of flows that are not in `flows`.
+        reasons: The number of partitions that change, by reason.
+        set_aside: The number of input rows that were set aside, by what was wrong with them.
+        unknown_loads: The number of partitions without a known size, which count as empty.
+        worse: Measures that end less even than before and out of tolerance.
+        needless: Those of them that no forced move makes less even; empty unless the plan was forced.
         notes: Sentences that a reader must see: what could not be reached and why.
-        rack_flows: All that moves, by racks; empty when nobody counted, and then `flows` must do.
+        rack_flows: All movement by racks; empty if it was not counted, and then `flows` must serve.
     """
 
     goal: str
@@ -122,7 +122,7 @@ class Summary:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Summary:
-        """Read what `to_document` made, also after it went through JSON."""
+        """Return the summary that `to_document` wrote, also after a round trip through JSON."""
         brokers = (
             BrokerChange(**{**row, "before": Load(**row["before"]), "after": Load(**row["after"])})
             for row in document["brokers"]

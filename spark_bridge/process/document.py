@@ -1,4 +1,4 @@
-"""Frozen classes from JSON documents, read by their annotations, so that what is wrong is told by the field's name."""
+"""Frozen classes from JSON documents, read by their annotations, so that errors can name the field."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLAIN: Final[Mapping[object, tuple[tuple[type, ...], str]]] = {
 
 
 def from_document(cls: type[T], document: object, name: str) -> T:
-    """Read an attrs class from a JSON object; `name` is what the document is called in errors.
+    """Return an attrs class read from a JSON object; `name` is the document's name in errors.
 
     Raises:
         PlanError: A field is missing, unknown or of another type; the text names it.
@@ -49,7 +49,7 @@ def _read(kind: object, value: object, name: str) -> object:
     if origin in (types.UnionType, typing.Union):
         if Url in arguments and (value is not None or types.NoneType not in arguments):
             return source_of(_plain(str, value, name))
-        # Else only `X | None` occurs.
+        # The only other annotation is `X | None`.
         return None if value is None else _read(arguments[0], value, name)
     if origin in (tuple, frozenset):
         return _collection(origin, arguments[0], value, name)

@@ -1,4 +1,4 @@
-"""The Java that Spark needs, looked for where Spark will look."""
+"""The Java that Spark needs, searched for in the same places as Spark does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CURE = f"install Java {OLDEST_JAVA} or later (Debian: openjdk-17-jre-headless) 
 
 
 def java_problem() -> str | None:
-    """Return one line that says what is wrong with the Java on this machine and the cure; None if nothing is."""
+    """Return one line that says what is wrong with this machine's Java and what to do; None if nothing is wrong."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which(os.path.join(home, "bin", "java") if home else "java")  # noqa: PTH118 (which() takes text)
     if java is None:

@@ -1,4 +1,4 @@
-"""The one Spark session of a bridge: opened when a plan first asks for it, then kept."""
+"""The Spark session of a bridge: opened when a plan first needs it, then kept."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SparkOpener: TypeAlias = "Callable[[], SparkSession]"
-"""What planning calls for its Spark session; a plan that never calls it starts no JVM."""
+"""A callable that returns the Spark session; a plan that never calls it starts no JVM."""
 
 _DYING: Final = 1.0
-"""After how many seconds a JVM that no longer answers has ended, as far as this process is concerned."""
+"""The number of seconds after which a JVM that does not answer is considered to have ended."""
 
 
 class Opener:
-    """Opens a session below a folder, and knows whether it still serves.
+    """Opens a session that uses a folder, and checks whether it still works.
 
     Args:
-        scratch: For all that the session writes on this machine.
-        gone: Called from a thread of its own when a JVM that the session started has ended.
+        scratch: The folder for everything that the session writes on this machine.
+        gone: Called from a separate thread when a JVM that the session started has ended.
     """
 
     def __init__(self, scratch: Path, gone: Callable[[], None]) -> None:
@@ -46,7 +46,7 @@ class Opener:
         return self._session is not None
 
     def is_lost(self, error: BaseException) -> bool:
-        """Return whether an error tells that the JVM which the session started has ended."""
+        """Return whether an error means that the JVM started by the session has ended."""
         if self._jvm is None or not is_of_lost_spark(error):
             return False
         with suppress(subprocess.TimeoutExpired):
@@ -55,14 +55,14 @@ class Opener:
 
     @property
     def is_doubtful(self) -> bool:
-        """Return whether Spark may be of no more use once it failed: it never started, or is out of sight."""
+        """Return whether Spark may be unusable after a failure: it never started, or cannot be observed."""
         return self._session is None or self._jvm is None
 
     def open(self, request: PlanRequest) -> SparkSession:
-        """Return the session, in the place that the first request asked for.
+        """Return the session, which runs where the first request asked for.
 
         Raises:
-            PlanError: There is no PySpark or no Java.
+            PlanError: PySpark or Java is missing.
         """
         if self._session is None:
             _refuse_without_spark(request)
@@ -76,13 +76,13 @@ class Opener:
         return self._session
 
     def interrupt(self) -> None:
-        """End what runs on the session."""
+        """Interrupt the jobs of the session."""
         if self._session is not None:
-            # All of it is this bridge's one plan. A tag would do the same, but PySpark ends it only for its own thread.
+            # All jobs belong to this bridge's only plan. PySpark interrupts a tag only for the thread that set it.
             self._session.interruptAll()
 
     def leave(self) -> None:
-        """End what runs on a Spark Connect server, which would go on; a JVM of ours ends with this process."""
+        """Interrupt jobs on a Spark Connect server, which would continue; a JVM of our own ends with this process."""
         if self._session is not None and self._jvm is None:
             self.interrupt()
             self._stack.close()
