@@ -45,7 +45,7 @@ class NamedJobs:
         return session
 
     def end(self) -> None:
-        """Stop naming jobs, because others may use the session as well."""
+        """Stop naming the jobs of a Spark Connect session, which others may use as well."""
         if self._session is not None and getattr(self._session, "_sc", None) is None:
             self._session.clearTags()
 

@@ -1,3 +1,3 @@
-"""Realistic clusters drawn from a seed: for tests, benchmarks and rehearsals of plans."""
+"""Realistic random clusters from a seed, for tests, benchmarks and rehearsals of plans."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A generated cluster: its brokers at once, its partitions block by block.
 
-What belongs to topics is drawn from the seed, what belongs to partitions from the seed and their block's number. So any
-block can be made alone, by any process, and is the same.
+Properties of topics are drawn from the seed, those of partitions from the seed and the number of their block. So each
+block can be made alone, by any process, with the same result.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from spark_bridge.model.block import Block, count_of_blocks
 from spark_bridge.model.brokers import Broker, Brokers
 
 _SLICE: Final = 1_000_000
-"""How many partitions are hashed at once: what bounds the memory of it."""
+"""The number of partitions that are hashed at once, which limits the memory."""
 
 _DISK_OF_MEAN: Final = 2.4
-"""What a broker can hold over what one holds on average, as in Cruise Control's random clusters."""
+"""The size of a broker's disk in relation to the mean load, as in Cruise Control's random clusters."""
 
 _RETENTION_DAYS: Final = (1, 3, 7, 14)
 _MOST_READERS: Final = 4
 _DAY: Final = 86_400
 
 _OF_TOPICS, _OF_BLOCKS = 1, 2
-"""Keep apart what is drawn from one seed."""
+"""Separate the random numbers that are drawn from one seed."""
 
 
 def generate_blocks(shape: Shape) -> tuple[Brokers, Iterator[Block]]:
@@ -48,7 +48,7 @@ class GeneratedCluster:
 
     @property
     def count_of_blocks(self) -> int:
-        """Return how many blocks the cluster's partitions make."""
+        """Return the number of blocks."""
         return count_of_blocks(self.shape.partitions)
 
     @cached_property
@@ -64,11 +64,11 @@ class GeneratedCluster:
         )
 
     def blocks(self) -> Iterator[Block]:
-        """Make one block after the other."""
+        """Yield the blocks, one after another."""
         return map(self.block, range(self.count_of_blocks))
 
     def block(self, number: int) -> Block:
-        """Make one block."""
+        """Return one block."""
         rng = np.random.default_rng([self.shape.seed, _OF_BLOCKS, number])
         all_topics, partition = self._named(self._members(number))
         present, topic = np.unique(all_topics, return_inverse=True)
@@ -98,12 +98,12 @@ class GeneratedCluster:
         return topic_states(self.topics)
 
     def _drawn(self, what: int) -> np.random.Generator:
-        """Return where one property of the topics is drawn from, which no other disturbs."""
+        """Return the random numbers for one property of the topics, which are independent of the others."""
         return np.random.default_rng([self.shape.seed, _OF_TOPICS, what])
 
     @cached_property
     def _first(self) -> NDArray[np.int64]:
-        """Return where each topic's partitions begin among all partitions, and where the last one's end."""
+        """Return the index of each topic's first partition among all partitions, and the total at the end."""
         shape = self.shape
         weight = np.cumsum(self._drawn(0).exponential(size=shape.topics))
         more = np.floor(weight / weight[-1] * (shape.partitions - shape.topics)).astype(np.int64)
@@ -118,23 +118,23 @@ class GeneratedCluster:
 
     @cached_property
     def _retention(self) -> NDArray[np.int64]:
-        """Return for how many seconds each topic keeps what is written."""
+        """Return the retention time of each topic in seconds."""
         return self._drawn(2).choice(_RETENTION_DAYS, self.shape.topics) * _DAY
 
     @cached_property
     def _readers(self) -> NDArray[np.int64]:
-        """Return how many consumers read each topic."""
+        """Return the number of consumers that read each topic."""
         return self._drawn(3).integers(0, _MOST_READERS, self.shape.topics, endpoint=True)
 
     @cached_property
     def _is_empty(self) -> NDArray[np.bool_]:
-        """Return which topics hold nothing."""
+        """Return which topics are empty."""
         drawn: NDArray[np.bool_] = self._drawn(4).random(self.shape.topics) < self.shape.empty
         return drawn
 
     @cached_property
     def _brokers_then(self) -> NDArray[np.int32]:
-        """Return how many brokers there were when each topic was created."""
+        """Return the number of brokers that existed when each topic was created."""
         shape = self.shape
         age = np.arange(shape.topics) / shape.topics
         came = np.floor(age * (shape.brokers - shape.first_brokers + 1)).astype(np.int32)
@@ -152,11 +152,11 @@ class GeneratedCluster:
         return np.argsort(block, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(block, minlength=count))])
 
     def _members(self, number: int) -> NDArray[np.int64]:
-        """Return the partitions of a block, as places among all partitions."""
+        """Return the partitions of a block, as indices among all partitions."""
         order, bounds = self._by_block
         return order[bounds[number] : bounds[number + 1]]
 
     def _named(self, members: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Return topics and numbers of partitions given as places among all partitions."""
+        """Return the topics and numbers of partitions, given as indices among all partitions."""
         topic = np.searchsorted(self._first, members, side="right") - 1
         return topic, (members - self._first[topic]).astype(np.int32)

@@ -31,11 +31,11 @@ def write_cluster(shape: Shape, folder: Path, on_written: Callable[[int], None])
 
     Args:
         shape: What to generate.
-        folder: Where to; it is made, and holds nothing yet.
+        folder: The folder, which is created; it may exist if it is empty.
         on_written: Told how many partitions were written, as they are.
 
     Raises:
-        PlanError: The folder is there and not empty, or cannot be written.
+        PlanError: The folder is not empty, or cannot be written.
     """
     cluster = GeneratedCluster(shape)
     try:

@@ -13,7 +13,7 @@ _ALL_ONES: Final = np.uint32(0xFFFFFFFF)
 
 
 def _table() -> NDArray[np.uint32]:
-    """Return what CRC-32 adds for each value of a byte."""
+    """Return the table of CRC-32 for each value of a byte."""
     value = np.arange(256, dtype=np.uint32)
     for _ in range(8):
         value = np.where(value & 1, (value >> 1) ^ np.uint32(0xEDB88320), value >> 1)
@@ -24,12 +24,12 @@ _TABLE: Final = _table()
 
 
 def topic_states(topics: Sequence[str]) -> NDArray[np.uint32]:
-    """Return where the hash stands after each topic's name and the dash behind it."""
+    """Return the state of the hash after each topic's name and the dash behind it."""
     return np.array([crc32(f"{topic}-".encode()) for topic in topics], np.uint32) ^ _ALL_ONES
 
 
 def name_hashes(states: NDArray[np.uint32], partition: NDArray[np.int32]) -> NDArray[np.uint32]:
-    """Go on from the states of the partitions' topics, over the digits of their numbers, to their hashes."""
+    """Return the hashes of partitions, given the states of their topics: continue over the digits of their numbers."""
     state = states.copy()
     for place in range(len(str(partition.max(initial=0))) - 1, -1, -1):
         digits = partition // 10**place

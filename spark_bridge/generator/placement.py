@@ -1,4 +1,4 @@
-"""Where the replicas of generated partitions are."""
+"""The placement of the replicas of generated partitions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from spark_bridge.model.block import NOBODY
 
 
 def place(shape: Shape, brokers: NDArray[np.int32], rng: np.random.Generator) -> NDArray[np.int32]:
-    """Draw a replica list for each partition: brokers apart, and racks as far apart as there are racks.
+    """Draw a replica list for each partition, with distinct brokers, and distinct racks if there are enough.
 
     Args:
-        shape: What it is drawn for.
-        brokers: (P) the first so many brokers may be given the partition.
-        rng: Where it is drawn from.
+        shape: The shape of the cluster.
+        brokers: (P) the number of brokers, from the first, that may get the partition.
+        rng: The source of random numbers.
 
     Returns:
         (P, replication factor) broker indices.
@@ -23,7 +23,7 @@ def place(shape: Shape, brokers: NDArray[np.int32], rng: np.random.Generator) ->
     lists = np.full((len(brokers), shape.replication_factor), NOBODY, np.int32)
     for column in range(shape.replication_factor):
         open_rows = np.arange(len(lists))
-        # Taking brokers in any order comes to no dead end here, as racks differ by one broker at most.
+        # Drawing brokers in any order never reaches a dead end, because racks differ by at most one broker.
         while len(open_rows):
             drawn = _drawn(shape.placement, brokers[open_rows], rng)
             fits = _fits(shape, lists[open_rows, :column], drawn, brokers[open_rows])
@@ -33,7 +33,7 @@ def place(shape: Shape, brokers: NDArray[np.int32], rng: np.random.Generator) ->
 
 
 def _drawn(placement: Placement, brokers: NDArray[np.int32], rng: np.random.Generator) -> NDArray[np.int32]:
-    """Draw one broker for each row, of the first `brokers` of it."""
+    """Draw one broker for each row, from the first `brokers` of the row."""
     part = rng.random(len(brokers))
     if placement is Placement.LINEAR:
         # The n-th is as likely as n of the n (n + 1) / 2 in all.
@@ -49,7 +49,7 @@ def _drawn(placement: Placement, brokers: NDArray[np.int32], rng: np.random.Gene
 def _fits(
     shape: Shape, taken: NDArray[np.int32], drawn: NDArray[np.int32], brokers: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
-    """Return which rows can have the broker drawn for them, besides those that they have."""
+    """Return which rows can take the broker drawn for them in addition to those that they have."""
     fresh: NDArray[np.bool_] = ~(taken == drawn[:, None]).any(axis=1)
     if not shape.racks:
         return fresh

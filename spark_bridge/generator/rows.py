@@ -1,4 +1,4 @@
-"""Generated partitions as the rows of planning's inputs, made in this process or by Spark's workers."""
+"""Generated partitions as input rows of planning, made in this process or by Spark's workers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS: Final = (
 
 
 def rows_of(block: Block, brokers: Brokers) -> pa.RecordBatch:
-    """Return a block's partitions as they are before a plan: broker ids, and the first replica leading."""
+    """Return a block's partitions before a plan, with broker ids, and led by the first replica."""
     replicas = block.before != NOBODY
     ends = np.concatenate([[0], np.cumsum(replicas.sum(axis=1))]).astype(np.int32)
     ids = brokers.ids[block.before]
@@ -40,7 +40,7 @@ def rows_of(block: Block, brokers: Brokers) -> pa.RecordBatch:
 
 
 def generated_rows(spark: SparkSession, shape: Shape) -> DataFrame:
-    """Return a cluster's partitions, each block made by a worker when it is asked for; columns as in `COLUMNS`."""
+    """Return a cluster's partitions; workers make each block on demand. Columns as in `COLUMNS`."""
 
     def make(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         cluster = _cluster(shape)
@@ -54,5 +54,5 @@ def generated_rows(spark: SparkSession, shape: Shape) -> DataFrame:
 
 @lru_cache(maxsize=1)
 def _cluster(shape: Shape) -> GeneratedCluster:
-    """Keep in a worker what all blocks have in common: all partitions' places take longer than one block."""
+    """Return a cluster, cached in a worker: what all blocks have in common takes longer to compute than one block."""
     return GeneratedCluster(shape)

@@ -1,7 +1,7 @@
-"""The shapes of clusters: how many of what, and what they were like when their replicas were placed.
+"""The shapes of clusters: their sizes, and how their replicas were placed.
 
-The first three are the random clusters that Cruise Control's tests plan for, with their parameters. The others have the
-sizes of clusters that operators told of in public.
+The first three are the random clusters of Cruise Control's tests, with their parameters. The others have the sizes of
+clusters that their operators have described in public.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from spark_bridge.errors import PlanError
 
 
 class Placement(StrEnum):
-    """How likely a broker was to be given a replica; racks were kept apart always."""
+    """The distribution of replicas over brokers; replicas are always spread over racks."""
 
     UNIFORM = "uniform"  # all alike
     LINEAR = "linear"  # the n-th n times as likely as the first
     EXPONENTIAL = "exponential"  # the n-th of N with (n/N)^2 as the sum up to it: what Cruise Control calls so
-    HISTORY = "history"  # all alike that were there when the topic was created: older brokers are fuller
+    HISTORY = "history"  # all alike that existed when the topic was created, so older brokers are fuller
 
 
 _MOST: Final = {"brokers": 100_000, "new_brokers": 100_000, "racks": 100_000, "partitions": 100_000_000}
-"""Far more than any cluster has; a larger number is a mistake, and would fill the machine's memory."""
+"""Limits far above any real cluster; a larger number is a mistake, and would fill the machine's memory."""
 
 
 @frozen
 class Shape:
-    """What to generate.
+    """The shape of a cluster to generate.
 
     Attributes:
-        brokers: How many brokers have replicas; their ids begin at 1.
-        racks: Into how many racks they are dealt in turn; 0 for brokers that tell none.
-        topics: How many topics there are.
-        partitions: How many partitions all topics have together; at least one each.
-        replication_factor: Replicas of a partition.
-        placement: How the replicas came to their brokers.
-        growth: Which part of the brokers came while topics were created, one after the other; for `history`.
-        new_brokers: How many more brokers there are that have nothing yet.
-        mean_bytes: The mean size of a partition. Sizes are exponential around their topic's mean, and that is so too.
-        empty: How likely a topic holds nothing at all; the others are as large as they are without.
-        seed: What everything is drawn from.
+        brokers: The number of brokers with replicas; their ids begin at 1.
+        racks: The number of racks over which they are distributed in turn; 0 for brokers without racks.
+        topics: The number of topics.
+        partitions: The number of partitions of all topics; at least one each.
+        replication_factor: The number of replicas of a partition.
+        placement: The distribution of replicas over brokers.
+        growth: The part of the brokers that were added one after another while topics were created; for `history`.
+        new_brokers: The number of additional brokers that are still empty.
+        mean_bytes: The mean size of a partition. Sizes are exponential around the mean of their topic, as are these.
+        empty: The probability that a topic is empty; it does not change the size of the others.
+        seed: The seed of all random numbers.
     """
 
     brokers: int = 40
@@ -59,7 +59,7 @@ class Shape:
     seed: int = 1
 
     def __attrs_post_init__(self) -> None:
-        """Refuse what is no cluster.
+        """Reject invalid numbers.
 
         Raises:
             PlanError: A number is out of range.
@@ -83,7 +83,7 @@ class Shape:
 
     @property
     def first_brokers(self) -> int:
-        """Return how many brokers there were when the first topic was created."""
+        """Return the number of brokers that existed when the first topic was created."""
         if self.placement is not Placement.HISTORY:
             return self.brokers
         return max(self.brokers - int(self.brokers * self.growth), min(self.replication_factor, self.brokers))

@@ -1,3 +1,3 @@
-"""What a plan is written as: Kafka's reassignment JSON, the way back, and Parquet. Knows no Spark."""
+"""The formats of a plan: Kafka's reassignment JSON, its rollback, and Parquet. Independent of Spark."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plan's files in a folder: each is written whole or not at all."""
+"""The files of a plan in a folder: each is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from spark_bridge.outputs.rows import SCHEMA
 
 
 def claim_folder(folder: Path) -> None:
-    """Make the folder of a plan, so that no file of an earlier plan is taken for one of this plan.
+    """Create the folder of a plan, so that no file of an earlier plan is mistaken for part of it.
 
     Raises:
-        PlanError: It is there and not empty, or cannot be made.
+        PlanError: The folder is not empty, or cannot be created.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -35,18 +35,18 @@ def write_plan(
     """Write the rows of a plan to a folder and return the files, by name.
 
     These are `plan.json` and `rollback.json`, or `plan-0001.json` and so on with the rollback of each under the same
-    number, and `plan.parquet`. A plan that changes nothing has no JSON: there is nothing to execute.
+    number, and `plan.parquet`. A plan that changes nothing has no JSON, because there is nothing to execute.
 
     Args:
         batches: Rows of `rows.SCHEMA`, read once.
-        folder: Where the files go; it exists.
-        part: What part of a plan this is, if others write the rest: every name has it. Named after what it holds
-            (a block's number) and not after who writes, it makes the files the same whoever writes them, and writing
-            them once more does no harm.
-        limit: How many bytes each JSON file has at most.
+        folder: The folder for the files; it exists.
+        part: The part of the plan, if others write the rest; all file names contain it. It is named after its contents
+            (the number of a block) and not after the writer, so the files do not depend on the writer, and writing
+            them again does no harm.
+        limit: The most bytes of each JSON file.
 
     Raises:
-        PlanError: A file cannot be written, or a partition does not fit one.
+        PlanError: A file cannot be written, or a partition does not fit in one.
     """
     try:
         with _all_or_none(folder) as scratch:
@@ -73,7 +73,7 @@ def _noted(batches: Iterable[pa.RecordBatch], parquet: pq.ParquetWriter) -> Iter
 
 @contextmanager
 def _all_or_none(folder: Path) -> Iterator[Path]:
-    """Lend a folder whose files get their names in `folder` only when all of them are written."""
+    """Yield a folder whose files get their names in `folder` only when all of them are written."""
     with TemporaryDirectory(prefix=".part-", dir=folder) as name:
         scratch = Path(name)
         yield scratch

@@ -1,4 +1,4 @@
-"""Why a partition gets another replica list: one reason each, the most pressing."""
+"""The reasons why partitions change: one for each partition, the most pressing."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spark_bridge.model.lists import any_of, counts, shared
 
 
 class Reason(IntEnum):
-    """What makes a partition change, the most pressing first; a partition that does not change has none."""
+    """Reasons for a change, the most pressing first; a partition that does not change has none."""
 
     NONE = 0
     LEAVES = 1  # a replica leaves a broker that is draining or dead
     REPLICATION_FACTOR = 2
     RACKS = 3
-    RELIEVES = 4  # a replica leaves a broker that is to be relieved
+    RELIEVES = 4  # a replica leaves a broker that the goal relieves
     BALANCE = 5
     PREFERRED_LEADER = 6  # the same brokers in another order
 
@@ -39,13 +39,13 @@ TEXTS: Final = {
 
 @frozen(eq=False)
 class Marks:
-    """What a goal says of brokers, as arrays of one value for each of B brokers.
+    """The marks of brokers under a goal, for B brokers.
 
     Attributes:
-        must_leave: (B) which are to lose all that they have.
-        relieved: (B) which ones the goal relieves.
-        rack: (B) number of the rack, 0 or more; a broker without rack has a number of its own.
-        rack_limit: How many replicas one rack may have, by replication factor: (greatest factor + 1).
+        must_leave: (B) the brokers that lose everything they have.
+        relieved: (B) the brokers that the goal relieves.
+        rack: (B) rack numbers, 0 or more; a broker without a rack has its own number.
+        rack_limit: (largest factor + 1) how many replicas a rack may have, by replication factor.
     """
 
     must_leave: NDArray[np.bool_]
@@ -56,19 +56,19 @@ class Marks:
 
 @frozen(eq=False)
 class Reasons:
-    """Why each of P partitions changes.
+    """The reasons of P partitions.
 
     Attributes:
         kind: (P) a `Reason`.
-        broker: (P) index of the broker that the reason names, else NOBODY. Of several that a partition leaves, it is
-            the first in its list.
+        broker: (P) the index of the broker that the reason names, else NOBODY. If a partition leaves several, it is the
+            first in its list.
     """
 
     kind: NDArray[np.int8]
     broker: NDArray[np.int32]
 
     def texts(self, ids: NDArray[np.int32]) -> pa.StringArray:
-        """Return each reason in words, with broker ids; empty where nothing changes."""
+        """Return each reason in words, with broker ids; empty for partitions that do not change."""
         _, rows, which = np.unique(
             (self.kind.astype(np.int64) << 32) + self.broker, return_index=True, return_inverse=True
         )
@@ -78,10 +78,10 @@ class Reasons:
 
 
 def reasons_of(block: Block, marks: Marks) -> Reasons:
-    """Say why each partition of a block changes.
+    """Return the reason why each partition of a block changes.
 
-    Racks are the reason where a partition breaks its rack limit less than before. A change of order alone always
-    counts as one of the preferred leader: planning has no other cause to reorder.
+    Racks are the reason if a partition exceeds its rack limit by less than before. A change of order alone always counts
+    as a change of the preferred leader, because planning never reorders for another reason.
     """
     held_before, held_after = block.before != NOBODY, block.after != NOBODY
     left = held_before & ~shared(block.before, block.after)
@@ -104,7 +104,7 @@ def reasons_of(block: Block, marks: Marks) -> Reasons:
 
 
 def _repaired(block: Block, left: NDArray[np.bool_], marks: Marks, limit: NDArray[np.int32]) -> NDArray[np.bool_]:
-    """Return which of the partitions that a replica left break their rack limit less than before."""
+    """Return which of the partitions that a replica left exceed their rack limit by less than before."""
     repaired, rows = np.zeros(len(block), np.bool_), np.flatnonzero(left)
     before, after = (_violation(lists[rows], marks, limit[rows]) for lists in (block.before, block.after))
     repaired[rows] = before > after
@@ -112,10 +112,10 @@ def _repaired(block: Block, left: NDArray[np.bool_], marks: Marks, limit: NDArra
 
 
 def _violation(replicas: NDArray[np.int32], marks: Marks, limit: NDArray[np.int32]) -> NDArray[np.int64]:
-    """Return by how many replicas each partition's racks are over its limit, together."""
+    """Return the number of replicas of each partition above the limit of their racks."""
     held = replicas != NOBODY
     rack = np.where(held, marks.rack[replicas], NOBODY)
-    # A replica is one too many when as many before it in the list are in its rack as the limit permits.
+    # A replica is above the limit if at least as many earlier ones in the list as the limit permits are in its rack.
     width = replicas.shape[1]
     earlier = np.tril(np.ones((width, width), np.bool_), -1)
     before_it = ((rack[:, :, None] == rack[:, None, :]) & earlier).sum(axis=2)

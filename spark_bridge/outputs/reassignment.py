@@ -1,7 +1,7 @@
-"""Kafka's reassignment JSON, that of `kafka-reassign-partitions`, in documents of limited size.
+"""Kafka's reassignment JSON, as used by `kafka-reassign-partitions`, in documents of limited size.
 
-Besides Kafka's fields each partition has `before`, the replicas that it is planned from. `klamm reassignment execute`
-refuses a plan whose partitions no longer have these replicas; Kafka's tools ignore the field.
+Besides Kafka's fields, each partition has `before`, its replicas when the plan was made. `klamm reassignment execute`
+rejects a plan whose partitions no longer have these replicas; Kafka's tools ignore the field.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from attrs import frozen
 from spark_bridge.errors import PlanError
 
 LIMIT: Final = 900_000
-"""How many bytes a document has at most: Kafka's tool writes it to one znode, and ZooKeeper takes 1 MB."""
+"""The most bytes of a document: Kafka's tool writes it to one znode, and ZooKeeper accepts 1 MB."""
 
 _HEAD: Final = b'{"version":1,"partitions":[\n'
 _TAIL: Final = b"\n]}\n"
@@ -26,19 +26,19 @@ _BETWEEN: Final = b",\n"
 
 @frozen
 class StepFiles:
-    """Some partitions of a plan: the document that moves them, and the one that brings them back."""
+    """The documents of some partitions of a plan: the one that moves them, and the one that undoes it."""
 
     plan: bytes
     rollback: bytes
 
 
 def steps(batches: Iterable[pa.RecordBatch], limit: int = LIMIT) -> Iterator[StepFiles]:
-    """Yield the rows of a plan as documents of at most `limit` bytes, a partition a line, never splitting one.
+    """Yield the rows of a plan as documents of at most `limit` bytes, with one partition per line.
 
-    A step's rollback names the same partitions as its plan, so that each file can be taken back by itself.
+    The rollback of a step names the same partitions as its plan, so that each file can be undone by itself.
 
     Raises:
-        PlanError: Not even one partition fits.
+        PlanError: A single partition does not fit.
     """
     room = limit - len(_HEAD) - len(_TAIL) + len(_BETWEEN)
     lines: list[tuple[bytes, bytes]] = []
@@ -69,7 +69,7 @@ def _lines(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _entries(batch: pa.RecordBatch, start: str, target: str) -> list[bytes]:
-    """Return JSON objects, put together by Arrow: a plan may have millions."""
+    """Return JSON objects, composed by Arrow because a plan may have millions."""
     names = batch["topic"].dictionary_encode()
     quoted = pa.array([json.dumps(name) for name in names.dictionary.to_pylist()], pa.string())
     starts, targets = (pc.binary_join(batch[name].cast(pa.list_(pa.string())), ",") for name in (start, target))

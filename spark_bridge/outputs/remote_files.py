@@ -1,4 +1,4 @@
-"""A plan's files in a folder that only Spark reaches: made by workers, and put there one by one from here."""
+"""The files of a plan in a folder that only Spark can reach: made by workers, and put there one by one from here."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from spark_bridge.model.block import Block
 from spark_bridge.remote_folder import RemoteFolder
 
 WriteInto = Callable[[Path, int, Block], object]
-"""Writes a block's files into a folder of the machine that it runs on, given the block's number."""
+"""Writes a block's files into a folder of the machine where it runs, given the block's number."""
 
 
 def write_remote_plan(engine: OnSpark, write_into: WriteInto, target: RemoteFolder) -> None:
-    """Have workers make each block's files; give them their names in `target` when all of them are there.
+    """Make each block's files on workers, and give them their names in `target` when all of them exist.
 
     Args:
-        engine: Has the blocks, in a folder in the file system of `target`.
-        write_into: Makes the files.
-        target: Where the files go.
+        engine: The engine with the blocks, in a folder in the file system of `target`.
+        write_into: Writes the files of a block.
+        target: The folder for the files.
 
     Raises:
         PlanError: A file cannot be written.

@@ -1,4 +1,4 @@
-"""The rows of a plan as Arrow has them: one for each partition that gets another replica list."""
+"""The rows of a plan as Arrow batches: one for each partition whose replica list changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SCHEMA: Final = pa.schema(
 
 
 def plan_rows(block: Block, ids: NDArray[np.int32], reasons: Reasons) -> pa.RecordBatch:
-    """Return the rows of a block's changed partitions, in the block's order; `ids` has every broker's id by index."""
+    """Return the rows of a block's changed partitions, in the block's order; `ids` are the broker ids by index."""
     rows = np.flatnonzero(reasons.kind)
     names = pa.array(block.topics, pa.string())
     columns = [

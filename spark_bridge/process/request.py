@@ -1,6 +1,6 @@
-"""What to plan, on what, and where it runs: one request, as JSON between two processes.
+"""A request to plan: the goal, the inputs, and where planning runs, as JSON between two processes.
 
-Imports neither NumPy nor PySpark, so that a command line can make a request without paying for them.
+This module imports neither NumPy nor PySpark, so that a command line can make a request without loading them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from spark_bridge.process.document import from_document
 
 
 class EngineName(StrEnum):
-    """What computes the plan; the plan is the same."""
+    """The engine that computes the plan; all engines make the same plan."""
 
-    AUTO = "auto"  # the kernel up to the size that it does well, Spark above
+    AUTO = "auto"  # the kernel up to a limit, Spark above it
     KERNEL = "kernel"
     SPARK = "spark"
 
@@ -31,14 +31,14 @@ class PlanRequest:
     """A request to plan.
 
     Attributes:
-        sources: The files that say what there is.
-        goal: What to plan for.
-        output: The folder for the plan's files. Workers write there: on a cluster it must be one that all share.
-        engine: What computes the plan.
-        master: Where Spark runs, as `spark-submit --master` takes it; None for this machine.
+        sources: The input files.
+        goal: The goal.
+        output: The folder for the plan's files. Workers write there, so on a cluster it must be one that all share.
+        engine: The engine that computes the plan.
+        master: Where Spark runs, in the format of `spark-submit --master`; None for this machine.
         remote: A Spark Connect server to use instead, such as sc://host:15002.
-        timeout: After how many seconds to give up; None for never.
-        conf: More settings for Spark, by name; they win over ours.
+        timeout: The number of seconds after which to give up; None for no limit.
+        conf: More settings for Spark, by name; they take precedence over the defaults.
     """
 
     sources: Sources
@@ -51,10 +51,10 @@ class PlanRequest:
     conf: Mapping[str, str] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        """Refuse options that do not belong together or are out of range.
+        """Reject invalid options.
 
         Raises:
-            PlanError: They do not.
+            PlanError: Options do not fit together or are out of range.
         """
         if not self.output:
             raise PlanError("output must be a folder for the plan's files, and it is empty")
@@ -79,7 +79,7 @@ class PlanRequest:
 
     @property
     def urls(self) -> list[Url]:
-        """Return what only Spark reaches of the inputs and the output."""
+        """Return the inputs and outputs that only Spark can reach."""
         output = source_of(self.output)
         return [*self.sources.urls, *([output] if isinstance(output, Url) else [])]
 
@@ -89,7 +89,7 @@ class PlanRequest:
         return self.master, self.remote, tuple(sorted(self.conf.items()))
 
     def to_json(self) -> bytes:
-        """Return the request as the bridge process reads it, in one line.
+        """Return the request as one line of JSON for the bridge process.
 
         Raises:
             PlanError: A name in it cannot be written as UTF-8.
@@ -103,10 +103,10 @@ class PlanRequest:
 
     @classmethod
     def from_json(cls, data: bytes) -> PlanRequest:
-        """Read a request.
+        """Return a request read from JSON.
 
         Raises:
-            PlanError: It is not one; the text names the field.
+            PlanError: It is not a valid request; the text names the field.
         """
         try:
             document = json.loads(data)
@@ -116,7 +116,7 @@ class PlanRequest:
 
 
 def _plain(value: object) -> object:
-    """Return what JSON has for a value that the encoder does not know."""
+    """Return the JSON form of a value that the encoder does not support."""
     match value:
         case frozenset():
             return sorted(value)

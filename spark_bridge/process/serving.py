@@ -1,7 +1,8 @@
 """The bridge: a process that plans, one request after another, and keeps its Spark session warm in between.
 
-It talks JSON lines on stdin and stdout: a channel that belongs to one caller, needs no port and no rights, and ends
-when the caller ends, however that happens. At its end the bridge stops what runs, the JVM too, and removes its files.
+It exchanges JSON lines on stdin and stdout: a channel that belongs to one caller, needs no port and no permissions, and
+closes when the caller ends, however that happens. When it ends, the bridge stops what is running, including the JVM,
+and removes its files.
 
 To it: `{"plan": REQUEST}`, then perhaps `{"cancel": null}`. From it: any number of `{"progress": ...}`, and for each
 plan one answer with "summary", "error" (a line) or "cancelled", and "last": whether its Spark is gone, so that the
@@ -31,37 +32,37 @@ from spark_bridge.process.request import PlanRequest
 from spark_bridge.progress import OnProgress, Progress
 
 RunPlan: TypeAlias = Callable[[PlanRequest, OnProgress, SparkOpener], Summary]
-"""What a request runs. It opens a session only if it needs one."""
+"""A callable that carries out a request; it opens a session only if it needs one."""
 
 _GRACE: Final = 5.0
-"""How many seconds Spark has to stop by itself before it is killed."""
+"""The number of seconds that Spark has to stop before it is killed."""
 
 _AGAIN: Final = 0.2
-"""After how many seconds a plan that was interrupted is interrupted again."""
+"""The number of seconds between repeated interrupts of a plan."""
 
 LOG: Final = "bridge.log"
 """The file in the scratch folder into which the bridge and its JVM print."""
 
 
 class _Cancelled(BaseException):
-    """Ends a plan from inside; no `except Exception` stops it."""
+    """Ends a plan from inside; not caught by `except Exception`."""
 
 
 @frozen
 class _Plan:
-    """A plan that runs in a thread of its own."""
+    """A plan in progress, in a separate thread."""
 
     cancelled: threading.Event = Factory(threading.Event)
     ended: threading.Event = Factory(threading.Event)
 
 
 class Bridge:
-    """The process: its one session, and the plan that runs.
+    """The bridge process: its session, and the plan in progress.
 
     Args:
-        run_plan: Answers a request.
-        scratch: A folder of its own, which goes with it.
-        answers: Where its messages go.
+        run_plan: Carries out a request.
+        scratch: A folder of its own, which is removed when it ends.
+        answers: The stream for its messages.
     """
 
     def __init__(self, run_plan: RunPlan, scratch: Path, answers: BinaryIO) -> None:
@@ -124,25 +125,25 @@ class Bridge:
             return
         plan.cancelled.set()
         if not self._opener.is_open:
-            # Nothing here is worth keeping warm, and a kernel in the middle of a round hears nothing.
+            # There is no session worth keeping, and a kernel in the middle of a round cannot be interrupted.
             self._end()
         threading.Thread(target=self._interrupt, args=(plan,), daemon=True).start()
 
     def _interrupt(self, plan: _Plan) -> None:
-        """Interrupt until the plan ends: it may be between two jobs, and start the next one."""
+        """Interrupt repeatedly until the plan ends, because it may be between two jobs and start the next one."""
         while not plan.ended.wait(_AGAIN):
             with suppress(Exception):
                 self._opener.interrupt()
 
     def _spark_is_gone(self) -> None:
-        """End a bridge that has nothing left to keep warm; a plan that runs answers that itself, and is the last."""
+        """End a bridge that has no session to keep; a plan in progress reports this itself, and is the last."""
         with self._ending:
             idle = self._plan is None or self._plan.ended.is_set()
         if idle:
             os.kill(os.getpid(), signal.SIGTERM)
 
     def _end(self) -> NoReturn:
-        """Stop what runs, remove the files, and go, with all processes of this group."""
+        """Stop what is running, remove the files, and end with all processes of this group."""
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _within_grace(self._opener.leave)
         os.killpg(0, signal.SIGTERM)
@@ -153,11 +154,11 @@ class Bridge:
 
 
 def serve(run_plan: RunPlan, scratch: Path) -> NoReturn:
-    """Be the bridge of whoever holds the other ends of stdin and stdout."""
+    """Serve as the bridge of the process at the other ends of stdin and stdout."""
     if os.getpgrp() != os.getpid():
-        os.setpgid(0, 0)  # at its end it kills its group, and that is not the caller's
+        os.setpgid(0, 0)  # at its end it kills its group, which must not be the caller's
     answers = os.fdopen(os.dup(1), "wb")
-    # Spark and its JVM print what they like.
+    # Spark and its JVM may print anything, so stdout is redirected to stderr.
     os.dup2(2, 1)
     Bridge(run_plan, scratch, answers).serve(sys.stdin.buffer)
 

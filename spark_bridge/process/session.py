@@ -1,6 +1,6 @@
 """A Spark session: on this machine, on a cluster, or on a Spark Connect server. Only DataFrames from here on.
 
-On this machine it listens on loopback only, says nothing on the terminal, and leaves no files.
+On this machine it listens on loopback only, prints nothing on the terminal, and leaves no files.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from spark_bridge.process.shipping import zip_for_workers
 _LOOPBACK = "127.0.0.1"
 
 _JAVA_OPTIONS = "-XX:-UsePerfData -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""No file in /tmp, and only the quick compiler: a JVM that lives for seconds does not earn back what the optimizing one
-costs. On 2 cores that halves the CPU time of a small plan, and a plan for 300,000 partitions is no slower."""
+"""No file in /tmp, and only the quick compiler: the optimizing one does not pay off in a JVM that lives for seconds.
+
+On 2 cores this halves the CPU time of a small plan, and a plan for 300,000 partitions is no slower.
+"""
 
 _GIGABYTE = 2**30
 
 _SQL = {
-    # No limit: with one, Spark weighs the batch anew for every row, which took ten times as long as the work itself.
-    # A task reads few blocks (see below), so that they may come in one batch.
+    # No limit: with one, Spark measures the batch again for each row, which took ten times as long as the work itself.
+    # A task reads few blocks (see below), so they may come in one batch.
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
-    # A batch of rows is cut into as many pieces as there are blocks: small batches, many small pieces.
+    # A batch of rows is cut into as many pieces as there are blocks, so small batches make many small pieces.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
-    # Blocks are files of some megabytes: few of them to a task, so that all cores have some.
+    # Blocks are files of some megabytes; few of them per task, so that all cores have some.
     "spark.sql.files.maxPartitionBytes": "16m",
-    # Each part, full or empty, costs a task in each shuffle.
+    # Each partition, full or empty, costs a task in each shuffle.
     "spark.sql.shuffle.partitions": "64",
 }
 
@@ -45,13 +47,13 @@ NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 def spark_session(
     scratch: Path, master: str | None = None, remote: str | None = None, conf: Mapping[str, str] = NO_SETTINGS
 ) -> Iterator[SparkSession]:
-    """Start Spark for the length of the block, with this program's code on its workers.
+    """Run Spark during a `with` block, with this program's code on its workers.
 
     Args:
-        scratch: A folder of this session's own, for all that it writes on this machine.
-        master: Where Spark runs, as `spark-submit --master` takes it; None for this machine.
+        scratch: A folder of this session's own, for everything that it writes on this machine.
+        master: Where Spark runs, in the format of `spark-submit --master`; None for this machine.
         remote: A Spark Connect server to use instead.
-        conf: Settings that win over ours.
+        conf: Settings that take precedence over the defaults.
     """
     settings = {**_SQL, **conf} if remote is not None else classic_settings(scratch, master or "local[*]", conf)
     builder: SparkSession.Builder = SparkSession.builder
@@ -68,18 +70,18 @@ def spark_session(
 
 
 def jvm_of(spark: SparkSession) -> subprocess.Popen[bytes] | None:
-    """Return the JVM that this process started for a session; None where it is a Spark Connect server's."""
+    """Return the JVM that this process started for a session; None for a Spark Connect server."""
     context = getattr(spark, "_sc", None)
     jvm: subprocess.Popen[bytes] | None = getattr(getattr(context, "_gateway", None), "proc", None)
     return jvm
 
 
 def classic_settings(scratch: Path, master: str, conf: Mapping[str, str]) -> dict[str, str]:
-    """Return all settings of a session whose driver is a JVM of our own, and set what only the environment can."""
-    # The launcher is a JVM, too, and would leave a file in /tmp for as long as it runs.
+    """Return the settings of a session whose driver is a JVM of our own, and set the environment for the others."""
+    # The launcher is a JVM as well, and would have a file in /tmp while it runs.
     os.environ["SPARK_LAUNCHER_OPTS"] = "-XX:-UsePerfData"
     if "spark.pyspark.python" in conf:
-        # PySpark reads only the variable.
+        # PySpark reads only the environment variable.
         os.environ["PYSPARK_PYTHON"] = conf["spark.pyspark.python"]
     java_options = f"-Djava.io.tmpdir={scratch} {_JAVA_OPTIONS} {conf.get('spark.driver.extraJavaOptions', '')}"
     return {
@@ -100,7 +102,7 @@ def classic_settings(scratch: Path, master: str, conf: Mapping[str, str]) -> dic
 
 
 def _here() -> dict[str, str]:
-    """Keep to loopback, and have workers run the Python that this process runs unless the user settled another."""
+    """Keep to loopback, and make workers run the Python of this process unless the user has chosen another."""
     os.environ["SPARK_LOCAL_IP"] = _LOOPBACK
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
@@ -112,10 +114,10 @@ def _is_here(master: str) -> bool:
 
 
 def _parts_here() -> str:
-    """Return into how many parts data is cut on this machine: some for each core, so that no core waits long."""
+    """Return the number of shuffle partitions on this machine: several per core, so that no core waits long."""
     return str(max(8, 2 * (os.cpu_count() or 1)))
 
 
 def _heap() -> int:
-    """Return how many bytes the driver's heap may take: a quarter of the machine, from 1 to 8 GB."""
+    """Return the size of the driver's heap in bytes: a quarter of the memory, from 1 to 8 GB."""
     return min(max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4, _GIGABYTE), 8 * _GIGABYTE)

@@ -1,4 +1,4 @@
-"""What Spark's workers run of this program, as one zip file, so that they need no installation of it."""
+"""The code that Spark's workers need of this program, as one zip file, so that they need no installation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import attrs
 import spark_bridge
 
 _PACKAGES = (attr, attrs, spark_bridge)
-"""NumPy and PyArrow are compiled for a machine: these, workers must have. What else workers import is here."""
+"""The packages that workers import, except NumPy and PyArrow: these are compiled, so workers must have them."""
 
 
 def zip_for_workers(folder: Path) -> Path:
