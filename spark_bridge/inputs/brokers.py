@@ -1,4 +1,4 @@
-"""The brokers of a plan: what the snapshot says of them, and a table that adds to it."""
+"""The brokers of a plan, from the snapshot and a table that adds to it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def all_brokers(
     added: Iterable[Part] | None,
     assigned: Iterable[int],
 ) -> Brokers:
-    """Put together the brokers of a plan. A bad row is refused: a broker left out would be emptied.
+    """Return the brokers of a plan. A bad row is rejected, because a broker that is skipped would be emptied.
 
     Args:
-        listed: What the snapshot says of brokers, as raw tables of `BROKERS_TABLE`; Kafka's own JSON says nothing.
-        added: A table of brokers; what it says counts, what it leaves empty does not.
-        assigned: Every id that has a replica.
+        listed: The brokers in the snapshot, as raw tables of `BROKERS_TABLE`; Kafka's own JSON has none.
+        added: A table of brokers; its values take precedence, except empty ones.
+        assigned: All ids that have a replica.
 
     Returns:
         The brokers that the snapshot lists are live; if it lists none, those of the table are; without a table, all
-        that have replicas. Whoever else is in the table or has replicas is dead, unless the table gives a state.
+        that have replicas. Other brokers in the table or with replicas are dead, unless the table gives a state.
 
     Raises:
         PlanError: A row is bad.
@@ -44,7 +44,7 @@ def all_brokers(
 
 
 def _merged(known: dict[int, Broker], parts: Iterable[Part], new: BrokerState) -> dict[int, Broker]:
-    """Return the known brokers with what rows say; those that are new get state `new` unless they say."""
+    """Return the known brokers updated by rows; new ones get state `new` unless the row gives one."""
     brokers = dict(known)
     seen: set[int] = set()
     for where, row in _rows(parts):

@@ -1,6 +1,6 @@
-"""The checks of rows: a raw table in, good rows and what is wrong with the others out. Loops only over what is bad.
+"""The checks of rows: from a raw table to good rows and the faults of the others. Only bad rows are looped over.
 
-What needs more than one row (is it there twice, does the snapshot have the partition) is for whoever has them all.
+Checks that need more than one row (duplicates, partitions missing from the snapshot) are left to whoever has all rows.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ PARTITIONS: Final = pa.schema(
 LOADS: Final = pa.schema(
     [("topic", pa.string()), ("partition", pa.int32()), *((name, pa.int64()) for name in MEASURES), (ROW, pa.int64())]
 )
-"""Good rows of loads: bytes and bytes per second, null where nobody said."""
+"""Good rows of loads: bytes and bytes per second, null if unknown."""
 
 _INT32_MAX: Final = 2**31 - 1
 _LEGAL_NAME: Final = r"^[a-zA-Z0-9._-]{1,249}$"
 _TOO_MUCH: Final = 2.0**53
-"""Up to here a float is exact, and no partition holds eight petabytes."""
+"""Floats are exact up to here, and no partition has eight petabytes."""
 
 Mask = NDArray[np.bool_]
 
 
 @frozen
 class Checked:
-    """Rows that passed, in the order they came, and what is wrong with the others."""
+    """The good rows, in their original order, and the faults of the others."""
 
     good: pa.Table
     bad: tuple[Bad, ...]
@@ -52,8 +52,8 @@ class Checked:
 def check_partitions(raw: pa.Table) -> Checked:
     """Check rows of a snapshot, a raw table of `PARTITIONS_TABLE`; the good ones come as `PARTITIONS`.
 
-    A removing replica of a partition being reassigned is left out: what remains is what its assignment becomes
-    (KIP-455), and what a new reassignment would replace.
+    If a partition is being reassigned, its removing replicas are omitted: the others are its target (KIP-455), which a
+    new reassignment would replace.
     """
     raw = raw.combine_chunks()
     replicas = _Lists.of(raw["replicas"])
@@ -77,7 +77,7 @@ def check_loads(raw: pa.Table) -> Checked:
     raw = raw.combine_chunks()
     wrong: Mask = np.zeros(len(raw), np.bool_)
     for name in MEASURES:
-        # A null is fine, but NaN is not: only comparisons that hold for good numbers tell.
+        # Null is allowed but NaN is not, so only comparisons that are true for good numbers are used.
         values = _numbers(raw[name], 0)
         wrong |= ~((values >= 0) & (values < _TOO_MUCH))
     good, bad = _sorted_out(raw, [*_common_faults(raw), (Fault.NUMBER, wrong)])
@@ -102,7 +102,7 @@ def _common_faults(raw: pa.Table) -> list[tuple[Fault, Mask]]:
 
 
 def _sorted_out(raw: pa.Table, faults: list[tuple[Fault, Mask]]) -> tuple[Mask, tuple[Bad, ...]]:
-    """Return which rows are good, and the rest by the first fault of each."""
+    """Return which rows are good, and the others by their first fault."""
     good: Mask = np.ones(len(raw), np.bool_)
     bad = []
     for fault, has in faults:
@@ -116,7 +116,7 @@ def _sorted_out(raw: pa.Table, faults: list[tuple[Fault, Mask]]) -> tuple[Mask, 
 
 
 def _detail(fault: Fault, row: dict[str, Any]) -> str:
-    """Say what is wrong with a row, beginning with its name where that is not the fault."""
+    """Return what is wrong with a row, beginning with its name unless that is the fault."""
     name = f"{row['topic']}-{row['partition']}"
     match fault:
         case Fault.COLUMN:
@@ -148,7 +148,7 @@ def _measures(row: dict[str, Any]) -> Iterator[str]:
 
 
 def _numbers(column: pa.ChunkedArray, otherwise: float) -> NDArray[Any]:
-    """Return a column of numbers; `otherwise` stands for null."""
+    """Return a column of numbers, with null replaced by `otherwise`."""
     filled: NDArray[Any] = pc.fill_null(column, pa.scalar(otherwise, column.type)).to_numpy()
     return filled
 
@@ -160,7 +160,7 @@ def _mask(column: pa.Array) -> Mask:
 
 @frozen(eq=False)
 class _Lists:
-    """Lists of broker ids, as one flat array and the row of each of its members; null is empty."""
+    """Lists of broker ids, as one flat array and the row of each member; null counts as an empty list."""
 
     rows: int
     flat: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""Bad rows: what may be wrong with one, and how it is refused or counted."""
+"""Bad rows: their possible faults, and how they are rejected or counted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_bridge.inputs.sources import OnBadRows
 
 
 class Fault(StrEnum):
-    """What may be wrong with a row. Of several faults of a row the first in this list counts."""
+    """The faults of a row. If a row has several, the first in this list counts."""
 
     COLUMN = "unknown column"
     SHAPE = "not readable"
@@ -30,7 +30,7 @@ class Fault(StrEnum):
 
 
 AMONG_OTHERS: Final = {Fault.UNKNOWN: "is not in the snapshot", Fault.REPEATED: "is there twice"}
-"""What is wrong with a row that is good by itself."""
+"""Faults that a row has only in relation to other rows."""
 
 
 @frozen(order=True)
@@ -38,10 +38,10 @@ class Bad:
     """Rows of one file that have the same fault.
 
     Attributes:
-        row: The first of them.
-        detail: What is wrong there, in words.
-        fault: What they have in common.
-        rows: How many they are.
+        row: The number of the first one.
+        detail: What is wrong with it, in words.
+        fault: Their fault.
+        rows: The number of rows.
     """
 
     row: int
@@ -52,14 +52,14 @@ class Bad:
 
 @frozen
 class Place:
-    """A file, and what its rows are called: lines as an editor counts them, entries of a list, or rows of a table."""
+    """A file, and the name of its rows: lines as in an editor, entries of a list, or rows of a table."""
 
     file: Path
     unit: str
 
 
 def to_refuse(bad: Iterable[Bad], on_bad_rows: OnBadRows) -> list[Bad]:
-    """Return the bad rows of a file that are to be refused, the first one first.
+    """Return the bad rows of a file that must be rejected, the first one first.
 
     An unknown column is no fault of a row: nobody knows what all of them say there, so none is left out for it.
     """
@@ -69,10 +69,10 @@ def to_refuse(bad: Iterable[Bad], on_bad_rows: OnBadRows) -> list[Bad]:
 
 
 def settle(place: Place, bad: Iterable[Bad], on_bad_rows: OnBadRows, set_aside: Counter[str]) -> None:
-    """Refuse the bad rows of a file, or count them in `set_aside`.
+    """Reject the bad rows of a file, or count them in `set_aside`.
 
     Raises:
-        PlanError: There are some, and they are to be refused; it names the first one.
+        PlanError: There are bad rows that must be rejected; it names the first one.
     """
     found = list(bad)
     if refused := to_refuse(found, on_bad_rows):

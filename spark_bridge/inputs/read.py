@@ -20,13 +20,13 @@ from spark_bridge.model.brokers import Brokers
 
 @frozen
 class ClusterInputs:
-    """A cluster as planning takes it in.
+    """The inputs of planning, joined.
 
     Attributes:
-        brokers: All of them.
-        partitions: Rows of `join.CANONICAL`, ordered by topic and partition, each there once.
-        set_aside: How many rows of the inputs were left out, by what was wrong with them.
-        unknown_loads: How many partitions have no known size.
+        brokers: All brokers.
+        partitions: Rows of `join.CANONICAL`, ordered by topic and partition, without duplicates.
+        set_aside: The number of input rows that were set aside, by fault.
+        unknown_loads: The number of partitions without a known size.
     """
 
     brokers: Brokers
@@ -36,10 +36,10 @@ class ClusterInputs:
 
 
 def read_cluster(sources: Sources) -> ClusterInputs:
-    """Read all of the sources and join the loads to the partitions.
+    """Read all sources and join the loads to the partitions.
 
     Raises:
-        PlanError: A file cannot be read or is not what it should be, or a row is bad and is to be refused.
+        PlanError: A file cannot be read or has the wrong content, or a bad row must be rejected.
     """
     aside: Counter[str] = Counter()
     snapshot = open_snapshot(_here(sources.snapshot))
@@ -57,10 +57,10 @@ def read_cluster(sources: Sources) -> ClusterInputs:
 
 
 def _here(source: Source) -> Path:
-    """Return an input that this process reaches.
+    """Return an input that this process can reach.
 
     Raises:
-        PlanError: Only Spark does.
+        PlanError: Only Spark can reach it.
     """
     if isinstance(source, Path):
         return source

@@ -1,8 +1,8 @@
 """The leaders of all brokers as a block sees them, and the price of a leadership on each broker.
 
 The leaders of a broker form a pile of units, numbered from 1. A unit above `hi` costs more the higher it is in
-relation to the broker's share, a unit up to `lo` earns more the lower it is, and one between is free. Prices never fall
-with height, so choosing leaders is a flow problem with convex costs. A plan that no path between brokers makes cheaper is
+relation to the broker's share, a unit up to `lo` earns more the lower it is, and one between is free. Prices never
+fall with height, so choosing leaders is a flow problem with convex costs. A plan that no path between brokers makes cheaper is
 the cheapest of all, whatever the prices, as long as they do not fall with height (Harvey, Ladner, Lovasz and Tamir,
 "Semi-matchings for bipartite graphs and load balancing", show it for unit costs). Its highest load in relation to a
 share is the least possible, and no broker is out of bounds if all can be within.

@@ -80,8 +80,8 @@ class Reasons:
 def reasons_of(block: Block, marks: Marks) -> Reasons:
     """Return the reason why each partition of a block changes.
 
-    Racks are the reason if a partition exceeds its rack limit by less than before. A change of order alone always counts
-    as a change of the preferred leader, because planning never reorders for another reason.
+    Racks are the reason if a partition exceeds its rack limit by less than before. A change of order alone always
+    counts as a change of the preferred leader, because planning never reorders for another reason.
     """
     held_before, held_after = block.before != NOBODY, block.after != NOBODY
     left = held_before & ~shared(block.before, block.after)

@@ -1,4 +1,4 @@
-"""What each broker should carry, and who carries most above that."""
+"""The shares of brokers, and the brokers farthest above theirs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spark_bridge.report.words import moves_data
 
 @frozen
 class Hot:
-    """A broker that carries more than its share once the plan is carried out, in the measure where that is most.
+    """A broker that is above its share after the plan, in its worst measure.
 
     Attributes:
-        broker: Which one.
-        measure: What it has too much of.
-        share: How much it should have.
-        excess: How far above that it is, as a part of the share.
+        broker: The broker.
+        measure: The measure.
+        share: Its share.
+        excess: How far it is above its share, as a part of the share.
         beyond: Whether that is more than the plan aimed at.
     """
 
@@ -33,7 +33,7 @@ class Hot:
 
     @property
     def why(self) -> str:
-        """Return what is hot about it, in words."""
+        """Return why the broker is hot, in words."""
         load = self.measure.text(self.measure.of(self.broker.after))
         share = self.measure.text(self.share)
         kept = ", and it is excluded: it keeps what it has" if self.broker.state == BrokerState.EXCLUDED else ""
@@ -41,9 +41,9 @@ class Hot:
 
 
 def share_of(brokers: Sequence[BrokerChange], measure: Measure) -> float:
-    """Return how much of a measure there is for each unit of capacity, once the plan is carried out.
+    """Return the share of a measure for one unit of capacity, after the plan.
 
-    A broker's share is its capacity times this. Live brokers alone share; what others keep is not dealt among them.
+    A broker's share is its capacity times this. Only live brokers share; what the others keep is not divided.
     """
     live = [broker for broker in brokers if broker.state == BrokerState.LIVE]
     capacity = sum(broker.capacity for broker in live)
@@ -51,7 +51,7 @@ def share_of(brokers: Sequence[BrokerChange], measure: Measure) -> float:
 
 
 def aims(summary: Summary) -> dict[str, float]:
-    """Return how far from its share the plan meant to leave a broker, by measure, as a part of the share."""
+    """Return the distance from its share that the plan aimed at for a broker, by measure, as a part of the share."""
     return {row.measure: row.reachable for row in summary.evenness}
 
 
@@ -80,7 +80,7 @@ def _excess(broker: BrokerChange, measure: Measure, share: float) -> float:
 
 
 def that_change_most(summary: Summary, most: int) -> tuple[BrokerChange, ...]:
-    """Return the brokers whose load changes most in relation to a share, by id; those that do not change never."""
+    """Return the brokers whose load changes most in relation to a share, by id, without unchanged ones."""
     units = [(measure, share_of(summary.brokers, measure) or 1.0) for measure in EVENED]
 
     def change(broker: BrokerChange) -> float:

@@ -1,4 +1,4 @@
-"""Sentences about a plan that each form of the report has."""
+"""Sentences about a plan that all forms of the report share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_bridge.report.measures import percent, size
 
 @frozen
 class Cost:
-    """What a plan moves and the least that any plan could move, in bytes, or in replicas where nobody has a byte."""
+    """What a plan moves and the least that any plan could move, in bytes, or in replicas if no sizes are known."""
 
     moved: int
     least: int
@@ -28,7 +28,7 @@ class Cost:
 
     @property
     def ratio(self) -> float | None:
-        """Return how many times the least this is; None where that is nothing."""
+        """Return the ratio of the cost to the least; None if the least is zero."""
         if self.moved == self.least:
             return 1.0
         return self.moved / self.least if self.least else None
@@ -96,7 +96,7 @@ ELECTION = (
 
 
 def caveats(summary: Summary) -> Iterator[str]:
-    """Yield what the numbers do not show."""
+    """Yield sentences about what the numbers do not show."""
     if any(broker.before.leaders != broker.after.leaders for broker in summary.brokers):
         yield ELECTION if moves_data(summary) else ELECTION_WITH_ORDER
     if Cost.of(summary).in_replicas and moves_data(summary):
