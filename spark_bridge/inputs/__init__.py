@@ -1,7 +1,7 @@
 """Inputs of planning: snapshots, loads and tables of brokers, read and checked, in this process or on Spark.
 
-`read` and `on_spark` give the same rows and say the same of a bad one: both hand Arrow tables to `checks`, and what is
-good to `join`, on Spark for each block by itself.
+`read` and `on_spark` return the same rows and report bad ones in the same way: both pass Arrow tables to `checks`, and
+the good rows to `join`, on Spark separately for each block.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from spark_bridge.inputs.parquet import parquet_files, parquet_tables
 from spark_bridge.inputs.text import Header, by_kind, csv_table, json_table, numbered_lines, open_text
 
 BROKERS_FILE: Final = "brokers.json"
-"""What a folder of Parquet has beside the partitions: {"brokers": [...]}."""
+"""The file with the brokers in a folder of Parquet, next to the partitions: {"brokers": [...]}."""
 
 _CURE: Final = "give the output of `klamm state dump`"
 
@@ -31,7 +31,7 @@ _KEYS: Final = ("partitions", "brokers")
 """The lists of a document that planning reads."""
 
 _OF_THE_DUMP: Final = ("controller", "reassign_partitions", "delete_topics", "undecodable")
-"""The other lists that `klamm state dump` writes into a document: `reassign_partitions` is no misspelt one."""
+"""The other lists in a document of `klamm state dump`, so that `reassign_partitions` is not taken for a misspelling."""
 
 Tables = Callable[[], Iterator[pa.Table]]
 
@@ -41,9 +41,9 @@ class Part:
     """One file of an input.
 
     Attributes:
-        place: What to call its rows.
-        tables: Reads it, as raw tables.
-        of_replicas: Whether a row is a replica of a partition, so that one has several.
+        place: The file, and the name of its rows.
+        tables: Reads it as raw tables.
+        of_replicas: Whether a row is a replica, so that a partition may have several rows.
     """
 
     place: Place
@@ -56,9 +56,9 @@ class Snapshot:
     """The files of a snapshot.
 
     Attributes:
-        parts: The files that have partitions.
-        brokers: What was read of brokers so far, as raw tables: all of it once the parts were read.
-        brokers_place: What to call the rows of `brokers`.
+        parts: The files with partitions.
+        brokers: The brokers read so far, as raw tables; complete once the parts have been read.
+        brokers_place: The file of `brokers`, and the name of its rows.
     """
 
     parts: tuple[Part, ...]
@@ -66,7 +66,7 @@ class Snapshot:
     brokers_place: Place
 
     def broker_parts(self) -> list[Part]:
-        """Return what was read of brokers, once the parts were."""
+        """Return the brokers, once the parts have been read."""
         return [Part(self.brokers_place, lambda: iter(self.brokers))]
 
 
@@ -74,7 +74,7 @@ def load_parts(path: Path) -> list[Part]:
     """Return the files of loads.
 
     Raises:
-        PlanError: It cannot be read, or holds no loads.
+        PlanError: It cannot be read, or contains no loads.
     """
     if format_of(path) is Format.LOG_DIRS:
         return [Part(Place(path, "entry"), partial(log_dir_tables, path), of_replicas=True)]
@@ -85,7 +85,7 @@ def broker_parts(path: Path) -> list[Part]:
     """Return the files of a table of brokers.
 
     Raises:
-        PlanError: It cannot be read, or is no such table.
+        PlanError: It cannot be read, or is not such a table.
     """
     if format_of(path) is Format.JSON_DOCUMENT:
         return [Part(Place(path, "entry"), partial(_brokers_of_document, path))]
@@ -96,7 +96,7 @@ def open_snapshot(path: Path) -> Snapshot:
     """Return the files of a snapshot.
 
     Raises:
-        PlanError: It cannot be read, or is no snapshot.
+        PlanError: It cannot be read, or is not a snapshot.
     """
     brokers: list[pa.Table] = []
     match format_of(path):
@@ -138,7 +138,7 @@ def _rows(path: Path, layout: Layout) -> list[Part]:
 
 
 def _refuse_foreign(path: Path, layout: Layout) -> None:
-    """Refuse a document of another tool by its name."""
+    """Reject a document of another tool by name."""
     with open_text(path) as file:
         document = Document(path, file)
         for key in document.members():
@@ -187,7 +187,7 @@ def _generated_tables(path: Path) -> Iterator[pa.Table]:
 
 
 def _partitions(document: Document, brokers: list[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the partitions of a document, and keep what it says of brokers."""
+    """Yield the partitions of a document, and append its brokers to `brokers`."""
     found = False
     for key in document.members():
         if key == "partitions" and document.peek() == "[":
@@ -218,10 +218,10 @@ def _brokers_of_document(path: Path) -> Iterator[pa.Table]:
 
 
 def _step_over(document: Document, key: str, layout: Layout) -> None:
-    """Leave out what planning does not need of a document, but not a list that was meant to be one of those it reads.
+    """Skip a part of a document that planning does not need, unless its key is a misspelling of one that it reads.
 
     Raises:
-        PlanError: The key is a misspelt one, one of another tool, or has no list where one belongs.
+        PlanError: The key is misspelt, belongs to another tool, or has no list where one is required.
     """
     if key in unknown.FOREIGN:
         raise PlanError(f"{document.path}: {layout.complaint(key)}")

@@ -1,4 +1,4 @@
-"""Telling what a file holds, by its content; its name decides only where content does not."""
+"""The detection of formats by content; the file name decides only if the content does not."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PARQUET = b"PAR1"
 _LINES = {".jsonl", ".ndjson"}
 
 GENERATED: Final = "Current partition replica assignment"
-"""The line before the JSON of the partitions as they are."""
+"""The line before the JSON of the current assignment."""
 
 _DESCRIBED = re.compile(r"^\s*Topic: ?\S+\s+(TopicId|PartitionCount|Partition): ?\S", re.MULTILINE)
 
@@ -27,7 +27,7 @@ class Format(Enum):
     PARQUET = auto()  # a file, or a folder of them
     JSON_LIST = auto()  # [{...}, {...}]
     JSON_DOCUMENT = auto()  # {"partitions": [...]}
-    JSON_LINES = auto()  # an object a line
+    JSON_LINES = auto()  # one object per line
     LOG_DIRS = auto()  # what kafka-log-dirs prints, with or without its two lines of text
     GENERATED = auto()  # what kafka-reassign-partitions --generate prints
     DESCRIBED = auto()  # what kafka-topics --describe prints
@@ -35,7 +35,7 @@ class Format(Enum):
 
 
 def format_of(path: Path) -> Format:
-    """Tell the format of an input.
+    """Return the format of an input.
 
     Raises:
         PlanError: It cannot be read, or is empty.
@@ -54,7 +54,7 @@ def format_of(path: Path) -> Format:
 
 
 def _of_text(sample: str) -> Format:
-    """Tell a table from what Kafka's tools print: each may begin with lines of its own about what it does."""
+    """Return the format of text: a table, or the output of a Kafka tool, which may begin with lines of its own."""
     head = sample.partition("{")[0]
     if "log director" in head:
         return Format.LOG_DIRS
@@ -72,9 +72,9 @@ def _of_objects(path: Path, sample: str) -> Format:
     try:
         first = json.loads(sample.partition("\n")[0])
     except (json.JSONDecodeError, RecursionError):
-        # An object that goes on in the next line, or longer than any row.
+        # An object that continues in the next line, or is longer than any row.
         return Format.JSON_DOCUMENT
-    # The document {} is no row either.
+    # The document {} is not a row either.
     is_document = not first or first.keys() & {"brokers", "partitions"}
     return Format.JSON_DOCUMENT if is_document else Format.JSON_LINES
 

@@ -1,4 +1,4 @@
-"""Finding partitions by name, and gathering what loads say of them: NumPy arrays in the order of the partitions."""
+"""An index of partitions by name, and their loads as NumPy arrays in the order of the partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Index:
 
     Attributes:
         topics: The topics, in order.
-        keys: (P) for each partition one number: its topic's place above its own number; ascending.
+        keys: (P) one number for each partition: the index of its topic in the high bits, its own number below;
+            ascending.
     """
 
     topics: pa.Array
@@ -27,11 +28,10 @@ class Index:
 
     @classmethod
     def of(cls, rows: pa.Table) -> tuple[Index, NDArray[np.int64], NDArray[np.int64]]:
-        """Put rows with `topic` and `partition` in order.
+        """Return the index of rows with `topic` and `partition`.
 
         Returns:
-            The index, the places of its partitions in `rows`, and the places of rows that name one for the second or
-            a later time, ascending.
+            The index, the positions of its partitions in `rows`, and the positions of duplicate rows, ascending.
         """
         topics = pc.unique(rows["topic"]).sort()
         keys = _keys(topics, rows)
@@ -41,7 +41,7 @@ class Index:
         return cls(topics, keys[order][~repeated]), order[~repeated], np.sort(order[repeated])
 
     def find(self, rows: pa.Table) -> NDArray[np.int64]:
-        """Return the place of each row's partition in the order, -1 if it is not there."""
+        """Return the position of each row's partition in the index, -1 if it is missing."""
         keys = _keys(self.topics, rows)
         places = np.minimum(np.searchsorted(self.keys, keys), max(0, len(self.keys) - 1))
         found = self.keys[places] == keys if len(self.keys) else np.zeros(len(keys), np.bool_)
@@ -55,11 +55,11 @@ def _keys(topics: pa.Array, rows: pa.Table) -> NDArray[np.int64]:
 
 
 class Loads:
-    """What is known of each partition's load.
+    """The known loads of partitions.
 
     Attributes:
-        values: For each of `MEASURES` (P) numbers, 0 where nothing is known.
-        known: For each of `MEASURES` (P) whether something is.
+        values: For each of `MEASURES`, (P) numbers, 0 if unknown.
+        known: For each of `MEASURES`, (P) whether it is known.
     """
 
     def __init__(self, partitions: int) -> None:
@@ -67,9 +67,9 @@ class Loads:
         self.known: dict[str, NDArray[np.bool_]] = {name: np.zeros(partitions, np.bool_) for name in MEASURES}
 
     def add(self, places: NDArray[np.int64], rows: pa.Table) -> None:
-        """Take in the rows of one input, given which partition each is about.
+        """Add the rows of one input, given the position of each row's partition.
 
-        What they know counts instead of what was known; of several of them about a partition the greatest.
+        Their values replace earlier ones; of several rows for a partition, the largest value counts.
         """
         for name in MEASURES:
             says = pc.is_valid(rows[name]).to_numpy(zero_copy_only=False)
@@ -79,5 +79,5 @@ class Loads:
             self.known[name][about] = True
 
     def columns(self) -> list[Any]:
-        """Return the measures as Arrow's arrays, null where unknown."""
+        """Return the measures as Arrow arrays, null if unknown."""
         return [pa.array(self.values[name], mask=~self.known[name]) for name in MEASURES]

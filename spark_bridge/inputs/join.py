@@ -1,4 +1,4 @@
-"""Loads beside the partitions that they are about: all of a cluster in this process, or a block's share in a worker."""
+"""Loads joined to their partitions: those of the cluster in this process, or those of a block in a worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CANONICAL: Final = pa.schema(
 
 @frozen(eq=False)
 class Joined:
-    """Partitions, each there once, and what is known of their loads.
+    """Partitions without duplicates, and their known loads.
 
     Attributes:
         partitions: Rows of `PARTITIONS`, ordered by topic and partition.
@@ -43,17 +43,17 @@ class Joined:
 
     @classmethod
     def of(cls, snapshot: Rows) -> Self:
-        """Take the partitions of a snapshot, and find fault with rows that name one again."""
+        """Return the partitions of a snapshot, and mark duplicate rows as bad."""
         index, order, repeated = Index.of(snapshot.table)
         snapshot.blame(repeated, Fault.REPEATED)
         return cls(snapshot.table.take(order), index, Loads(len(order)))
 
     def add(self, rows: Rows, *, one_each: bool) -> None:
-        """Take in one input's loads, and find fault with rows about no partition of the snapshot.
+        """Add the loads of one input, and mark rows for partitions that are not in the snapshot as bad.
 
         Args:
             rows: Rows of `LOADS`.
-            one_each: Whether a partition may have one row only; then fault is found with the others.
+            one_each: Whether a partition may have only one row; if so, further rows are marked as bad.
         """
         places = self.index.find(rows.table)
         rows.blame(np.flatnonzero(places < 0), Fault.UNKNOWN)
@@ -75,5 +75,5 @@ class Joined:
         return ids
 
     def unknown_loads(self) -> int:
-        """Return how many partitions have no known size."""
+        """Return the number of partitions without a known size."""
         return int(np.count_nonzero(~self.loads.known["bytes"]))

@@ -32,14 +32,14 @@ from spark_bridge.remote_folder import SharedFolder, folder_url
 
 @frozen
 class InputsOnSpark:
-    """A cluster as planning takes it in, its partitions on Spark.
+    """The inputs of planning, joined, with partitions on Spark.
 
     Attributes:
-        brokers: All of them.
-        dealt: For each block a row of `number` and `rows`, of which a value is many rows of `join.CANONICAL`.
-        blocks: How many blocks there are.
-        set_aside: How many rows of the inputs were left out, by what was wrong with them.
-        unknown_loads: How many partitions have no known size.
+        brokers: All brokers.
+        dealt: A row of `number` and `rows` for each block; a value of `rows` is many rows of `join.CANONICAL`.
+        blocks: The number of blocks.
+        set_aside: The number of input rows that were set aside, by fault.
+        unknown_loads: The number of partitions without a known size.
     """
 
     brokers: Brokers
@@ -52,18 +52,16 @@ class InputsOnSpark:
 def read_cluster_on_spark(
     spark: SparkSession, sources: Sources, scratch: SharedFolder, own: Path = Path()
 ) -> InputsOnSpark:
-    """Read all of the sources and join the loads to the partitions; say the same of a wrong one as `read.read_cluster`.
+    """Read all sources and join the loads to the partitions, with the same errors as `read.read_cluster`.
 
     Args:
         spark: The session; its workers see the files of the sources under the same names.
-        sources: What to read.
-        scratch: A folder that workers see, too. Inputs that are one document are written there, a row a row, and the
-            partitions.
-        own: A folder of this process for what stands for inputs that only Spark reaches; not needed where all are
-            here.
+        sources: The sources.
+        scratch: A folder that workers see as well, for the partitions and for single documents converted to rows.
+        own: A folder of this process for stand-ins of inputs that only Spark can reach; not needed without such inputs.
 
     Raises:
-        PlanError: A file cannot be read or is not what it should be, or a row is bad and is to be refused.
+        PlanError: A file cannot be read or has the wrong content, or a bad row must be rejected.
     """
     near = StandIns(spark, own)
     with near.named():
@@ -79,7 +77,7 @@ def _read(near: StandIns, sources: Sources, scratch: SharedFolder) -> InputsOnSp
     for n, source in enumerate(sources.loads):
         path = near.path(source)
         frames.append(_open(near, path, load_parts(path), OF_LOADS, scratch / f"loads-{n}"))
-    # Bad rows and lines about brokers count, too; so this is right if there are few.
+    # The count includes bad rows and lines about brokers, so it is right only if these are few.
     expected = count_of_blocks(frames[0].raw.count())
     joined = _joined(spark, frames, expected, scratch / "joined")
     bad = _bad_rows(joined)
@@ -111,7 +109,7 @@ def _joined(spark: SparkSession, frames: Sequence[Frame], into: int, folder: Sha
     def joined(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         return join_dealt(of_replicas, key[0].as_py(), rows)
 
-    # So that each place has something, even where there are no rows at all.
+    # An empty row for each place, so that places without any rows exist as well.
     places = spark.createDataFrame([(n, 0, None, None, [], []) for n in range(into)], _sql(DEALT))
     dealt = reduce(DataFrame.unionAll, parts, places)
     dealt.groupBy("number").applyInArrow(joined, _sql(JOINED)).write.parquet(folder_url(folder))
@@ -133,7 +131,7 @@ def _sql(schema: pa.Schema) -> str:
 
 
 def _sums(joined: DataFrame) -> tuple[int, int, list[int]]:
-    """Return how many partitions there are, how many have no known size, and all ids that have a replica."""
+    """Return the number of partitions, the number without a known size, and all ids that have a replica."""
     ids = F.array_distinct(F.flatten(F.collect_list("assigned")))
     (row,) = joined.agg(F.sum("partitions"), F.sum("unknown"), ids).collect()
     return row[0], row[1], row[2]
@@ -143,7 +141,7 @@ BadRows = dict[str, list[Bad]]
 
 
 def _bad_rows(joined: DataFrame) -> dict[int, BadRows]:
-    """Return for each source and file and fault how many rows have it, and the first with what is wrong there."""
+    """Return, by source, file and fault, the number of bad rows, and the first one with its detail."""
     bad = joined.select(F.explode("bad").alias("bad")).select("bad.*")
     first = F.min(F.struct("row", "detail"))
     by_source: dict[int, BadRows] = {}
@@ -155,22 +153,22 @@ def _bad_rows(joined: DataFrame) -> dict[int, BadRows]:
 
 
 def _settle(frame: Frame, by_file: BadRows, on_bad_rows: OnBadRows, aside: Counter[str]) -> None:
-    """Refuse the bad rows of the first file that has some, or count all of them.
+    """Reject the bad rows of the first file that has any, or count all of them.
 
     Raises:
-        PlanError: There are some, and they are to be refused.
+        PlanError: There are bad rows that must be rejected.
     """
     for file in sorted(by_file):
         bad = by_file[file]
         if refused := to_refuse(bad, on_bad_rows):
-            # Only the first is named, so only that one's line has to be found.
+            # Only the first one is named, so only its line must be found.
             [row] = frame.numbers([refused[0].row]).values()
             bad = [evolve(refused[0], row=row, rows=sum(b.rows for b in refused))]
         settle(frame.places[file], bad, on_bad_rows, aside)
 
 
 def _collect_brokers(frame: Frame, joined: DataFrame, snapshot: Snapshot) -> None:
-    """Take what lines of a snapshot say of brokers."""
+    """Append the brokers from lines of a snapshot to `snapshot`."""
     lines = joined.select(F.explode("brokers").alias("said")).select("said.*").orderBy("row").collect()
     if lines:
         numbers = frame.numbers(row for row, _ in lines)

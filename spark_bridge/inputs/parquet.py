@@ -1,4 +1,4 @@
-"""Parquet as raw tables: one file, or all files of a folder in the order of their names."""
+"""Parquet as raw tables: one file, or all files of a folder in order of name."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from spark_bridge.errors import PlanError
 from spark_bridge.inputs.columns import ROW, Layout, raw_schema
 
 _ROWS = 131_072
-"""How many rows are read together."""
+"""The number of rows that are read at a time."""
 
 
 def parquet_files(path: Path) -> list[Path]:
     """Return the files of an input.
 
     Raises:
-        PlanError: There are none in the folder, or not all of them belong to the table that is in it.
+        PlanError: The folder has none, or not all of them belong to the table in it.
     """
     _refuse_table_format(path)
     files = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
@@ -30,7 +30,7 @@ def parquet_files(path: Path) -> list[Path]:
 
 
 def _refuse_table_format(path: Path) -> None:
-    """Refuse folders whose log says which files count: the others are from before, and would be read as rows of today.
+    """Reject folders of table formats, which contain files that are no longer part of the table.
 
     Raises:
         PlanError: It is such a folder.
@@ -52,7 +52,7 @@ def parquet_tables(path: Path, layout: Layout) -> Iterator[pa.Table]:
     """Yield one file's rows as raw tables.
 
     Raises:
-        PlanError: It cannot be read, or its columns are others.
+        PlanError: It cannot be read, or has the wrong columns.
     """
     schema = raw_schema(layout)
     first = 1
@@ -86,10 +86,10 @@ def _unreadable(path: Path, error: Exception) -> PlanError:
 
 
 def present(path: Path, schema: pa.Schema, layout: Layout) -> list[str]:
-    """Return which columns of a layout a file has; each must be of its kind.
+    """Return the columns of a layout that a file has; each must have the right type.
 
     Raises:
-        PlanError: One is missing, unknown or of another kind.
+        PlanError: A column is missing, unknown or of another type.
     """
     layout.check(path, schema.names, f": it has {', '.join(schema.names)}")
     names = [name for name in layout.names if name in schema.names]

@@ -1,4 +1,4 @@
-"""Which files a plan is made from, and what to do with a bad row."""
+"""The files that a plan is made from, and the treatment of bad rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HERE: Final = "file"
 
 
 class Url(str):
-    """A file or folder that Spark reaches and this process does not, such as s3a://bucket/folder."""
+    """A file or folder that only Spark can reach, such as s3a://bucket/folder."""
 
     __slots__ = ()
 
@@ -25,7 +25,7 @@ class Url(str):
 
     @property
     def scheme(self) -> str:
-        """Return what it begins with, such as "s3a"."""
+        """Return its scheme, such as "s3a"."""
         return self.partition(":")[0]
 
 
@@ -33,7 +33,7 @@ Source = Path | Url
 
 
 def source_of(text: str) -> Source:
-    """Return what a user named: a file of this machine, also as file://, or one that only Spark reaches."""
+    """Return the input that a user named: a file of this machine, also as file://, or one that only Spark can reach."""
     scheme = _URL.match(text)
     if scheme is None:
         return Path(text)
@@ -41,7 +41,7 @@ def source_of(text: str) -> Source:
 
 
 class OnBadRows(StrEnum):
-    """What to do where a row of a snapshot or of loads is wrong."""
+    """The treatment of bad rows of a snapshot or of loads."""
 
     REFUSE = "refuse"
     SET_ASIDE = "set-aside"
@@ -49,13 +49,13 @@ class OnBadRows(StrEnum):
 
 @frozen
 class Sources:
-    """The files that a plan is made from. What each may hold is told by its content, a folder holds Parquet.
+    """The files that a plan is made from. Formats are detected from the content; a folder contains Parquet.
 
     Attributes:
-        snapshot: The partitions and, where it has them, the brokers.
-        loads: Sizes and rates of partitions; where two files know the same of a partition, the later one counts.
-        brokers: A table that adds to what the snapshot says of brokers, or overrides it.
-        on_bad_rows: Whether a bad row of a snapshot or of loads is refused, or left out and counted.
+        snapshot: The partitions and, if it has them, the brokers.
+        loads: Sizes and rates of partitions; if two files have the same value, the later file takes precedence.
+        brokers: A table that adds to the brokers of the snapshot, or overrides them.
+        on_bad_rows: Whether bad rows of a snapshot or of loads are rejected, or set aside and counted.
     """
 
     snapshot: Source
@@ -65,7 +65,7 @@ class Sources:
 
     @property
     def urls(self) -> list[Url]:
-        """Return those that only Spark reaches."""
+        """Return the sources that only Spark can reach."""
         return [source for source in (self.snapshot, *self.loads, self.brokers) if isinstance(source, Url)]
 
     def to_document(self) -> dict[str, Any]:
@@ -79,7 +79,7 @@ class Sources:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> Sources:
-        """Read what `to_document` made, also after it went through JSON."""
+        """Return the sources that `to_document` wrote, also after a round trip through JSON."""
         brokers = document["brokers"]
         return cls(
             snapshot=source_of(document["snapshot"]),
@@ -90,5 +90,5 @@ class Sources:
 
 
 def file_url(path: Path) -> str:
-    """Return the name of a file of this machine, also for a Spark whose own file system is another."""
+    """Return the URL of a file of this machine, also for a Spark with another default file system."""
     return f"file://{path.absolute()}"

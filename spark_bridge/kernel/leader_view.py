@@ -2,10 +2,10 @@
 
 The leaders of a broker form a pile of units, numbered from 1. A unit above `hi` costs more the higher it is in
 relation to the broker's share, a unit up to `lo` earns more the lower it is, and one between is free. Prices never
-fall with height, so choosing leaders is a flow problem with convex costs. A plan that no path between brokers makes cheaper is
-the cheapest of all, whatever the prices, as long as they do not fall with height (Harvey, Ladner, Lovasz and Tamir,
-"Semi-matchings for bipartite graphs and load balancing", show it for unit costs). Its highest load in relation to a
-share is the least possible, and no broker is out of bounds if all can be within.
+fall with height, so choosing leaders is a flow problem with convex costs. A plan that no path between brokers makes
+cheaper is the cheapest of all, whatever the prices, as long as they do not fall with height (Harvey, Ladner, Lovasz and
+Tamir, "Semi-matchings for bipartite graphs and load balancing", show it for unit costs). Its highest load in relation
+to a share is the least possible, and no broker is out of bounds if all can be within.
 
 If c blocks act at once, each owns every c-th unit of a pile. No unit has two owners, so all blocks together pay no more
 than the sum of what each expects, and do not overshoot.

@@ -1,7 +1,7 @@
-"""Room on disks for replicas that found none when forced moves were dealt: others that were dealt make way.
+"""Room on disks for replicas that found none when forced moves were dealt: other replicas make way.
 
-A replica without a place goes for a while to the disk that lacks the least for it. Then loose replicas move until no
-disk is above its size, or nothing helps any more; those that are too much then have no place.
+A replica without a place is put on the disk where the least room is missing. Then loose replicas move until no disk is
+above its size or no move helps; replicas that are still too much have no place.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class MakeRoom:
     Attributes:
         terms: The terms.
         standing: The loads when the round begins.
-        evens: Whether what evening out would move makes way as well.
-        ends: Whether replicas that are too much for a disk are taken back; else they wait for other blocks to make way.
+        evens: Whether replicas that evening out may move make way as well.
+        ends: Whether replicas that are too much for a disk are removed; else they wait for other blocks to make way.
     """
 
     terms: Terms
@@ -37,7 +37,7 @@ class MakeRoom:
     ends: bool
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Make room in one block; as a tally, return what `Deal` does."""
+        """Make room in one block; the tally is that of `Deal`."""
         places, kept = forced(block, self.terms, View.of(block, number, Turn(0, 1, 1), self.terms, self.standing.load))
         work = Redealing.of(block, kept, self.terms, self.standing, number)
         if self.evens:
@@ -52,7 +52,7 @@ class MakeRoom:
 
 
 def place(work: Redealing, places: NDArray[np.bool_]) -> None:
-    """Fill open places (P, W), the largest first, each with the broker that may have it and lacks the least room."""
+    """Fill open places (P, W), the largest first, each with the permitted broker on which the least room is missing."""
     rows, columns = np.nonzero(places)
     order = np.lexsort((columns, work.block.tie[rows], -work.block.weights[rows, BYTES]))
     for i in order.tolist():
@@ -64,7 +64,7 @@ def place(work: Redealing, places: NDArray[np.bool_]) -> None:
 
 
 def _take_back(work: Redealing) -> None:
-    """Take new replicas from brokers that are above their disks: the smallest that does, or else the largest first."""
+    """Remove new replicas from brokers above their disks: the smallest one that suffices, else the largest first."""
     over = work.active & (work.gained > 0) & (work.load[:, BYTES] > work.terms.disk)
     for broker in np.flatnonzero(over).tolist():
         rows, columns = np.divmod(work.places[broker], work.after.shape[1])
@@ -86,7 +86,7 @@ def room_tally(block: Block, terms: Terms) -> Tally:
 
 
 def unplaced(block: Block, terms: Terms) -> NDArray[np.int64]:
-    """Return by replication factor how many replicas have no place, and how many bytes these are."""
+    """Return, by replication factor, the number and bytes of replicas without a place."""
     wanted = terms.factors(block)
     missing = wanted - lengths(block.after)
     unplaced = np.zeros((MOST_REPLICAS + 1, 2), np.int64)
