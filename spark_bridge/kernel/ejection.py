@@ -1,10 +1,11 @@
 """Ejection chains: a replica takes the room of another, which takes that of a third, until all fit on disks.
 
-A tabu search: each step moves the loose replica (see `loose`) that leaves the least too much on disks, even where that
-is more than before, and for some steps the replica may not return. Disks that stay too full weigh more and more.
+This is a tabu search. Each step makes the move of a loose replica (see `loose`) that leaves the least excess on disks,
+even if that is more than before; for some steps, the replica may not return. The weight of disks that stay too full
+increases.
 
-Where no partition may get another preferred leader, the first half of the search keeps leaders where they need not
-move. The other half, and all of it where nothing else can move, lets a list that shrinks or a crowded rack drop one.
+If no partition may get another preferred leader, the first half of the search keeps leaders that need not move. The
+second half, and the whole search if nothing else can move, lets a list that shrinks or a crowded rack drop a leader.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from spark_bridge.kernel.redeal import Redealing
 from spark_bridge.model.block import BYTES
 
 _STEPS, _WORK = 2_500, 60_000_000
-"""Bounds of a search: steps, and moves weighed up."""
+"""The limits of a search: steps, and moves considered."""
 
 _MOST = 128
-"""The replicas that are looked at in a step."""
+"""The most replicas considered in a step."""
 
 _ASIDE = 20
-"""Each so manieth step moves any one replica: a broker that is not too full may bar the rack that others need."""
+"""The interval of steps that move any single replica: another broker may block a needed rack."""
 
 _TENURE = 10, 30
-"""The least and the most steps in which a replica does not return to where it was; fewer let searches go in circles."""
+"""The range of steps for which a replica may not return to where it was; with fewer, searches run in circles."""
 
 _DEARER = 0.1
-"""The weight that a disk gains in a step that leaves no less too much."""
+"""The weight that a too full disk gains in a step that does not reduce the weighted excess."""
 
 
 @define(eq=False)
@@ -40,11 +41,11 @@ class Ejection:
 
     Attributes:
         work: The partitions, and the loads.
-        rng: The source of chance: the same for the same partitions.
-        weight: (B) the cost of a byte too much on each disk.
-        tabu: (P, B) the steps up to which a partition does not return to a broker.
-        least: The fewest bytes too much so far, all disks together.
-        leaders: Whether preferred leaders that may be dropped are loose.
+        rng: The source of random numbers, with a fixed seed.
+        weight: (B) the cost of a byte of excess on each disk.
+        tabu: (P, B) the step up to which a partition may not return to a broker.
+        least: The least total excess so far, in bytes.
+        leaders: Whether the replicas of preferred leaders that may be dropped are loose.
     """
 
     work: Redealing
@@ -56,14 +57,14 @@ class Ejection:
 
     @classmethod
     def of(cls, work: Redealing) -> Ejection:
-        """Look at partitions, all of which have as many replicas as they shall have."""
+        """Start from partitions that all have their wanted number of replicas."""
         brokers = len(work.load)
         tabu = np.zeros((len(work.after), brokers), np.int32)
         least, leaders = np.iinfo(np.int64).max, not work.terms.keeps_leaders
         return cls(work, Random(0), np.ones(brokers), tabu, least, leaders)
 
     def fits(self) -> bool:
-        """Move replicas until nobody who gets any is above its disk; return whether that came about."""
+        """Move replicas until no broker that gains any is above its disk; return whether that succeeded."""
         brokers, looked_at = np.arange(len(self.weight)), 0
         for step in range(1, _STEPS + 1):
             over = self._over(brokers, self.work.load[:, BYTES], self.work.gained)
@@ -75,6 +76,7 @@ class Ejection:
             if looked_at > _WORK:
                 break
             stuck = not self._move(step, over, rows, columns) and not aside
+            # No replica can move, and neither can leaders: nothing is left to try.
             if stuck and self.leaders:
                 break
             self.leaders |= stuck or 2 * step >= _STEPS or 2 * looked_at >= _WORK
@@ -83,11 +85,14 @@ class Ejection:
     def _over(
         self, brokers: NDArray[np.intp] | NDArray[np.int32], load: NDArray[np.int64], gained: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return how many bytes are too much on brokers with so many, of which so many are new."""
+        """Return the excess in bytes on brokers, given their bytes and how many of these are new.
+
+        A broker that gains nothing has no excess: it may keep what it has.
+        """
         return np.where(gained > 0, np.maximum(load - self.work.terms.disk[brokers], 0), 0)
 
     def _loose(self, brokers: NDArray[np.intp], most: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return the rows and columns of loose replicas of some brokers, of many only so many."""
+        """Return the rows and columns of loose replicas of some brokers, at most a random sample of `most`."""
         work = self.work
         places = np.concatenate([work.places[broker] for broker in brokers.tolist()])
         rows, columns = np.divmod(places, work.after.shape[1])
@@ -107,8 +112,10 @@ class Ejection:
         left, more = self._changes(over, rows, source)
         total = int(over.sum())
         self.least = min(self.least, total)
+        # A forbidden move is permitted if it leaves less excess than ever before.
         free = may & ((self.tabu[rows] < step) | (total + left[:, None] + more < self.least))
         cost = self.weight[source][:, None] * left[:, None] + self.weight * more
+        # If all moves are forbidden, the best of them is made.
         cost = np.where(free if free.any() else may, cost, np.inf)
         i, t = np.unravel_index(int(cost.argmin()), cost.shape)
         if cost[i, t] >= 0:
@@ -120,7 +127,7 @@ class Ejection:
     def _changes(
         self, over: NDArray[np.int64], rows: NDArray[np.intp], source: NDArray[np.int32]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return by how much what is too much changes: (n) where replicas leave, and (n, B) where they may go."""
+        """Return the change of the excess: (n) on brokers that replicas leave, (n, B) on those where they may go."""
         work, targets = self.work, np.arange(len(over))
         load, size = work.load[:, BYTES], work.block.weights[rows, BYTES]
         away = ~work.loose.is_home(rows, targets)

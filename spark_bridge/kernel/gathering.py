@@ -1,8 +1,8 @@
-"""The few partitions that can make room on disks for each other, gathered from all blocks and settled as one block.
+"""Exchanges between blocks: a few partitions of all blocks make room on disks for each other, as one block.
 
-A block makes room only with its own partitions (see `room`). What then still has no place is one replica or a few, and
-other blocks may have what has to make way. So the driver gathers these, bounded in number, and gives each block its
-own back.
+A block makes room only with its own partitions (see `room`). If one or a few replicas still have no place then, those
+that must make way may be in other blocks. So the driver gathers a limited number of partitions, and returns to each
+block its own.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from spark_bridge.model.goal import MOST_REPLICAS
 from spark_bridge.model.lists import lengths
 
 _OTHER, _MATCHED = "other", "matched"
-"""The names of a partition's topic where all that counts is whether it gets the new replication factor."""
+"""Names that stand for topics, because it matters only whether a topic gets the new replication factor."""
 
 
 @frozen(eq=False)
 class Gather:
-    """Asks for partitions that need room or can make some.
+    """The query for partitions that need room or can make some.
 
     Attributes:
         terms: The terms.
-        evens: Whether what evening out would move makes way as well.
-        most: How many partitions each block gives: those without a place first, then the heaviest.
+        evens: Whether replicas that evening out may move make way as well.
+        most: The most partitions of each block: those without a place first, then the heaviest.
     """
 
     terms: Terms
@@ -42,7 +42,7 @@ class Gather:
     most: int
 
     def __call__(self, number: int, block: Block) -> Tally:
-        """Return, a row each: block and row, whether its topic is matched, tie, weights, and the lists (see `Few`)."""
+        """Return rows of block and row, whether the topic is matched, tie, weights, and the lists (see `Few`)."""
         missing = self.terms.factors(block) > lengths(block.after)
         loose = Loose.of(block, block.after, self.terms)
         if self.evens:
@@ -71,11 +71,11 @@ def _narrowed(lists: NDArray[np.int64]) -> NDArray[np.int32]:
 
 @frozen(eq=False)
 class Few:
-    """The partitions gathered; n of them.
+    """The n gathered partitions.
 
     Attributes:
         origin: (n, 2) each partition's block and its row there.
-        block: They as one block, which has no names.
+        block: The partitions as one block, without names.
     """
 
     origin: NDArray[np.int64]
@@ -83,7 +83,7 @@ class Few:
 
     @classmethod
     def of(cls, rows: NDArray[np.int64]) -> Few:
-        """Take what `Gather` asked for, in any order."""
+        """Return the partitions of the rows of `Gather`, given in any order."""
         rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
         widths = (2, 1, 1, len(MEASURES), MOST_REPLICAS)
         origin, topic, tie, weights, before, after = np.split(rows, np.cumsum(widths), axis=1)
@@ -100,11 +100,11 @@ class Few:
         return cls(origin, block)
 
     def settled(self, terms: Terms, standing: Standing, *, evens: bool) -> Few | None:
-        """Return them with a place for every replica, None where none is found.
+        """Return the partitions with a place for each replica, None if none is found.
 
         Args:
             terms: The terms.
-            standing: What all brokers have, of these partitions and of others.
+            standing: The loads of all brokers, including those of other partitions.
             evens: See `Gather`.
         """
         terms = evolve(terms, topics=(_MATCHED,) if terms.topics else ())
@@ -120,13 +120,13 @@ class Few:
 
 @frozen(eq=False)
 class GiveBack:
-    """The step in which blocks get back what was gathered from them."""
+    """The step that returns gathered partitions to their blocks."""
 
     terms: Terms
     few: Few
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
-        """Put the lists into one block; as a tally, return what `Deal` does."""
+        """Put the lists into one block; the tally is that of `Deal`."""
         here = self.few.origin[:, 0] == number
         rows, lists = self.few.origin[here, 1], self.few.block.after[here]
         width = max(block.after.shape[1], lists.shape[1])
