@@ -4,8 +4,8 @@ This is a tabu search. Each step makes the move of a loose replica (see `loose`)
 even if that is more than before; for some steps, the replica may not return. The weight of disks that stay too full
 increases.
 
-If no partition may get another preferred leader, the first half of the search keeps leaders that need not move. The
-second half, and the whole search if nothing else can move, lets a list that shrinks or a crowded rack drop a leader.
+If no partition may get another preferred leader, the first half of the search keeps leaders that need not move. From
+then on, or as soon as nothing else can move, a list that shrinks or a crowded rack may drop its leader.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Ejection:
             if looked_at > _WORK:
                 break
             stuck = not self._move(step, over, rows, columns) and not aside
-            # No replica can move, and neither can leaders: nothing is left to try.
+            # No loose replica can move, leaders included: nothing is left to try.
             if stuck and self.leaders:
                 break
             self.leaders |= stuck or 2 * step >= _STEPS or 2 * looked_at >= _WORK
