@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Final
+
+import trio
+from attrs import define, field
 
 from controller.events import (
     AutoPreferredReplicaLeaderElection,
@@ -29,6 +33,27 @@ RESEND_SECONDS: Final = 10.0
 
 CLOSED_SECONDS: Final = 60.0
 """The delay before reading topics that are closed to us by an ACL is retried."""
+
+
+@define
+class PendingAlarms:
+    """The events that wait for their time. Each is scheduled at most once."""
+
+    tell: Callable[[ControllerEvent], object]
+    _pending: dict[ControllerEvent, None] = field(factory=dict, init=False)
+
+    def set(self, nursery: trio.Nursery, alarms: Sequence[tuple[float, ControllerEvent]]) -> None:
+        """Schedule events, each after its delay in seconds, unless they are scheduled already."""
+        for seconds, event in alarms:
+            if event not in self._pending:
+                self._pending[event] = None
+                nursery.start_soon(self.tell_at, trio.current_time() + seconds, event)
+
+    async def tell_at(self, at: float, event: ControllerEvent) -> None:
+        """Queue an event at a time of trio's clock."""
+        await trio.sleep_until(at)
+        self._pending.pop(event, None)
+        self.tell(event)
 
 
 def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:

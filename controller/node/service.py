@@ -8,7 +8,6 @@ next controllership, ours or another's, loads everything anew.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -25,6 +24,7 @@ from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
 from controller.node import admission, alarms, controller_election, dispatch
 from controller.node.admission import Authorizer
+from controller.node.alarms import PendingAlarms
 from controller.node.controller_election import ForeignCluster, Standby, Won
 from controller.node.office import Office, Readiness, judge_readiness
 from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
@@ -105,13 +105,13 @@ class ControllerService:
     _is_reachable: trio.Event = field(factory=trio.Event, init=False)
     """Not set while the connection to the store is lost but the session may not have expired."""
 
-    _alarms: dict[ControllerEvent, None] = field(factory=dict, init=False)
-    """The events scheduled for later, without duplicates."""
+    _alarms: PendingAlarms = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self._instruments = Instruments((self._event_log, self.instrument))
         self._queue = EventQueue(self._process, observer=self._instruments)
         self._requests = WaitingRequests(self._queue)
+        self._alarms = PendingAlarms(self._queue.tell)
         self._standing = Standing(Backoff(0.1, 10.0, jitter=self.host.rng.random))
         self._is_reachable.set()
 
@@ -302,14 +302,7 @@ class ControllerService:
         for follow_up in dispatch.follow_ups(office.context, event):
             self._event_log.calls_for(follow_up)
             self._queue.tell(follow_up)
-        self._set_alarms(alarms.alarms(office.context, event))
-
-    def _set_alarms(self, alarms: Sequence[tuple[float, ControllerEvent]]) -> None:
-        """Queue each event after its delay in seconds, unless it is scheduled already."""
-        for seconds, event in alarms:
-            if event not in self._alarms:
-                self._alarms[event] = None
-                self._nursery.start_soon(self._tell_at, trio.current_time() + seconds, event)
+        self._alarms.set(self._nursery, alarms.alarms(office.context, event))
 
     # --- the office ---------------------------------------------------------------------------------------------
 
@@ -347,7 +340,7 @@ class ControllerService:
         await office.runner.run(event.name, rounds, self._event_log.event_id)
         for look in LOOKS:
             self._queue.tell(look)
-        self._set_alarms(alarms.alarms(office.context, event))
+        self._alarms.set(self._nursery, alarms.alarms(office.context, event))
 
     async def _take_office(self, won: Won) -> None:
         if self._office is not None:
@@ -370,7 +363,7 @@ class ControllerService:
             brokers=sorted(context.brokers),
             partitions=len(context.partition_phases),
         )
-        self._set_alarms(alarms.first_alarms(context))
+        self._alarms.set(self._nursery, alarms.first_alarms(context))
 
     def _leave(self, event: ControllerEvent) -> None:
         """Give up the office without writing to the store; if `event` is a request, it is answered."""
@@ -403,9 +396,4 @@ class ControllerService:
         self._leader = None
         if self.store.state is SessionState.CONNECTED:
             at = self._standing.failed(trio.current_time())
-            self._nursery.start_soon(self._tell_at, at, Elect())
-
-    async def _tell_at(self, at: float, event: ControllerEvent) -> None:
-        await trio.sleep_until(at)
-        self._alarms.pop(event, None)
-        self._queue.tell(event)
+            self._nursery.start_soon(self._alarms.tell_at, at, Elect())
