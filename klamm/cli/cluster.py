@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from controller.admin.client import AdminClient
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output import print_document, print_table
-from klamm.cli.running import run
 from transport.messages import DescribeClusterResponse, DescribedBroker
 
 _BROKER_COLUMNS = ("id", "address", "rack", "epoch", "leaders", "replicas", "state")
@@ -24,12 +24,7 @@ def cluster() -> None:
 @cluster_options
 def describe(cluster: Cluster, output: str) -> None:
     """Show the active controller, the brokers, and the number of unhealthy partitions."""
-
-    async def work() -> DescribeClusterResponse:
-        async with cluster.open_admin() as admin:
-            return await admin.describe_cluster()
-
-    found = run(work)
+    found = cluster.ask(AdminClient.describe_cluster)
     brokers = [_broker(broker) for broker in found.brokers]
     if output != "table":
         print_document({**_summary(found), "brokers": brokers}, output)

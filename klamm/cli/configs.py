@@ -12,7 +12,6 @@ from controller.admin.client import AdminClient
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import check_text
 from klamm.cli.output import print_document, print_table
-from klamm.cli.running import run
 from transport.dynamic_configs import BROKER_SETTINGS, MOVE_SETTINGS
 from transport.errors import ErrorCode
 from transport.messages import (
@@ -22,7 +21,6 @@ from transport.messages import (
     ConfigOperation,
     ConfigResource,
     ConfigResourceType,
-    ResourceConfigs,
 )
 from transport.settings import LONG_MAX
 
@@ -68,12 +66,7 @@ def describe(cluster: Cluster, entity_type: str, entity_name: str | None, *, ent
     """Show the settings in effect, and the source of each value."""
     resource = _resource(entity_type, entity_name, default=entity_default)
 
-    async def work() -> ResourceConfigs:
-        async with cluster.open_admin() as admin:
-            [answer] = await admin.describe_configs([resource])
-            return answer
-
-    answer = run(work)
+    [answer] = cluster.ask(lambda admin: admin.describe_configs([resource]))
     _require_success(answer.error, answer.message)
     shown = [entry for entry in answer.entries if entry.name not in MOVE_SETTINGS]
     rows = [{"name": entry.name, "value": _limit(entry), "source": entry.source} for entry in shown]
@@ -117,14 +110,13 @@ def alter(
     if not changes:
         raise click.UsageError("name the changes with --add-config or --delete-config")
 
-    async def work() -> None:
-        async with cluster.open_admin() as admin:
-            [outcome] = await admin.incremental_alter_configs([AlterConfigsResource(resource, tuple(changes))])
-            _require_success(outcome.error, outcome.message)
-            click.echo(f"altered the settings of {_entity(resource)}")
-            await _warn_of_absence(admin, resource)
+    async def work(admin: AdminClient) -> None:
+        [outcome] = await admin.incremental_alter_configs([AlterConfigsResource(resource, tuple(changes))])
+        _require_success(outcome.error, outcome.message)
+        click.echo(f"altered the settings of {_entity(resource)}")
+        await _warn_of_absence(admin, resource)
 
-    run(work)
+    cluster.ask(work)
 
 
 async def _warn_of_absence(admin: AdminClient, resource: ConfigResource) -> None:

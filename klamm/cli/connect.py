@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import wraps
-from typing import Final
+from typing import Final, TypeVar
 
 import click
 from attrs import frozen
@@ -14,8 +14,10 @@ from controller.admin.client import AdminClient, open_admin
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
 from klamm.cli.reaching import require_served
-from klamm.cli.running import parse_addresses, patience_option
+from klamm.cli.running import parse_addresses, patience_option, run
 from transport.store.security import OPEN, security_of_environment
+
+T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
 
@@ -41,6 +43,15 @@ class Cluster:
             timeout=self.timeout,
         ) as admin:
             yield admin
+
+    def ask(self, question: Callable[[AdminClient], Awaitable[T]]) -> T:
+        """Open an admin client, and return what `question` returns; errors are reported as by `run`."""
+
+        async def work() -> T:
+            async with self.open_admin() as admin:
+                return await question(admin)
+
+        return run(work)
 
     @asynccontextmanager
     async def open_moves(self) -> AsyncIterator[MoveAdmin]:

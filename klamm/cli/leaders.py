@@ -18,7 +18,6 @@ from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.election_file import Wanted
 from klamm.cli.names import PARTITION, TOPIC
 from klamm.cli.output import print_document, print_table
-from klamm.cli.running import run
 from transport.errors import ErrorCode
 from transport.messages import ElectionType, PartitionError
 from transport.metadata import TopicPartition
@@ -101,11 +100,7 @@ def elect(cluster: Cluster, election_type: str, wanted: Wanted, output: str) -> 
     if wanted.orders and kind is not ElectionType.PREFERRED:
         raise click.UsageError("--replicas and orders in a file need --election-type preferred")
 
-    async def work() -> tuple[PartitionError, ...]:
-        async with cluster.open_admin() as admin:
-            return await admin.elect_leaders(kind, wanted.plain, orders=wanted.orders)
-
-    results = run(work)
+    results = cluster.ask(lambda admin: admin.elect_leaders(kind, wanted.plain, orders=wanted.orders))
     _print(results, output)
     failed = [item for item in results if item.error not in (ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED)]
     if failed:

@@ -20,6 +20,7 @@ from broker.meta_properties import WrongLogDir
 from broker.reference.log_dirs import AllLogDirsFailed
 from broker.reference.run import run_reference_broker
 from broker.registration import BrokerIdInUse
+from controller.admin.client import AdminClient
 from controller.config import ControllerConfig
 from controller.monitoring.http_pages import CannotServeMetrics
 from klamm.cli.connect import Cluster, cluster_options, output_option
@@ -28,7 +29,6 @@ from klamm.cli.running import MAX_PORT, configure_logs, log_level_option, run, u
 from klamm.cli.settings import given, setting_options
 from klamm.cli.streams import print_if_possible
 from transport.host import Host
-from transport.messages import MetadataResponse
 from transport.network import TcpNetwork
 from transport.settings import InvalidSetting
 from transport.store.security import security_of
@@ -210,12 +210,7 @@ async def _leave(started: Sequence[BrokerHandle]) -> None:
 @cluster_options
 def list_brokers(cluster: Cluster, output: str) -> None:
     """List the live brokers, with their numbers of leaders and replicas."""
-
-    async def work() -> MetadataResponse:
-        async with cluster.open_admin() as admin:
-            return await admin.read_metadata()
-
-    metadata = run(work)
+    metadata = cluster.ask(AdminClient.read_metadata)
     rows = [
         {
             "id": b.id,

@@ -15,7 +15,6 @@ from controller.admin.client import RETRY_SECONDS, AdminClient, ClusterUnreachab
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import COUNT, TOPIC, broker_id, check_text
 from klamm.cli.output import partition_json, print_document, print_table
-from klamm.cli.running import run
 from klamm.cli.topic_deletion import delete
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError, ErrorCode
@@ -69,13 +68,12 @@ def create(
     assignment = _parse_assignment(replica_assignment)
     new = NewTopic(name, partitions, replication_factor, assignment, _parse_configs(configs))
 
-    async def work() -> None:
-        async with cluster.open_admin() as admin:
-            _require_done((await admin.create_topics([new])).topics)
-            click.echo(f"created topic {name}")
-            await _warn_of_too_few(admin, name, min(map(len, assignment), default=replication_factor))
+    async def work(admin: AdminClient) -> None:
+        _require_done((await admin.create_topics([new])).topics)
+        click.echo(f"created topic {name}")
+        await _warn_of_too_few(admin, name, min(map(len, assignment), default=replication_factor))
 
-    run(work)
+    cluster.ask(work)
 
 
 async def _warn_of_too_few(admin: AdminClient, name: str, replicas: int) -> None:
@@ -136,11 +134,7 @@ def add_partitions(cluster: Cluster, name: str, partitions: int, replica_assignm
     """Add partitions to the topic NAME. Keys may then map to other partitions; existing records stay in place."""
     more = NewPartitions(name, partitions, _parse_assignment(replica_assignment))
 
-    async def work() -> None:
-        async with cluster.open_admin() as admin:
-            _require_done((await admin.create_partitions([more])).topics)
-
-    run(work)
+    _require_done(cluster.ask(lambda admin: admin.create_partitions([more])).topics)
     click.echo(f"topic {name} has {partitions} partitions")
 
 
@@ -226,8 +220,4 @@ def _print_partitions(states: Sequence[PartitionState]) -> None:
 
 
 def _metadata(cluster: Cluster, names: tuple[str, ...] | None) -> MetadataResponse:
-    async def work() -> MetadataResponse:
-        async with cluster.open_admin() as admin:
-            return await admin.read_metadata(names)
-
-    return run(work)
+    return cluster.ask(lambda admin: admin.read_metadata(names))
