@@ -23,6 +23,9 @@ UNBOUNDED = np.iinfo(np.int64).max // 4
 _IN_VAIN = 0.1
 """What a broker may keep besides its oversized replicas, as a part of their load above its bounds."""
 
+_CROWDS = 8
+"""The number of crowds that are told apart; larger ones count as the largest of these."""
+
 _RELIEVED = 0.5
 """Brokers that are relieved of one measure keep at least this part of their lower bounds of the others."""
 
@@ -170,16 +173,15 @@ def make_terms(
     """
     named, nothing = brokers.indices(goal.brokers), Fixed.nothing(len(brokers))
     live, leaves = _receiving_and_leaving(brokers, goal)
-    rack = brokers.rack if goal.racks else np.full(len(brokers), NOBODY, np.int32)
-    capacity, rests, limits = np.where(live, brokers.capacity, 0.0), resting(brokers, goal), rack_limits(rack, live)
-    shared = _Shared(capacity, rack, limits, load, rests, *_by_factor(first), goal.tolerance)
+    racks, capacity = racks_of(brokers, goal), np.where(live, brokers.capacity, 0.0)
+    shared = _Shared(capacity, racks, load, resting(brokers, goal), *_by_factor(first), goal.tolerance)
     relieves = goal.kind is GoalKind.RELIEVE
     share, low, high = shared.bounds_around(fixed, relieves=relieves) if fixed else shared.bounds(nothing)
     high[:, BYTES] = np.minimum(high[:, BYTES], brokers.disk)
     gives, takes = _scope(goal, live, named)
     return Terms(
-        rack=rack,
-        limits=limits,
+        rack=racks.rack,
+        limits=racks.limits,
         receives=live,
         leaves=leaves & goal.mends,
         gives=gives,
@@ -197,6 +199,32 @@ def make_terms(
         keeps_leaders=goal.leader_scope is LeaderScope.NONE,
         fixed=fixed or nothing,
     )
+
+
+@frozen(eq=False)
+class Racks:
+    """The racks of brokers, and what each may hold.
+
+    Relieving leaves crowded racks as they are. A partition's crowd, the number of its replicas above the limits, then
+    adds to what each rack may hold of it.
+
+    Attributes:
+        rack: (B) rack numbers, negative without a rack.
+        limits: Rack limits (see `rack_limits`).
+        crowds: The number of different crowds that are told apart; 1 where crowds do not count.
+    """
+
+    rack: NDArray[np.int32]
+    limits: NDArray[np.int32]
+    crowds: int
+
+
+def racks_of(brokers: Brokers, goal: Goal) -> Racks:
+    """Return the racks that a goal knows."""
+    rack = brokers.rack if goal.racks else np.full(len(brokers), NOBODY, np.int32)
+    live, _ = _receiving_and_leaving(brokers, goal)
+    leaves_crowds = goal.kind is GoalKind.RELIEVE and bool((rack >= 0).any())
+    return Racks(rack, rack_limits(rack, live), _CROWDS if leaves_crowds else 1)
 
 
 def resting(brokers: Brokers, goal: Goal) -> NDArray[np.bool_]:
@@ -260,21 +288,19 @@ class _Shared:
 
     Attributes:
         capacity: (B) capacities, 0 for brokers that receive nothing.
-        rack: (B) rack numbers, as in `Terms`.
-        limits: Rack limits, as in `Terms`.
+        racks: The racks.
         load: (B, 3) the loads now.
         rests: (B) the brokers that neither receive nor lose replicas.
         by_factor: (MOST_REPLICAS + 1, 3) the weights of one replica of each partition, summed by wanted factor.
         at_rest: (N, 6) the replicas that brokers at rest had at first: broker, wanted factor, number of resting
             replicas of the partition, weights.
-        by_rest: (MOST_REPLICAS + 1, E, 3) the weights of one replica of each partition, by wanted factor and by how
-            many of its replicas rested at first.
+        by_rest: (MOST_REPLICAS + 1, E, 3) the weights of one replica of each partition, by wanted factor, by how
+            many of its replicas rested at first, and by its crowd.
         tolerance: How far from its share a broker may end, as a part of the share.
     """
 
     capacity: NDArray[np.float64]
-    rack: NDArray[np.int32]
-    limits: NDArray[np.int32]
+    racks: Racks
     load: NDArray[np.int64]
     rests: NDArray[np.bool_]
     by_factor: NDArray[np.int64]
@@ -307,7 +333,7 @@ class _Shared:
 
     def divided(self, fixed: Fixed) -> NDArray[np.float64]:
         """Return (B, 3) shares of the load that does not rest on brokers that neither receive nor lose replicas."""
-        unit, share = units(self.rack), np.zeros(self.load.shape)
+        unit, share = units(self.racks.rack), np.zeros(self.load.shape)
         # If brokers are expected to keep more than what is fixed, the others get less.
         more = fixed.load.sum(axis=0) - np.arange(len(self.by_factor)) @ fixed.by_factor
         for m in range(len(MEASURES)):
@@ -320,7 +346,7 @@ class _Shared:
     def _rooms(self, unit: NDArray[np.intp], fixed: Fixed, m: int) -> Rooms:
         """Return what brokers can hold of a measure besides what rests and what is fixed.
 
-        Partitions are distinguished by their factor and by how many of their replicas rest.
+        Partitions are distinguished by their factor, by how many of their replicas rest, and by their crowd.
         """
         free = (self.by_factor - fixed.by_factor)[:, m] / np.maximum(self.by_rest[:, :, m].sum(axis=1), 1)
         factor, rested = np.nonzero(self.by_rest.any(axis=2))
@@ -331,7 +357,8 @@ class _Shared:
         # What rests now is less than at first if brokers have lost some of it, and does not include what is fixed.
         at_first = np.bincount(broker, weight, len(self.load))
         rests = weight * ((self.load - fixed.load)[:, m] / np.maximum(at_first, 1))[broker]
-        of_rack = np.repeat((single * self.limits[factor])[:, None], int(unit.max(initial=NOBODY)) + 1, axis=1)
+        limits = self.racks.limits[factor] + rested % self.racks.crowds
+        of_rack = np.repeat((single * limits)[:, None], int(unit.max(initial=NOBODY)) + 1, axis=1)
         of_class = row[self.at_rest[:, 1], self.at_rest[:, 2]]
         np.subtract.at(of_rack, (of_class, unit[broker]), rests)
         wanted = single * factor - np.bincount(of_class, rests, len(factor))

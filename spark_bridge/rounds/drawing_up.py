@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Engine
 from spark_bridge.kernel.oversized import oversized, relocate
+from spark_bridge.kernel.racks import surplus
 from spark_bridge.kernel.tally import Tally, loads, sums
-from spark_bridge.kernel.terms import Terms, make_terms, matches, resting, wanted_factors
+from spark_bridge.kernel.terms import Racks, Terms, make_terms, matches, racks_of, resting, wanted_factors
 from spark_bridge.model.block import MEASURES, NOBODY, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import MOST_REPLICAS, Goal
@@ -20,20 +21,23 @@ class AtFirst:
     """The query for the loads before the plan, the weights by wanted replication factor, and the topics' matches.
 
     A replica rests if its broker neither receives nor loses replicas. Weights are reported twice: in `by_rest` by how
-    many replicas of a partition rest, and in `all_at_rest` by broker for those that rest.
+    many replicas of a partition rest, and in `all_at_rest` by broker for those that rest. Where a goal leaves crowded
+    racks as they are, both also tell partitions apart by their crowd (see `Racks`).
 
     Attributes:
         rests: (B) the brokers that neither receive nor lose replicas.
+        racks: The racks, and whether crowds count.
         goal: The goal.
     """
 
     rests: NDArray[np.bool_]
+    racks: Racks
     goal: Goal
 
     @classmethod
     def of(cls, brokers: Brokers, goal: Goal) -> AtFirst:
         """Return the query for a cluster and a goal."""
-        return cls(resting(brokers, goal), goal)
+        return cls(resting(brokers, goal), racks_of(brokers, goal), goal)
 
     def __call__(self, number: int, block: Block) -> Tally:
         """Return the tally of a block."""
@@ -42,7 +46,7 @@ class AtFirst:
         # Usually no broker rests, and the lookup can be skipped.
         before = block.before if self.rests.any() else block.before[:, :0]
         rests = (before != NOBODY) & self.rests[before]
-        rested = np.count_nonzero(rests, axis=1)
+        rested = np.count_nonzero(rests, axis=1) * self.racks.crowds + self._crowd(block, factor)
         return {
             "load": loads(block, len(self.rests), before=True),
             "by_rest": self._by_rest(block, factor, rested),
@@ -51,6 +55,13 @@ class AtFirst:
             "matched": matches(block, self.goal.topics),
             "leaders": sums(block.before[:, 0], np.ones(len(block), np.int64), len(self.rests)),
         }
+
+    def _crowd(self, block: Block, factor: NDArray[np.int64]) -> NDArray[np.int64] | int:
+        """Return (P) the replicas above the limits of their racks, at most as many as are told apart."""
+        if self.racks.crowds == 1:
+            return 0
+        above = surplus(block.before, self.racks.rack, self.racks.limits[factor], np.zeros(len(self.rests)))
+        return np.asarray(np.minimum(np.count_nonzero(above, axis=1), self.racks.crowds - 1))
 
     def _by_rest(self, block: Block, factor: NDArray[np.int64], rested: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return (MOST_REPLICAS + 1, E, 3) the weights of one replica of each, by factor and resting replicas."""
@@ -72,9 +83,9 @@ class AtFirst:
 
     @property
     def _shape(self) -> tuple[int, int, int]:
-        """Return the number of brokers, of factors, and of possible counts of resting replicas."""
+        """Return the number of brokers, of factors, and of possible counts of resting replicas and crowds."""
         most = min(int(np.count_nonzero(self.rests)), MOST_REPLICAS)
-        return len(self.rests), MOST_REPLICAS + 1, most + 1
+        return len(self.rests), MOST_REPLICAS + 1, (most + 1) * self.racks.crowds
 
 
 @frozen(eq=False)

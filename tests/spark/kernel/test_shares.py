@@ -37,6 +37,8 @@ def arrays(*rows: Sequence[float] | Sequence[Sequence[float]]) -> Iterator[NDArr
         pytest.param(small(477), id="small-477"),
         # What drains stays where brokers are relieved.
         pytest.param(small(81), id="small-81"),
+        # A rack that is crowded stays so where brokers are relieved, and may hold more than others.
+        *(pytest.param(small(seed), id=f"small-{seed}") for seed in (753, 1068, 1110, 1222)),
     ],
 )
 def test_shares_are_as_near_to_capacity_as_racks_and_partitions_permit(given: Instance) -> None:
