@@ -29,10 +29,7 @@ from simulator.store.durable import Durable
 from simulator.store.ensemble import SimulatedEnsemble
 from simulator.trace import Trace
 from simulator.world import World
-from transport.messages import (
-    PartitionState,
-    Request,
-)
+from transport.messages import PartitionState, Request
 from transport.store import paths
 from transport.store.protocol import Delete
 from transport.wire import open_connection

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from spark_bridge.model.block import BYTES, NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
-from spark_bridge.model.lists import any_of, counts, shared
+from spark_bridge.model.lists import any_of, counts, shared, widened
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -40,7 +40,7 @@ def disk_tally(block: Block, brokers: Brokers) -> Counts:
     """Return each broker's bytes after the plan, and its bytes of new replicas: (B, 2), to be summed over blocks."""
     size = np.broadcast_to(block.weights[:, BYTES, None], block.after.shape)
     there = block.after != NOBODY
-    new = there & ~_in(block.after, block.before)
+    new = there & ~shared(block.after, block.before)
     return np.stack([_sums(block.after[slots], size[slots], len(brokers)) for slots in (there, new)], axis=1)
 
 
@@ -108,14 +108,14 @@ class _Plan:
         wanted = _wanted(block, goal)
         racks = _Racks.of(brokers, receives, wanted, counted=goal.racks)
         kept = np.where(_at(drained, before), NOBODY, before)
-        keepable = _count(kept != NOBODY) - racks.crowded(kept)
+        keepable = counts(kept != NOBODY) - racks.crowded(kept)
         return cls(
             before=before,
             after=after,
             ids=brokers.ids,
             broken=~known.all(axis=1) | ((after[:, :-1] == NOBODY) & (after[:, 1:] != NOBODY)).any(axis=1),
-            new=(after != NOBODY) & ~_in(after, before),
-            left=(before != NOBODY) & ~_in(before, after),
+            new=(after != NOBODY) & ~shared(after, before),
+            left=(before != NOBODY) & ~shared(before, after),
             wanted=wanted,
             receives=receives,
             drained=drained,
@@ -149,7 +149,7 @@ class _Racks:
 
     def crowded(self, replicas: NDArray[np.int32]) -> Counts:
         """Return the number of replicas of each partition above the limit of their racks."""
-        return _count((self._nth(replicas) > self.limit[:, None]) & (replicas != NOBODY))
+        return counts((self._nth(replicas) > self.limit[:, None]) & (replicas != NOBODY))
 
     def _nth(self, replicas: NDArray[np.int32]) -> Counts:
         """Return each replica's position among the replicas of its rack in its list, from 1."""
@@ -183,7 +183,7 @@ def _has_a_list(plan: _Plan) -> Found:
 
 
 def _has_its_factor(plan: _Plan) -> Found:
-    count = _count(plan.after != NOBODY)
+    count = counts(plan.after != NOBODY)
     for row in np.flatnonzero(count != plan.wanted):
         yield int(row), f"has {count[row]} replicas, not {plan.wanted[row]}"
 
@@ -216,14 +216,14 @@ def _is_no_less_spread(plan: _Plan) -> Found:
 
 
 def _moves_only_what_must(plan: _Plan) -> Found:
-    moved = _count(plan.new)
+    moved = counts(plan.new)
     for row in np.flatnonzero(moved > plan.forced):
         yield int(row), f"{moved[row]} new replicas, where {plan.forced[row]} would do"
 
 
 def _goes_to_the_added(plan: _Plan) -> Found:
     gains = plan.new & ~_at(plan.named, plan.after)
-    too_many = _count(gains) > plan.forced
+    too_many = counts(gains) > plan.forced
     yield from _slots(plan, plan.after, gains & too_many[:, None], "is not added, and gets a replica without need")
 
 
@@ -235,7 +235,7 @@ def _leaves_the_relieved(plan: _Plan) -> Found:
 def _keeps_its_order(plan: _Plan) -> Found:
     """Find lists that differ from the previous ones by more than one broker that was moved to the front."""
     width = max(plan.before.shape[1], plan.after.shape[1])
-    before, after = (_widened(lists, width) for lists in (plan.before, plan.after))
+    before, after = (widened(lists, width) for lists in (plan.before, plan.after))
     first = before == after[:, :1]
     others = np.take_along_axis(before, np.argsort(~first, axis=1, kind="stable"), axis=1)
     for row in np.flatnonzero((others != after).any(axis=1)):
@@ -278,7 +278,7 @@ def _slots(plan: _Plan, replicas: NDArray[np.int32], broken: Flags, what: str) -
 
 def _wanted(block: Block, goal: Goal) -> Counts:
     """Return the replication factor of every partition: (P)."""
-    kept = _count(block.before != NOBODY)
+    kept = counts(block.before != NOBODY)
     if goal.kind is not GoalKind.SET_REPLICATION_FACTOR:
         return kept
     patterns = goal.topics or ("*",)
@@ -286,25 +286,10 @@ def _wanted(block: Block, goal: Goal) -> Counts:
     return np.where(matched[block.topic], goal.replication_factor or 1, kept)
 
 
-def _in(replicas: NDArray[np.int32], others: NDArray[np.int32]) -> Flags:
-    """Return for each replica whether its broker is in the other list of its partition."""
-    return shared(replicas, others)
-
-
-def _widened(lists: NDArray[np.int32], width: int) -> NDArray[np.int32]:
-    """Return lists padded to a width with NOBODY."""
-    return np.pad(lists, ((0, 0), (0, width - lists.shape[1])), constant_values=NOBODY)
-
-
 def _at(flags: Flags, replicas: NDArray[np.int32]) -> Flags:
     """Return the flag of each replica's broker; false for empty slots."""
     found: Flags = flags[replicas] & (replicas != NOBODY)
     return found
-
-
-def _count(slots: Flags) -> Counts:
-    """Return the number of slots set for each partition: (P)."""
-    return counts(slots)
 
 
 def _sums(brokers: NDArray[np.int32], values: Counts, count: int) -> Counts:

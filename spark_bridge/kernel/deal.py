@@ -17,9 +17,9 @@ from spark_bridge.kernel.racks import surplus
 from spark_bridge.kernel.tally import Tally, gained, loads
 from spark_bridge.kernel.terms import ALL_MEASURES, UNBOUNDED, Terms
 from spark_bridge.kernel.view import Turn, View
-from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, REPLICAS, Block
+from spark_bridge.model.block import BYTES, BYTES_IN, MEASURES, NOBODY, REPLICAS, Block
 from spark_bridge.model.goal import MOST_REPLICAS
-from spark_bridge.model.lists import any_of, lengths
+from spark_bridge.model.lists import any_of, lengths, widened
 
 LIGHT = 0.01
 """A replica is light up to this part of the mean in bytes and in bytes in; all light ones are at most 1 % of either."""
@@ -67,11 +67,14 @@ def in_turn(block: Block) -> Iterator[tuple[NDArray[np.bool_], tuple[int, ...]]]
 
     Light partitions make no broker fuller, so they come last and are dealt by the number of replicas.
     """
-    weights = block.weights[:, (BYTES, BYTES_IN)]
-    mean = weights.mean(axis=0) if len(block) else 0.0
-    light: NDArray[np.bool_] = ~any_of(weights > LIGHT * mean)
-    yield ~light, ALL_MEASURES
-    yield light, (REPLICAS,)
+    heavy = any_of((block.weights > light(block))[:, (BYTES, BYTES_IN)])
+    yield heavy, ALL_MEASURES
+    yield ~heavy, (REPLICAS,)
+
+
+def light(block: Block) -> NDArray[np.float64]:
+    """Return (3) the weights up to which a replica of a block is light."""
+    return np.asarray(LIGHT * block.weights.mean(axis=0)) if len(block) else np.zeros(len(MEASURES))
 
 
 def forced(block: Block, terms: Terms, view: View) -> tuple[NDArray[np.bool_], NDArray[np.int32]]:
@@ -82,8 +85,7 @@ def forced(block: Block, terms: Terms, view: View) -> tuple[NDArray[np.bool_], N
     wanted = terms.factors(block)
     limit = terms.limits[np.minimum(wanted, MOST_REPLICAS)]
     width = max(int(wanted.max(initial=1)), block.after.shape[1])
-    kept = np.full((len(block), width), NOBODY, np.int32)
-    kept[:, : block.after.shape[1]] = block.after
+    kept = widened(block.after, width)
     _drop(block, kept, (kept != NOBODY) & terms.leaves[kept], view)
     for rows, measures in in_turn(block):
         _shrink(block, kept, np.where(rows, wanted, UNBOUNDED), limit, view.by(terms, measures), terms.rack.tolist())

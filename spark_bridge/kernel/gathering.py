@@ -11,17 +11,16 @@ import numpy as np
 from attrs import evolve, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.kernel.deal import forced, without_gaps
+from spark_bridge.kernel.deal import without_gaps
 from spark_bridge.kernel.ejection import Ejection
 from spark_bridge.kernel.loose import Loose
-from spark_bridge.kernel.redeal import Redealing, Standing
-from spark_bridge.kernel.room import place, room_tally, unplaced
+from spark_bridge.kernel.redeal import Standing
+from spark_bridge.kernel.room import opened, place, room_tally, unplaced
 from spark_bridge.kernel.tally import Tally
 from spark_bridge.kernel.terms import Terms, matching
-from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, MEASURES, NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
-from spark_bridge.model.lists import lengths
+from spark_bridge.model.lists import lengths, widened
 
 _OTHER, _MATCHED = "other", "matched"
 """Names that stand for topics, because it matters only whether a topic gets the new replication factor."""
@@ -54,14 +53,8 @@ class Gather:
         rows = rows[np.lexsort((block.tie[rows], -block.weights[rows, BYTES], ~missing[rows]))][: self.most]
         matched = matching(block, self.terms.topics)[rows]
         place = np.stack([np.full(len(rows), number), rows, matched, block.tie[rows]], axis=1)
-        lists = [_widened(block.before[rows]), _widened(block.after[rows])]
+        lists = [widened(some[rows], MOST_REPLICAS) for some in (block.before, block.after)]
         return {"all_few": np.hstack([place, block.weights[rows], *lists]).astype(np.int64)}
-
-
-def _widened(lists: NDArray[np.int32]) -> NDArray[np.int32]:
-    wide = np.full((len(lists), MOST_REPLICAS), NOBODY, np.int32)
-    wide[:, : lists.shape[1]] = lists
-    return wide
 
 
 def _narrowed(lists: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -108,10 +101,7 @@ class Few:
             evens: See `Gather`.
         """
         terms = evolve(terms, topics=(_MATCHED,) if terms.topics else ())
-        places, kept = forced(self.block, terms, View.of(self.block, 0, Turn(0, 1, 1), terms, standing.load))
-        work = Redealing.of(self.block, kept, terms, standing, 0)
-        if evens:
-            work.loose = work.loose.with_evening(self.block, terms)
+        work, places = opened(0, self.block, terms, standing, evens=evens)
         place(work, places)
         if unplaced(self.block.with_after(work.after), terms).any() or not Ejection.of(work).fits():
             return None
@@ -130,9 +120,7 @@ class GiveBack:
         here = self.few.origin[:, 0] == number
         rows, lists = self.few.origin[here, 1], self.few.block.after[here]
         width = max(block.after.shape[1], lists.shape[1])
-        after = np.full((len(block), width), NOBODY, np.int32)
-        after[:, : block.after.shape[1]] = block.after
-        after[rows] = NOBODY
-        after[rows, : lists.shape[1]] = lists
+        after = widened(block.after, width)
+        after[rows] = widened(lists, width)
         done = block.with_after(after)
         return done, room_tally(done, self.terms)

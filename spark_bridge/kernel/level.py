@@ -13,13 +13,13 @@ import numpy as np
 from attrs import define, frozen
 from numpy.typing import NDArray
 
-from spark_bridge.kernel.deal import LIGHT, full_racks
+from spark_bridge.kernel.deal import full_racks, light
 from spark_bridge.kernel.destinations import Destinations
 from spark_bridge.kernel.held import Held
 from spark_bridge.kernel.tally import Tally, loads
 from spark_bridge.kernel.terms import ALL_MEASURES, UNBOUNDED, Terms
 from spark_bridge.kernel.view import Turn, View
-from spark_bridge.model.block import BYTES, MEASURES, NOBODY, REPLICAS, Block
+from spark_bridge.model.block import BYTES, NOBODY, REPLICAS, Block
 from spark_bridge.model.goal import MOST_REPLICAS
 
 TOGETHER_AND_ALONE = (ALL_MEASURES, *((m,) for m in ALL_MEASURES))
@@ -105,7 +105,7 @@ class Level:
             limits,
             self.terms.takes.tolist(),
             self.terms.low.tolist(),
-            (LIGHT * block.weights.mean(axis=0)).astype(np.int64).tolist() if len(block) else [0] * len(MEASURES),
+            light(block).astype(np.int64).tolist(),
         )
         seen = np.array(view.load)
         over = np.where(view.active & self.terms.gives, ((seen - self.levels.keep) / self.terms.share).max(axis=1), 0.0)

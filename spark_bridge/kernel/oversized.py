@@ -20,12 +20,12 @@ from spark_bridge.kernel.tally import Query, Tally, loads
 from spark_bridge.kernel.terms import UNBOUNDED, Fixed, Terms
 from spark_bridge.model.block import BYTES, BYTES_IN, MEASURES, NOBODY, Block
 from spark_bridge.model.goal import MOST_REPLICAS
+from spark_bridge.model.lists import widened
 
 _WEIGHED = (BYTES, BYTES_IN)
 
 _WORTH_IT = 0.98
 """An oversized replica moves only if the fuller of its two brokers is then at most this part as full as before."""
-
 
 _FILLED = 0.25
 """For added brokers, heavy replicas are ignored if the rest leaves each broker without one this part of its share."""
@@ -81,8 +81,7 @@ class _Heavier:
         """Return a row for each: block and row, weights, and holders; and the weights of the heaviest other replica."""
         heavier = (block.weights > self.least).any(axis=1)
         rows = np.flatnonzero(heavier)
-        holders = np.full((len(rows), MOST_REPLICAS), NOBODY, np.int64)
-        holders[:, : block.after.shape[1]] = block.after[rows]
+        holders = widened(block.after[rows], MOST_REPLICAS)
         place = np.stack([np.full(len(rows), number), rows], axis=1)
         return {
             "all_heavier": np.hstack([place, block.weights[rows], holders]).astype(np.int64),

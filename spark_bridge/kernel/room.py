@@ -38,10 +38,7 @@ class MakeRoom:
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Make room in one block; the tally is that of `Deal`."""
-        places, kept = forced(block, self.terms, View.of(block, number, Turn(0, 1, 1), self.terms, self.standing.load))
-        work = Redealing.of(block, kept, self.terms, self.standing, number)
-        if self.evens:
-            work.loose = work.loose.with_evening(block, self.terms)
+        work, places = opened(number, block, self.terms, self.standing, evens=self.evens)
         if not self.ends:
             place(work, places)
         work.make_room()
@@ -49,6 +46,17 @@ class MakeRoom:
             _take_back(work)
         done = block.with_after(without_gaps(work.after))
         return done, room_tally(done, self.terms)
+
+
+def opened(
+    number: int, block: Block, terms: Terms, standing: Standing, *, evens: bool
+) -> tuple[Redealing, NDArray[np.bool_]]:
+    """Return a block without the replicas that must leave, and its open places (P, W); see `MakeRoom` for `evens`."""
+    places, kept = forced(block, terms, View.of(block, number, Turn(0, 1, 1), terms, standing.load))
+    work = Redealing.of(block, kept, terms, standing, number)
+    if evens:
+        work.loose = work.loose.with_evening(block, terms)
+    return work, places
 
 
 def place(work: Redealing, places: NDArray[np.bool_]) -> None:

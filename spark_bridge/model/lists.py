@@ -24,6 +24,11 @@ def counts(flags: NDArray[np.bool_]) -> NDArray[np.int64]:
     return total
 
 
+def widened(lists: NDArray[np.int32], width: int) -> NDArray[np.int32]:
+    """Return a copy of lists (P, W) as (P, width), with NOBODY after their ends."""
+    return np.pad(lists, ((0, 0), (0, width - lists.shape[1])), constant_values=NOBODY)
+
+
 def any_of(flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return (P) whether any flag (P, W) is set in each row."""
     found = np.zeros(len(flags), np.bool_)

@@ -14,6 +14,7 @@ from spark_bridge.kernel.terms import Racks, Terms, make_terms, matches, racks_o
 from spark_bridge.model.block import MEASURES, NOBODY, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import MOST_REPLICAS, Goal
+from spark_bridge.model.lists import counts
 
 
 @frozen(eq=False)
@@ -46,7 +47,7 @@ class AtFirst:
         # Usually no broker rests, and the lookup can be skipped.
         before = block.before if self.rests.any() else block.before[:, :0]
         rests = (before != NOBODY) & self.rests[before]
-        rested = np.count_nonzero(rests, axis=1) * self.racks.crowds + self._crowd(block, factor)
+        rested = counts(rests) * self.racks.crowds + self._crowd(block, factor)
         return {
             "load": loads(block, len(self.rests), before=True),
             "by_rest": self._by_rest(block, factor, rested),
@@ -61,7 +62,7 @@ class AtFirst:
         if self.racks.crowds == 1:
             return 0
         above = surplus(block.before, self.racks.rack, self.racks.limits[factor], np.zeros(len(self.rests)))
-        return np.asarray(np.minimum(np.count_nonzero(above, axis=1), self.racks.crowds - 1))
+        return np.asarray(np.minimum(counts(above), self.racks.crowds - 1))
 
     def _by_rest(self, block: Block, factor: NDArray[np.int64], rested: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return (MOST_REPLICAS + 1, E, 3) the weights of one replica of each, by factor and resting replicas."""
@@ -101,9 +102,13 @@ class DrawnUp:
         """Return the terms for the loads of brokers now, as if no replica were oversized."""
         return make_terms(self.brokers, self.goal, load, self.first)
 
-    def terms(self, load: NDArray[np.int64]) -> tuple[Terms, NDArray[np.int64]]:
-        """Return the terms for the loads of brokers now, and the moves of oversized replicas (see `relocate`)."""
-        plain = self.plain(load)
+    def terms(self, load: NDArray[np.int64], plain: Terms) -> tuple[Terms, NDArray[np.int64]]:
+        """Return the terms for the loads of brokers now, and the moves of oversized replicas (see `relocate`).
+
+        Args:
+            load: (B, 3) the loads.
+            plain: The terms for them as if no replica were oversized.
+        """
         found = oversized(self.engine.ask, plain, self.first["max_weight"])
         if not len(found.place):
             return plain, np.zeros((0, 4), np.int64)

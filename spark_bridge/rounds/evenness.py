@@ -85,21 +85,16 @@ def evenness(terms: Terms, goal: Goal, leading: NDArray[np.float64], tally: Tall
         tally: `before` and `after`, (B, 5) loads each, and `max_weight`, (3).
     """
     before, after = tally["before"], tally["after"]
-    scope, weights = Scope.of(terms, goal), _heaviest(terms, tally)
-    high = _kept(terms)
     movable = terms.receives & (goal.kind is not GoalKind.LEADERS)
-    rows = []
-    for m, name in enumerate(MEASURES):
-        share, column = terms.share[:, m], COLUMNS[m]
-        loads = Loads(before[:, column], after[:, column], share, high[:, m], weights[m])
-        if column == _REPLICAS or share.max(initial=0) > 1:
-            rows.append(_even(name, scope, loads, movable, goal.tolerance))
+    moving = before[:, COLUMNS], after[:, COLUMNS]
+    replicas, *others = _evennesses(terms, goal, tally["max_weight"], *moving, movable)
+    known = [row for row, most in zip(others, terms.share[:, 1:].max(axis=0, initial=0), strict=True) if most > 1]
     led, shared = Loads(before[:, _LEADERS], after[:, _LEADERS], leading, np.zeros(len(leading)), 1), leading > 0
     # If no broker receives, all brokers that may lead share the leaders (see `leaders.leading`).
-    scope = scope if terms.receives.any() else Scope(shared, shared)
+    scope = Scope.of(terms, goal) if terms.receives.any() else Scope(shared, shared)
     # A broker without replicas cannot lead.
     has = shared & (after[:, _REPLICAS] > 0)
-    even = (rows[0], _even("leaders", scope, led, has, goal.tolerance), *rows[1:])
+    even = (replicas, _even("leaders", scope, led, has, goal.tolerance), *known)
     return tuple(_shown(row, goal.tolerance) for row in even if row is not None)
 
 
@@ -108,19 +103,12 @@ def _shown(row: Evenness, tolerance: float) -> Evenness:
     return evolve(row, reachable=max(tolerance, min(row.reachable, row.after)))
 
 
-def _heaviest(terms: Terms, tally: Tally) -> list[int]:
-    """Return the weight of the heaviest replica that moves, in each measure."""
-    heaviest: list[int] = np.minimum(tally["max_weight"], terms.fixed.heaviest).tolist()
-    return heaviest
-
-
-def _kept(terms: Terms) -> NDArray[np.float64]:
-    """Return (B, 3) the upper bounds of brokers that must end below them, 0 for others."""
-    return np.where(terms.sheds[:, None], terms.high, 0.0)
-
-
 def walls_of(
-    terms: Terms, goal: Goal, tally: Tally, before: NDArray[np.int64], dealt: NDArray[np.int64] | None = None
+    terms: Terms,
+    goal: Goal,
+    heaviest: NDArray[np.int64],
+    before: NDArray[np.int64],
+    dealt: NDArray[np.int64] | None = None,
 ) -> Walls:
     """Return the walls for evening out.
 
@@ -131,22 +119,45 @@ def walls_of(
     Args:
         terms: The terms.
         goal: The goal of the plan.
-        tally: `max_weight`, (3).
+        heaviest: (3) the weights of the heaviest replica.
         before: (B, 3) the loads before the plan.
         dealt: (B, 3) the loads after the forced moves, None if there are none.
     """
     dealt = before if dealt is None else dealt
     if goal.kind in FORCED_ONLY:
         return terms.walls
-    scope, weights = Scope.of(terms, goal), _heaviest(terms, tally)
-    high = _kept(terms)
     parts = np.zeros(terms.share.shape)
-    for m, name in enumerate(MEASURES):
-        loads = Loads(before[:, m], dealt[:, m], terms.share[:, m], high[:, m], weights[m])
-        even = _even(name, scope, loads, terms.receives, goal.tolerance)
+    for m, even in enumerate(_evennesses(terms, goal, heaviest, before, dealt, terms.receives)):
         parts[:, m] = np.inf if even is None else max(even.before, even.after, min(even.reachable, _DOUBLE))
     counted = terms.receives[:, None] & (terms.share > _NO_SHARE)
     return Walls.around(terms.share, np.where(counted, parts, np.inf))
+
+
+def _evennesses(
+    terms: Terms,
+    goal: Goal,
+    heaviest: NDArray[np.int64],
+    before: NDArray[np.int64],
+    after: NDArray[np.int64],
+    counted: NDArray[np.bool_],
+) -> list[Evenness | None]:
+    """Return the evenness of each measure that moves with a replica (see `_even`).
+
+    Args:
+        terms: The terms of the plan.
+        goal: The goal of the plan.
+        heaviest: (3) the weights of the heaviest replica; oversized ones do not move.
+        before: (B, 3) the loads before.
+        after: (B, 3) the loads after.
+        counted: (B) the brokers to consider.
+    """
+    scope, weights = Scope.of(terms, goal), np.minimum(heaviest, terms.fixed.heaviest).tolist()
+    high = np.where(terms.sheds[:, None], terms.high, 0.0)
+    rows = []
+    for m, name in enumerate(MEASURES):
+        loads = Loads(before[:, m], after[:, m], terms.share[:, m], high[:, m], weights[m])
+        rows.append(_even(name, scope, loads, counted, goal.tolerance))
+    return rows
 
 
 def _even(name: str, scope: Scope, loads: Loads, counted: NDArray[np.bool_], tolerance: float) -> Evenness | None:
@@ -159,9 +170,6 @@ def _even(name: str, scope: Scope, loads: Loads, counted: NDArray[np.bool_], tol
     if not counted.any():
         return None
     before, after = scope.distances(loads, counted)
-    pieces, kept = (
-        loads.weight / float(loads.share[counted].min()),
-        float((loads.high[counted] / loads.share[counted]).max()) - 1,
-    )
-    reachable = max(tolerance, pieces, kept)
-    return Evenness(name, before=before, after=after, reachable=reachable)
+    piece = loads.weight / float(loads.share[counted].min())
+    kept = float((loads.high[counted] / loads.share[counted]).max()) - 1
+    return Evenness(name, before=before, after=after, reachable=max(tolerance, piece, kept))

@@ -117,22 +117,22 @@ def plan_moves(
     refuse_unmatched(engine, goal.topics, first["matched"])
     before = first["load"]
     drawn_up = DrawnUp(engine, brokers, goal, first)
+    plain = drawn_up.plain(before)
     if goal.kind is GoalKind.LEADERS:
-        terms = drawn_up.plain(before)
-        return Bounds(terms, 0, before, before, before, first["leaders"], first["max_weight"], is_cut=False)
-    asked, moves = drawn_up.terms(before)
+        return Bounds(plain, 0, before, before, before, first["leaders"], first["max_weight"], is_cut=False)
+    asked, moves = drawn_up.terms(before, plain)
     costs = engine.ask(Costs(asked, before))
     terms, load = asked, before
     if changed := int(costs["forced"][1]):
         progress(Progress("dealing forced moves"))
-        load, unplaced = deal(engine, drawn_up.plain(before), before, changed)
+        load, unplaced = deal(engine, plain, before, changed)
         refuse_unplaced(unplaced, brokers, terms)
         # What excluded brokers keep, and which brokers hold the oversized replicas, is known only after dealing.
-        terms, moves = drawn_up.terms(load)
+        terms, moves = drawn_up.terms(load, drawn_up.plain(load))
     dealt = load
     if len(moves) and evening is not Evening.NONE:
         load = taken(engine, Relocate(moves, len(brokers)))["load"]
-    walls_from = partial(walls_of, terms, goal, {"max_weight": first["max_weight"]})
+    walls_from = partial(walls_of, terms, goal, first["max_weight"])
     terms = evolve(terms, walls=walls_from(before, dealt))
     rounds = _Rounds(engine, terms, load, walls_from, progress, evening is Evening.WITHIN_WALLS, MOST_WORK)
     is_small = engine.blocks == 1 and int(first["by_rest"][:, :, REPLICAS].sum()) <= MOST_SETTLED
@@ -146,7 +146,6 @@ def plan_moves(
         # Dealing again may leave excluded brokers with more than they kept at first.
         terms = drawn_up.plain(after)
     # The bound ignores what this plan did with oversized replicas, because other plans may place them elsewhere.
-    plain = drawn_up.plain(before)
     least = lower_bound(asked, before, costs, terms.eased_to(after), plain)
     leaders, heaviest = first["leaders"], first["max_weight"]
     return Bounds(terms, least, before, dealt, after, leaders, heaviest, rounds.is_cut)

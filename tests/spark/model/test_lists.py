@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spark_bridge.model.block import NOBODY
-from spark_bridge.model.lists import any_of, counts, lengths, shared
+from spark_bridge.model.lists import any_of, counts, lengths, shared, widened
 
 LISTS = np.array([[1, 2, 3], [4, NOBODY, NOBODY], [NOBODY, 5, 6]], np.int32)
 OTHERS = np.array([[3, 1], [5, NOBODY], [6, 6]], np.int32)
@@ -24,3 +24,12 @@ def test_members_shared_are_those_of_the_other_list_of_the_same_partition() -> N
 def test_nothing_is_shared_with_lists_without_places() -> None:
     assert not shared(LISTS, OTHERS[:, :0]).any()
     assert not any_of(OTHERS[:, :0] == 0).any()
+
+
+def test_a_widened_list_ends_with_nobody_and_is_a_copy() -> None:
+    wide = widened(LISTS, 4)
+    assert wide.tolist() == [[1, 2, 3, NOBODY], [4, NOBODY, NOBODY, NOBODY], [NOBODY, 5, 6, NOBODY]]
+    assert wide.dtype == LISTS.dtype
+    same = widened(LISTS, 3)
+    same[0, 0] = 9
+    assert LISTS[0, 0] == 1
