@@ -19,7 +19,7 @@ _FENCED: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 _HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _LINK: Final = re.compile(r"\]\((?P<path>[^)#:\s]*)(?:#(?P<anchor>[^)\s]*))?\)")
 _PATH: Final = re.compile(
-    r"`((?:actors|benchmarks|broker|controller|examples|klamm|simulator|spark_bridge|tests|transport)/[\w./]*)`"
+    r"(?<![\w./-])((?:actors|benchmarks|broker|controller|examples|klamm|simulator|spark_bridge|tests|transport)/[\w./]*\w/?)"
 )
 _MODULE: Final = re.compile(r"python -m ((?:benchmarks|controller|examples|klamm|tests)[\w.]*)")
 _PAGE_OF_DOCS: Final = re.compile(r": (\w+\.md)\b")
@@ -73,10 +73,22 @@ def test_finds_what_is_broken(link: str, *, is_broken: bool, tmp_path: Path) -> 
     assert list(broken_links([page])) == ([f"page.md: ({link})"] if is_broken else [])
 
 
+def missing_paths(text: str) -> list[str]:
+    """Return the paths in a text, also in its commands, that do not exist in the repository."""
+    return [path for path in _PATH.findall(text) if not (ROOT / path).exists()]
+
+
 def test_every_path_that_a_page_names_exists() -> None:
-    named = [(page.name, path) for page in PAGES for path in _PATH.findall(page.read_text(encoding="utf-8"))]
-    assert len(named) > 20
-    assert [(page, path) for page, path in named if not (ROOT / path).exists()] == []
+    texts = {page.name: page.read_text(encoding="utf-8") for page in PAGES}
+    assert sum(len(_PATH.findall(text)) for text in texts.values()) > 100
+    assert [(name, path) for name, text in texts.items() for path in missing_paths(text)] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["its head, `controller/nowhere.py`", "`.venv/bin/python -m pytest controller/nowhere.py -k it`"]
+)
+def test_finds_a_missing_path_in_prose_and_in_a_command(text: str) -> None:
+    assert missing_paths(text) == ["controller/nowhere.py"]
 
 
 def test_every_module_that_a_page_runs_exists() -> None:
