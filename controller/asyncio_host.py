@@ -26,7 +26,7 @@ async def run_asyncio(
     """Run a controller until the awaiting task is cancelled; the cancellation completes after it has resigned.
 
     `on_started` is called in the event loop's thread once the controller listens. `options` and the exceptions raised
-    are those of `controller.run`.
+    are those of `klamm.run`.
     """
     guest = _GuestRun.of(asyncio.get_running_loop())
     await guest.run(partial(_run, config, on_started, options))

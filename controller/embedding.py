@@ -53,7 +53,7 @@ async def run(
     authorizer: Authorizer = allow_all,
     task_status: trio.TaskStatus[ControllerService] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Run a controller until cancelled, then resign. In a nursery: `await nursery.start(controller.run, config)`.
+    """Run a controller until cancelled, then resign. In a nursery: `await nursery.start(klamm.run, config)`.
 
     It stands for election at once, and answers requests whether elected or not. The service passed to
     `task_status.started` has its address and accepts events. `observer` sees each decision, commit and publication. The

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import trio
 
-import controller as klamm
+import klamm
 from broker.config import BrokerConfig
 from broker.kit import BrokerHandle
 from broker.meta_properties import WrongLogDir

@@ -42,7 +42,7 @@ from transport.messages import (
 )
 from transport.metadata import TopicPartition
 from transport.network import Network, TcpNetwork
-from transport.store import MemoryZooKeeper
+from transport.store.memory import MemoryZooKeeper
 from transport.wire import Handlers, open_connection, serve
 
 R = TypeVar("R")

@@ -30,7 +30,9 @@ from transport.messages import (
     UpdateMetadataRequest,
 )
 from transport.network import TcpNetwork
-from transport.store import Create, Delete, MemoryStore, MemoryZooKeeper, ensure_paths, formats, paths
+from transport.store import formats, paths
+from transport.store.memory import MemoryStore, MemoryZooKeeper
+from transport.store.protocol import Create, Delete, ensure_paths
 from transport.wire import Handlers, serve
 
 ITEM = AlterPartitionItem("t", "id-of-t", 0, 5, (1, 2), 7)

@@ -30,7 +30,9 @@ from transport.messages import (
     UpdateMetadataRequest,
 )
 from transport.network import TcpNetwork
-from transport.store import Create, Delete, MemoryZooKeeper, ensure_paths, paths
+from transport.store import paths
+from transport.store.memory import MemoryZooKeeper
+from transport.store.protocol import Create, Delete, ensure_paths
 from transport.wire import Connection, ConnectionBroken, Handlers, UnsupportedApi, open_connection
 
 R = TypeVar("R")

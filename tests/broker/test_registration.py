@@ -12,17 +12,9 @@ import trio.testing
 from broker.config import BrokerConfig
 from broker.registration import BrokerIdInUse, Registration
 from tests.broker.cluster import new_host
-from transport.store import (
-    Create,
-    MemoryStore,
-    MemoryZooKeeper,
-    SessionState,
-    StoreEvent,
-    WatchFired,
-    ensure_paths,
-    formats,
-    paths,
-)
+from transport.store import formats, paths
+from transport.store.memory import MemoryStore, MemoryZooKeeper
+from transport.store.protocol import Create, SessionState, StoreEvent, WatchFired, ensure_paths
 
 CONFIG = BrokerConfig(3, Path("unused"), host="h", rack="r", zookeeper_session_timeout_ms=6_000)
 PATH = paths.broker(3)

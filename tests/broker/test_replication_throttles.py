@@ -17,8 +17,8 @@ from broker.topic_configs import TopicConfigs
 from tests.broker.cluster import new_host
 from transport.metadata import TopicPartition
 from transport.settings import LONG_MAX
-from transport.store import MemoryZooKeeper, formats, paths
-from transport.store.memory import MemoryStore
+from transport.store import formats, paths
+from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.store.protocol import Create, ensure_paths
 
 FIRST, SECOND = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -14,8 +14,8 @@ from broker.config import BrokerConfig
 from broker.topic_configs import TopicConfig, TopicConfigs
 from tests.broker.cluster import new_host, running_cluster, state_of
 from transport.errors import ApiError, ErrorCode
-from transport.store import MemoryZooKeeper, formats, paths
-from transport.store.memory import MemoryStore
+from transport.store import formats, paths
+from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.store.protocol import Create, MetadataStore, Set, ensure_paths
 
 MIN_ISR = "min.insync.replicas"

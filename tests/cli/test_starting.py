@@ -16,7 +16,8 @@ from attrs import define, field
 
 from klamm.interrupts import INTERRUPTED
 from tests.cli.shell import run_klamm
-from transport.store import formats, open_zookeeper, paths
+from transport.store import formats, paths
+from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import development_zookeeper, free_port
 
 PATIENCE_SECONDS = 60

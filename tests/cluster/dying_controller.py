@@ -9,7 +9,7 @@ import click
 import trio
 from attrs import frozen
 
-import controller
+import klamm
 from klamm.cli.demo import scenario
 from klamm.cli.running import configure_logs
 
@@ -18,25 +18,25 @@ TARGET = frozenset(scenario.TARGET)
 
 
 @frozen
-class Executioner(controller.Observer):
+class Executioner(klamm.Observer):
     """An observer that ends the process, or pauses it, once."""
 
     round: str
     moment: str
     signal: signal.Signals
 
-    def decided(self, decision: controller.DecidedRound) -> None:
+    def decided(self, decision: klamm.DecidedRound) -> None:
         if (self.round, self.moment) == (decision.round, "decide"):
             os.kill(os.getpid(), self.signal)
 
-    def committed(self, commit: controller.CommittedRound) -> None:
+    def committed(self, commit: klamm.CommittedRound) -> None:
         if (self.round, self.moment) != (commit.round, "commit"):
             return
         for state in commit.partitions:
             if state.topic == TOPIC and (commit.round != "ISR" or set(state.isr) >= TARGET):
                 os.kill(os.getpid(), self.signal)
 
-    def published(self, publication: controller.PublishedRound) -> None:
+    def published(self, publication: klamm.PublishedRound) -> None:
         is_the_move = any(tp.topic == TOPIC for tp in publication.subjects)
         if is_the_move and (self.round, self.moment) == (publication.round, "publish"):
             os.kill(os.getpid(), self.signal)
@@ -53,10 +53,10 @@ def main(
     controller_id: int, port: int, zookeeper: str, session_timeout: int, moment: tuple[str, str], name: str
 ) -> None:
     configure_logs()
-    config = controller.ControllerConfig(controller_id, "127.0.0.1", port, zookeeper, session_timeout)
+    config = klamm.ControllerConfig(controller_id, "127.0.0.1", port, zookeeper, session_timeout)
 
     async def work() -> None:
-        await controller.run(config, observer=Executioner(*moment, signal.Signals[name]))
+        await klamm.run(config, observer=Executioner(*moment, signal.Signals[name]))
 
     trio.run(work)
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 from attrs import define, field
 
-import controller
+import klamm
 from controller.node.admission import CLUSTER, Operation, Resource, topic
 from controller.node.service import ControllerService
 from klamm.cli.demo.clusters import CONTROLLERS
@@ -110,7 +110,7 @@ async def has_moved(service: ControllerService) -> bool:
 @pytest.mark.requirement("B4")
 async def test_who_may_not_describe_or_alter_the_cluster_is_told_so(zookeeper: str, tmp_path: Path) -> None:
     address = f"{zookeeper}/admission"
-    config = controller.ControllerConfig(CONTROLLERS[0], zookeeper_connect=address)
+    config = klamm.ControllerConfig(CONTROLLERS[0], zookeeper_connect=address)
     move = AlterPartitionReassignmentsRequest((ReassignablePartition(*ORDERS, (2,)),))
     refused, unauthorized = ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED
     async with (
@@ -119,7 +119,7 @@ async def test_who_may_not_describe_or_alter_the_cluster_is_told_so(zookeeper: s
         trio.open_nursery() as nursery,
     ):
         permissions = Permissions()
-        service: ControllerService = await nursery.start(partial(controller.run, config, authorizer=permissions))
+        service: ControllerService = await nursery.start(partial(klamm.run, config, authorizer=permissions))
         cluster.start_brokers(BROKERS)
         await until(partial(has_brokers, service))
         await service.answer(CreateTopicsRequest((NewTopic(ORDERS.topic, 1, 1, ((1,),)),)))

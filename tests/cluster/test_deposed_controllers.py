@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
-import controller
+import klamm
 from controller.admin.client import AdminClient, OutcomeUnknown
 from controller.node.service import ControllerService
 from klamm.cli.demo.clusters import CONTROLLERS
@@ -22,8 +22,10 @@ from transport.child_process import spawn
 from transport.errors import ErrorCode
 from transport.metadata import ReplicaAssignment
 from transport.network import TcpNetwork
-from transport.store import Create, Delete, MetadataStore, formats, open_zookeeper, paths
+from transport.store import formats, paths
 from transport.store.controllers import find_controller
+from transport.store.protocol import Create, Delete, MetadataStore
+from transport.store.zookeeper import open_zookeeper
 
 FIRST, SECOND = CONTROLLERS
 SESSION_MS = 60_000
@@ -38,10 +40,10 @@ async def test_a_controller_that_stops_resigns_though_its_session_goes_on(zookee
             return nullcontext(session)
 
         async with trio.open_nursery() as nursery:
-            config = controller.ControllerConfig(FIRST)
+            config = klamm.ControllerConfig(FIRST)
 
             async def run(*, task_status: trio.TaskStatus[ControllerService]) -> None:
-                await controller.run(config, open_store=open_store, task_status=task_status)
+                await klamm.run(config, open_store=open_store, task_status=task_status)
 
             await nursery.start(run)
             await until_controller(store, FIRST)

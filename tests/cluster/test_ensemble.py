@@ -12,27 +12,17 @@ import pytest
 import trio
 from attrs import define
 
-import controller
+import klamm
 from controller.node.service import ControllerService
 from tests.cluster.waiting import until
 from tests.kit.tcp_relay import TcpRelay, tcp_relay
 from tests.kit.zookeeper_ensemble import Ensemble, Server, zookeeper_ensemble
 from tests.store.events import CONNECTED, SUSPENDED
 from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
-from transport.store import (
-    Check,
-    ConnectionLost,
-    Create,
-    MetadataStore,
-    Set,
-    StoreEvent,
-    Znode,
-    commit_chunk,
-    formats,
-    open_zookeeper,
-    paths,
-)
-from transport.store.zookeeper import ZooKeeperStore
+from transport.store import formats, paths
+from transport.store.commit import commit_chunk
+from transport.store.protocol import Check, ConnectionLost, Create, MetadataStore, Set, StoreEvent, Znode
+from transport.store.zookeeper import ZooKeeperStore, open_zookeeper
 
 SESSION_MS = 20_000
 """Longer than an ensemble takes to elect a leader on a slow machine."""
@@ -195,13 +185,11 @@ async def take_office_through_a_lagging_follower(ensemble: Ensemble) -> None:
 async def start(
     nursery: trio.Nursery, controller_id: int, address: str, scope: trio.CancelScope | None = None
 ) -> ControllerService:
-    config = controller.ControllerConfig(
-        controller_id, zookeeper_connect=address, zookeeper_session_timeout_ms=SESSION_MS
-    )
+    config = klamm.ControllerConfig(controller_id, zookeeper_connect=address, zookeeper_session_timeout_ms=SESSION_MS)
 
     async def run(*, task_status: trio.TaskStatus[ControllerService]) -> None:
         with scope or trio.CancelScope():
-            await controller.run(config, task_status=task_status)
+            await klamm.run(config, task_status=task_status)
 
     service: ControllerService = await nursery.start(run)
     return service

@@ -17,7 +17,9 @@ from transport.errors import ErrorCode
 from transport.messages import NewTopic, PartitionError, ReassignablePartition
 from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
-from transport.store import ANY_VERSION, Create, MetadataStore, Set, formats, open_zookeeper, paths
+from transport.store import formats, paths
+from transport.store.protocol import ANY_VERSION, Create, MetadataStore, Set
+from transport.store.zookeeper import open_zookeeper
 
 FIRST, SECOND = CONTROLLERS
 BROKERS = (1, 2, 3)

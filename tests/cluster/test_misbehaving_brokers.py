@@ -9,7 +9,7 @@ import trio
 from attrs import define
 from structlog.testing import capture_logs
 
-import controller
+import klamm
 from controller.node.service import ControllerService
 from tests.channels.scripted_broker import Act, ScriptedBroker, listen
 from tests.cluster.waiting import until
@@ -78,8 +78,8 @@ async def open_estate(nursery: trio.Nursery, store: MemoryStore, zookeeper: Memo
     brokers |= {WELL: ScriptedBroker(), FLAPPING: ScriptedBroker()}
     ports = {id_: await listen(nursery, broker) for id_, broker in brokers.items()}
     ports[DEAF] = await nursery.start(TcpNetwork().serve, deaf, "127.0.0.1", 0)
-    config = controller.ControllerConfig(1001, request_timeout_ms=200, controller_socket_timeout_ms=200)
-    running = partial(controller.run, config, open_store=zookeeper.session)
+    config = klamm.ControllerConfig(1001, request_timeout_ms=200, controller_socket_timeout_ms=200)
+    running = partial(klamm.run, config, open_store=zookeeper.session)
     estate = Estate(store, await nursery.start(running), brokers, ports)
     await ensure_paths(store, paths.PERSISTENT)
     for id_ in ports:

@@ -18,8 +18,10 @@ from tests.cluster.waiting import until, until_controller
 from tests.kit.certificates import authority
 from transport.messages import NewTopic
 from transport.network import TcpNetwork
-from transport.store import Delete, Set, StoreError, open_zookeeper, paths
+from transport.store import paths
+from transport.store.protocol import Delete, Set, StoreError
 from transport.store.security import security_of_environment
+from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import ServerTls, development_zookeeper
 
 SECRET = "the-secret"  # noqa: S105

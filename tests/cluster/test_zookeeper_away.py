@@ -11,23 +11,16 @@ from pathlib import Path
 import pytest
 import trio
 
-import controller
+import klamm
 from controller.node.service import ControllerService
 from tests.cluster.waiting import until
 from tests.kit.tcp_relay import tcp_relay
 from transport.errors import ApiError, ErrorCode
 from transport.messages import MetadataRequest, MetadataResponse
 from transport.metadata import BrokerRegistration, ReplicaAssignment, TopicPartition
-from transport.store import (
-    ConnectionLost,
-    Create,
-    MetadataStore,
-    SessionExpired,
-    SessionState,
-    commit_chunk,
-    formats,
-    paths,
-)
+from transport.store import formats, paths
+from transport.store.commit import commit_chunk
+from transport.store.protocol import ConnectionLost, Create, MetadataStore, SessionExpired, SessionState
 from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import DevelopmentServer, development_zookeeper
 
@@ -70,10 +63,10 @@ async def test_zookeeper_is_slow_and_then_gone(zookeeper: str, tmp_path: Path) -
     async with trio.open_nursery() as nursery:
         async with development_zookeeper(tmp_path) as server:
             store = await nursery.start(hold_session, server.address)
-            config = controller.ControllerConfig(
+            config = klamm.ControllerConfig(
                 1001, zookeeper_connect=server.address, zookeeper_session_timeout_ms=SESSION_MS
             )
-            service: ControllerService = await nursery.start(controller.run, config)
+            service: ControllerService = await nursery.start(klamm.run, config)
             await until_active(service)
             registration = formats.encode_broker(BrokerRegistration(1, "127.0.0.1", 1, -1), 0)
             await store.multi([Create(paths.broker(1), registration, ephemeral=True)])
@@ -120,8 +113,8 @@ async def test_an_office_is_kept_while_the_session_is(zookeeper: str) -> None:
         tcp_relay(int(zookeeper.rpartition(":")[2])) as relay,
         trio.open_nursery() as nursery,
     ):
-        config = controller.ControllerConfig(1001, zookeeper_connect=f"{relay.address}{chroot}")
-        service: ControllerService = await nursery.start(controller.run, config)
+        config = klamm.ControllerConfig(1001, zookeeper_connect=f"{relay.address}{chroot}")
+        service: ControllerService = await nursery.start(klamm.run, config)
         await until_active(service)
         registration = formats.encode_broker(BrokerRegistration(1, "127.0.0.1", 1, -1), 0)
         await store.multi([Create(paths.broker(1), registration, ephemeral=True)])

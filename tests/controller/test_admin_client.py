@@ -35,9 +35,9 @@ from transport.messages import (
 )
 from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
-from transport.store import Create, Delete, MetadataStore, formats, paths
+from transport.store import formats, paths
 from transport.store.memory import MemoryZooKeeper
-from transport.store.protocol import ensure_paths
+from transport.store.protocol import Create, Delete, MetadataStore, ensure_paths
 from transport.wire import Handlers, UnsupportedApi, serve
 from transport.wire.server import serve_stream
 

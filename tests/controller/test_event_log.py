@@ -15,7 +15,7 @@ from attrs import define, evolve, field
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-import controller
+import klamm
 from controller.events import BrokerChange, TopicChange
 from controller.model.facts import LeadershipWritten, PartitionMoved
 from controller.model.partition_states import PartitionPhase
@@ -194,7 +194,7 @@ async def until(condition: Callable[[], bool]) -> None:
 @pytest.mark.requirement("D11", "E1")
 async def test_one_id_leads_from_the_trace_over_the_state_changes_to_the_log(tmp_path: Path) -> None:
     zookeeper, file = MemoryZooKeeper(Host().now_ms), tmp_path / "state-change.log"
-    config = controller.ControllerConfig(1001, state_change_log=str(file))
+    config = klamm.ControllerConfig(1001, state_change_log=str(file))
 
     async def last_commit(service: ControllerService) -> TracedCommit:
         return (await service.trace.read(0, 0)).commits[-1]
@@ -202,7 +202,7 @@ async def test_one_id_leads_from_the_trace_over_the_state_changes_to_the_log(tmp
     with capture_logs(processors=[merge_contextvars]) as logs:
         async with zookeeper.session() as store, trio.open_nursery() as nursery:
             await set_up(store, (1, 2))
-            start = partial(controller.run, config, open_store=zookeeper.session)
+            start = partial(klamm.run, config, open_store=zookeeper.session)
             service: ControllerService = await nursery.start(start)
             await until(lambda: "in office" in {line["event"] for line in logs})
             await store.multi([Delete(paths.broker(1))])

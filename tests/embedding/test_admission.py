@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-import controller
+import klamm
 from controller.admin.client import AdminClient
 from controller.events import PartitionModifications
 from controller.node.admission import CLUSTER, NEEDED, Authorizer, Operation, Resource, ResourceType, allow_all
@@ -96,10 +96,10 @@ async def asking(
     """Run a controller, or a second one that stands by, and connect to it."""
     zookeeper = MemoryZooKeeper(Host().now_ms)
     async with trio.open_nursery() as nursery:
-        running = partial(controller.run, open_store=zookeeper.session, authorizer=authorizer)
-        service = await _start(nursery, partial(running, controller.ControllerConfig(1001)))
+        running = partial(klamm.run, open_store=zookeeper.session, authorizer=authorizer)
+        service = await _start(nursery, partial(running, klamm.ControllerConfig(1001)))
         if standby:
-            service = await _start(nursery, partial(running, controller.ControllerConfig(1002)))
+            service = await _start(nursery, partial(running, klamm.ControllerConfig(1002)))
         where = service.endpoint
         async with open_connection(TcpNetwork(), where.host, where.port, client_id=client_id) as connection:
             yield service, connection

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-import controller
+import klamm
 from controller.node.service import ControllerService
 from transport.host import Host
 from transport.store.memory import MemoryZooKeeper
@@ -15,10 +15,10 @@ from transport.store.protocol import StoreUnavailable
 
 @pytest.mark.requirement("E4")
 def test_what_a_controller_raises_is_raised_in_the_asyncio_task() -> None:
-    config = controller.ControllerConfig(1001, zookeeper_connect="127.0.0.1:1", zookeeper_connection_timeout_ms=1000)
+    config = klamm.ControllerConfig(1001, zookeeper_connect="127.0.0.1:1", zookeeper_connection_timeout_ms=1000)
 
     async def main() -> None:
-        await controller.run_asyncio(config)
+        await klamm.run_asyncio(config)
 
     with pytest.RaisesGroup(StoreUnavailable, flatten_subgroups=True):
         asyncio.run(main())
@@ -34,8 +34,8 @@ def test_one_controller_after_another_in_one_event_loop() -> None:
 
     async def lead_once() -> int:
         started: asyncio.Future[ControllerService] = asyncio.get_running_loop().create_future()
-        config = controller.ControllerConfig(1001)
-        run = controller.run_asyncio(config, on_started=started.set_result, open_store=zookeeper.session)
+        config = klamm.ControllerConfig(1001)
+        run = klamm.run_asyncio(config, on_started=started.set_result, open_store=zookeeper.session)
         task = asyncio.create_task(run)
         service = await started
         await until_active(service)

@@ -13,7 +13,7 @@ import trio.testing
 from attrs import define
 from structlog.testing import capture_logs
 
-import controller
+import klamm
 from controller.events import PartitionModifications
 from controller.node import alarms
 from controller.node.service import ControllerService
@@ -137,7 +137,7 @@ async def in_office() -> AsyncIterator[Fixture]:
     async with zookeeper.session() as tool, trio.open_nursery() as nursery:
         await ensure_paths(tool, paths.PERSISTENT)
         await tool.multi(list(CLUSTER))
-        running = partial(controller.run, controller.ControllerConfig(1001), open_store=zookeeper.session)
+        running = partial(klamm.run, klamm.ControllerConfig(1001), open_store=zookeeper.session)
         fixture = Fixture(zookeeper, await nursery.start(running), tool)
         await fixture.rest()
         yield fixture

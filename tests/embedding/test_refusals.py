@@ -6,7 +6,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-import controller
+import klamm
 from controller.events import ControllerEvent, RequestEvent
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds
@@ -35,7 +35,7 @@ async def test_a_cluster_with_a_kafka_broker_is_left_alone() -> None:
         await ensure_paths(store, [paths.BROKER_IDS])
         await store.multi([Create(paths.broker(5), KAFKA_BROKER, ephemeral=True)])
         with pytest.raises(ForeignCluster, match="broker 5 is not of this kind"):
-            await controller.run(controller.ControllerConfig(1001), open_store=zookeeper.session)
+            await klamm.run(klamm.ControllerConfig(1001), open_store=zookeeper.session)
         assert await store.read([paths.CONTROLLER, paths.CONTROLLER_EPOCH, paths.KLAMM_CONTROLLERS]) == [None] * 3
 
 
@@ -44,7 +44,7 @@ async def test_a_cluster_with_a_kafka_controller_is_left_alone() -> None:
     async with zookeeper.session() as store:
         await store.multi([Create(paths.CONTROLLER, formats.encode_controller(1, 0), ephemeral=True)])
         with pytest.raises(ForeignCluster, match="/controller is held by another kind"):
-            await controller.run(controller.ControllerConfig(1001), open_store=zookeeper.session)
+            await klamm.run(klamm.ControllerConfig(1001), open_store=zookeeper.session)
 
 
 @pytest.mark.parametrize("data", [b'{"endpoints":[1e30]}', b'{"endpoints":5,"host":null}', b'{"endpoints":["KLAMM"]}'])
@@ -87,10 +87,8 @@ async def test_a_twin_of_a_live_controller_does_not_start() -> None:
     async with trio.open_nursery() as nursery, zookeeper.session() as store:
         service = await start(nursery, zookeeper, 1001)
         await until(lambda: service.is_active)
-        with pytest.raises(
-            controller.ControllerIdInUse, match=r"^controller id 1001 is already live at 127.0.0.1:\d+: "
-        ):
-            await controller.run(controller.ControllerConfig(1001), open_store=zookeeper.session)
+        with pytest.raises(klamm.ControllerIdInUse, match=r"^controller id 1001 is already live at 127.0.0.1:\d+: "):
+            await klamm.run(klamm.ControllerConfig(1001), open_store=zookeeper.session)
         assert await find_controller(store) == service.endpoint
         nursery.cancel_scope.cancel()
 

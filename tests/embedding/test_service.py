@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 import trio
 
-import controller
+import klamm
 from controller.admin.client import open_admin
 from controller.events import BrokerChange, PartitionModifications
 from controller.node.service import ControllerService
@@ -31,8 +31,8 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 async def start(nursery: trio.Nursery, zookeeper: MemoryZooKeeper, controller_id: int) -> ControllerService:
-    config = controller.ControllerConfig(controller_id)
-    service: ControllerService = await nursery.start(partial(controller.run, config, open_store=zookeeper.session))
+    config = klamm.ControllerConfig(controller_id)
+    service: ControllerService = await nursery.start(partial(klamm.run, config, open_store=zookeeper.session))
     return service
 
 
@@ -121,8 +121,8 @@ async def test_a_controller_that_is_told_to_stop_makes_way_at_once() -> None:
         with trio.CancelScope() as stopping:
             async with trio.open_nursery() as inner:
                 # Of a session that goes on: its end would make way as well.
-                config = controller.ControllerConfig(1001)
-                running = partial(controller.run, config, open_store=lambda: nullcontext(session))
+                config = klamm.ControllerConfig(1001)
+                running = partial(klamm.run, config, open_store=lambda: nullcontext(session))
                 first: ControllerService = await inner.start(running)
                 await until(lambda: first.is_active)
                 second = await start(nursery, zookeeper, 1002)

@@ -11,7 +11,7 @@ from attrs import define
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-import controller
+import klamm
 from controller.events import ControllerEvent, PartitionModifications
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds
@@ -47,8 +47,8 @@ class Alone:
 
 
 async def start(nursery: trio.Nursery, zookeeper: MemoryZooKeeper) -> ControllerService:
-    config = controller.ControllerConfig(1001)
-    running = partial(controller.run, config, open_store=zookeeper.session, network=Alone())
+    config = klamm.ControllerConfig(1001)
+    running = partial(klamm.run, config, open_store=zookeeper.session, network=Alone())
     started: ControllerService = await nursery.start(running)
     return started
 

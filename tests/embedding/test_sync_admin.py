@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 import trio
 
-import controller
+import klamm
 from controller.admin.client import AdminClient, ClusterUnreachable
 from controller.admin.sync_client import SyncAdminClient, open_sync_admin
 from controller.node.service import ControllerService
@@ -28,9 +28,9 @@ def script(port: int) -> tuple[int, ErrorCode]:
 
 
 async def test_a_script_asks_and_leaves_no_thread_behind() -> None:
-    config = controller.ControllerConfig(1001)
+    config = klamm.ControllerConfig(1001)
     async with trio.open_nursery() as nursery:
-        run = partial(controller.run, config, open_store=MemoryZooKeeper(Host().now_ms).session)
+        run = partial(klamm.run, config, open_store=MemoryZooKeeper(Host().now_ms).session)
         service: ControllerService = await nursery.start(run)
         outcome = await trio.to_thread.run_sync(script, service.endpoint.port)
         nursery.cancel_scope.cancel()

@@ -11,7 +11,7 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-import controller
+import klamm
 from controller.events import BrokerChange, PartitionModifications
 from controller.node import waiting_requests
 from controller.node.service import ControllerService
@@ -56,9 +56,9 @@ class Begun(Observer):
 async def active_service(observer: Observer | None = None) -> AsyncIterator[tuple[ControllerService, trio.Nursery]]:
     zookeeper = MemoryZooKeeper(Host().now_ms)
     async with trio.open_nursery() as nursery:
-        config = controller.ControllerConfig(1001)
+        config = klamm.ControllerConfig(1001)
         service: ControllerService = await nursery.start(
-            partial(controller.run, config, observer=observer, open_store=zookeeper.session)
+            partial(klamm.run, config, observer=observer, open_store=zookeeper.session)
         )
         await until(lambda: service.readiness().is_ready and service.queue_size() == NOTHING_WAITS)
         yield service, nursery

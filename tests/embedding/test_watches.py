@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 import trio
 
-import controller
+import klamm
 from controller.node.service import ControllerService
 from transport.host import Host
 from transport.metadata import BrokerRegistration, ReplicaAssignment, TopicPartition
@@ -41,7 +41,7 @@ PARTITIONS = formats.encode_partitions([TopicPartition("t", 0)])
 async def test_a_change_of_the_store_becomes_its_event(change: Op, event: str) -> None:
     zookeeper = MemoryZooKeeper(Host().now_ms)
     async with zookeeper.session() as store, trio.open_nursery() as nursery:
-        running = partial(controller.run, controller.ControllerConfig(1001), open_store=zookeeper.session)
+        running = partial(klamm.run, klamm.ControllerConfig(1001), open_store=zookeeper.session)
         service: ControllerService = await nursery.start(running)
         await _until(service, "Elect")
         await store.multi([Create(paths.broker(1), BROKER, ephemeral=True)])

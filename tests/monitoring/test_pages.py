@@ -9,7 +9,7 @@ from http import HTTPStatus
 import pytest
 import trio
 
-import controller
+import klamm
 from controller.monitoring.http_pages import CannotServeMetrics
 from controller.node.service import ControllerService
 from tests.kit.scrape import get, scrape
@@ -20,8 +20,8 @@ READY, NOT_READY = HTTPStatus.OK, HTTPStatus.SERVICE_UNAVAILABLE
 
 
 async def start(nursery: trio.Nursery, zookeeper: MemoryZooKeeper, controller_id: int) -> tuple[ControllerService, int]:
-    config = controller.ControllerConfig(controller_id, metrics_port=0)
-    service: ControllerService = await nursery.start(partial(controller.run, config, open_store=zookeeper.session))
+    config = klamm.ControllerConfig(controller_id, metrics_port=0)
+    service: ControllerService = await nursery.start(partial(klamm.run, config, open_store=zookeeper.session))
     assert service.metrics_port is not None
     return service, service.metrics_port
 
@@ -64,8 +64,8 @@ async def test_ready_is_who_leads_with_all_loaded_or_stands_by() -> None:
 async def test_there_are_no_pages_unless_asked_for() -> None:
     zookeeper = MemoryZooKeeper(Host().now_ms)
     async with trio.open_nursery() as nursery:
-        config = controller.ControllerConfig(1001)
-        service = await nursery.start(partial(controller.run, config, open_store=zookeeper.session))
+        config = klamm.ControllerConfig(1001)
+        service = await nursery.start(partial(klamm.run, config, open_store=zookeeper.session))
         assert service.metrics_port is None
         nursery.cancel_scope.cancel()
 
@@ -74,8 +74,8 @@ async def test_an_address_in_use_is_told_with_the_cure() -> None:
     zookeeper = MemoryZooKeeper(Host().now_ms)
     async with trio.open_nursery() as nursery:
         _, port = await start(nursery, zookeeper, 1001)
-        config = controller.ControllerConfig(1002, metrics_port=port)
+        config = klamm.ControllerConfig(1002, metrics_port=port)
         with pytest.raises(ExceptionGroup) as caught:
-            await controller.run(config, open_store=zookeeper.session)
+            await klamm.run(config, open_store=zookeeper.session)
         assert caught.group_contains(CannotServeMetrics, match=f"127.0.0.1:{port} .*name others with --metrics-host")
         nursery.cancel_scope.cancel()

@@ -14,7 +14,7 @@ from attrs import define, field
 from simulator.scheduling import generator, run, wall_clock_ms
 from simulator.store.ensemble import SimulatedEnsemble
 from simulator.store.session import SimulatedStore
-from transport.store import Committed, MetadataStore, Op, StoreError
+from transport.store.protocol import Committed, MetadataStore, Op, StoreError
 
 TIMEOUT = 6.0
 LATENCY = 0.01

@@ -20,7 +20,8 @@ from tests.simulation.disks import Notes
 from transport.messages import Record
 from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
-from transport.store import MemoryZooKeeper, formats, paths
+from transport.store import formats, paths
+from transport.store.memory import MemoryZooKeeper
 
 TP = TopicPartition("t", 0)
 RECORDS = (Record(0, b"a"), Record(0, b"b"), Record(2, b"c"))

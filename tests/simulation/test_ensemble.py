@@ -7,15 +7,7 @@ import trio
 
 from tests.simulation.ensembles import LATENCY, MOMENT, World, data, on_ensemble, outcome, replay
 from tests.store.events import CONNECTED, EXPIRED, SUSPENDED, Events, changed, created
-from transport.store import (
-    Conflict,
-    Create,
-    Delete,
-    MetadataStore,
-    Set,
-    StoreEvent,
-    StoreUnavailable,
-)
+from transport.store.protocol import Conflict, Create, Delete, MetadataStore, Set, StoreEvent, StoreUnavailable
 
 LAG = 15.0
 

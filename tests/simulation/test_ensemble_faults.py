@@ -22,7 +22,7 @@ from tests.simulation.ensembles import (
     replay,
 )
 from tests.store.events import CONNECTED, EXPIRED, SUSPENDED, Events, changed, created, deleted
-from transport.store import Create, Delete, SessionState, Set, StoreEvent
+from transport.store.protocol import Create, Delete, SessionState, Set, StoreEvent
 
 Fault = Callable[[SimulatedEnsemble, str], None]
 

@@ -8,7 +8,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.simulation.ensembles import EARLIEST, LATENCY, LATEST, MOMENT, World, data, note, on_ensemble, outcome
 from tests.store.events import CLOSED, CONNECTED, EXPIRED, SUSPENDED, Events, created, deleted
-from transport.store import Create, SessionExpired, SessionState, StoreEvent
+from transport.store.protocol import Create, SessionExpired, SessionState, StoreEvent
 
 # --- a process that pauses --------------------------------------------------------------------------------------
 

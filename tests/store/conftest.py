@@ -12,9 +12,11 @@ import pytest
 
 from simulator.store.ensemble import SimulatedEnsemble
 from tests.kit.acls import give_away
-from transport.store import Committed, MemoryZooKeeper, MetadataStore, Op, open_zookeeper
+from transport.store.memory import MemoryZooKeeper
+from transport.store.protocol import Committed, MetadataStore, Op
 from transport.store.security import ZooKeeperSecurity
 from transport.store.tree import Access, Tree
+from transport.store.zookeeper import open_zookeeper
 
 OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
 OWNER = "klamm:secret"

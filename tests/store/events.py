@@ -6,7 +6,7 @@ import math
 
 import trio
 
-from transport.store import MetadataStore, SessionChanged, SessionState, StoreEvent, WatchFired, WatchKind
+from transport.store.protocol import MetadataStore, SessionChanged, SessionState, StoreEvent, WatchFired, WatchKind
 
 PATIENCE = 20
 

@@ -7,10 +7,9 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from tests.store.events import PATIENCE
-from transport.store import ZooKeeperStore, open_zookeeper
 from transport.store.kazoo_session import KazooSession, Reply, Request
 from transport.store.requests import ListMany, ReadMany
-from transport.store.zookeeper import parse_hosts
+from transport.store.zookeeper import ZooKeeperStore, open_zookeeper, parse_hosts
 
 T = TypeVar("T")
 

@@ -8,18 +8,10 @@ from functools import partial
 from tests.store.conftest import OpenStore
 from tests.store.events import Events, changed, children_of, created
 from tests.store.interrupted import interrupted
-from transport.store import (
-    ANY_VERSION,
-    Check,
-    Create,
-    Group,
-    MetadataStore,
-    Op,
-    Set,
-    commit_chunk,
-    open_zookeeper,
-    plan_chunks,
-)
+from transport.store.chunks import Group, plan_chunks
+from transport.store.commit import commit_chunk
+from transport.store.protocol import ANY_VERSION, Check, Create, MetadataStore, Op, Set
+from transport.store.zookeeper import open_zookeeper
 
 THERE = [f"/there-{n:05}" for n in range(10_000)]
 MISSING = [f"/missing-{n:05}" for n in range(10_000)]

@@ -10,16 +10,15 @@ import trio
 import trio.testing
 
 from tests.store.conftest import OpenStore
-from transport.store import (
+from transport.store.chunks import Group, plan_chunks
+from transport.store.commit import ChunkResult, Fenced, Found, commit_chunk, has_landed, landed_zxid, survivors
+from transport.store.memory import MemoryZooKeeper
+from transport.store.protocol import (
     ANY_VERSION,
     Check,
-    ChunkResult,
     Committed,
     Create,
     Delete,
-    Fenced,
-    Group,
-    MemoryZooKeeper,
     MetadataStore,
     Op,
     SessionExpired,
@@ -28,10 +27,7 @@ from transport.store import (
     Stat,
     StoreEvent,
     Znode,
-    commit_chunk,
-    plan_chunks,
 )
-from transport.store.commit import Found, has_landed, landed_zxid, survivors
 
 # --- planning ---------------------------------------------------------------------------------------------------
 

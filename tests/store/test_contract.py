@@ -10,7 +10,7 @@ from attrs import evolve
 
 from tests.store.conftest import OpenStore
 from tests.store.events import Events, changed, children_of, created, deleted
-from transport.store import (
+from transport.store.protocol import (
     ANY_VERSION,
     Check,
     Conflict,

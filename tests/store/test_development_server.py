@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 import trio
 
-from transport.store import Create, open_zookeeper
+from transport.store.protocol import Create
+from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import DevelopmentServerError, development_zookeeper, find_jars, find_java
 
 STARTER = """\

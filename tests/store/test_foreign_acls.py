@@ -5,17 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.store.conftest import GiveAway, OpenStore
-from transport.store import (
-    FORBIDDEN,
-    Check,
-    Create,
-    Delete,
-    Op,
-    Rejected,
-    Set,
-    Unlisted,
-    commit_chunk,
-)
+from transport.store.commit import commit_chunk
+from transport.store.protocol import FORBIDDEN, Check, Create, Delete, Op, Rejected, Set, Unlisted
 
 
 async def test_what_we_may_not_read_costs_no_other_read(open_store: OpenStore, give_away_znode: GiveAway) -> None:

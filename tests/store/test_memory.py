@@ -7,10 +7,10 @@ import trio
 
 from tests.store.conftest import NOW_MS
 from tests.store.events import CLOSED, CONNECTED, EXPIRED, SUSPENDED, Events, changed, children_of, created, deleted
-from transport.store import (
+from transport.store.memory import MemoryZooKeeper
+from transport.store.protocol import (
     ConnectionLost,
     Create,
-    MemoryZooKeeper,
     SessionChanged,
     SessionExpired,
     SessionState,

@@ -17,17 +17,9 @@ from kazoo.client import KazooClient
 
 from tests.kit.tcp_relay import TcpRelay, tcp_relay
 from tests.store.events import CONNECTED, EXPIRED, PATIENCE, SUSPENDED, Events, changed, deleted
-from transport.store import (
-    ConnectionLost,
-    Create,
-    MetadataStore,
-    SessionExpired,
-    SessionState,
-    Set,
-    ZooKeeperStore,
-    open_zookeeper,
-)
 from transport.store.kazoo_session import MAX_IN_FLIGHT
+from transport.store.protocol import ConnectionLost, Create, MetadataStore, SessionExpired, SessionState, Set
+from transport.store.zookeeper import ZooKeeperStore, open_zookeeper
 from transport.zookeeper_server import development_zookeeper
 
 SHORT_MS = 1500

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transport.store import Check, Create, Delete, Op, Set
+from transport.store.protocol import Check, Create, Delete, Op, Set
 from transport.store.requests import MAX_REQUEST_BYTES, Multi, ReadMany, op_bytes
 from transport.store.zookeeper import slices
 

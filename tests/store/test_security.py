@@ -16,7 +16,8 @@ from structlog.testing import capture_logs
 from controller.config import ControllerConfig
 from tests.kit.certificates import Authority, authority
 from tests.store.events import CONNECTED, EXPIRED, PATIENCE, Events, changed
-from transport.store import (
+from transport.store import paths
+from transport.store.protocol import (
     FORBIDDEN,
     Create,
     Rejected,
@@ -26,8 +27,6 @@ from transport.store import (
     StoreUnavailable,
     children_of,
     ensure_paths,
-    open_zookeeper,
-    paths,
 )
 from transport.store.security import (
     CREDENTIALS,
@@ -37,6 +36,7 @@ from transport.store.security import (
     security_of,
     security_of_environment,
 )
+from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import DevelopmentServer, ServerTls, development_zookeeper
 
 SECRET = "klamm:the-secret"  # noqa: S105

@@ -15,24 +15,23 @@ import trio.testing
 
 from tests.kit.tcp_relay import TcpRelay, tcp_relay
 from tests.store.events import PATIENCE
-from transport.store import (
+from transport.store.chunks import Group
+from transport.store.commit import Fenced, commit_chunk
+from transport.store.memory import MemoryZooKeeper
+from transport.store.protocol import (
     Check,
     Committed,
     Conflict,
     ConnectionLost,
     Create,
     Delete,
-    Fenced,
-    Group,
-    MemoryZooKeeper,
     MetadataStore,
     Op,
     SessionState,
     Set,
     Znode,
-    commit_chunk,
-    open_zookeeper,
 )
+from transport.store.zookeeper import open_zookeeper
 
 T = TypeVar("T")
 Send = Callable[[], Awaitable[T]]

@@ -28,7 +28,8 @@ from tests.store.events import (
     deleted,
 )
 from tests.store.interrupted import interrupted
-from transport.store import (
+from transport.store.kazoo_session import MAX_IN_FLIGHT, KazooSession
+from transport.store.protocol import (
     ConnectionLost,
     Create,
     Delete,
@@ -39,10 +40,8 @@ from transport.store import (
     Set,
     StoreEvent,
     StoreUnavailable,
-    open_zookeeper,
 )
-from transport.store.kazoo_session import MAX_IN_FLIGHT, KazooSession
-from transport.store.zookeeper import parse_hosts
+from transport.store.zookeeper import open_zookeeper, parse_hosts
 
 # --- where to connect -------------------------------------------------------------------------------------------
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 import trio
 
-import controller
+import klamm
 from tests.cli.mistakes.folder import furnish
 from tests.cli.mistakes.fork_server import ForkServer, fork_server
 from tests.cli.mistakes.scene import Scene, scene
 from transport.store.protocol import Create
 from transport.store.zookeeper import open_zookeeper
 
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(controller.__file__).parent.parent), "COLUMNS": "200"}
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(klamm.__file__).parent.parent), "COLUMNS": "200"}
 
 
 @pytest.fixture(scope="module")
