@@ -108,6 +108,7 @@ class _Plan:
         wanted = _wanted(block, goal)
         racks = _Racks.of(brokers, receives, wanted, counted=goal.racks)
         kept = np.where(_at(drained, before), NOBODY, before)
+        # Replicas must move if their broker drains or their rack has too many; the others could stay.
         keepable = counts(kept != NOBODY) - racks.crowded(kept)
         return cls(
             before=before,
@@ -170,6 +171,7 @@ def _least_limit(receivers: NDArray[np.int64], wanted: Counts) -> Counts:
     deep = np.arange(1, receivers.max(initial=0) + 1)
     room = np.cumsum((receivers[:, None] >= deep).sum(axis=0))
     limit = 1 + np.searchsorted(room, wanted)
+    # More replicas than receivers: no limit could be met.
     return np.where(limit > len(room), wanted, limit)
 
 

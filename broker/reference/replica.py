@@ -150,6 +150,7 @@ class Replica:
         """
         self._admit(reader, partition)
         diverging = self._divergence(partition)
+        # The follower truncates first: it gets no records until its log is a prefix of ours.
         if diverging is not None:
             return FetchResult(*self.tp, ErrorCode.NONE, self.high_watermark, (), *diverging)
         if not 0 <= partition.fetch_offset <= self.log.end_offset:
@@ -166,6 +167,7 @@ class Replica:
             raise ApiError(ErrorCode.INCONSISTENT_TOPIC_ID, message)
         leadership = self.leading()
         asked, ours = partition.current_leader_epoch, state.leader_epoch
+        # A reader with an older epoch must learn of the new leadership; one with a newer epoch shows that we must.
         if asked != NO_EPOCH and asked < ours:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, f"the leader epoch is {ours}, no longer {asked}")
         if asked > ours:
@@ -177,6 +179,7 @@ class Replica:
     def _divergence(self, partition: FetchPartition) -> tuple[int, int] | None:
         """Return where the reader's log diverges from ours, as an epoch and its end (KIP-595); None if it does not."""
         theirs, log = partition.last_fetched_epoch, self.log
+        # A log that is empty, or of our latest epoch and no longer than ours, is a prefix of ours.
         if theirs == NO_EPOCH or (theirs == log.latest_epoch and partition.fetch_offset <= log.end_offset):
             return None
         epoch, end = log.end_offset_for_epoch(theirs)
@@ -215,6 +218,7 @@ class Replica:
         if result.diverging_end_offset < 0:
             raise ValueError(f"the logs cannot diverge at offset {result.diverging_end_offset}")
         _, own_end = self.log.end_offset_for_epoch(result.diverging_epoch)
+        # The logs agree up to the end of that epoch in the shorter of them.
         end_offset = min(own_end, result.diverging_end_offset)
         # Below the high watermark, records that were once committed are lost (an unclean election).
         report = _log.warning if end_offset < self.high_watermark else _log.info

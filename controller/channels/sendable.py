@@ -20,6 +20,7 @@ def without_faults(request: Request[object]) -> tuple[Request[object] | None, li
     values = {each.name: getattr(message, each.name) for each in attrs.fields(type(message))}
     lists = {name: value for name, value in values.items() if isinstance(value, tuple)}
     empty = attrs.evolve(message, **dict.fromkeys(lists, ()))
+    # The fault is outside the rows, so leaving out rows does not help.
     if not _is_sendable(empty):
         return None, []
     faults: list[object] = []

@@ -24,6 +24,7 @@ def alter_partition(context: ControllerContext, request: AlterPartitionRequest) 
     outcome = yield from attempt("ISR", [_step(context, tp, new) for tp, new in wanted.items()])
     stale = [tp for step in outcome.refused for tp in step.subjects]
     yield from refresh(context, stale)
+    # Others changed these partitions in the store: the leader learns the new state below, and asks again.
     errors = dict.fromkeys(stale, ErrorCode.INVALID_UPDATE_VERSION)
     errors |= {tp: ErrorCode.OPERATION_NOT_ATTEMPTED for step in outcome.rejected for tp in step.subjects}
     errors |= {tp: verdict for tp, verdict in verdicts.items() if not isinstance(verdict, LeaderAndIsr)}
@@ -71,6 +72,7 @@ def _judge(
     tp = item.tp
     current = context.leadership.get(tp)
     topic = context.topics.get(item.topic)
+    # The request is about an earlier topic of the same name.
     if topic is not None and item.topic_id and topic.znode.topic_id != item.topic_id:
         return ErrorCode.UNKNOWN_TOPIC_ID
     if current is None:
@@ -109,6 +111,7 @@ def _isr_error(
     broker_id: int, item: AlterPartitionItem, current: LeaderAndIsr, context: ControllerContext
 ) -> ErrorCode | None:
     isr, recovery = item.new_isr, item.leader_recovery_state
+    # Only an unclean election begins a recovery, and until its end the leader is the whole ISR (KIP-704).
     if recovery == LeaderRecoveryState.RECOVERING:
         begins = current.leader_recovery_state is LeaderRecoveryState.RECOVERED
         if begins or len(isr) > 1:

@@ -104,9 +104,11 @@ def _orders(context: ControllerContext, name: str, brokers: Collection[int]) -> 
     for replica in context.deletions[name].left:
         tp, broker_id = replica
         phase = context.replica_phases.get(replica, ReplicaPhase.NON_EXISTENT)
+        # A dead broker cannot be asked: the topic waits for it.
         if broker_id not in context.brokers:
             if phase is not ReplicaPhase.DELETION_INELIGIBLE:
                 facts += _moves(replica, phase, ReplicaPhase.DELETION_INELIGIBLE)
+        # A live broker that has no order in progress: it has just started, or could not delete the replica before.
         elif broker_id in brokers and phase is not ReplicaPhase.DELETION_STARTED:
             facts += _moves(replica, phase, ReplicaPhase.DELETION_STARTED)
             told[tp].append(broker_id)
@@ -117,7 +119,9 @@ def _orders(context: ControllerContext, name: str, brokers: Collection[int]) -> 
 
 
 def _moves(replica: Replica, before: ReplicaPhase, to: ReplicaPhase) -> list[Fact]:
+    # A replica is Offline before its deletion starts (see `replica_states`).
     through: tuple[ReplicaPhase, ...] = (ReplicaPhase.OFFLINE,)
+    # Its broker died after the order.
     if before is ReplicaPhase.DELETION_STARTED:
         through = ()
     elif before is ReplicaPhase.NON_EXISTENT:
@@ -226,6 +230,7 @@ def _is_ours(context: ControllerContext, name: str, znode: Znode | None) -> bool
     try:
         return formats.decode_topic(name, znode.data).topic_id in (None, context.topic_id(name))
     except formats.UndecodableZnode:
+        # Nobody creates a topic with a damaged znode: it is what is left of the old one.
         return True
 
 
@@ -238,6 +243,7 @@ def _remove_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
     for i, (name, znode) in enumerate(zip(names, topics, strict=True)):
         partitions, config, marker = others[3 * i : 3 * i + 3]
         writes: list[Op] = []
+        # A new topic that another process created under this name keeps its znodes and its settings.
         if znode is not None and _is_ours(context, name, znode):
             writes += [Delete(paths.topic_partitions(name))] if partitions is not None else []
             writes += [Delete(paths.topic(name), znode.stat.version)]

@@ -30,6 +30,7 @@ def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:
         log.error("a broker lost a log directory: it is asked which replicas it can use", broker=broker_id)
     led = [tp for tp in context.partitions_on(ids) if tp in context.leadership]
     yield from change("resend", [Step((tp,), publications=_resent(context, tp, ids)) for tp in led])
+    # Deleted last: if this controller fails before it has sent everything, the next one must find the notifications.
     yield from notifications.remove(entries)
 
 
@@ -60,6 +61,8 @@ def leader_and_isr_answered(
     broker = context.brokers.get(broker_id)
     if broker is None or (broker.epoch, context.epoch) != epochs:
         return
+    # Meanwhile a replica may have left the broker, or its topic may be a new one of the same name. The replicas of a
+    # topic that is being deleted do not come back online.
     here = {
         tp: is_usable
         for (topic_id, tp), is_usable in outcomes.items()

@@ -40,6 +40,7 @@ def writes_with(
         for tp in begun
     ]
     deletes: list[Op] = [Delete(paths.reassignment(tp)) for tp in ended]
+    # The first move of a topic creates the parent, and the last one deletes it.
     if begun and not moving:
         return [Create(paths.topic_reassignments(name)), *creates]
     if ended and not begun and len(ended) == len(moving):

@@ -34,6 +34,7 @@ def admit(context: ControllerContext, brokers: Sequence[BrokerRegistration]) -> 
         znodes = yield from read(paths.storage_id(broker.id) for broker in pending)
         known = [_decode(broker, znode) for broker, znode in zip(pending, znodes, strict=True)]
         lost = [b.id for b, storage in zip(pending, known, strict=True) if storage not in (None, b.storage_id)]
+        # In this order: once the new id is recorded, nothing shows any more that the data are lost.
         yield from _expel(context, lost)
         empty.update(lost)
         steps = {

@@ -66,6 +66,7 @@ def create_topics(
             create = Create(paths.topic(topic.name), _encode(znode))
             _require_valid(new_topic_room_fault(topic.name, topic.configs, create))
             creations[number] = create
+            # The names of one request must be distinct in metrics, too.
             names.take(topic.name)
         except Refused as refusal:
             results[number] = TopicError(topic.name, refusal.error, refusal.text)
@@ -228,6 +229,7 @@ def create_partitions(context: ControllerContext, request: CreatePartitionsReque
         grown = [tp for step in steps.values() if step not in missed for tp in step.subjects]
         yield from start_partitions(context, grown)
         left = [topic for topic in pending if steps.get(topic.name) in outcome.refused]
+        # Refused: the znode changed after we had read it. The request is judged again on the topic as it is now.
         there = yield from refresh_topics(context, [topic.name for topic in left])
         for topic in left:
             if topic.name not in there:

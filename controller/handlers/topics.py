@@ -66,6 +66,7 @@ def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
         znodes = yield from read((paths.topic(name) for name in known), watch=True)
         found = {name: znode for name, znode in zip(known, znodes, strict=True) if znode is not None}
         topics = {name: topic for name, znode in found.items() if (topic := _decode(name, znode.data)) is not None}
+        # Another id: the topic was deleted and created again while we did not look.
         others = [name for name, topic in topics.items() if topic.topic_id not in (None, context.topic_id(name))]
         taken_over = {name: _take_over(context, name, topics[name], found[name].stat.version) for name in topics}
         steps = {name: step for name, step in taken_over.items() if step is not None}
@@ -83,6 +84,7 @@ def _take_over(context: ControllerContext, name: str, written: formats.TopicZnod
     known = context.topics[name].znode
     if written.topic_id not in (None, known.topic_id):
         return Step(facts=(TopicWritten(name, written, version),))
+    # A topic that is being deleted takes no new partitions. A missing id was dropped by a tool that knows no ids.
     added = {} if name in context.deletions else written.partitions
     merged = evolve(written, partitions={**added, **known.partitions}, topic_id=known.topic_id)
     if merged == written:

@@ -90,10 +90,13 @@ def _seconds_left(copy: Copy, all_moves: Totals) -> float | None:
         return None
     if not left:
         return 0.0
+    # No rate of its own yet: it is done at the latest when all moves are.
     if copy.state is CopyState.ITS_TURN or not rate or rate < 0:
         return all_moves.eta_ms / _MS if all_moves.eta_ms != UNKNOWN else None
+    # Nearly done: what the leader receives meanwhile hardly counts.
     if left <= rate * _ALMOST_SECONDS:
         return left / rate
+    # The leader's log grows as well, so only the difference in rates brings the end nearer.
     nearer = rate - (copy.leader_rate or 0.0)
     return left / nearer if nearer > 0 else None
 
@@ -113,6 +116,7 @@ def waits_for(described: ReassignmentDescription, copies: Iterable[Copy]) -> str
     """Return what a move waits for, worded to follow "waits for"; `copies` are the known ones."""
     missing = [r for r in described.new_replicas if r not in described.isr]
     if not missing:
+        # Everything is in sync: what remains is phase B, which needs a live leader inside the target.
         if described.leader in described.new_replicas:
             return "its last steps"
         return f"a live leader among {_brokers(described.new_replicas)}"

@@ -194,6 +194,7 @@ class Progress:
         live = self._brokers
         self._flows = {pair: flow for pair, flow in self._flows.items() if pair[0] in live and pair[1] in live}
         self._silent = {broker_id: None for broker_id in self._silent if broker_id in live}
+        # When nothing moves, the rate of earlier moves must not count for the next.
         if not self.moves:
             self._total = RateWindow()
         elif self._logs:
@@ -211,6 +212,7 @@ class Progress:
             replica = found.get(tp)
             if replica is not None and replica.topic_id in ("", move.topic_id):
                 self._take(move, broker_id, replica, now)
+            # Every directory answered and none has this replica: it has not been created yet.
             elif is_whole and broker_id != move.leader:
                 self._take(move, broker_id, LogDirReplica(*_none(move)), now)
         self._total.add(now, self._gained)
@@ -268,10 +270,12 @@ class Progress:
             broker = self._brokers.get(broker_id)
             storage_id = None if broker is None else broker.storage_id
             log = self._logs[move.tp, broker_id] = _Log(size, end, storage_id, now)
+        # Truncated, or old records were deleted: an earlier rate would predict too early an end.
         elif _is_less(size, log.size) or _is_less(end, log.end):
             if broker_id in move.target:
                 self._setbacks[move.tp] = _why_less(broker_id, log, told)
             log.window = RateWindow()
+        # Bytes or records arrived, so the leader serves this follower.
         elif size > log.size or end > log.end:
             log.grew_at = now
             if broker_id != move.leader:
@@ -312,11 +316,14 @@ class Progress:
             return hindrance
         if left is None:
             return CopyState.NOT_TOLD
+        # Everything has arrived. What remains is for the leader to ask for a larger ISR.
         if left == 0:
             return CopyState.NOT_TAKEN if quiet >= STALLED_SECONDS else CopyState.COMPLETE
+        # Something is missing. Is it on its way?
         flow = self._flow(move, broker_id)
         if quiet < flow.patience:
             return CopyState.COPYING
+        # A follower copies some partitions of a leader before others: arrivals for one excuse the rest, for a while.
         waits_its_turn = now - flow.at < flow.patience and quiet < TURN_SECONDS
         return CopyState.ITS_TURN if waits_its_turn else CopyState.STUCK
 
@@ -324,6 +331,7 @@ class Progress:
         return self._flows.setdefault((move.leader, broker_id), _Flow(self._began[move.tp]))
 
     def _hindrance(self, move: MovingPartition, broker_id: int) -> CopyState | None:
+        # The order matters: a dead broker is silent as well, and only its death explains that.
         if broker_id not in self._brokers:
             return CopyState.DEAD
         if broker_id in move.offline:

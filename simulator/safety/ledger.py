@@ -66,6 +66,7 @@ class Ledger:
             self._write_off(account, tp, after)
         isr, joined = after.leadership.isr, account.joined
         suspects = dict.fromkeys(r for r in isr if r not in joined)
+        # Members were checked when they joined. A new leader is checked again, because its log now decides.
         if leader != NO_LEADER and (led_before is None or led_before.leader != leader):
             suspects[leader] = None
         account.joined = {r: joined.get(r) or self._storage(r) for r in isr}

@@ -59,6 +59,7 @@ def check_partitions(raw: pa.Table) -> Checked:
     replicas = _Lists.of(raw["replicas"])
     target = replicas.without(_Lists.of(raw["removing_replicas"]))
     leader = _numbers(raw["leader"], -1)
+    # A row is reported by its first fault, so what makes other faults meaningless comes first.
     faults = [
         *_common_faults(raw),
         (Fault.BROKER, replicas.has_no_id() | (leader < -1) | (leader > _INT32_MAX)),

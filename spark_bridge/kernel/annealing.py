@@ -118,6 +118,7 @@ class Annealing:
         unplanned, had = block.with_after(block.before), loads(block, len(terms.rack), before=True)
         must_move, _ = forced(unplanned, terms, View.of(unplanned, 0, Turn(0, 1, 1), terms, had))
         factors = np.minimum(lengths(block.after), MOST_REPLICAS)
+        # A broker that need not shed may stay above its upper bounds.
         high = np.where(terms.sheds[:, None], terms.high, UNBOUNDED)
         bounds = zip(terms.low.tolist(), high.tolist(), (1 / terms.share).tolist(), strict=True)
         walls = terms.walls
@@ -215,6 +216,7 @@ class Annealing:
         lists, before = self.lists, self.outs
         dearer, room = 0, 0.0
         concerned = set()
+        # Leaving home costs the price of a replica and a return refunds it; between strange brokers a move is free.
         for row, column, target in moves:
             source, home = lists[row][column], self.home[row]
             dearer += self.weights[row][self.price] * ((source in home) - (target in home))
@@ -222,6 +224,8 @@ class Annealing:
             concerned.add(target)
         for broker in concerned:  # sets of small integers have the same order everywhere
             room += before[broker][1]
+        # Metropolis' rule accepts a change with probability exp(-increase / temperature). The random number is drawn
+        # first, so that the largest acceptable increase is known before the loads are computed.
         heat = -temperature * log(1.0 - self.rng.random())
         room += (heat - dearer / self.mean) / _OF_VIOLATION
         # Even if no violation were left, the change would cost too much.
@@ -267,14 +271,17 @@ class Annealing:
             The moves, none if the rules forbid the drawn change.
         """
         draw, kind = self.rng.random, self.rng.random()
+        # A return home undoes a cost. With a replacement, the broker that is left does not become emptier by it.
         if kind < _REPLACING:
             home = self._homing()
             return home if kind < _HOMING or not home else self._replacing(home[0])
         row, column = self.places[int(draw() * len(self.places))]
+        # A move to any broker changes two loads by a whole replica.
         if kind < _RELOCATING:
             target = int(draw() * len(self.load))
             column = self._making_room(row, column, target)
             return ((row, column, target),) if self.may(row, column, target) else ()
+        # An exchange changes loads only by the difference of two replicas, which fits where brokers are full.
         other, other_column = self.places[int(draw() * len(self.places))]
         two = self.lists[other][other_column]
         column = self._making_room(row, column, two)
@@ -309,6 +316,7 @@ class Annealing:
         if target in holders or self.stays[row]:
             return False
         source = holders[column]
+        # A replica leaves its home only to even out, and only brokers that give are evened out. A new one may move on.
         if source in home and not self.gives[source]:
             return False
         if target in home:

@@ -91,8 +91,10 @@ def even_bytes_out(block: Block, view: OutView, in_scope: NDArray[np.bool_], num
     leader = block.after[:, 0].astype(np.int64)
     load, lo, hi = view.load.tolist(), view.lo.tolist(), view.hi.tolist()
     swapped: set[int] = set()
+    # The blocks that act at once do not see each other, so each counts its swaps for all of them.
     columns = (swaps.given, swaps.got, swaps.giver, swaps.taker, view.copies * swaps.amount)
     for given, got, giver, taker, amount in zip(*(c.tolist() for c in columns), strict=True):
+        # Loads change with each swap, and a partition that was swapped has another leader than its other swaps assume.
         helps = load[giver] > hi[giver] or load[taker] < lo[taker]
         fits = load[giver] - amount >= lo[giver] and load[taker] + amount <= hi[taker]
         if helps and fits and given not in swapped and got not in swapped:

@@ -137,6 +137,7 @@ class Descent:
             self.layout.apply(changes, best)
             taken += 1
             others = changes.apart_from(best)
+            # Judging a change again costs work, so only the most promising ones are.
             if len(changes) > _KEPT:
                 order = np.argsort(-value, kind="stable")[:_KEPT]
                 others, changes = others[order], changes.some(order)
@@ -149,9 +150,11 @@ class Descent:
         layout, terms, load = self.layout, self.layout.terms, self.layout.load[broker]
         nobody = np.zeros(0, np.intp)
         pairs = [(nobody, nobody)]
+        # Above an upper bound: moves away.
         if terms.sheds[broker] and (load > terms.high[broker]).any():
             targets = np.array(self._partners(broker, takers=True), np.intp)
             pairs.append(_pairs(layout, layout.few(broker, _MOVED), targets))
+        # Below a lower bound: moves here.
         if terms.takes[broker] and (load < terms.low[broker]).any():
             sources = [layout.few(partner, _MOVED) for partner in self._partners(broker, takers=False)]
             pairs.append(_pairs(layout, np.concatenate([nobody, *sources]), np.array([broker], np.intp)))
@@ -181,6 +184,7 @@ class Descent:
         able = layout.active & (terms.takes if takers else terms.gives)
         able[broker] = False
         candidates = np.flatnonzero(able)
+        # A broker that gives nothing needs nobody to take it.
         if takers and not terms.gives[broker]:
             return []
         sign = 1 if takers else -1

@@ -53,6 +53,7 @@ def levels(terms: Terms, load: NDArray[np.int64], measures: tuple[int, ...] = AL
         share = terms.share[:, m]
         needed = int(np.maximum(terms.low[:, m] - load[:, m], 0).sum())
         over = int(np.maximum(load[:, m] - keep[:, m], 0).sum())
+        # What is above the bounds does not fill the takers that are below theirs: givers go down further.
         if needed > over and terms.gives.any():
             part = _level(load[terms.gives, m], share[terms.gives], needed, above=True)
             lowered = np.ceil(share * part).astype(np.int64)
@@ -143,6 +144,7 @@ class _Work:
             needed = tuple(m for m, n in enumerate(need) if n > 0)
             if not needed:
                 return
+            # Every copy sees the same need, so each meets its part of it.
             own = [n / self.view.copies for n in need]
             order = _order(self.block.weights[rows], self.block.tie[rows], own, needed, self.terms.price)
             if self.destinations.is_empty():
@@ -175,6 +177,7 @@ class _Work:
         watched = (BYTES,) if BYTES in needed else needed
         most, least = self._most(broker, keep, watched), self._least(needed)
         for i, (row, column), weight, replicas in self._each(rows, columns):
+            # Too heavy a replica would take the broker below its level; too light a one would be moved for nothing.
             fits = weight[0] <= most[0] and weight[1] <= most[1] and weight[2] <= most[2]
             helps = weight[0] > least[0] or weight[1] > least[1] or weight[2] > least[2]
             target = self._target(broker, replicas, weight) if fits and helps else None

@@ -186,6 +186,7 @@ def make_terms(
         leaves=leaves & goal.mends,
         gives=gives,
         takes=takes,
+        # Old brokers only fill the added ones: nothing requires an old one to end below its upper bound.
         sheds=gives if goal.kind is not GoalKind.ADD_BROKERS else np.zeros_like(gives),
         repairs=goal.racks and goal.mends,
         share=share,
@@ -195,6 +196,7 @@ def make_terms(
         factor=goal.replication_factor,
         topics=goal.topics,
         walls=Walls.nowhere(len(brokers)),
+        # Without any known size, moving a replica costs the same for all.
         price=BYTES if load[:, BYTES].any() else REPLICAS,
         keeps_leaders=goal.leader_scope is LeaderScope.NONE,
         fixed=fixed or nothing,
