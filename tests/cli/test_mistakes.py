@@ -130,6 +130,14 @@ def test_planning_without_its_extra(no_extras: dict[str, str], tmp_path: Path) -
     assert complaint(*cluster, env=no_extras) == "Error: generating needs pyarrow: pip install 'klamm[plan]'"
 
 
+def test_a_report_without_templates_is_refused_before_planning(tmp_path: Path) -> None:
+    snapshot = tmp_path / "snapshot.json"
+    snapshot.write_text(SNAPSHOT)
+    plan = ("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1", "--report", "page.html")
+    missing = "Error: the HTML report needs jinja2: pip install 'klamm[plan]'"
+    assert complaint(*plan, env=without(("jinja2",), tmp_path)) == missing
+
+
 # --- files ------------------------------------------------------------------------------------------------------
 
 

@@ -23,7 +23,10 @@ def main() -> None:
         pip = ("-m", "pip", "--disable-pip-version-check", "--quiet")
         run(scratch, sys.executable, *pip, "wheel", str(ROOT), "--no-deps", "--wheel-dir", str(scratch))
         [wheel] = scratch.glob("klamm-*.whl")
-        others = _folders(wheel) - packages - {f"klamm-{version}.dist-info"}
+        missing = _files(packages) - set(_names(wheel))
+        if missing:
+            sys.exit(f"the wheel lacks {', '.join(sorted(missing))}")
+        others = {name.partition("/")[0] for name in _names(wheel)} - packages - {f"klamm-{version}.dist-info"}
         if others:
             sys.exit(f"the wheel holds what it should not: {', '.join(sorted(others))}")
         run(scratch, sys.executable, "-m", "venv", "clean")
@@ -60,9 +63,15 @@ def run(directory: Path, *command: str) -> str:
     return done.stdout
 
 
-def _folders(wheel: Path) -> set[str]:
+def _names(wheel: Path) -> list[str]:
     with zipfile.ZipFile(wheel) as archive:
-        return {name.partition("/")[0] for name in archive.namelist()}
+        return archive.namelist()
+
+
+def _files(packages: set[str]) -> set[str]:
+    """Return the files of the packages: modules, and what they read when they run, such as templates."""
+    tracked = subprocess.run(["git", "ls-files", *packages], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(tracked.stdout.split())
 
 
 if __name__ == "__main__":

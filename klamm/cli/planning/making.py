@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import click
@@ -52,6 +53,15 @@ def _check_places(options: Options) -> None:
         check_output(output)
     if report is not None:
         check_file(Path(report))
+        _require_templates()
+
+
+def _require_templates() -> None:
+    """Raise click.ClickException if the HTML page could not be written once the plan is made."""
+    try:
+        import_module("spark_bridge.report.page")
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"the HTML report needs {error.name}: pip install 'klamm[plan]'") from None
 
 
 def _computed(request: PlanRequest) -> Summary:
@@ -78,9 +88,9 @@ def _write(summary: Summary, folder: Source, options: Options) -> None:
     Raises:
         OSError: They cannot be written.
     """
-    from spark_bridge.report.page import html
-
     if options["report"] is not None:
+        from spark_bridge.report.page import html
+
         write_output(Path(options["report"]), [html(summary)])
     if isinstance(folder, Path):
         publish(folder, options["output"])

@@ -1,3 +1,3 @@
-"""Plots of a plan, as SVG that a page holds: sized for a column of 560 pixels, coloured by the page's style."""
+"""Charts of a plan: Python places their marks, a template writes them as SVG, and the page's style colours them."""
 
 from __future__ import annotations

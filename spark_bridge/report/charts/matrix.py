@@ -1,4 +1,4 @@
-"""What moves from where to where, as a matrix of coloured cells."""
+"""The movement between places, as a matrix of coloured cells."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from typing import Final
 
 from attrs import frozen
 
-from spark_bridge.report.markup import Node, el
-
 OTHERS: Final = "others"
 MOST: Final = 24
-"""How many rows and columns can be read; what is less goes together as "others"."""
+"""The most rows and columns that can be read; smaller amounts are combined as "others"."""
 
 _WIDTH: Final = 1120
 _DIGIT: Final = 7.2
@@ -27,7 +25,7 @@ _STRONG, _STRONGER = 0.62, 0.85  # where the style may want another colour for a
 
 @frozen
 class Cell:
-    """An amount that goes from one place to another."""
+    """An amount that moves from one place to another."""
 
     source: str
     destination: str
@@ -35,7 +33,7 @@ class Cell:
 
 
 def gathered(cells: Iterable[Cell], most: int = MOST) -> list[Cell]:
-    """Return the same amounts with all but the greatest sources and destinations together as "others"."""
+    """Return the same amounts, with all but the largest sources and destinations combined as "others"."""
     cells = list(cells)
     sources = _greatest(((cell.source, cell.amount) for cell in cells), most)
     destinations = _greatest(((cell.destination, cell.amount) for cell in cells), most)
@@ -55,112 +53,116 @@ def _greatest(amounts: Iterable[tuple[str, int]], most: int) -> set[str]:
 
 
 @frozen
-class _Layout:
-    """Where cells are: rows are sources, columns destinations."""
+class Label:
+    """The name of a row or column; `turn` is its SVG transformation, None for a horizontal one."""
 
+    text: str
+    x: float
+    y: float
+    anchor: str
+    turn: str | None = None
+
+
+@frozen
+class Square:
+    """A cell as drawn.
+
+    Attributes:
+        x: Its left edge.
+        y: Its upper edge.
+        opacity: The stronger, the more moves; at most 1.
+        title: The text for a pointer that rests on it.
+        amount: The text on it; None if the cells are too narrow.
+        kind: The class of that text, which decides its colour.
+    """
+
+    x: float
+    y: float
+    opacity: float
+    title: str
+    amount: str | None
+    kind: str
+
+
+@frozen
+class Matrix:
+    """The amounts from sources (rows) to destinations (columns): the more, the darker. Lengths are in pixels.
+
+    Attributes:
+        title: What it shows.
+        cells: The amounts, at least one.
+        write: Returns an amount as text.
+        rows: The names of the sources, in order.
+        columns: The names of the destinations, in order.
+        left: The left edge of the cells, beside the names of the rows.
+        top: The upper edge of the cells, below the names of the columns.
+        width: The width of a cell.
+        height: The height of a cell.
+        is_upright: Whether the names of columns stand upright, because they are wider than a column.
+    """
+
+    title: str
+    cells: Sequence[Cell]
+    write: Callable[[int], str]
     rows: Sequence[str]
     columns: Sequence[str]
     left: float
     top: float
     width: float
     height: float
-    upright: bool
+    is_upright: bool
 
     @classmethod
-    def of(cls, rows: Sequence[str], columns: Sequence[str]) -> _Layout:
+    def of(cls, cells: Sequence[Cell], order: Sequence[str], write: Callable[[int], str], title: str) -> Matrix:
+        """Return the matrix of at least one cell, with names in the given order and "others" last."""
+        names = list(dict.fromkeys([*order, OTHERS]))
+        sources, destinations = {cell.source for cell in cells}, {cell.destination for cell in cells}
+        rows = [name for name in names if name in sources]
+        columns = [name for name in names if name in destinations]
         left = max(_NARROWEST, 12 + _DIGIT * max(len(_short(name)) for name in rows))
         width = min(_WIDEST, (_WIDTH - left) / len(columns))
         longest = _DIGIT * max(len(_short(name)) for name in columns)
-        upright = longest > width - 4
-        return cls(rows, columns, left, 30 + (longest if upright else 14), width, min(_TALLEST, width), upright)
+        is_upright = longest > width - 4
+        top = 30 + (longest if is_upright else 14)
+        return cls(title, cells, write, rows, columns, left, top, width, min(_TALLEST, width), is_upright)
+
+    @property
+    def description(self) -> str:
+        """Return the greatest amount in a sentence."""
+        most = max(self.cells, key=lambda cell: cell.amount)
+        return f"Most goes from {most.source} to {most.destination}: {self.write(most.amount)}."
 
     def x(self, column: int) -> float:
+        """Return the left edge of a column."""
         return self.left + column * self.width
 
     def y(self, row: int) -> float:
+        """Return the upper edge of a row."""
         return self.top + row * self.height
 
-    def column_label(self, place: int) -> Node:
-        x, y = self.x(place) + self.width / 2, self.top - 6
-        turn = f"rotate(-90 {x + 4:.1f} {y:.1f})" if self.upright else None
-        x, anchor = (x + 4, "start") if self.upright else (x, "middle")
-        return el(
-            "text",
-            _short(self.columns[place]),
-            class_="tick",
-            x=x,
-            y=y,
-            text_anchor=anchor,
-            transform=turn,
-        )
+    def labels(self) -> Iterator[Label]:
+        """Yield the names of rows and of columns, shortened."""
+        for place, name in enumerate(self.rows):
+            yield Label(_short(name), self.left - 6, self.y(place) + self.height / 2 + 4, "end")
+        y = self.top - 6
+        for place, name in enumerate(self.columns):
+            x = self.x(place) + self.width / 2
+            if self.is_upright:
+                yield Label(_short(name), x + 4, y, "start", f"rotate(-90 {x + 4:.1f} {y:.1f})")
+            else:
+                yield Label(_short(name), x, y, "middle")
 
-    def row_label(self, place: int) -> Node:
-        y = self.y(place) + self.height / 2 + 4
-        return el("text", _short(self.rows[place]), class_="tick", x=self.left - 6, y=y, text_anchor="end")
-
-
-def matrix(cells: Sequence[Cell], order: Sequence[str], write: Callable[[int], str], title: str) -> Node:
-    """Draw amounts from sources (rows) to destinations (columns): the more, the darker.
-
-    Args:
-        cells: At least one.
-        order: In which order names are to stand; "others" comes last.
-        write: How an amount is written.
-        title: What the drawing shows.
-    """
-    sources, destinations = {cell.source for cell in cells}, {cell.destination for cell in cells}
-    rows, columns = (
-        [name for name in dict.fromkeys([*order, OTHERS]) if name in ends] for ends in (sources, destinations)
-    )
-    layout = _Layout.of(rows, columns)
-    greatest = max(cell.amount for cell in cells) or 1
-    width, height = max(layout.x(len(columns)), layout.left + 160), layout.y(len(rows)) + 4
-    most = max(cells, key=lambda cell: cell.amount)
-    return el(
-        "svg",
-        el("title", title),
-        el("desc", f"Most goes from {most.source} to {most.destination}: {write(most.amount)}."),
-        el("text", "from", class_="label", x=layout.left - 6, y=12, text_anchor="end"),
-        el("text", "to", class_="label", x=layout.left, y=12),
-        *map(layout.row_label, range(len(rows))),
-        *map(layout.column_label, range(len(columns))),
-        *_backdrop(layout),
-        *(_cell(cell, layout, cell.amount / greatest, write) for cell in cells),
-        viewBox=f"0 0 {width:.0f} {height:.0f}",
-        width=f"{width:.0f}",
-        role="img",
-        aria_label=title,
-        class_="matrix",
-    )
-
-
-def _backdrop(layout: _Layout) -> Iterator[Node]:
-    width, height = layout.width * len(layout.columns), layout.height * len(layout.rows)
-    yield el("rect", class_="empty", x=layout.left, y=layout.top, width=width, height=height)
-
-
-def _cell(cell: Cell, layout: _Layout, part: float, write: Callable[[int], str]) -> Node:
-    x, y = layout.x(layout.columns.index(cell.destination)), layout.y(layout.rows.index(cell.source))
-    strength = _PALEST + (1 - _PALEST) * part
-    text = None
-    if layout.width >= _ROOM_FOR_TEXT:
-        kind = "amount stronger" if strength > _STRONGER else "amount strong" if strength > _STRONG else "amount"
-        middle = (x + layout.width / 2, y + layout.height / 2 + 4)
-        text = el("text", write(cell.amount), class_=kind, x=middle[0], y=middle[1], text_anchor="middle")
-    return el(
-        "g",
-        el("title", f"{cell.source} to {cell.destination}: {write(cell.amount)}"),
-        el(
-            "rect",
-            class_="cell",
-            x=x + 1,
-            y=y + 1,
-            width=layout.width - 2,
-            height=layout.height - 2,
-            fill_opacity=strength,
-        ),
-        text,
-    )
+    def squares(self) -> Iterator[Square]:
+        """Yield the cells as drawn."""
+        greatest = max(cell.amount for cell in self.cells) or 1
+        for cell in self.cells:
+            x, y = self.x(self.columns.index(cell.destination)), self.y(self.rows.index(cell.source))
+            opacity = _PALEST + (1 - _PALEST) * cell.amount / greatest
+            amount = self.write(cell.amount)
+            title = f"{cell.source} to {cell.destination}: {amount}"
+            shown = amount if self.width >= _ROOM_FOR_TEXT else None
+            kind = "amount stronger" if opacity > _STRONGER else "amount strong" if opacity > _STRONG else "amount"
+            yield Square(x, y, opacity, title, shown, kind)
 
 
 def _short(name: str) -> str:

@@ -65,7 +65,7 @@ def test_a_wrong_call_shows_the_right_one(capsys: pytest.CaptureFixture[str]) ->
 
 
 def test_workers_need_nothing_that_they_lack() -> None:
-    others = ("click", "ijson", "msgpack", "orjson", "rich", "structlog", "trio", "yaml")
+    others = ("click", "ijson", "jinja2", "msgpack", "orjson", "rich", "structlog", "trio", "yaml")
     worker = (
         f"import sys\nsys.modules.update(dict.fromkeys({others}))\n"  # whose import fails then
         "import spark_bridge.engines.spark, spark_bridge.inputs.dealing, spark_bridge.planning"

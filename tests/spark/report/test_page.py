@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 import pytest
 from attrs import define, evolve, field
 
-from spark_bridge.model.summary import Summary
+from spark_bridge.model.summary import RackFlow, Summary
 from spark_bridge.report.page import html
 from tests.spark.report.clusters import drain, growth, planned, still
 
@@ -24,12 +24,14 @@ class Page(HTMLParser):
     tags: list[str] = field(factory=list)
     links: list[str] = field(factory=list)
     texts: list[str] = field(factory=list)
+    structure: list[tuple[str, ...]] = field(factory=list)
 
     def __attrs_post_init__(self) -> None:
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
+        self.structure.append((tag, *(name for name, _ in attrs)))
         self.links += [value or "" for name, value in attrs if name in {"src", "href", "action", "srcset"}]
 
     def handle_data(self, data: str) -> None:
@@ -87,6 +89,28 @@ def test_names_are_text_wherever_they_stand() -> None:
     assert page.tags.count("script") == 1
     assert "img" not in page.tags
     assert page.text.count(EVIL) > 10
+
+
+@pytest.mark.parametrize("name", [EVIL, '"><img src=x onerror=alert(1)>', "R&D <'a'> &amp; \"b\"", "{{ 7 * 7 }}"])
+def test_a_name_of_a_rack_or_topic_changes_nothing_but_text(name: str) -> None:
+    made = growth(6, 1, 0, 1)
+
+    def named(rack: str) -> Page:
+        brokers = tuple(evolve(b, rack=f"{rack} {b.id % 2}") for b in made.brokers)
+        flows = (RackFlow(f"{rack} 0", f"{rack} 1", 3, 500),)
+        return read(
+            evolve(made, brokers=brokers, rack_flows=flows, flows_left=1, notes=(rack,), options={"topics": rack})
+        )
+
+    strange, plain = named(name), named("x" * len(name))
+    assert strange.structure == plain.structure
+    assert name in strange.texts
+    assert f"{name} 0" in strange.texts
+    assert f"{name} 0 to {name} 1: 500 B" in strange.texts
+
+
+def test_names_that_no_encoding_knows_are_written_all_the_same() -> None:
+    assert b"lost &#56448; byte" in html(evolve(growth(3, 1, 0, 1), notes=("lost \udc80 byte",)))
 
 
 def test_the_top_tells_cost_bound_and_what_to_beware_of() -> None:
