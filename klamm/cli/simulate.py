@@ -37,7 +37,7 @@ class SeedRange(click.ParamType[tuple[int, int]]):
 
 def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from simulator.scenario.schema import schema
+        from simulator.scenario.language import schema
 
         print_json(schema())
         context.exit()

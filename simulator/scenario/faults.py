@@ -26,6 +26,10 @@ class Unreadable(Exception):
         self.faults = faults
 
 
+class Unfit(Exception):
+    """The text of a scalar does not fit; without a message, the message names what is expected and what is found."""
+
+
 class ScenarioFault(Exception):
     """A scenario's file is invalid; the message has a line for each fault, as compilers print them."""
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
-from attrs import evolve, frozen
+from attrs import evolve
 from yaml import MappingNode, ScalarNode
 from yaml import Node as YamlNode
 
@@ -22,85 +22,74 @@ from simulator.scenario.model import (
     Trigger,
 )
 from simulator.scenario.names import Names
-from simulator.scenario.nouns import (
-    PARTITION,
-    ROUNDS,
-    NodeId,
-    PartitionName,
-    WhenShape,
-)
+from simulator.scenario.nouns import BROKER_ID, PARTITION, PARTITION_PATTERN, ROUNDS, WHEN
 from simulator.scenario.shapes import (
-    Anything,
-    Built,
-    Choice,
-    Either,
-    Flag,
-    Int,
+    FLAG,
     Key,
-    ListOf,
-    MapOf,
-    Number,
-    Record,
     Schema,
     Shape,
-    Text,
+    choice,
+    either,
     flow,
+    integer,
+    list_of,
+    map_of,
+    number,
     object_schema,
     pairs_of,
     read_keys,
+    record,
+    text,
 )
 from simulator.scenario.verbs import BROKERS, PARTITIONS, SECONDS, TOPICS, VERBS
 from simulator.settings import Settings
 from transport.errors import ErrorCode
 
-ROUND_LIST: Final = ListOf(Choice(ROUNDS), or_one=True)
-RATE: Final = Number("records per second", 0.001)
+ROUND_LIST: Final = list_of(choice(ROUNDS), or_one=True)
+RATE: Final = number("records per second", 0.001)
 
 # --- cluster, topics, load --------------------------------------------------------------------------------------
 
-SETTINGS: Final = Record(
-    Settings,
-    {
-        "brokers": Key(Int("how many brokers", 1), "How many brokers there are; their ids are 1, 2, ..."),
-        "broker_ids": Key(ListOf(Int("a broker's id")), "The ids of the brokers, in place of how many there are."),
-        "first_controller": Key(Int("a controller's id", 101), "The controller that starts first, and is active."),
-        "delete_topic_enable": Key(Flag(), "Whether topics can be deleted."),
-        "controllers": Key(Int("how many controllers", 1), "How many controllers; their ids are 101, 102, ..."),
-        "servers": Key(Int("how many servers", 1), "How many servers the ZooKeeper ensemble has."),
-        "racks": Key(ListOf(Text("the name of a rack")), "The racks; broker n is in number n modulo their count."),
-        "min_insync_replicas": Key(Int("how many replicas", 1), "How many must have a record that is acknowledged."),
-        "unclean_leader_election": Key(Flag(), "Whether a replica outside the ISR may lead in need."),
-        "leader_rebalance_interval": Key(
-            Int("a number of seconds", 1), "How often leadership goes back to the preferred leaders; never without."
-        ),
-        "session_timeout": Key(SECONDS, "After how long the store gives a silent process up."),
-        "request_timeout": Key(SECONDS, "How long controllers wait for a broker's answer."),
-        "replica_lag_time": Key(SECONDS, "How long a follower may lag before its leader wants it out of the ISR."),
-        "fetch_wait": Key(SECONDS, "How long a follower's fetch waits for data."),
-        "fetch_timeout": Key(SECONDS, "How much longer a follower waits for the answer before it connects anew."),
-        "fetch_bytes": Key(Int("a number of bytes", 1), "How much one fetch of a follower brings."),
-        "latency": Key(SECONDS, "What a message takes from host to host."),
-        "bytes_per_second": Key(Number("a number of bytes"), "How fast each link is, one way."),
-        "store_latency": Key(SECONDS, "What a message takes from and to the store."),
-    },
-)
+SETTINGS: Final[Mapping[str, Key]] = {
+    "brokers": Key(integer("how many brokers", 1), "How many brokers there are; their ids are 1, 2, ..."),
+    "broker_ids": Key(list_of(integer("a broker's id")), "The ids of the brokers, in place of how many there are."),
+    "first_controller": Key(integer("a controller's id", 101), "The controller that starts first, and is active."),
+    "delete_topic_enable": Key(FLAG, "Whether topics can be deleted."),
+    "controllers": Key(integer("how many controllers", 1), "How many controllers; their ids are 101, 102, ..."),
+    "servers": Key(integer("how many servers", 1), "How many servers the ZooKeeper ensemble has."),
+    "racks": Key(list_of(text("the name of a rack")), "The racks; broker n is in number n modulo their count."),
+    "min_insync_replicas": Key(integer("how many replicas", 1), "How many must have a record that is acknowledged."),
+    "unclean_leader_election": Key(FLAG, "Whether a replica outside the ISR may lead in need."),
+    "leader_rebalance_interval": Key(
+        integer("a number of seconds", 1), "How often leadership goes back to the preferred leaders; never without."
+    ),
+    "session_timeout": Key(SECONDS, "After how long the store gives a silent process up."),
+    "request_timeout": Key(SECONDS, "How long controllers wait for a broker's answer."),
+    "replica_lag_time": Key(SECONDS, "How long a follower may lag before its leader wants it out of the ISR."),
+    "fetch_wait": Key(SECONDS, "How long a follower's fetch waits for data."),
+    "fetch_timeout": Key(SECONDS, "How much longer a follower waits for the answer before it connects anew."),
+    "fetch_bytes": Key(integer("a number of bytes", 1), "How much one fetch of a follower brings."),
+    "latency": Key(SECONDS, "What a message takes from host to host."),
+    "bytes_per_second": Key(number("a number of bytes"), "How fast each link is, one way."),
+    "store_latency": Key(SECONDS, "What a message takes from and to the store."),
+}
 
-LOAD: Final = Either(
-    Record(
+LOAD: Final = either(
+    record(
         LoadPlan,
         {
             "per_second": Key(RATE, "Records per second, all in all.", is_required=True),
             "partitions": Key(PARTITIONS, "Where they go, in turn; without it to all partitions."),
         },
     ),
-    Built(RATE, LoadPlan),
+    RATE.then(LoadPlan),
 )
 
 # --- what is expected -------------------------------------------------------------------------------------------
 
-ANY_OF: Final = ListOf(Int("a node's id", -2), or_one=True)
+ANY_OF: Final = list_of(integer("a node's id", -2), or_one=True)
 
-PARTITION_FIELDS: Final = Record(
+PARTITION_FIELDS: Final = record(
     PartitionExpectation,
     {
         "replicas": Key(BROKERS, "RS, in order."),
@@ -108,64 +97,57 @@ PARTITION_FIELDS: Final = Record(
         "removing_replicas": Key(BROKERS, "RR, in order."),
         "leader": Key(ANY_OF, "The leader, or a list of which it is one; -1 is none."),
         "isr": Key(BROKERS, "The in-sync replicas, in any order."),
-        "leader_epoch": Key(Int("an epoch"), "The leader epoch; it begins with 0."),
-        "controller_epoch": Key(Int("an epoch"), "The epoch of the controller that wrote the state."),
+        "leader_epoch": Key(integer("an epoch"), "The leader epoch; it begins with 0."),
+        "controller_epoch": Key(integer("an epoch"), "The epoch of the controller that wrote the state."),
     },
 )
 
-EXPECT_KEYS: Final[Mapping[str, Key[Any]]] = {
-    "reaches": Key(
-        MapOf(PartitionName(), ROUND_LIST), "Rounds a partition went through, in order, perhaps among others."
-    ),
-    "skips": Key(MapOf(PartitionName(), ROUND_LIST), "Rounds that no controller decided for a partition."),
-    "disks": Key(MapOf(NodeId(), ListOf(PartitionName())), "The replicas on a broker's disk, and no others."),
+EXPECT_KEYS: Final[Mapping[str, Key]] = {
+    "reaches": Key(map_of(PARTITION, ROUND_LIST), "Rounds a partition went through, in order, perhaps among others."),
+    "skips": Key(map_of(PARTITION, ROUND_LIST), "Rounds that no controller decided for a partition."),
+    "disks": Key(map_of(BROKER_ID, list_of(PARTITION)), "The replicas on a broker's disk, and no others."),
     "passes": Key(
-        MapOf(PartitionName(), ListOf(PARTITION_FIELDS)),
+        map_of(PARTITION, list_of(PARTITION_FIELDS)),
         "States a partition went through, in order, perhaps among others.",
     ),
-    "never": Key(MapOf(PartitionName(), PARTITION_FIELDS), "States that no controller committed for a partition."),
-    "records": Key(MapOf(PartitionName(), Int("how many records")), "How many records a partition's leader holds."),
-    "unclean": Key(Int("how many elections"), "How many unclean elections there were."),
+    "never": Key(map_of(PARTITION, PARTITION_FIELDS), "States that no controller committed for a partition."),
+    "records": Key(map_of(PARTITION, integer("how many records")), "How many records a partition's leader holds."),
+    "unclean": Key(integer("how many elections"), "How many unclean elections there were."),
     "controller": Key(ANY_OF, "The active controller, or a list of which it is one."),
 }
 
 _CODES: Final = tuple(code.name for code in ErrorCode if code is not ErrorCode.NONE)
-REFUSED: Final = Key(Choice((*_CODES, *OUTCOMES)), "The error with which the action is refused.")
+REFUSED: Final = Key(choice((*_CODES, *OUTCOMES)), "The error with which the action is refused.")
 
 
-@frozen
-class ExpectShape(Shape[Expectations]):
-    """Expectations: partitions by name, and other keys."""
+def expectations(keys: Mapping[str, Key]) -> Shape[Expectations]:
+    """Return the shape of expectations: partitions by name, and other keys."""
 
-    keys: Mapping[str, Key[Any]]
-
-    def read(self, node: YamlNode, names: Names) -> Expectations:
-        """Return the expectations."""
-        partitions = [(key, value) for key, value in pairs_of(node) if re.fullmatch(PARTITION, key.value)]
-        others = [(key, value) for key, value in pairs_of(node) if not re.fullmatch(PARTITION, key.value)]
+    def read(node: YamlNode, names: Names) -> Expectations:
+        partitions = [(key, value) for key, value in pairs_of(node) if re.fullmatch(PARTITION_PATTERN, key.value)]
+        others = [(key, value) for key, value in pairs_of(node) if not re.fullmatch(PARTITION_PATTERN, key.value)]
         return Expectations(
-            MapOf(PartitionName(), PARTITION_FIELDS).read(evolve_mapping(node, partitions), names),
-            **read_keys(evolve_mapping(node, others), self.keys, names),
+            map_of(PARTITION, PARTITION_FIELDS).read(_with_pairs(node, partitions), names),
+            **read_keys(_with_pairs(node, others), keys, names),
         )
 
-    def schema(self) -> Schema:
-        """Return an object whose keys include names of partitions."""
-        return {**object_schema(self.keys), "patternProperties": {f"^{PARTITION}$": PARTITION_FIELDS.schema()}}
+    by_name = {f"^{PARTITION_PATTERN}$": PARTITION_FIELDS.schema}
+    return Shape(read, {**object_schema(keys), "patternProperties": by_name})
 
 
-def evolve_mapping(node: YamlNode, pairs: list[tuple[ScalarNode, YamlNode]]) -> MappingNode:
+def _with_pairs(node: YamlNode, pairs: list[tuple[ScalarNode, YamlNode]]) -> MappingNode:
     """Return a mapping at the place of a node, with these pairs."""
     return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
 
 
 # --- events -----------------------------------------------------------------------------------------------------
 
-EVENT_KEYS: Final[Mapping[str, Key[Any]]] = {
+EVENT_KEYS: Final[Mapping[str, Key]] = {
     "at": Key(SECONDS, "When it happens, counted from the beginning."),
-    "when": Key(WhenShape(), "At which step: TOPIC-NUMBER (or anything) decides, reaches or publishes ROUND."),
+    "when": Key(WHEN, "At which step: TOPIC-NUMBER (or anything) decides, reaches or publishes ROUND."),
     "after": Key(SECONDS, "How long after the event before is done it happens."),
     **{name: Key(verb.shape, verb.text) for name, verb in VERBS.items()},
-    "expect": Key(ExpectShape({**EXPECT_KEYS, "refused": REFUSED}), "What is to hold when it is done."),
+    "expect": Key(expectations({**EXPECT_KEYS, "refused": REFUSED}), "What is to hold when it is done."),
     "within": Key(SECONDS, "How long to wait for what is expected."),
     "stays": Key(SECONDS, "How long what is expected must hold from then on."),
 }
@@ -173,38 +155,30 @@ EVENT_KEYS: Final[Mapping[str, Key[Any]]] = {
 _TRIGGERS: Final = ("at", "when", "after")
 
 
-@frozen
-class EventShape(Shape[Event]):
-    """An event: at most one trigger, at most one verb, and optional expectations."""
-
-    def read(self, node: YamlNode, names: Names) -> Event:
-        """Return the event."""
-        if _expects(node, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-            names = evolve(names, are_known=False)
-        values = read_keys(node, EVENT_KEYS, names)
-        keys = {key.value: key for key, _ in pairs_of(node)}
-        triggers, verbs = [k for k in keys if k in _TRIGGERS], [k for k in keys if k in VERBS]
-        for several, what in ((triggers, "time"), (verbs, "action")):
-            if len(several) > 1:
-                raise unreadable(keys[several[1]], f"one {what} is enough: there is {several[0]} already")
-        if not verbs and "expect" not in keys:
-            raise unreadable(node, f"nothing happens here: write one of {', '.join(VERBS)}, or expect")
-        if _expects(node) and (not verbs or not issubclass(VERBS[verbs[0]].kind, Request)):
-            askable = ", ".join(name for name, verb in VERBS.items() if issubclass(verb.kind, Request))
-            raise unreadable(keys["expect"], f"nothing is asked here that can be refused: write one of {askable}")
-        for key in ("within", "stays"):
-            if key in keys and "expect" not in keys:
-                raise unreadable(keys[key], "nothing is expected here that could be waited for: write expect, too")
-        action = VERBS[verbs[0]].build(values[verbs[0]]) if verbs else None
-        text = f"{verbs[0]} {flow(dict(pairs_of(node))[keys[verbs[0]]])}" if verbs else "expect"
-        trigger = Trigger(values.get("at"), values.get("when"), values.get("after", 0.0))
-        expect = values.get("expect", Expectations())
-        times = values.get("within", 0.0), values.get("stays", 0.0)
-        return Event(node.start_mark.line + 1, text, trigger, action, expect, *times)
-
-    def schema(self) -> Schema:
-        """Return an object with just these keys."""
-        return object_schema(EVENT_KEYS)
+def _event(node: YamlNode, names: Names) -> Event:
+    """Read an event: at most one trigger, at most one verb, and optional expectations."""
+    if _expects(node, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+        names = evolve(names, are_known=False)
+    values = read_keys(node, EVENT_KEYS, names)
+    keys = {key.value: key for key, _ in pairs_of(node)}
+    triggers, verbs = [k for k in keys if k in _TRIGGERS], [k for k in keys if k in VERBS]
+    for several, what in ((triggers, "time"), (verbs, "action")):
+        if len(several) > 1:
+            raise unreadable(keys[several[1]], f"one {what} is enough: there is {several[0]} already")
+    if not verbs and "expect" not in keys:
+        raise unreadable(node, f"nothing happens here: write one of {', '.join(VERBS)}, or expect")
+    if _expects(node) and (not verbs or not issubclass(VERBS[verbs[0]].kind, Request)):
+        askable = ", ".join(name for name, verb in VERBS.items() if issubclass(verb.kind, Request))
+        raise unreadable(keys["expect"], f"nothing is asked here that can be refused: write one of {askable}")
+    for key in ("within", "stays"):
+        if key in keys and "expect" not in keys:
+            raise unreadable(keys[key], "nothing is expected here that could be waited for: write expect, too")
+    action = values[verbs[0]] if verbs else None
+    text = f"{verbs[0]} {flow(dict(pairs_of(node))[keys[verbs[0]]])}" if verbs else "expect"
+    trigger = Trigger(values.get("at"), values.get("when"), values.get("after", 0.0))
+    expect = values.get("expect", Expectations())
+    times = values.get("within", 0.0), values.get("stays", 0.0)
+    return Event(node.start_mark.line + 1, text, trigger, action, expect, *times)
 
 
 def _expects(node: YamlNode, code: ErrorCode | None = None) -> bool:
@@ -216,16 +190,25 @@ def _expects(node: YamlNode, code: ErrorCode | None = None) -> bool:
 
 # --- the whole --------------------------------------------------------------------------------------------------
 
-TOP_KEYS: Final[Mapping[str, Key[Any]]] = {
-    "cluster": Key(SETTINGS, "How big the cluster is, and how it is configured."),
+TOP_KEYS: Final[Mapping[str, Key]] = {
+    "cluster": Key(record(Settings, SETTINGS), "How big the cluster is, and how it is configured."),
     "topics": Key(TOPICS, "The topics that there are from the beginning."),
     "load": Key(LOAD, "Records per second that producers write all the time, with acks=all."),
     "matrix": Key(
-        MapOf(Text("a name of small letters", r"[a-z_]+"), ListOf(Anything())),
+        map_of(text("a name of small letters", r"[a-z_]+"), list_of(Shape(lambda node, _: node, {}))),
         "Values for which the scenario is run, each with each; $NAME stands for one anywhere.",
     ),
-    "events": Key(ListOf(EventShape()), "What happens, in order."),
-    "expect": Key(ExpectShape(EXPECT_KEYS), "What is to hold in the end, once all faults are mended."),
+    "events": Key(list_of(Shape(_event, object_schema(EVENT_KEYS))), "What happens, in order."),
+    "expect": Key(expectations(EXPECT_KEYS), "What is to hold in the end, once all faults are mended."),
     "settles": Key(SECONDS, f"How long that may take, {PATIENCE:g} s if not given."),
 }
 """The keys of a scenario's file."""
+
+
+def schema() -> Schema:
+    """Return the JSON Schema of a scenario's file, for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A scenario of klamm simulate",
+        **object_schema(TOP_KEYS),
+    }

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from attrs import frozen
 from yaml import Node as YamlNode
 from yaml import ScalarNode
 
 from simulator.actions.scene import LEADER_OF, WORDS, Node
-from simulator.scenario.faults import nearest, unreadable
+from simulator.scenario.faults import Unfit, nearest, unreadable
 from simulator.scenario.model import Reach, When
 from simulator.scenario.names import Names
-from simulator.scenario.shapes import VARIABLE, Schema, Shape, found, is_null
+from simulator.scenario.shapes import Schema, Shape, found, is_null, scalar
 
 ROUNDS: Final = (
     *("U1", "A1", "A2", "B1", "B3", "B4", "B5", "B6", "B7", "B8"),
@@ -23,134 +22,98 @@ ROUNDS: Final = (
 )
 """The names of the controller's rounds."""
 
-PARTITION: Final = r".+-\d+"
+PARTITION_PATTERN: Final = r".+-\d+"
 ANYTHING: Final = "anything"
 
 
-@frozen
-class NodeShape(Shape[Node]):
-    """A node: its id, or a word that stands for one when the event happens."""
-
-    brokers_only: bool = False
-    controllers_only: bool = False
-
-    def read(self, node: YamlNode, names: Names) -> Node:
-        """Return the id or the word."""
-        text = node.value if isinstance(node, ScalarNode) else ""
-        ids = names.ids(brokers=not self.controllers_only, controllers=not self.brokers_only)
-        if text.isdecimal() and (int(text) in ids or not names.are_known):
-            return int(text)
-        if text.startswith(LEADER_OF) and not self.controllers_only:
-            return LEADER_OF + PartitionName().check(node, text.removeprefix(LEADER_OF), names)
-        if text in self._words:
-            return str(text)
-        known = [names.text(ids), *self._words]
-        leader = "" if self.controllers_only else f", and '{LEADER_OF}TOPIC-NUMBER'"
-        raise unreadable(node, f"there is no node {found(node)}: there are {', '.join(known)}{leader}")
-
-    def schema(self) -> Schema:
-        """Return a schema of an id or a word."""
-        words = [{"enum": list(self._words)}] if self._words else []
-        leader = {"type": "string", "pattern": f"^{LEADER_OF}{PARTITION}$"}
-        return {"anyOf": [{"type": "integer"}, *words, *([] if self.controllers_only else [leader]), VARIABLE]}
-
-    @property
-    def _words(self) -> tuple[str, ...]:
-        return () if self.brokers_only else WORDS
+def _partition(name: str, names: Names) -> str:
+    if not names.has_partition(name):
+        advice = nearest(name, names.partitions) if names.topics else "no topic is created"
+        raise Unfit(f"there is no partition {name!r}: {advice}")
+    return name
 
 
-@frozen
-class NodeId(Shape[int]):
-    """The id of a broker, or of any node."""
-
-    brokers_only: bool = True
-
-    def read(self, node: YamlNode, names: Names) -> int:
-        """Return the id."""
-        text = node.value if isinstance(node, ScalarNode) else ""
-        ids = names.ids(brokers=True, controllers=not self.brokers_only)
-        if text.isdecimal() and (int(text) in ids or not names.are_known):
-            return int(text)
-        raise unreadable(node, f"there is no node {found(node)}: there are {names.text(ids)}")
-
-    def schema(self) -> Schema:
-        """Return an integer."""
-        return {"anyOf": [{"type": "integer"}, VARIABLE]}
+def _topic(name: str, names: Names) -> str:
+    if names.are_known and name not in names.topics:
+        advice = nearest(name, names.topics) if names.topics else "no topic is created"
+        raise Unfit(f"there is no topic {name!r}: {advice}")
+    return name
 
 
-@frozen
-class PartitionName(Shape[str]):
-    """A partition of a topic that the scenario creates."""
+PARTITION: Final = scalar("a partition", _partition, {"type": "string", "pattern": f"^{PARTITION_PATTERN}$"})
+"""A partition of a topic that the scenario creates."""
 
-    def read(self, node: YamlNode, names: Names) -> str:
-        """Return the name."""
-        return self.check(node, node.value if isinstance(node, ScalarNode) else "", names)
+TOPIC: Final = scalar("a topic", _topic, {"type": "string"})
+"""A topic that the scenario creates."""
 
-    def check(self, node: YamlNode, text: str, names: Names) -> str:
-        """Check a name, which may be part of a node, and return it."""
-        if not names.has_partition(text):
-            advice = nearest(text, names.partitions) if names.topics else "no topic is created"
-            raise unreadable(node, f"there is no partition {text!r}: {advice}")
+
+def _id(text: str, names: Names, ids: tuple[int, ...]) -> int | None:
+    return int(text) if text.isdecimal() and (int(text) in ids or not names.are_known) else None
+
+
+def _ids(*, controllers: bool) -> Shape[int]:
+    def parse(text: str, names: Names) -> int:
+        ids = names.ids(brokers=True, controllers=controllers)
+        id_ = _id(text, names, ids)
+        if id_ is None:
+            raise Unfit(f"there is no node {text!r}: there are {names.text(ids)}")
+        return id_
+
+    return scalar("the id of a node", parse, {"type": "integer"})
+
+
+BROKER_ID: Final = _ids(controllers=False)
+NODE_ID: Final = _ids(controllers=True)
+
+
+def node(*, brokers: bool = True, controllers: bool = True) -> Shape[Node]:
+    """Return the shape of a node: its id, or a word that stands for one when the event happens."""
+    words = WORDS if controllers else ()
+    leader = f", and '{LEADER_OF}TOPIC-NUMBER'" if brokers else ""
+
+    def parse(text: str, names: Names) -> Node:
+        ids = names.ids(brokers=brokers, controllers=controllers)
+        if (id_ := _id(text, names, ids)) is not None:
+            return id_
+        if brokers and text.startswith(LEADER_OF):
+            return LEADER_OF + _partition(text.removeprefix(LEADER_OF), names)
+        if text not in words:
+            known = ", ".join([names.text(ids), *words])
+            raise Unfit(f"there is no node {text!r}: there are {known}{leader}")
         return text
 
-    def schema(self) -> Schema:
-        """Return a string with a pattern."""
-        return {"anyOf": [{"type": "string", "pattern": f"^{PARTITION}$"}, VARIABLE]}
+    schemas: list[Schema] = [{"type": "integer"}]
+    if words:
+        schemas.append({"enum": list(words)})
+    if brokers:
+        schemas.append({"type": "string", "pattern": f"^{LEADER_OF}{PARTITION_PATTERN}$"})
+    return scalar("a node", parse, *schemas)
 
 
-@frozen
-class TopicName(Shape[str]):
-    """A topic that the scenario creates."""
-
-    def read(self, node: YamlNode, names: Names) -> str:
-        """Return the name."""
-        text = node.value if isinstance(node, ScalarNode) else ""
-        if names.are_known and text not in names.topics:
-            advice = nearest(text, names.topics) if names.topics else "no topic is created"
-            raise unreadable(node, f"there is no topic {text!r}: {advice}")
-        return text
-
-    def schema(self) -> Schema:
-        """Return a string."""
-        return {"anyOf": [{"type": "string"}, VARIABLE]}
+def _setting(value: YamlNode, _: Names) -> str | None:
+    if not isinstance(value, ScalarNode):
+        raise unreadable(value, f"expected the value of a setting, found {found(value)}")
+    return None if is_null(value) else str(value.value)
 
 
-@frozen
-class SettingValue(Shape[str | None]):
-    """The value of a setting as text; null means that the setting is inherited."""
+SETTING_VALUE: Final = Shape(_setting, {"type": ["string", "number", "boolean", "null"]})
+"""The value of a setting as text; null means that the setting is inherited."""
 
-    def read(self, node: YamlNode, names: Names) -> str | None:
-        """Return the text."""
-        del names
-        if not isinstance(node, ScalarNode):
-            raise unreadable(node, f"expected the value of a setting, found {found(node)}")
-        return None if is_null(node) else str(node.value)
-
-    def schema(self) -> Schema:
-        """Return any scalar."""
-        return {"type": ["string", "number", "boolean", "null"]}
+_STEP: Final = r"(\S+) (decides|reaches|publishes) (\S+)"
 
 
-@frozen
-class WhenShape(Shape[When]):
-    """A step, such as `orders-0 reaches A2`."""
+def _when(text: str, names: Names) -> When:
+    match = re.fullmatch(_STEP, text)
+    if match is None:
+        raise Unfit
+    if match[3] not in ROUNDS:
+        raise Unfit(f"unknown round {match[3]}: {nearest(match[3], ROUNDS)}")
+    return When(None if match[1] == ANYTHING else _partition(match[1], names), Reach(match[2]), match[3])
 
-    pattern: str = r"(\S+) (decides|reaches|publishes) (\S+)"
 
-    def read(self, node: YamlNode, names: Names) -> When:
-        """Return the step."""
-        match = re.fullmatch(self.pattern, node.value) if isinstance(node, ScalarNode) else None
-        if match is None:
-            raise unreadable(
-                node,
-                "expected PARTITION decides, reaches or publishes ROUND, "
-                f"such as 'orders-0 reaches A2', found {found(node)}",
-            )
-        if match[3] not in ROUNDS:
-            raise unreadable(node, f"unknown round {match[3]}: {nearest(match[3], ROUNDS)}")
-        partition = None if match[1] == ANYTHING else PartitionName().check(node, match[1], names)
-        return When(partition, Reach(match[2]), match[3])
-
-    def schema(self) -> Schema:
-        """Return a string with a pattern."""
-        return {"anyOf": [{"type": "string", "pattern": f"^{self.pattern}$"}, VARIABLE]}
+WHEN: Final = scalar(
+    "PARTITION decides, reaches or publishes ROUND, such as 'orders-0 reaches A2'",
+    _when,
+    {"type": "string", "pattern": f"^{_STEP}$"},
+)
+"""A step, such as `orders-0 reaches A2`."""

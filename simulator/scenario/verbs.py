@@ -7,214 +7,210 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from attrs import Factory, frozen
-from yaml import Node as YamlNode
+from attrs import frozen
 
 from simulator.actions import network, processes, requests, sessions, znodes
 from simulator.actions.requests import CreateTopic, CreateTopics, Elect
 from simulator.actions.scene import Action
-from simulator.scenario.faults import unreadable
-from simulator.scenario.names import Names
-from simulator.scenario.nouns import PARTITION, ROUNDS, NodeId, NodeShape, PartitionName, SettingValue, TopicName
+from simulator.scenario.nouns import (
+    BROKER_ID,
+    NODE_ID,
+    PARTITION,
+    PARTITION_PATTERN,
+    ROUNDS,
+    SETTING_VALUE,
+    TOPIC,
+    node,
+)
 from simulator.scenario.shapes import (
-    Built,
-    Choice,
-    Duration,
-    Either,
-    Flag,
-    Int,
+    FLAG,
     Key,
-    ListOf,
-    MapOf,
-    Number,
-    Record,
-    Schema,
     Shape,
-    Text,
+    choice,
+    duration,
+    either,
+    integer,
+    list_of,
+    map_of,
+    number,
+    record,
+    text,
 )
 from transport.dynamic_configs import TOPIC_SETTINGS
 from transport.messages import ElectionType
 
 
-def _text(verb: Verb) -> str:
-    return " ".join((inspect.getdoc(verb.kind) or "").partition("\n\n")[0].split())
-
-
 @frozen
 class Verb:
-    """The action of a verb; `build` makes one from the value that `shape` reads."""
+    """A kind of action, and the shape of its argument, which makes one."""
 
     kind: type[Action]
-    shape: Shape[Any]
-    build: Callable[[Any], Action] = Factory(lambda verb: verb.kind, takes_self=True)
-    text: str = Factory(_text, takes_self=True)
+    shape: Shape[Action]
+    text: str
+
+
+def _verb(
+    kind: type[Action], argument: Shape[Any], build: Callable[[Any], Action] | None = None, text: str | None = None
+) -> Verb:
+    """Return a verb described by `text`, or else by the first paragraph of the action's docstring."""
+    paragraph = (inspect.getdoc(kind) or "").partition("\n\n")[0]
+    return Verb(kind, argument.then(build or kind), text or " ".join(paragraph.split()))
+
+
+def _nothing(kind: type[Action]) -> Verb:
+    return _verb(kind, FLAG, lambda _: kind())
+
+
+def _keys(
+    kind: type[Action],
+    keys: Mapping[str, Key],
+    short: Shape[Any] | None = None,
+    build: Callable[..., Action] | None = None,
+    text: str | None = None,
+) -> Verb:
+    """Return a verb whose argument is a mapping of the action's fields, or a shorter form of its first one."""
+
+    def fields(**values: Any) -> dict[str, Any]:
+        return {"others" if name == "from" else name: value for name, value in values.items()}
+
+    argument = record(fields, keys)
+    if short is not None:
+        argument = either(argument, short.then(lambda value: {next(iter(keys)): value}))
+    make: Callable[..., Action] = build or kind
+    return _verb(kind, argument, lambda values: make(**values), text)
+
+
+def _elect(kind: ElectionType, text: str) -> Verb:
+    return _verb(Elect, PARTITIONS, partial(Elect, kind), text)
 
 
 # --- arguments --------------------------------------------------------------------------------------------------
 
-BROKERS: Final = ListOf(NodeId())
-NODES: Final = ListOf(NodeShape(), or_one=True)
-BROKER_NODES: Final = ListOf(NodeShape(brokers_only=True), or_one=True)
-CONTROLLER_NODES: Final = ListOf(NodeShape(controllers_only=True), or_one=True)
-PARTITIONS: Final = ListOf(PartitionName(), or_one=True)
-TOPIC_NAMES: Final = ListOf(TopicName(), or_one=True)
-SECONDS: Final = Duration()
-TARGETS: Final = MapOf(PartitionName(), BROKERS)
-TOTALS: Final = MapOf(TopicName(), Int("how many partitions", 1))
-ROWS: Final = ListOf(BROKERS)
+BROKERS: Final = list_of(BROKER_ID)
+NODES: Final = list_of(node(), or_one=True)
+BROKER_NODES: Final = list_of(node(controllers=False), or_one=True)
+CONTROLLER_NODES: Final = list_of(node(brokers=False), or_one=True)
+PARTITIONS: Final = list_of(PARTITION, or_one=True)
+TOPIC_NAMES: Final = list_of(TOPIC, or_one=True)
+SECONDS: Final = duration()
+TARGETS: Final = map_of(PARTITION, BROKERS)
+TOTALS: Final = map_of(TOPIC, integer("how many partitions", 1))
 
 
-@frozen
-class RowsShape(Shape[Mapping[str, Any]]):
-    """The replicas of each partition of a topic."""
-
-    def read(self, node: YamlNode, names: Names) -> Mapping[str, Any]:
-        """Return the assignment."""
-        rows = ROWS.read(node, names)
-        if not rows:
-            raise unreadable(node, "a topic has one partition or more: write [[1, 2, 3]]")
-        return {"assignment": rows}
-
-    def schema(self) -> Schema:
-        """Return a list of lists."""
-        return ROWS.schema()
+def _assignment(rows: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
+    if not rows:
+        raise ValueError("a topic has one partition or more: write [[1, 2, 3]]")
+    return {"assignment": rows}
 
 
-COUNTS: Final[Record[Mapping[str, Any]]] = Record(
-    dict,
+COUNTS: Final = record(
+    dict[str, Any],
     {
-        "partitions": Key(Int("how many partitions", 1), "How many partitions it has."),
-        "replication_factor": Key(Int("how many replicas", 1), "How many replicas each has."),
+        "partitions": Key(integer("how many partitions", 1), "How many partitions it has."),
+        "replication_factor": Key(integer("how many replicas", 1), "How many replicas each has."),
     },
 )
-TOPICS: Final[Shape[tuple[CreateTopic, ...]]] = Built(
-    MapOf(Text("a topic's name", r"[a-zA-Z0-9._-]{1,249}"), Either(COUNTS, RowsShape())),
-    lambda topics: tuple(CreateTopic(name, **how) for name, how in topics.items()),
-)
+TOPICS: Final = map_of(
+    text("a topic's name", r"[a-zA-Z0-9._-]{1,249}"), either(COUNTS, list_of(BROKERS).then(_assignment))
+).then(lambda topics: tuple(CreateTopic(name, **how) for name, how in topics.items()))
 
-
-def _nothing(kind: type[Action]) -> Verb:
-    return Verb(kind, Flag(), lambda _: kind())
-
-
-def _keys(kind: type[Action], keys: Mapping[str, Key[Any]], short: Shape[Any] | None = None) -> Verb:
-    """Return a verb whose argument is a mapping of the action's fields, or a shorter form of its first one."""
-
-    def build(values: Mapping[str, Any]) -> Action:
-        return kind(**{"others" if name == "from" else name: value for name, value in values.items()})
-
-    record: Shape[Action] = Record(lambda **values: build(values), keys)
-    return Verb(kind, record if short is None else Either(record, Built(short, kind)), _as_it_is)
-
-
-def _as_it_is(action: Action) -> Action:
-    return action
-
-
-def _elect(kind: ElectionType, text: str) -> Verb:
-    return Verb(Elect, PARTITIONS, partial(Elect, kind), text)
-
-
-ONE_WAY: Final = Key(Flag(), "Whether the nodes still receive what they are sent.")
+ONE_WAY: Final = Key(FLAG, "Whether the nodes still receive what they are sent.")
 
 VERBS: Final[Mapping[str, Verb]] = {
-    "create_topic": Verb(CreateTopics, TOPICS),
-    "delete_topic": Verb(requests.DeleteTopic, TOPIC_NAMES),
-    "add_partitions": Verb(requests.AddPartitions, TOTALS),
-    "alter_topic": Verb(requests.AlterTopic, MapOf(TopicName(), MapOf(Choice(tuple(TOPIC_SETTINGS)), SettingValue()))),
-    "reassign": Verb(requests.Reassign, TARGETS),
-    "cancel": Verb(
+    "create_topic": _verb(CreateTopics, TOPICS),
+    "delete_topic": _verb(requests.DeleteTopic, TOPIC_NAMES),
+    "add_partitions": _verb(requests.AddPartitions, TOTALS),
+    "alter_topic": _verb(requests.AlterTopic, map_of(TOPIC, map_of(choice(tuple(TOPIC_SETTINGS)), SETTING_VALUE))),
+    "reassign": _verb(requests.Reassign, TARGETS),
+    "cancel": _verb(
         requests.Reassign,
         PARTITIONS,
         lambda names: requests.Reassign(dict.fromkeys(names)),
         "Cancel reassignments through the admin api.",
     ),
     "elect_preferred": _elect(ElectionType.PREFERRED, "Elect the preferred leaders of partitions."),
-    "elect_in_order": Verb(
+    "elect_in_order": _verb(
         Elect,
         TARGETS,
         partial(Elect, ElectionType.PREFERRED, ()),
         "Put the replicas of partitions into a new order, and elect the first of it.",
     ),
     "elect_unclean": _elect(ElectionType.UNCLEAN, "Elect leaders of partitions, from outside the ISR too."),
-    "produce": Verb(requests.Produce, MapOf(PartitionName(), Int("how many records", 1))),
-    "write_requests": Verb(znodes.WriteRequests, MapOf(Text("a partition", PARTITION), ListOf(Int("a broker's id")))),
-    "rewrite_topic": Verb(znodes.RewriteTopic, TOPICS),
-    "write_election": Verb(znodes.WriteElection, PARTITIONS),
-    "mark_for_deletion": Verb(znodes.MarkForDeletion, TOPIC_NAMES),
-    "notify_isr_change": Verb(znodes.NotifyIsrChange, PARTITIONS),
-    "notify_log_dir": Verb(znodes.NotifyLogDir, NodeId()),
+    "produce": _verb(requests.Produce, map_of(PARTITION, integer("how many records", 1))),
+    "write_requests": _verb(
+        znodes.WriteRequests, map_of(text("a partition", PARTITION_PATTERN), list_of(integer("a broker's id")))
+    ),
+    "rewrite_topic": _verb(znodes.RewriteTopic, TOPICS),
+    "write_election": _verb(znodes.WriteElection, PARTITIONS),
+    "mark_for_deletion": _verb(znodes.MarkForDeletion, TOPIC_NAMES),
+    "notify_isr_change": _verb(znodes.NotifyIsrChange, PARTITIONS),
+    "notify_log_dir": _verb(znodes.NotifyLogDir, BROKER_ID),
     "crash": _keys(
         processes.Crash,
         {
             "nodes": Key(NODES, "The nodes that crash.", is_required=True),
-            "noticed": Key(Flag(), "Whether the store ends their sessions at once."),
+            "noticed": Key(FLAG, "Whether the store ends their sessions at once."),
         },
         NODES,
     ),
-    "start": Verb(processes.Start, NODES),
-    "restart": Verb(processes.Restart, NODES),
-    "wipe": Verb(
+    "start": _verb(processes.Start, NODES),
+    "restart": _verb(processes.Restart, NODES),
+    "wipe": _verb(
         processes.Restart,
         BROKER_NODES,
         partial(processes.Restart, wipe=True),
         "Restart brokers on an empty disk: theirs is lost.",
     ),
-    "stop": Verb(processes.Stop, NODES),
+    "stop": _verb(processes.Stop, NODES),
     "pause": _keys(
         processes.Pause,
         {
             "nodes": Key(NODES, "The nodes that are paused.", is_required=True),
-            "keeps_session": Key(Flag(), "Whether their sessions with the store survive."),
+            "keeps_session": Key(FLAG, "Whether their sessions with the store survive."),
         },
         NODES,
     ),
-    "wake": Verb(processes.Wake, NODES),
-    "skew": Verb(processes.Skew, MapOf(NodeId(brokers_only=False), Duration(least=-86_400))),
+    "wake": _verb(processes.Wake, NODES),
+    "skew": _verb(processes.Skew, map_of(NODE_ID, duration(least=-86_400))),
     "fail_disk": _keys(
         processes.FailDisk,
         {
             "nodes": Key(BROKER_NODES, "The brokers.", is_required=True),
-            "directory": Key(Int("the number of a log directory"), "Which log directory fails: 0 or 1."),
-            "noticed": Key(Flag(), "Whether the brokers check their directories, and find out by themselves."),
+            "directory": Key(integer("the number of a log directory"), "Which log directory fails: 0 or 1."),
+            "noticed": Key(FLAG, "Whether the brokers check their directories, and find out by themselves."),
         },
         BROKER_NODES,
     ),
-    "mend_disk": Verb(processes.MendDisk, BROKER_NODES),
-    "stop_fetching": Verb(processes.StopFetching, MapOf(NodeId(), PARTITIONS)),
-    "resume_fetching": Verb(processes.ResumeFetching, MapOf(NodeId(), PARTITIONS)),
-    "keep_out_of_isr": Verb(processes.KeepOutOfIsr, TARGETS),
-    "hold_queue": Verb(processes.HoldQueue, CONTROLLER_NODES),
-    "release_queue": Verb(processes.ReleaseQueue, CONTROLLER_NODES),
+    "mend_disk": _verb(processes.MendDisk, BROKER_NODES),
+    "stop_fetching": _verb(processes.StopFetching, map_of(BROKER_ID, PARTITIONS)),
+    "resume_fetching": _verb(processes.ResumeFetching, map_of(BROKER_ID, PARTITIONS)),
+    "keep_out_of_isr": _verb(processes.KeepOutOfIsr, TARGETS),
+    "hold_queue": _verb(processes.HoldQueue, CONTROLLER_NODES),
+    "release_queue": _verb(processes.ReleaseQueue, CONTROLLER_NODES),
     "crash_on_arrival": _keys(
         processes.CrashOnArrival,
         {
-            "round": Key(Choice(ROUNDS), "The round.", is_required=True),
+            "round": Key(choice(ROUNDS), "The round.", is_required=True),
             "brokers": Key(BROKER_NODES, "The brokers; without it, all that run."),
         },
-        Choice(ROUNDS),
+        choice(ROUNDS),
     ),
-    "expire": Verb(sessions.Expire, NODES),
-    "disconnect": Verb(sessions.Disconnect, NODES),
-    "reconnect": Verb(sessions.Reconnect, NODES),
-    "lose_answer": Verb(
+    "expire": _verb(sessions.Expire, NODES),
+    "disconnect": _verb(sessions.Disconnect, NODES),
+    "reconnect": _verb(sessions.Reconnect, NODES),
+    "lose_answer": _keys(
         sessions.AtCommit,
-        Either(
-            Record(
-                sessions.lose_answer,
-                {
-                    "nodes": Key(NODES, "The nodes that commit.", is_required=True),
-                    "applied": Key(Flag(), "Whether the commit takes effect; it does, unless false."),
-                    "path": Key(Text("the path of a znode", r"/.+"), "The commit changes this znode, or one below it."),
-                },
-            ),
-            Built(NODES, sessions.lose_answer),
-        ),
-        _as_it_is,
+        {
+            "nodes": Key(NODES, "The nodes that commit.", is_required=True),
+            "applied": Key(FLAG, "Whether the commit takes effect; it does, unless false."),
+            "path": Key(text("the path of a znode", r"/.+"), "The commit changes this znode, or one below it."),
+        },
+        NODES,
+        sessions.lose_answer,
         "Lose the answer to the next commit of nodes.",
     ),
-    "slow_store": Verb(sessions.SlowStore, MapOf(NodeId(brokers_only=False), SECONDS)),
-    "lag": Verb(sessions.Lag, MapOf(Int("the number of a server", 2), SECONDS)),
+    "slow_store": _verb(sessions.SlowStore, map_of(NODE_ID, SECONDS)),
+    "lag": _verb(sessions.Lag, map_of(integer("the number of a server", 2), SECONDS)),
     "depose": _nothing(sessions.Depose),
     "isolate": _keys(
         network.Isolate,
@@ -225,14 +221,14 @@ VERBS: Final[Mapping[str, Verb]] = {
         },
     ),
     "heal": _nothing(network.Heal),
-    "break_connections": Verb(network.BreakConnections, NODES),
-    "silence_connections": Verb(network.SilenceConnections, NODES),
+    "break_connections": _verb(network.BreakConnections, NODES),
+    "silence_connections": _verb(network.SilenceConnections, NODES),
     "slow": _keys(
         network.Slow,
         {
             "nodes": Key(NODES, "The nodes whose links are slow.", is_required=True),
             "latency": Key(SECONDS, "What a message takes."),
-            "bytes_per_second": Key(Number("a number of bytes", 1), "How fast the links are."),
+            "bytes_per_second": Key(number("a number of bytes", 1), "How fast the links are."),
             "from": Key(NODES, "The nodes at the other end of the links; without it, all others."),
             "one_way": ONE_WAY,
         },

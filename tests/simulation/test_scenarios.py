@@ -9,9 +9,8 @@ import pytest
 import yaml
 from attrs import fields_dict
 
-from simulator.scenario import schema
 from simulator.scenario.faults import ScenarioFault
-from simulator.scenario.language import SETTINGS
+from simulator.scenario.language import SETTINGS, schema
 from simulator.scenario.loader import load, parse
 from simulator.scenario.model import Scenario
 from simulator.scenario.runner import run
@@ -43,11 +42,11 @@ def test_what_a_scenario_of_the_library_expects_comes_about(scenario: Scenario) 
 
 @pytest.mark.parametrize("path", LIBRARY, ids=[path.stem for path in LIBRARY])
 def test_the_library_fits_the_schema(path: Path) -> None:
-    jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), schema.schema())
+    jsonschema.validate(yaml.safe_load(path.read_text(encoding="utf-8")), schema())
 
 
 def test_every_setting_of_a_cluster_can_be_given() -> None:
-    assert set(SETTINGS.keys) == set(fields_dict(Settings)) - {"service", "own_apis"}
+    assert set(SETTINGS) == set(fields_dict(Settings)) - {"service", "own_apis"}
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:
@@ -102,13 +101,14 @@ def test_a_cluster_that_does_not_start_is_told() -> None:
     ("wrong", "place", "text"),
     [
         ("events:\n  - reasign: {orders-0: [1]}", (2, 5), "unknown key reasign: did you mean reassign?"),
+        ("events:\n  - start: {1: 2}", (2, 12), "expected a node, found a mapping"),
         ("events:\n  - crash: 9", (2, 12), "there is no node '9': there are brokers 1 to 3"),
         ("events:\n  - {crash: 1, at: soon}", (2, 20), "expected a time such as 3s, 500ms or 2m, found 'soon'"),
         ("topics: {a: [[1]]}\nevents:\n  - {when: a-0 reaches A9, crash: 1}", (3, 12), "unknown round A9"),
         ("topics: {a: [[1]]}\nevents:\n  - cancel: a-1", (3, 13), "there is no partition 'a-1': did you mean a-0?"),
         ("events:\n  - {at: 1s, after: 1s, crash: 1}", (2, 14), "one time is enough: there is at already"),
         ("events:\n  - at: 1s", (2, 5), "nothing happens here"),
-        ("settles: 1s\nsettles: 2s", (2, 1), "the key settles is there already, in line 1"),
+        ("settles: 1s\nsettles: 2s", (2, 1), "duplicate key settles: it is in line 1 already"),
         ("events:\n  - {crash: 1, within: 1s}", (2, 16), "nothing is expected here that could be waited for"),
         ("load: 5", (1, 7), "there is nothing to write to: name a topic"),
         ("topics: {a: []}", (1, 13), "a topic has one partition or more"),

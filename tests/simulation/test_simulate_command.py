@@ -16,7 +16,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from simulator.scenario.schema import schema
+from simulator.scenario.language import schema
 
 ROOT = Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "simulation.md").read_text(encoding="utf-8")
