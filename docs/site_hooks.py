@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[1]
 ROOT_PAGES: Final = {"README.md": "overview.md", "CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-"""What the pages at the root of the repository are called on the site."""
+"""The names on the site of the pages at the root of the repository."""
 
 _LINK: Final = re.compile(r"(?<=\]\()(?P<path>[^)#:\s]+)(?=[)#])")
 """The path in a relative link."""

@@ -1,8 +1,7 @@
 """The hard rules, checked on a finished plan by code that is independent of the planner.
 
-`violations` checks one block, on whichever engine it was planned; `disk_tally` and `disk_violations` check the one rule
-that concerns all blocks together. They change nothing. A violation means that the planner is wrong, and that nothing is
-written.
+`violations` checks one block, on any engine. `disk_tally` and `disk_violations` check the one rule that concerns all
+blocks together. They change nothing. A violation means that the planner is wrong; the plan is then not written.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ def disk_tally(block: Block, brokers: Brokers) -> Counts:
 
 
 def disk_violations(brokers: Brokers, tally: Counts) -> list[str]:
-    """Return a line for each broker that gets data and has more than its disk holds, from the sum of all tallies."""
+    """Return a line for each broker that gains data beyond the size of its disk, given the sum of all tallies."""
     over = (tally[:, 0] > brokers.disk) & (tally[:, 1] > 0)
     return [
-        f"broker {brokers.ids[b]}: gets {tally[b, 1]} bytes and has {tally[b, 0]} then, "
-        f"but its disk holds {brokers.disk[b]}"
+        f"broker {brokers.ids[b]}: gains {tally[b, 1]} bytes and would have {tally[b, 0]}, "
+        f"more than its disk of {brokers.disk[b]}"
         for b in np.flatnonzero(over)
     ]
 
@@ -68,7 +67,7 @@ class _Plan:
         wanted: (P) replication factor.
         receives: (B) whether a broker may receive replicas.
         drained: (B) whether all replicas of a broker must leave.
-        gone: (B) whether a broker may lead only partitions that no other replica can lead.
+        gone: (B) whether a broker may lead only partitions that no other broker can lead.
         named: (B) whether the goal names a broker.
         limit: (P) the most replicas of the partition that a rack may have.
         crowded_before: (P) the number of replicas above the limit of their racks, before.
@@ -98,10 +97,9 @@ class _Plan:
         after = np.where(known, block.after, NOBODY).astype(np.int32)
         named = np.isin(brokers.ids, sorted(goal.brokers))
         removed = named & (goal.kind is GoalKind.REMOVE_BROKERS)
-        drained = removed | brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
-        gone = drained
-        # A broker that drains keeps its replicas under two goals: relieving moves only replicas of the named brokers,
-        # and choosing leaders moves none.
+        gone = removed | brokers.in_state(BrokerState.DRAINING, BrokerState.DEAD)
+        # A draining broker keeps its replicas under two goals: relieving moves only replicas of the named brokers, and
+        # choosing leaders moves none.
         drained = gone & (goal.kind not in {GoalKind.RELIEVE, GoalKind.LEADERS})
         excluded = np.isin(brokers.ids, sorted(goal.exclude))
         receives = brokers.in_state(BrokerState.LIVE) & ~removed & ~excluded
@@ -181,7 +179,7 @@ Found = Iterator[tuple[int, str]]
 
 def _has_a_list(plan: _Plan) -> Found:
     for row in np.flatnonzero(plan.broken):
-        yield int(row), "its list has a gap or names a broker that is not there"
+        yield int(row), "the list has a gap or an unknown broker"
 
 
 def _has_its_factor(plan: _Plan) -> Found:
@@ -190,48 +188,51 @@ def _has_its_factor(plan: _Plan) -> Found:
         yield int(row), f"has {count[row]} replicas, not {plan.wanted[row]}"
 
 
-def _is_nowhere_twice(plan: _Plan) -> Found:
+def _has_no_duplicates(plan: _Plan) -> Found:
     twice = np.zeros(plan.after.shape, np.bool_)
     for column in range(plan.after.shape[1]):
         twice[:, column] = any_of(plan.after[:, :column] == plan.after[:, column, None])
-    yield from _slots(plan, plan.after, twice & (plan.after != NOBODY), "is there twice")
+    yield from _slots(plan, plan.after, twice & (plan.after != NOBODY), "is a duplicate")
 
 
 def _goes_to_receivers(plan: _Plan) -> Found:
-    yield from _slots(plan, plan.after, plan.new & ~_at(plan.receives, plan.after), "may get nothing new")
+    yield from _slots(plan, plan.after, plan.new & ~_at(plan.receives, plan.after), "may not receive replicas")
 
 
 def _leaves_the_drained(plan: _Plan) -> Found:
     stays = ~plan.new & _at(plan.drained, plan.after)
-    yield from _slots(plan, plan.after, stays, "is draining or dead, and keeps its replica")
+    yield from _slots(plan, plan.after, stays, "is draining or dead, but keeps its replica")
 
 
 def _is_spread(plan: _Plan) -> Found:
-    for row in np.flatnonzero(plan.crowded):
-        yield int(row), f"{plan.crowded[row]} replicas more than racks may have, of which {plan.limit[row]} each"
+    for row in np.flatnonzero(plan.crowded).tolist():
+        yield row, _crowd(plan, row)
 
 
 def _is_no_less_spread(plan: _Plan) -> Found:
-    for row in np.flatnonzero(plan.crowded > plan.crowded_before):
-        text = f"{plan.crowded[row]} replicas more than racks may have, of which {plan.limit[row]} each"
-        yield int(row), f"{text}; {plan.crowded_before[row]} before"
+    for row in np.flatnonzero(plan.crowded > plan.crowded_before).tolist():
+        yield row, f"{_crowd(plan, row)}, {plan.crowded_before[row]} before"
+
+
+def _crowd(plan: _Plan, row: int) -> str:
+    return f"{plan.crowded[row]} replicas above the limit of {plan.limit[row]} per rack"
 
 
 def _moves_only_what_must(plan: _Plan) -> Found:
     moved = counts(plan.new)
     for row in np.flatnonzero(moved > plan.forced):
-        yield int(row), f"{moved[row]} new replicas, where {plan.forced[row]} would do"
+        yield int(row), f"{moved[row]} new replicas, {plan.forced[row]} needed"
 
 
 def _goes_to_the_added(plan: _Plan) -> Found:
     gains = plan.new & ~_at(plan.named, plan.after)
     too_many = counts(gains) > plan.forced
-    yield from _slots(plan, plan.after, gains & too_many[:, None], "is not added, and gets a replica without need")
+    yield from _slots(plan, plan.after, gains & too_many[:, None], "is not added, but gains a replica without need")
 
 
 def _leaves_the_relieved(plan: _Plan) -> Found:
     stray = plan.left & ~_at(plan.named, plan.before)
-    yield from _slots(plan, plan.before, stray, "is not to be relieved, and loses its replica")
+    yield from _slots(plan, plan.before, stray, "is not relieved, but loses its replica")
 
 
 def _keeps_its_order(plan: _Plan) -> Found:
@@ -241,14 +242,14 @@ def _keeps_its_order(plan: _Plan) -> Found:
     first = before == after[:, :1]
     others = np.take_along_axis(before, np.argsort(~first, axis=1, kind="stable"), axis=1)
     for row in np.flatnonzero((others != after).any(axis=1)):
-        yield int(row), "changes more than which of its replicas is the first"
+        yield int(row), "changes more than the preferred leader"
 
 
-def _is_led_by_who_stays(plan: _Plan) -> Found:
+def _is_led_by_a_broker_that_stays(plan: _Plan) -> Found:
     leads, able = plan.after[:, 0], ~_at(plan.gone, plan.after) & (plan.after != NOBODY)
     other = (plan.before[:, 0] != leads) & (leads != NOBODY)
     for row in np.flatnonzero(other & plan.gone[leads] & able.any(axis=1)):
-        yield int(row), f"broker {plan.ids[leads[row]]} is draining or dead, and becomes the leader"
+        yield int(row), f"broker {plan.ids[leads[row]]} is draining or dead, but becomes the leader"
 
 
 Rule = Callable[[_Plan], Found]
@@ -256,7 +257,7 @@ Rule = Callable[[_Plan], Found]
 _RULES: tuple[Rule, ...] = (
     _has_a_list,
     _has_its_factor,
-    _is_nowhere_twice,
+    _has_no_duplicates,
     _goes_to_receivers,
     _leaves_the_drained,
 )
@@ -268,7 +269,7 @@ _RULES_OF: dict[GoalKind, tuple[Rule, ...]] = {
     GoalKind.SET_REPLICATION_FACTOR: (_is_spread, _moves_only_what_must),
     GoalKind.RELIEVE: (_is_no_less_spread, _leaves_the_relieved),
     GoalKind.REPAIR_RACKS: (_is_spread, _moves_only_what_must),
-    GoalKind.LEADERS: (_keeps_its_order, _is_led_by_who_stays),
+    GoalKind.LEADERS: (_keeps_its_order, _is_led_by_a_broker_that_stays),
 }
 
 

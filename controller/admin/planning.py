@@ -25,6 +25,7 @@ import spark_bridge
 from spark_bridge.errors import PlanError
 from spark_bridge.failures import last_line
 from spark_bridge.model.summary import Summary
+from spark_bridge.process.document import from_document
 from spark_bridge.process.request import EngineName, PlanRequest
 from spark_bridge.progress import OnProgress, Progress
 
@@ -96,7 +97,7 @@ class Bridge:
             await self.aclose()
         if "error" in answer:
             raise PlanError(answer["error"])
-        return Summary.from_document(answer["summary"])
+        return from_document(Summary, answer["summary"], "summary")
 
     async def _ask(self, request: PlanRequest, progress: OnProgress) -> dict[str, Any]:
         process = await self._process_for(request)

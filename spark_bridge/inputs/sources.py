@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
@@ -67,26 +67,6 @@ class Sources:
     def urls(self) -> list[Url]:
         """Return the sources that only Spark can reach."""
         return [source for source in (self.snapshot, *self.loads, self.brokers) if isinstance(source, Url)]
-
-    def to_document(self) -> dict[str, Any]:
-        """Return the sources as a JSON document."""
-        return {
-            "snapshot": str(self.snapshot),
-            "loads": [str(path) for path in self.loads],
-            "brokers": None if self.brokers is None else str(self.brokers),
-            "on_bad_rows": str(self.on_bad_rows),
-        }
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Sources:
-        """Return the sources that `to_document` wrote, also after a round trip through JSON."""
-        brokers = document["brokers"]
-        return cls(
-            snapshot=source_of(document["snapshot"]),
-            loads=tuple(map(source_of, document["loads"])),
-            brokers=None if brokers is None else source_of(brokers),
-            on_bad_rows=OnBadRows(document["on_bad_rows"]),
-        )
 
 
 def file_url(path: Path) -> str:

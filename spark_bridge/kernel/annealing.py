@@ -34,7 +34,7 @@ Load = tuple[int, int, int]
 Bounds = tuple[int, int, int, int, int, int, float, float, float]
 
 Value = tuple[float, int, int]
-"""How far a plan is out of bounds, its cost, and how many partitions keep none of their replicas."""
+"""The violation of a plan, its cost, and the number of partitions that keep none of their replicas."""
 
 
 @define(eq=False)

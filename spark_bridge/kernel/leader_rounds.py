@@ -13,7 +13,7 @@ from spark_bridge.kernel.cycle import Cycle
 from spark_bridge.kernel.leader_view import FINEST, Integers, LeaderView
 
 GRAIN = 4.0**-4
-"""How finely several blocks compare loads beyond the bounds, as a part of a broker's share."""
+"""The grain of several blocks (see `LeaderView.grain`)."""
 
 _CYCLE: tuple[tuple[bool, float | None], ...] = ((True, None), (True, GRAIN), (False, GRAIN))
 """The rounds of a cycle: whether all blocks act or only the first, and their grain."""

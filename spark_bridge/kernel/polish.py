@@ -27,7 +27,7 @@ _MOST_STEPS = 80_000
 """The steps of all plans together: for each place of a replica list, and at most."""
 
 _TO_CHEAPEN = 3
-"""How many times as many steps the search for a lower cost takes."""
+"""The steps of the search for a lower cost, as a multiple of those for more evenness."""
 
 _CHEAPENED = 2
 """The number of searches for a lower cost, each from another seed."""

@@ -30,7 +30,7 @@ _LEAST, _PRECISION = 1e-6, 1e-13
 
 @frozen(eq=False)
 class Rooms:
-    """What sets of brokers can hold of F replication factors, given the number of their brokers in each of U racks.
+    """The load of F replication factors that sets of brokers can hold, given how many of them are in each of U racks.
 
     A broker without a rack counts as its own rack.
 

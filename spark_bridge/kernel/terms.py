@@ -21,7 +21,7 @@ ALL_MEASURES = tuple(range(len(MEASURES)))
 UNBOUNDED = np.iinfo(np.int64).max // 4
 
 _IN_VAIN = 0.1
-"""What a broker may keep besides its oversized replicas, as a part of their load above its bounds."""
+"""The load that a broker may keep besides its oversized replicas, as a part of their load above its bounds."""
 
 _CROWDS = 8
 """The number of crowds that are told apart; larger ones count as the largest of these."""

@@ -63,7 +63,7 @@ class Brokers:
         by_id: dict[int, Broker] = {}
         for broker in brokers:
             if broker.id in by_id:
-                raise PlanError(f"broker {broker.id} is there twice")
+                raise PlanError(f"broker {broker.id} is a duplicate")
             by_id[broker.id] = broker
         for dead in assigned:
             by_id.setdefault(dead, Broker(dead, state=BrokerState.DEAD))

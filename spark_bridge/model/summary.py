@@ -119,23 +119,3 @@ class Summary:
     def to_document(self) -> dict[str, Any]:
         """Return the summary as a JSON document."""
         return asdict(self)
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Summary:
-        """Return the summary that `to_document` wrote, also after a round trip through JSON."""
-        brokers = (
-            BrokerChange(**{**row, "before": Load(**row["before"]), "after": Load(**row["after"])})
-            for row in document["brokers"]
-        )
-        return cls(
-            **{
-                **document,
-                "brokers": tuple(brokers),
-                "evenness": tuple(Evenness(**row) for row in document["evenness"]),
-                "flows": tuple(Flow(**row) for row in document["flows"]),
-                "worse": tuple(document["worse"]),
-                "needless": tuple(document["needless"]),
-                "notes": tuple(document["notes"]),
-                "rack_flows": tuple(RackFlow(**row) for row in document.get("rack_flows", ())),
-            }
-        )

@@ -33,7 +33,7 @@ def from_document(cls: type[T], document: object, name: str) -> T:
     """
     if not isinstance(document, dict):
         raise PlanError(f"{name} must be an object, not {document!r}")
-    known = fields_dict(resolve_types(cls))  # type: ignore[type-var,arg-type]  # whoever calls has an attrs class
+    known = fields_dict(resolve_types(cls))  # type: ignore[type-var,arg-type]  # callers pass attrs classes
     needed = {key for key, attribute in known.items() if attribute.default is NOTHING}
     if missing := sorted(needed - document.keys()):
         raise PlanError(f"{name} lacks {missing[0]!r}")
@@ -54,7 +54,7 @@ def _read(kind: object, value: object, name: str) -> object:
     if origin in (tuple, frozenset):
         return _collection(origin, arguments[0], value, name)
     if origin is not None:
-        return _texts(value, name)
+        return _values(arguments[1], value, name)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return _choice(kind, value, name)
     if isinstance(kind, type) and has(kind):
@@ -75,10 +75,10 @@ def _collection(kind: type, member: object, value: object, name: str) -> object:
     return kind(_read(member, item, f"{name}[{place}]") for place, item in enumerate(value))
 
 
-def _texts(value: object, name: str) -> Mapping[str, str]:
+def _values(kind: object, value: object, name: str) -> Mapping[str, object]:
     if not isinstance(value, dict):
         raise PlanError(f"{name} must be an object, not {value!r}")
-    return {key: _plain(str, item, f"{name}.{key}") for key, item in value.items()}
+    return {key: _read(kind, item, f"{name}.{key}") for key, item in value.items()}
 
 
 def _choice(kind: type[StrEnum], value: object, name: str) -> StrEnum:

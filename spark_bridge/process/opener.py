@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import subprocess
 import threading
 from collections.abc import Callable
@@ -12,7 +15,6 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from spark_bridge.errors import PlanError
 from spark_bridge.failures import is_of_lost_spark
-from spark_bridge.process.java import java_problem
 from spark_bridge.process.request import PlanRequest
 
 if TYPE_CHECKING:
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
 SparkOpener: TypeAlias = "Callable[[], SparkSession]"
 """A callable that returns the Spark session; a plan that never calls it starts no JVM."""
+
+OLDEST_JAVA: Final = 17
+"""The oldest Java that Spark 4 runs on."""
+
+_CURE = f"install Java {OLDEST_JAVA} or later (Debian: openjdk-17-jre-headless) and have it in PATH or JAVA_HOME"
 
 _DYING: Final = 1.0
 """The number of seconds after which a JVM that does not answer is considered to have ended."""
@@ -97,3 +104,19 @@ def _refuse_without_spark(request: PlanRequest) -> None:
         raise PlanError("planning needs Spark: pip install 'klamm[spark]'")
     if request.remote is None and (problem := java_problem()):
         raise PlanError(problem)
+
+
+def java_problem() -> str | None:
+    """Return one line that says what is wrong with this machine's Java and what to do; None if nothing is wrong."""
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which(os.path.join(home, "bin", "java") if home else "java")  # noqa: PTH118 (which() takes text)
+    if java is None:
+        place = f"JAVA_HOME={home}" if home else "PATH"
+        return f"planning needs Java, and there is none in {place}: {_CURE}"
+    answer = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+    version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
+    if version is None:
+        return f"planning needs Java, and {java} does not run: {_CURE}"
+    if int(version[1]) < OLDEST_JAVA:
+        return f"planning needs Java {OLDEST_JAVA} or later, and {java} is {version[1]}: {_CURE}"
+    return None

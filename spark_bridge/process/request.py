@@ -15,7 +15,6 @@ from attrs import asdict, field, frozen
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import Sources, Url, source_of
 from spark_bridge.model.goal import Goal
-from spark_bridge.process.document import from_document
 
 
 class EngineName(StrEnum):
@@ -71,8 +70,8 @@ class PlanRequest:
             raise PlanError(f"{url}: only Spark reads and writes {url.scheme}:// paths: leave out --engine kernel")
         if self.remote is not None and isinstance(output := source_of(self.output), Url):
             raise PlanError(
-                f"{output}: a Spark Connect server cannot be had to write there: name a folder that its workers share, "
-                "or plan with --master"
+                f"{output}: a plan on a Spark Connect server cannot be written there: name a folder that its workers "
+                "share, or plan with --master"
             )
         if strange := sorted(name for name in self.conf if not name.startswith("spark.")):
             raise PlanError(f"conf takes Spark's settings, whose names begin with 'spark.', not {strange[0]!r}")
@@ -100,19 +99,6 @@ class PlanRequest:
         except UnicodeEncodeError as error:
             strange = text[error.start : error.end]
             raise PlanError(f"{strange!a} in a name is not UTF-8: planning takes only names that are") from None
-
-    @classmethod
-    def from_json(cls, data: bytes) -> PlanRequest:
-        """Return a request read from JSON.
-
-        Raises:
-            PlanError: It is not a valid request; the text names the field.
-        """
-        try:
-            document = json.loads(data)
-        except json.JSONDecodeError as error:
-            raise PlanError(f"request: not JSON: {error}") from None
-        return from_document(cls, document, "request")
 
 
 def _plain(value: object) -> object:

@@ -13,10 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import urlsplit
+from zipfile import ZipFile
 
+import attr
+import attrs
 from pyspark.sql import SparkSession
 
-from spark_bridge.process.shipping import zip_for_workers
+import spark_bridge
 
 _LOOPBACK = "127.0.0.1"
 
@@ -39,6 +42,9 @@ _SQL = {
     # Each partition, full or empty, costs a task in each shuffle.
     "spark.sql.shuffle.partitions": "64",
 }
+
+_PACKAGES = (attr, attrs, spark_bridge)
+"""The packages that workers import, except NumPy and PyArrow: these are compiled, so workers must have them."""
 
 NO_SETTINGS: Mapping[str, str] = MappingProxyType({})
 
@@ -63,7 +69,7 @@ def spark_session(
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
     try:
-        spark.addArtifacts(str(zip_for_workers(scratch)), pyfile=True)
+        spark.addArtifacts(str(_zip_for_workers(scratch)), pyfile=True)
         yield spark
     finally:
         spark.stop()
@@ -121,3 +127,14 @@ def _parts_here() -> str:
 def _heap() -> int:
     """Return the size of the driver's heap in bytes: a quarter of the memory, from 1 to 8 GB."""
     return min(max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4, _GIGABYTE), 8 * _GIGABYTE)
+
+
+def _zip_for_workers(folder: Path) -> Path:
+    """Write the packages that workers import into a zip file, so that they need no installation; return its path."""
+    path = folder / "klamm_workers.zip"
+    with ZipFile(path, "w") as archive:
+        for package in _PACKAGES:
+            home = Path(str(package.__file__)).parent
+            for file in sorted(home.rglob("*.py")):
+                archive.write(file, file.relative_to(home.parent))
+    return path

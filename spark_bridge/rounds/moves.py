@@ -37,8 +37,7 @@ from spark_bridge.progress import OnProgress, Progress
 from spark_bridge.rounds.dealing import deal, redeal
 from spark_bridge.rounds.drawing_up import AtFirst, DrawnUp
 from spark_bridge.rounds.evenness import walls_of
-from spark_bridge.rounds.refusals import refuse_additions, refuse_unplaced
-from spark_bridge.rounds.topic_names import refuse_unmatched
+from spark_bridge.rounds.refusals import refuse_additions, refuse_unmatched, refuse_unplaced
 
 MOST_SETTLED = 5_000
 """A cluster of up to this number of partitions, in one block, is planned in one step (see `settle`)."""
@@ -217,7 +216,7 @@ class _Rounds:
             # Bulk moves would cost more than so small a violation is worth; descent removes it.
             if out < _HARDLY * len(self.load):
                 continue
-            self._tell("again: levelling" if anew else "levelling", number, None if anew else len(turns))
+            self._report("again: levelling" if anew else "levelling", number, None if anew else len(turns))
             turn = Turn(1 + number, self.engine.blocks, copies)
             level = Level(self.terms, self.load, turn, levels(self.terms, self.load, measures), measures)
             changed |= self._step(level, _LEVELLED, anew=anew)
@@ -228,13 +227,13 @@ class _Rounds:
         for number in range(_DESCENTS):
             if self.work and self.out(self.load):
                 left, nth = None if anew else _CYCLES * _DESCENTS, cycle * _DESCENTS + number
-                self._tell("again: descending" if anew else "descending", nth, left)
+                self._report("again: descending" if anew else "descending", nth, left)
                 # A different turn for each descent brings other brokers together in a block.
                 descend = Descend(self.terms, self.load, Turn(101 + nth, self.engine.blocks, 1), self.work)
                 changed |= self._step(descend, _DESCENDED, anew=anew)
         return changed
 
-    def _tell(self, phase: str, number: int, rounds: int | None) -> None:
+    def _report(self, phase: str, number: int, rounds: int | None) -> None:
         out = int(np.count_nonzero(self.terms.violation(self.load)))
         brokers = "broker" if out == 1 else "brokers"
         self.progress(Progress(phase, number + 1, rounds, f"{out} {brokers} out of bounds"))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from spark_bridge.process.java import java_problem
+from spark_bridge.process.opener import java_problem
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

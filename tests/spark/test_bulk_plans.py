@@ -286,12 +286,12 @@ def one_block(after: Sequence[Sequence[int]]) -> InProcess:
 def test_a_plan_that_breaks_a_rule_is_thrown_away() -> None:
     brokers = Brokers.of(Broker(id_) for id_ in (1, 2, 3))
     check(one_block([[2, 1], [1, 0]]), brokers, Goal(GoalKind.REBALANCE))
-    with pytest.raises(PlanError, match=r"breaks a rule and was thrown away, please report: t-1: .* is there twice"):
+    with pytest.raises(PlanError, match=r"breaks a rule and was thrown away, please report: t-1: .* is a duplicate"):
         check(one_block([[2, 1], [1, 1]]), brokers, Goal(GoalKind.REBALANCE))
 
 
 def test_a_plan_that_fits_no_disk_is_refused() -> None:
     brokers = Brokers.of(Broker(id_, disk=30 if id_ < 3 else 15) for id_ in (1, 2, 3))
     check(one_block([[2, 1], [1, 0]]), brokers, Goal(GoalKind.REBALANCE))
-    with pytest.raises(PlanError, match="does not fit the disks: broker 3: gets 20 bytes and has 20 then"):
+    with pytest.raises(PlanError, match="does not fit the disks: broker 3: gains 20 bytes and would have 20, more"):
         check(one_block([[0, 1], [1, 2]]), brokers, Goal(GoalKind.REBALANCE))

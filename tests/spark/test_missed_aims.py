@@ -103,7 +103,7 @@ def test_a_rebalance_is_not_told_to_run_itself() -> None:
 
 @pytest.mark.parametrize("state", [BrokerState.DRAINING, BrokerState.EXCLUDED])
 def test_a_broker_without_a_share_is_not_told_as_far_from_it(state: BrokerState) -> None:
-    # Nobody else can have any replica of what it is to be relieved of.
+    # No other broker can take a replica from the relieved one.
     brokers = Brokers.of([Broker(0, state=state), Broker(1)])
     block = Block.of([("t", n) for n in range(40)], [[0, 1]] * 40, [7_000] * 40, [0] * 40, [0] * 40)
     goal = Goal(GoalKind.RELIEVE, frozenset({0}))

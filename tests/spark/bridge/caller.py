@@ -5,10 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import orjson
 import trio
 
 from controller.admin import planning
 from controller.admin.planning import PlanRequest, Progress
+from spark_bridge.process.document import from_document
 
 
 def tell(made: Progress) -> None:
@@ -18,5 +20,6 @@ def tell(made: Progress) -> None:
 
 
 if __name__ == "__main__":
+    request = from_document(PlanRequest, orjson.loads(sys.argv[1]), "request")
     vars(planning)["_COMMAND"] = (str(Path(__file__).with_name("stub_bridge.py")),)
-    trio.run(planning.compute_plan, PlanRequest.from_json(sys.argv[1].encode()), tell)
+    trio.run(planning.compute_plan, request, tell)

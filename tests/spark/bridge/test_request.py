@@ -14,6 +14,7 @@ from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import Sources, Url, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.planning import plans_on_spark
+from spark_bridge.process.document import from_document
 from spark_bridge.process.request import EngineName, PlanRequest
 
 pytestmark = pytest.mark.requirement("E3")
@@ -40,7 +41,7 @@ REMOTE = PlanRequest(
 def test_a_request_is_the_same_after_a_line_of_json(request_: PlanRequest) -> None:
     line = request_.to_json()
     assert b"\n" not in line
-    assert PlanRequest.from_json(line) == request_
+    assert from_document(PlanRequest, orjson.loads(line), "request") == request_
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_a_request_is_the_same_after_a_line_of_json(request_: PlanRequest) -> No
         (lambda d: d.update(engine="kernel"), "the kernel engine runs without Spark: leave out master and remote, or"),
         (
             lambda d: d.update(output="s3a://b/p"),
-            "s3a://b/p: a Spark Connect server cannot be had to write there: name",
+            "s3a://b/p: a plan on a Spark Connect server cannot be written there: name",
         ),
         (
             lambda d: d["sources"].update(loads=["s3a://b/l"]) or d.update(engine="kernel", remote=None),
@@ -79,16 +80,14 @@ def test_what_is_no_request_is_refused_in_one_line(spoil: Callable[[dict[str, An
     document = orjson.loads(FULL.to_json())
     spoil(document)
     with pytest.raises(PlanError) as refused:
-        PlanRequest.from_json(orjson.dumps(document))
+        from_document(PlanRequest, document, "request")
     assert str(refused.value).startswith(line)
     assert "\n" not in str(refused.value)
 
 
-def test_what_is_not_json_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"^request: not JSON: "):
-        PlanRequest.from_json(b"{")
+def test_what_is_no_object_is_refused() -> None:
     with pytest.raises(PlanError, match=r"^request must be an object, not 7$"):
-        PlanRequest.from_json(b"7")
+        from_document(PlanRequest, 7, "request")
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ import pytest
 
 from controller.admin.planning import PlanError, compute_plan
 from spark_bridge.__main__ import main
-from spark_bridge.process.java import java_problem
-from spark_bridge.process.opener import Opener
+from spark_bridge.process.opener import Opener, java_problem
 from spark_bridge.process.request import EngineName
 from tests.spark.bridge.conftest import Asking
 

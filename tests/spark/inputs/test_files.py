@@ -12,7 +12,7 @@ from pyarrow import parquet as pq
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs import documents, parquet
 from spark_bridge.inputs.read import ClusterInputs, read_cluster
-from spark_bridge.inputs.sources import OnBadRows, Sources
+from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.brokers import Broker, BrokerState
 
 PARTITIONS = [{"topic": "my-topic", "partition": n, "replicas": [1, 2]} for n in range(3)]
@@ -220,9 +220,3 @@ def test_by_its_name_a_file_has_json_lines_though_the_first_is_broken(tmp_path: 
     path = tmp_path / "l.jsonl"
     path.write_text('{"topic": "my-topic",\n{"topic": "my-topic", "partition": 1}\n')
     assert refusal(tmp_path, path).startswith("l.jsonl: line 1: not JSON: ")
-
-
-def test_sources_survive_their_json() -> None:
-    sources = Sources(Path("s.json"), (Path("a"), Path("b")), Path("b.csv"), OnBadRows.SET_ASIDE)
-    assert Sources.from_document(json.loads(json.dumps(sources.to_document()))) == sources
-    assert Sources.from_document(Sources(Path("s")).to_document()) == Sources(Path("s"))

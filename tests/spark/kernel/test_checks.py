@@ -54,14 +54,14 @@ def test_a_block_without_partitions_breaks_nothing() -> None:
     [
         ([1, 2], [1], "has 1 replicas, not 2"),
         ([1, 2], [1, 2, 3], "has 3 replicas, not 2"),
-        ([1, 2], [1, 1], "broker 1 is there twice"),
-        ([1, 2, 3], [2, 2, 2], "broker 2 is there twice"),
-        ([1, 2], [1, 4], "broker 4 may get nothing new"),
-        ([1, 2], [1, 5], "broker 5 may get nothing new"),
-        ([1, 2], [1, 6], "broker 6 may get nothing new"),
-        ([1, 2], [1, 99], "its list has a gap or names a broker that is not there"),
-        ([1, 2], [1, -2], "its list has a gap or names a broker that is not there"),
-        ([1, 2], [1, -1, 2], "its list has a gap or names a broker that is not there"),
+        ([1, 2], [1, 1], "broker 1 is a duplicate"),
+        ([1, 2, 3], [2, 2, 2], "broker 2 is a duplicate"),
+        ([1, 2], [1, 4], "broker 4 may not receive replicas"),
+        ([1, 2], [1, 5], "broker 5 may not receive replicas"),
+        ([1, 2], [1, 6], "broker 6 may not receive replicas"),
+        ([1, 2], [1, 99], "the list has a gap or an unknown broker"),
+        ([1, 2], [1, -2], "the list has a gap or an unknown broker"),
+        ([1, 2], [1, -1, 2], "the list has a gap or an unknown broker"),
     ],
 )
 def test_whatever_the_goal_each_list_is_one_that_brokers_can_carry_out(
@@ -76,8 +76,8 @@ def test_nothing_stays_on_brokers_that_drain_or_are_dead() -> None:
     brokers = brokers_of("abcd", {3: DRAINING, 4: DEAD})
     for goal in (goal_of(REBALANCE), goal_of(ADD, 2), goal_of(REMOVE, 2), goal_of(RACKS)):
         assert broken(brokers, goal, ([1, 3], [3, 1]), ([4], [1]), ([4], [4])) == [
-            "t-0: 1,3 -> 3,1: broker 3 is draining or dead, and keeps its replica",
-            "t-2: 4 -> 4: broker 4 is draining or dead, and keeps its replica",
+            "t-0: 1,3 -> 3,1: broker 3 is draining or dead, but keeps its replica",
+            "t-2: 4 -> 4: broker 4 is draining or dead, but keeps its replica",
         ]
 
 
@@ -89,7 +89,7 @@ def test_what_an_excluded_broker_has_may_stay_or_leave() -> None:
 def test_a_broker_that_the_goal_excludes_gets_nothing_new() -> None:
     goal = evolve(goal_of(REBALANCE), exclude=frozenset({3}))
     assert broken(brokers_of("abc"), goal, ([1, 3], [1, 3]), ([1], [3]), ([3], [2])) == [
-        "t-1: 1 -> 3: broker 3 may get nothing new"
+        "t-1: 1 -> 3: broker 3 may not receive replicas"
     ]
 
 
@@ -97,12 +97,12 @@ def test_a_removed_broker_drains_even_where_it_is_still_called_live() -> None:
     brokers, goal = brokers_of("abc"), goal_of(REMOVE, 3)
     assert broken(brokers, goal, ([1, 3], [1, 2])) == []
     assert broken(brokers, goal, ([1, 3], [1, 3]), ([3, 1], [2, 3])) == [
-        "t-0: 1,3 -> 1,3: broker 3 is draining or dead, and keeps its replica",
-        "t-1: 3,1 -> 2,3: broker 3 is draining or dead, and keeps its replica",
+        "t-0: 1,3 -> 1,3: broker 3 is draining or dead, but keeps its replica",
+        "t-1: 3,1 -> 2,3: broker 3 is draining or dead, but keeps its replica",
     ]
     assert broken(brokers, goal, ([1], [3])) == [
-        "t-0: 1 -> 3: broker 3 may get nothing new",
-        "t-0: 1 -> 3: 1 new replicas, where 0 would do",
+        "t-0: 1 -> 3: broker 3 may not receive replicas",
+        "t-0: 1 -> 3: 1 new replicas, 0 needed",
     ]
 
 
@@ -110,7 +110,7 @@ def test_a_line_shows_ids_as_they_are_with_gaps_and_what_is_no_broker() -> None:
     brokers = Brokers.of(Broker(id_) for id_ in (10, 20, 30))
     block = planned(brokers, ([10, 20, 30], [20])).with_after(np.array([[1, -1, 7]], np.int32))
     assert violations(block, brokers, goal_of(REBALANCE)) == [
-        "t-0: 10,20,30 -> 20,_,?: its list has a gap or names a broker that is not there",
+        "t-0: 10,20,30 -> 20,_,?: the list has a gap or an unknown broker",
         "t-0: 10,20,30 -> 20,_,?: has 1 replicas, not 3",
     ]
 
@@ -119,15 +119,15 @@ def test_a_line_shows_ids_as_they_are_with_gaps_and_what_is_no_broker() -> None:
     ("racks", "states", "before", "after", "rule"),
     [
         ("aabb", {}, [1, 2], [1, 3], None),
-        ("aabb", {}, [1, 2], [1, 2], "1 replicas more than racks may have, of which 1 each"),
-        ("aabb", {}, [1, 3], [1, 2], "1 replicas more than racks may have, of which 1 each"),
+        ("aabb", {}, [1, 2], [1, 2], "1 replicas above the limit of 1 per rack"),
+        ("aabb", {}, [1, 3], [1, 2], "1 replicas above the limit of 1 per rack"),
         # ceil(3 / 2) is 2, in either rack.
         ("aaabb", {}, [1, 2, 4], [1, 2, 4], None),
-        ("aaabb", {}, [1, 2, 3], [1, 2, 3], "1 replicas more than racks may have, of which 2 each"),
+        ("aaabb", {}, [1, 2, 3], [1, 2, 3], "1 replicas above the limit of 2 per rack"),
         # A broker without a rack is a rack.
         ("...", {}, [1, 2], [1, 2], None),
         ("aa.", {}, [1, 2], [1, 3], None),
-        ("aa.", {}, [1, 2], [1, 2], "1 replicas more than racks may have, of which 1 each"),
+        ("aa.", {}, [1, 2], [1, 2], "1 replicas above the limit of 1 per rack"),
         # One rack, or none that receives: nothing to spread over.
         ("aaa", {}, [1, 2], [1, 2], None),
         # A rack whose brokers all drain is none to count on.
@@ -135,13 +135,13 @@ def test_a_line_shows_ids_as_they_are_with_gaps_and_what_is_no_broker() -> None:
         # Four replicas would be two in each rack, but b has only one broker: a has to take three.
         ("aaab", {}, [1, 2, 3, 4], [1, 2, 3, 4], None),
         ("aaaabb", {6: EXCLUDED}, [1, 2, 3, 5], [1, 2, 3, 5], None),
-        ("aaaabb", {6: EXCLUDED}, [1, 2, 3, 5], [1, 2, 3, 4], "1 replicas more than racks may have, of which 3 each"),
+        ("aaaabb", {6: EXCLUDED}, [1, 2, 3, 5], [1, 2, 3, 4], "1 replicas above the limit of 3 per rack"),
         ("aaaab", {4: EXCLUDED}, [1, 2, 4, 5], [1, 2, 4, 5], None),
         # What an excluded broker keeps is not room to count on ...
         ("aaaabb", {6: EXCLUDED}, [1, 2, 5, 6], [1, 2, 5, 6], None),
         ("aaaabb", {6: EXCLUDED}, [1, 2, 5, 6], [1, 2, 5, 3], None),
         # ... and counts in its rack.
-        ("aabb", {2: EXCLUDED}, [1, 2], [1, 2], "1 replicas more than racks may have, of which 1 each"),
+        ("aabb", {2: EXCLUDED}, [1, 2], [1, 2], "1 replicas above the limit of 1 per rack"),
         ("aabb", {2: EXCLUDED}, [1, 2], [2, 3], None),
     ],
 )
@@ -156,16 +156,16 @@ def test_replicas_are_spread_over_racks_as_far_as_receivers_permit(
 ) -> None:
     brokers = brokers_of(racks + "z", {**states, len(racks) + 1: DRAINING})
     goal = goal_of(kind, *([len(racks) + 1] if kind is REMOVE else [1] if kind is ADD else []))
-    crowds = [line for line in broken(brokers, goal, (before, after)) if "racks may have" in line]
+    crowds = [line for line in broken(brokers, goal, (before, after)) if "per rack" in line]
     lists = f"{','.join(map(str, before))} -> {','.join(map(str, after))}"
     assert crowds == ([f"t-0: {lists}: {rule}"] if rule else [])
-    assert not [line for line in broken(brokers, evolve(goal, racks=False), (before, after)) if "racks" in line]
+    assert not [line for line in broken(brokers, evolve(goal, racks=False), (before, after)) if "per rack" in line]
 
 
 def test_partitions_of_different_factors_have_limits_of_their_own() -> None:
     brokers = brokers_of("aabb")
     assert broken(brokers, goal_of(REBALANCE), ([1], [1]), ([1, 2], [1, 2]), ([1, 2, 3], [1, 2, 3])) == [
-        "t-1: 1,2 -> 1,2: 1 replicas more than racks may have, of which 1 each"
+        "t-1: 1,2 -> 1,2: 1 replicas above the limit of 1 per rack"
     ]
 
 
@@ -173,7 +173,7 @@ def test_relieving_makes_no_partition_less_spread_and_repairs_none() -> None:
     brokers, goal = brokers_of("aaabbb"), goal_of(RELIEVE, 1)
     assert broken(brokers, goal, ([1, 2], [2, 1]), ([1, 2], [3, 2]), ([1, 4], [2, 4])) == []
     assert broken(brokers, goal, ([1, 4], [5, 4])) == [
-        "t-0: 1,4 -> 5,4: 1 replicas more than racks may have, of which 1 each; 0 before"
+        "t-0: 1,4 -> 5,4: 1 replicas above the limit of 1 per rack, 0 before"
     ]
 
 
@@ -181,8 +181,8 @@ def test_relieving_moves_replicas_of_the_named_brokers_alone() -> None:
     brokers, goal = brokers_of("....", {4: DRAINING}), goal_of(RELIEVE, 1)
     assert broken(brokers, goal, ([1, 2], [3, 2]), ([4, 2], [4, 2])) == []
     assert broken(brokers, goal, ([1, 2], [1, 3]), ([4], [3])) == [
-        "t-0: 1,2 -> 1,3: broker 2 is not to be relieved, and loses its replica",
-        "t-1: 4 -> 3: broker 4 is not to be relieved, and loses its replica",
+        "t-0: 1,2 -> 1,3: broker 2 is not relieved, but loses its replica",
+        "t-1: 4 -> 3: broker 4 is not relieved, but loses its replica",
     ]
 
 
@@ -215,14 +215,14 @@ def test_adding_brokers_gives_replicas_to_others_only_as_repairs(
     ("kind", "before", "after", "rule"),
     [
         (REMOVE, [1, 5], [1, 2], None),
-        (REMOVE, [1, 5], [2, 3], "2 new replicas, where 1 would do"),
-        (REMOVE, [1, 3], [1, 4], "1 new replicas, where 0 would do"),
-        (RACKS, [1, 3], [2, 4], "2 new replicas, where 0 would do"),
+        (REMOVE, [1, 5], [2, 3], "2 new replicas, 1 needed"),
+        (REMOVE, [1, 3], [1, 4], "1 new replicas, 0 needed"),
+        (RACKS, [1, 3], [2, 4], "2 new replicas, 0 needed"),
         (FACTOR, [1, 3, 4], [1, 3], None),
         (FACTOR, [1, 3, 4], [1, 4], None),
-        (FACTOR, [1, 2, 3], [1, 4], "1 new replicas, where 0 would do"),
+        (FACTOR, [1, 2, 3], [1, 4], "1 new replicas, 0 needed"),
         (FACTOR, [1], [1, 3], None),
-        (FACTOR, [1], [2, 3], "2 new replicas, where 1 would do"),
+        (FACTOR, [1], [2, 3], "2 new replicas, 1 needed"),
         (FACTOR, [1], [1], "has 1 replicas, not 2"),
         (FACTOR, [1, 5], [1, 3], None),
     ],
@@ -232,18 +232,18 @@ def test_other_goals_move_only_what_must(
 ) -> None:
     brokers = brokers_of("aabbc", {5: DRAINING})
     lines = broken(brokers, goal_of(kind, *([5] if kind is REMOVE else [])), (before, after))
-    assert [line.rpartition(": ")[2] for line in lines if "racks" not in line] == ([rule] if rule else [])
+    assert [line.rpartition(": ")[2] for line in lines if "per rack" not in line] == ([rule] if rule else [])
 
 
 def test_a_rack_that_has_to_take_more_than_its_part_forces_no_move() -> None:
     assert broken(brokers_of("aaaab"), goal_of(RACKS), ([1, 2, 3, 5], [1, 2, 3, 5]), ([1, 2, 3, 5], [1, 2, 4, 5])) == [
-        "t-1: 1,2,3,5 -> 1,2,4,5: 1 new replicas, where 0 would do"
+        "t-1: 1,2,3,5 -> 1,2,4,5: 1 new replicas, 0 needed"
     ]
 
 
 def test_a_smaller_factor_moves_nothing() -> None:
     assert broken(brokers_of("abcd"), goal_of(FACTOR), ([1, 2, 3], [1, 2]), ([1, 2, 3], [1, 4])) == [
-        "t-1: 1,2,3 -> 1,4: 1 new replicas, where 0 would do"
+        "t-1: 1,2,3 -> 1,4: 1 new replicas, 0 needed"
     ]
 
 
@@ -259,9 +259,9 @@ def test_a_new_factor_is_asked_of_the_topics_that_match() -> None:
 def test_lines_come_in_the_order_of_partitions_with_all_that_is_wrong() -> None:
     brokers = brokers_of("abc", {3: EXCLUDED})
     assert broken(brokers, goal_of(REBALANCE), ([1], [3]), ([1, 2], [2]), ([1, 2], [1, 2]), ([1], [3])) == [
-        "t-0: 1 -> 3: broker 3 may get nothing new",
+        "t-0: 1 -> 3: broker 3 may not receive replicas",
         "t-1: 1,2 -> 2: has 1 replicas, not 2",
-        "t-3: 1 -> 3: broker 3 may get nothing new",
+        "t-3: 1 -> 3: broker 3 may not receive replicas",
     ]
 
 
@@ -273,6 +273,6 @@ def test_a_disk_may_be_full_to_the_brim_and_over_full_only_where_nothing_new_cam
     assert disk_violations(brokers, tally) == []
     more = disk_tally(planned(brokers, ([1], [3]), ([1], [2])), brokers)
     assert disk_violations(brokers, tally + more) == [
-        "broker 2: gets 30 bytes and has 30 then, but its disk holds 20",
-        "broker 3: gets 10 bytes and has 20 then, but its disk holds 5",
+        "broker 2: gains 30 bytes and would have 30, more than its disk of 20",
+        "broker 3: gains 10 bytes and would have 20, more than its disk of 5",
     ]

@@ -1,4 +1,4 @@
-"""Which replicas every broker holds in a block."""
+"""The replicas that each broker holds in a block."""
 
 from __future__ import annotations
 

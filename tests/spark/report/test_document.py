@@ -6,6 +6,7 @@ import orjson
 from attrs import evolve
 
 from spark_bridge.model.summary import Summary
+from spark_bridge.process.document import from_document
 from spark_bridge.report.document import document
 from tests.spark.report.clusters import drain, growth, still, without_sizes
 
@@ -13,7 +14,7 @@ from tests.spark.report.clusters import drain, growth, still, without_sizes
 def test_a_summary_survives_json() -> None:
     made = growth(6, 1, 2, 1)
     assert made.rack_flows
-    assert Summary.from_document(orjson.loads(orjson.dumps(made.to_document()))) == made
+    assert from_document(Summary, orjson.loads(orjson.dumps(made.to_document())), "summary") == made
 
 
 def test_the_document_has_what_a_reader_would_derive() -> None:
