@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from spark_bridge.model.block import BYTES, NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
-from spark_bridge.model.lists import any_of, counts, shared, widened
+from spark_bridge.model.lists import counts, nth, shared, widened
 
 Flags = NDArray[np.bool_]
 Counts = NDArray[np.int64]
@@ -136,27 +136,21 @@ class _Racks:
         limit: (P) how many replicas a rack may have; larger than any list if racks do not count.
     """
 
-    rack: Counts
+    rack: NDArray[np.int32]
     limit: Counts
 
     @classmethod
     def of(cls, brokers: Brokers, receives: Flags, wanted: Counts, *, counted: bool) -> _Racks:
         own = len(brokers.rack_names) + np.arange(len(brokers))
-        rack = np.where(brokers.rack == NO_RACK, own, brokers.rack).astype(np.int64)
+        rack = np.where(brokers.rack == NO_RACK, own, brokers.rack).astype(np.int32)
         limit = _least_limit(np.bincount(rack[receives]), wanted)
         return cls(rack, limit if counted else np.full_like(wanted, np.iinfo(np.int64).max))
 
     def crowded(self, replicas: NDArray[np.int32]) -> Counts:
         """Return the number of replicas of each partition above the limit of their racks."""
-        return counts((self._nth(replicas) > self.limit[:, None]) & (replicas != NOBODY))
-
-    def _nth(self, replicas: NDArray[np.int32]) -> Counts:
-        """Return each replica's position among the replicas of its rack in its list, from 1."""
-        rack = np.where(replicas == NOBODY, NOBODY, self.rack[replicas])
-        nth = np.ones(rack.shape, np.int64)
-        for column in range(rack.shape[1]):
-            nth[:, column] += counts(rack[:, :column] == rack[:, column, None])
-        return nth
+        there = replicas != NOBODY
+        rack = np.where(there, self.rack[replicas], NOBODY)
+        return counts(there & (nth(rack) > self.limit[:, None]))
 
 
 def _least_limit(receivers: NDArray[np.int64], wanted: Counts) -> Counts:
@@ -189,10 +183,7 @@ def _has_its_factor(plan: _Plan) -> Found:
 
 
 def _has_no_duplicates(plan: _Plan) -> Found:
-    twice = np.zeros(plan.after.shape, np.bool_)
-    for column in range(plan.after.shape[1]):
-        twice[:, column] = any_of(plan.after[:, :column] == plan.after[:, column, None])
-    yield from _slots(plan, plan.after, twice & (plan.after != NOBODY), "is a duplicate")
+    yield from _slots(plan, plan.after, (nth(plan.after) > 1) & (plan.after != NOBODY), "is a duplicate")
 
 
 def _goes_to_receivers(plan: _Plan) -> Found:

@@ -29,6 +29,14 @@ def widened(lists: NDArray[np.int32], width: int) -> NDArray[np.int32]:
     return np.pad(lists, ((0, 0), (0, width - lists.shape[1])), constant_values=NOBODY)
 
 
+def nth(values: NDArray[np.int32]) -> NDArray[np.int64]:
+    """Return (P, W) the position of each value among the equal ones of its row (P, W), from 1."""
+    found = np.ones(values.shape, np.int64)
+    for column in range(values.shape[1]):
+        found[:, column] += counts(values[:, :column] == values[:, column, None])
+    return found
+
+
 def any_of(flags: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return (P) whether any flag (P, W) is set in each row."""
     found = np.zeros(len(flags), np.bool_)

@@ -11,7 +11,7 @@ from attrs import frozen
 from numpy.typing import NDArray
 
 from spark_bridge.model.block import NOBODY, Block
-from spark_bridge.model.lists import any_of, counts, shared
+from spark_bridge.model.lists import any_of, counts, nth, shared
 
 
 class Reason(IntEnum):
@@ -114,13 +114,8 @@ def _repaired(block: Block, left: NDArray[np.bool_], marks: Marks, limit: NDArra
 def _violation(replicas: NDArray[np.int32], marks: Marks, limit: NDArray[np.int32]) -> NDArray[np.int64]:
     """Return the number of replicas of each partition above the limit of their racks."""
     held = replicas != NOBODY
-    rack = np.where(held, marks.rack[replicas], NOBODY)
-    # A replica is above the limit if at least as many earlier ones in the list as the limit permits are in its rack.
-    width = replicas.shape[1]
-    earlier = np.tril(np.ones((width, width), np.bool_), -1)
-    before_it = ((rack[:, :, None] == rack[:, None, :]) & earlier).sum(axis=2)
-    excess: NDArray[np.int64] = (held & (before_it >= limit[:, None])).sum(axis=1)
-    return excess
+    rack = np.where(held, marks.rack[replicas], NOBODY).astype(np.int32)
+    return counts(held & (nth(rack) > limit[:, None]))
 
 
 def _reordered(block: Block) -> NDArray[np.bool_]:

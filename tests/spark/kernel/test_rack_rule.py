@@ -119,7 +119,7 @@ def hold_to_limit(brokers: Brokers, goal: Goal, lists: list[list[int]], limit: i
         block = block_of([chosen])
         racks = [brokers.rows[b].rack or b for b in chosen]
         crowd = sum(max(0, racks.count(rack) - limit) for rack in set(racks))
-        told = [line for line in violations(block, brokers, goal) if "racks may have" in line]
+        told = [line for line in violations(block, brokers, goal) if "per rack" in line]
         assert bool(told) == (crowd > 0 and goal.mends), (chosen, told)
         (partition,) = Problem.of(block, brokers, goal).partitions
         assert partition.limit == limit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spark_bridge.model.block import NOBODY
-from spark_bridge.model.lists import any_of, counts, lengths, shared, widened
+from spark_bridge.model.lists import any_of, counts, lengths, nth, shared, widened
 
 LISTS = np.array([[1, 2, 3], [4, NOBODY, NOBODY], [NOBODY, 5, 6]], np.int32)
 OTHERS = np.array([[3, 1], [5, NOBODY], [6, 6]], np.int32)
@@ -33,3 +33,8 @@ def test_a_widened_list_ends_with_nobody_and_is_a_copy() -> None:
     same = widened(LISTS, 3)
     same[0, 0] = 9
     assert LISTS[0, 0] == 1
+
+
+def test_equal_members_of_a_list_are_numbered() -> None:
+    racks = np.array([[1, 2, 1, 1], [3, 3, NOBODY, NOBODY]], np.int32)
+    assert nth(racks).tolist() == [[1, 1, 2, 3], [1, 2, 1, 2]]
