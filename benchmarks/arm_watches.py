@@ -1,7 +1,7 @@
-"""Arming watches: `ZooKeeperStore.read(watch=True)` against kazoo's gets with a watch, in one run.
+"""Arming watches: `ZooKeeperStore.read(watch=True)` compared with kazoo's gets with a watch, in one run.
 
-Both read the data too and lose no change in between. Kazoo's is one request for each znode, pipelined; ours is a bulk
-read and then SetWatches. After each round every znode is changed, and each watch of either must have fired once.
+Both also read the data, and miss no change in between. Kazoo sends one request for each znode, pipelined; we send a
+bulk read and then SetWatches. After each round every znode is changed, and each watch of both must have fired once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PATIENCE_SECONDS: Final = 60
 
 
 def kazoo_watches(client: KazooClient, paths: list[str], fired: Counter[str]) -> None:
-    """Read and arm with a request for each."""
+    """Read and watch each znode with a request of its own."""
 
     def count(event: object) -> None:
         fired[event.path] += 1  # type: ignore[attr-defined] # kazoo has no annotations
@@ -36,7 +36,7 @@ def kazoo_watches(client: KazooClient, paths: list[str], fired: Counter[str]) ->
 
 
 async def require_fired(store: ZooKeeperStore, paths: list[str], both: tuple[Counter[str], Counter[str]]) -> None:
-    """Change every znode; end the process unless every watch fires, once."""
+    """Change every znode; end the process unless every watch fires exactly once."""
     ops = [Set(path, state_of(number), ANY_VERSION) for number, path in enumerate(paths)]
     for start in range(0, len(ops), OPS_PER_MULTI):
         await store.multi(ops[start : start + OPS_PER_MULTI])

@@ -1,4 +1,4 @@
-"""Bulk read of partition states: `ZooKeeperStore.read` against kazoo's own pipelined gets, in one run."""
+"""Bulk reads of partition states: `ZooKeeperStore.read` compared with kazoo's pipelined gets, in one run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PARTITIONS: Final = 100_000
 
 
 def kazoo_gets(client: KazooClient, paths: list[str]) -> list[bytes]:
-    """Read with a request for each."""
+    """Read each znode with a request of its own."""
     return [data for data, _ in pipelined(client.get_async(path) for path in paths)]
 
 

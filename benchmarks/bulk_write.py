@@ -1,6 +1,6 @@
-"""Bulk versioned writes of partition states: fenced `commit_chunk` against kazoo's own pipelined sets, in one run.
+"""Bulk versioned writes of partition states: fenced `commit_chunk` compared with kazoo's pipelined sets, in one run.
 
-Ours checks the controller's epoch with every chunk, which kazoo's sets do not; a chunk takes effect whole or not.
+Only `commit_chunk` checks the controller's epoch, and its chunks take effect as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PARTITIONS: Final = 25_000
 FENCE: Final = Check("/brokers/topics", 0)
 
 State = tuple[str, bytes, int]
-"""A path, what to write there, and the version that is expected there."""
+"""A path, the data to write there, and the expected version."""
 
 
 def next_states(found: list[Znode | None]) -> list[State]:
-    """Make the states that follow those that were found."""
+    """Return the states that follow those found."""
     paths = state_paths(len(found))
     versions = [znode.stat.version for znode in found if znode is not None]
     numbered = enumerate(zip(paths, versions, strict=True))
@@ -36,7 +36,7 @@ def next_states(found: list[Znode | None]) -> list[State]:
 
 
 def kazoo_sets(client: KazooClient, states: list[State]) -> None:
-    """Write with a request for each."""
+    """Write each znode with a request of its own."""
     for _ in pipelined(client.set_async(path, data, version) for path, data, version in states):
         pass
 
@@ -49,7 +49,7 @@ async def commit(store: ZooKeeperStore, states: list[State]) -> None:
 
 
 async def require_written(store: ZooKeeperStore, states: list[State]) -> list[Znode | None]:
-    """Read the states again; end the process if they are not as written."""
+    """Read the states again; end the process if they differ from those written."""
     found = await store.read([path for path, _, _ in states])
     expected = [(data, version + 1) for _, data, version in states]
     if expected != [(znode.data, znode.stat.version) for znode in found if znode is not None]:
@@ -58,7 +58,7 @@ async def require_written(store: ZooKeeperStore, states: list[State]) -> list[Zn
 
 
 async def one_round(client: KazooClient, store: ZooKeeperStore, count: int) -> Rates:
-    """Write both ways, each upon what the other wrote."""
+    """Write both ways, each over the result of the other."""
     states = next_states(await store.read(state_paths(count)))
     start = time.perf_counter()
     await trio.to_thread.run_sync(kazoo_sets, client, states)

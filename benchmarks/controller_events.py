@@ -1,8 +1,8 @@
-"""Large events of the controller against the floor: the same data read or written in bulk, decoded and packed once.
+"""Large events of the controller, compared with the floor: the same data read or written in bulk, then packed once.
 
-2,000 topics of 50 partitions with 3 replicas on 10 brokers, on a ZooKeeper of our own. The floor is measured in the
-same run, next to the event, through the same store. An event ends when all that is for brokers is with their channels;
-until then brokers answer nothing.
+There are 2,000 topics of 50 partitions with 3 replicas on 10 brokers, and a separate ZooKeeper server. The floor is
+measured in the same run, next to the event, through the same store. An event ends when everything meant for brokers
+has reached their channels; until then brokers do not answer.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ BROKER: Final = 0
 """The broker that is lost or shut down."""
 
 ANSWERED_AT_ONCE: Final = 10_000
-"""How many replicas a broker says it has deleted in one answer."""
+"""The number of replicas that a broker reports as deleted in one answer."""
 
 
 @define
 class Row:
-    """The rounds of one event, and of its floor."""
+    """The measured rounds of one event and of its floor."""
 
     title: str
     floors: list[Times] = field(factory=list)
     events: list[Times] = field(factory=list)
 
     def show(self) -> None:
-        """Print the medians, and of each round the ratios."""
+        """Print the medians of the times, and of the ratios of all rounds."""
         floor, event = (median(times.wall for times in taken) for taken in (self.floors, self.events))
         pairs = list(zip(self.floors, self.events, strict=True))
         wall = median(ours.wall / theirs.wall for theirs, ours in pairs)
@@ -67,7 +67,7 @@ class Row:
 
 @define
 class Bench:
-    """The cluster, the controller's session with its store, and one of our own."""
+    """The cluster, the controllers' session with its store, and a session for the benchmark."""
 
     shape: Shape
     controllers: MetadataStore
@@ -82,7 +82,7 @@ class Bench:
 
     @asynccontextmanager
     async def in_office(self) -> AsyncIterator[tuple[ControllerService, Stopwatch]]:
-        """Fail over to a new controller, whose brokers then take what they are told and answer no more."""
+        """Fail over to a new controller; its brokers accept everything up to then, and do not answer afterwards."""
         self.failover.floors.append(await read_floor(self.controllers, self.shape))
         brokers = Sinks()
         brokers.answering.close()
@@ -114,7 +114,7 @@ class Bench:
         await self._restore()
 
     async def _rewrite(self) -> Times:
-        """Write what the controller has written once more: the floor."""
+        """Write again everything that the controller has written: the floor."""
         written = await self._changed()
         ops: list[Op] = [Set(path, znode.data, ANY_VERSION) for path, znode in written]
         return await write_floor(self.controllers, [ops] * len(CHUNKS), [znode.data for _, znode in written])
@@ -126,14 +126,14 @@ class Bench:
         return [(path, znode) for path, znode in both if znode is not None and znode.data != original[path]]
 
     async def _restore(self) -> None:
-        """Let the states be as they were at first."""
+        """Restore the original states."""
         original = dict(state_znodes(self.shape))
         await commit_all(self.store, [Set(path, original[path], ANY_VERSION) for path, _ in await self._changed()])
 
     # --- creation and deletion --------------------------------------------------------------------------------------
 
     async def create_and_delete(self, more: Shape) -> None:
-        """Create topics and delete them, first as the floor does and then as the controller does."""
+        """Create topics and delete them, first for the floor and then with the controller."""
         await self._floors_of_topics(more)
         async with self.in_office() as (service, stopwatch):
             size, factor = more.partitions_per_topic, more.replication_factor
@@ -175,7 +175,7 @@ class Bench:
 
 
 async def measure(partitions: int) -> list[Row]:
-    """Measure all rows on a server of our own."""
+    """Measure all rows on a separate server."""
     shape = Shape(partitions // 50, 50, led_by_first=partitions // 4)
     more = Shape(partitions // 100, 100, prefix="new")
     titles = (

@@ -1,7 +1,7 @@
-"""What a controller costs for each partition as their number grows: the time to load them, and the memory they stay in.
+"""The cost of a partition to the controller as their number grows: the time to load it, and the memory that it takes.
 
-On the metadata store in memory, whose set-up is short; each size in a process of its own. The brokers take all that
-they are told, so that nothing waits in the channels when the memory is measured. `--million` adds the largest size.
+Uses the in-memory store, which is set up quickly, and a process of its own for each size. The brokers accept every
+request, so nothing waits in the channels when the memory is measured. `--million` adds the largest size.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ PARTITIONS_PER_TOPIC: Final = 50
 
 
 def resident_bytes() -> int:
-    """Return what of this process is in memory."""
+    """Return the resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * 4096
 
 
 async def load(partitions: int) -> tuple[float, float]:
-    """Load so many; return the processor time in seconds, and how much memory the controller then has in bytes."""
+    """Load this many partitions; return the processor time in seconds, and the controller's memory in bytes."""
     zookeeper = MemoryZooKeeper(lambda: 0)
     async with zookeeper.session() as store, zookeeper.session() as controllers:
         await create_cluster(store, Shape(partitions // PARTITIONS_PER_TOPIC, PARTITIONS_PER_TOPIC))
@@ -49,7 +49,7 @@ async def load(partitions: int) -> tuple[float, float]:
 
 
 def measure(partitions: int) -> tuple[float, float]:
-    """Load so many partitions in a process of its own."""
+    """Load this many partitions in a process of its own."""
     command = [sys.executable, __file__, str(partitions)]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     seconds, memory = map(float, printed.split())
@@ -57,7 +57,7 @@ def measure(partitions: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print a row for each size, and how the time grows: with the number of partitions to the power of the slope."""
+    """Print a row for each size, and the power of the number of partitions with which the time grows."""
     sizes = (*SIZES, MILLION) if "--million" in sys.argv else SIZES
     print("| partitions | failover, processor time, s | us per partition | resident bytes per partition |")
     print("| --- | --- | --- | --- |")

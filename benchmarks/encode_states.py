@@ -1,4 +1,4 @@
-"""UpdateMetadata for many brokers: partition states packed once and spliced, against packed for each, in one run."""
+"""UpdateMetadata for many brokers: states packed once and spliced, compared with packing for each, in one run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONTROLLER: Final = BrokerEndpoint(1001, "controller-1", 9090)
 
 @frozen
 class PlainState:
-    """The fields of a PartitionState, without the place where its encoding is kept."""
+    """The fields of a PartitionState, without the cache of its encoding."""
 
     topic: str
     topic_id: str
@@ -52,7 +52,7 @@ class PlainUpdate:
 
 
 def values(number: int) -> tuple[str, str, int, int, int, int, tuple[int, ...], int, tuple[int, ...]]:
-    """Return what a partition's state has in its fields that have no default."""
+    """Return the values of a partition's state in the fields without a default."""
     topic, partition = divmod(number, PARTITIONS_PER_TOPIC)
     leader = number % 300
     replicas = leader, leader + 1, leader + 2
@@ -60,7 +60,7 @@ def values(number: int) -> tuple[str, str, int, int, int, int, tuple[int, ...], 
 
 
 def encode_plain(partitions: tuple[PlainState, ...], live: tuple[BrokerEndpoint, ...]) -> list[bytes]:
-    """Encode a request for each broker, all of it each time, which msgpack does in one call."""
+    """Encode a request for each broker, as a whole each time, in one call of msgpack."""
     return [encode(PlainUpdate(1001, 7, epoch, CONTROLLER, live, partitions)) for epoch in range(BROKERS)]
 
 
@@ -70,7 +70,7 @@ def encode_spliced(partitions: tuple[PartitionState, ...], live: tuple[BrokerEnd
 
 
 def one_round(live: tuple[BrokerEndpoint, ...]) -> tuple[float, float]:
-    """Encode states that were never encoded before both ways, and return both times in seconds."""
+    """Encode fresh states both ways, and return both times in seconds."""
     plain = tuple(PlainState(*values(number), (), (), 0, ()) for number in range(PARTITIONS))
     states = tuple(PartitionState(*values(number)) for number in range(PARTITIONS))
     gc.collect()

@@ -1,9 +1,9 @@
-"""Plans of growing size: seconds, memory, bytes moved over the lower bound, and how full the fullest broker ends.
+"""Plans of growing size: seconds, memory, bytes moved relative to the lower bound, and the load of the fullest broker.
 
-Each plan is made in a process of its own, from the Parquet files of a generated cluster, as `klamm plan` makes it; on
-Spark with two cores of this machine. Beside its seconds are those of the floor: the same engine reads the same files
-and adds up the loads by broker, no more. Neither counts the start of Spark. `--large` adds the sizes that take minutes;
-arguments such as `spark 1000000` choose among all sizes.
+Each plan is made in a process of its own, from the Parquet files of a generated cluster, as `klamm plan` makes it.
+Spark has two cores of this machine. The floor is the same engine reading the same files and summing the loads of each
+broker. Neither time includes the start of Spark. `--large` adds the sizes that take minutes; arguments such as `spark
+1000000` select from all sizes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Case:
 
     @property
     def shape(self) -> Shape:
-        """Return the cluster; one that is to be rebalanced has grown, in the others replicas are anywhere."""
+        """Return the cluster. For a rebalance it has grown over time; otherwise replicas are spread at random."""
         placement = Placement.HISTORY if self.scenario == REBALANCE else Placement.UNIFORM
         new_brokers = self.brokers // 10 if self.scenario == ADD else 0
         topics = self.partitions // PARTITIONS_PER_TOPIC
@@ -62,7 +62,7 @@ class Case:
 
     @property
     def goal(self) -> Goal:
-        """Return what to plan for."""
+        """Return the goal of the plan."""
         if self.scenario == ADD:
             added = range(self.brokers + 1, self.brokers + self.shape.new_brokers + 1)
             return Goal(GoalKind.ADD_BROKERS, frozenset(added))
@@ -81,7 +81,7 @@ LARGE: Final = (
 
 @frozen
 class Measured:
-    """What a plan took, in seconds and bytes, and what became of the cluster."""
+    """The costs of a plan, in seconds and bytes, and the resulting cluster."""
 
     seconds: float
     processor: float
@@ -118,7 +118,7 @@ COLUMNS: Final = (
     *("moved, GiB", "of lower bound", "max/mean: replicas", "leaders", "bytes", "bytes in"),
 )
 TEXTS: Final = 3
-"""How many columns, the first ones, are no numbers."""
+"""The number of columns with text, which come first."""
 
 
 def measure(case: Case, folder: Path) -> Measured:
@@ -153,7 +153,7 @@ def measure(case: Case, folder: Path) -> Measured:
 
 
 def fullest(summary: Summary) -> dict[str, float]:
-    """Return for each measure what the fullest broker has over the mean, of those that may have anything."""
+    """Return for each measure the load of the fullest live broker as a multiple of the mean."""
     live = [broker.after for broker in summary.brokers if broker.state == "live"]
     loads = {measure: [getattr(load, measure) for load in live] for measure in MEASURES}
     return {measure: max(values) * len(values) / sum(values) for measure, values in loads.items() if sum(values)}
@@ -169,7 +169,7 @@ def measured_apart(case: Case) -> Measured:
 
 
 def cases(arguments: list[str]) -> list[Case]:
-    """Return the plans that were asked for."""
+    """Return the requested plans."""
     wanted = set(arguments) - {"--large"}
     sizes = SIZES + LARGE if wanted or "--large" in arguments else SIZES
     chosen = [size for size in sizes if wanted <= {str(size[0]), str(size[1])}]
@@ -194,7 +194,7 @@ def main(arguments: list[str]) -> None:
 
 
 def growth(seconds: dict[Case, float]) -> Iterator[str]:
-    """Say for each plan how its processor time grows from the smallest cluster to the largest."""
+    """Yield a sentence for each plan: how its processor time grows from the smallest cluster to the largest."""
     plans = defaultdict(list)
     for case, taken in seconds.items():
         plans[case.engine, case.scenario].append((case.partitions, taken))

@@ -1,7 +1,7 @@
-"""One hour of a simulated cluster under steady load: what it costs in processor time, on one core.
+"""The processor time of one hour of a simulated cluster under steady load, on one core.
 
-Real controllers and brokers with all their messages, and every rule checked at every step. A follower's fetch waits 5 s
-for records, ten times as long as Kafka's default: most of what an idle cluster costs is asking again.
+Controllers, brokers and their messages are real, and every invariant is checked at every step. A follower's fetch waits
+5 s for records, ten times as long as Kafka's default, because an idle cluster costs as much as its fetches.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from transport.metadata import TopicPartition
 BROKERS: Final = 12
 TOPICS: Final = 10
 PARTITIONS: Final = 50
-"""Of each topic."""
+"""The number in each topic."""
 
 REPLICATION_FACTOR: Final = 3
 RECORDS_PER_SECOND: Final = 2.0
-"""With acks=all, one by one, to all partitions in turn."""
+"""The rate of records with acks=all, written one by one to all partitions in turn."""
 
 HOUR: Final = 3600.0
 LIMIT_SECONDS: Final = 60.0
 
 
 async def simulate(seconds: float) -> int:
-    """Create the topics and write to them until `seconds` are over; return how many records were acknowledged."""
+    """Create the topics and write to them for `seconds`; return the number of acknowledged records."""
     async with simulated_cluster(Settings(brokers=BROKERS, fetch_wait=5.0)) as cluster:
         names = [f"topic-{number}" for number in range(TOPICS)]
         for name in names:
@@ -45,7 +45,7 @@ async def simulate(seconds: float) -> int:
 
 
 def main() -> None:
-    """Print what the hour cost; end with 1 if that is too much."""
+    """Print the cost of the hour; end with exit code 1 if it is above the limit."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     acknowledged = run(lambda: simulate(HOUR), seed=1)
     cost = time.process_time()

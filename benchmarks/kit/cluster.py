@@ -14,12 +14,12 @@ from transport.store.protocol import Create, MetadataStore, Op, ensure_paths
 
 OPS_PER_MULTI: Final = 500
 CONTROLLER_EPOCH: Final = 1
-"""Who wrote the states."""
+"""The controller epoch in the states."""
 
 
 @frozen
 class Shape:
-    """How large a cluster is, and how many of its partitions broker 0 leads; the others share the rest evenly."""
+    """The size of a cluster. Broker 0 leads `led_by_first` partitions, and the others share the rest evenly."""
 
     topics: int
     partitions_per_topic: int
@@ -30,7 +30,7 @@ class Shape:
 
     @property
     def partitions(self) -> int:
-        """How many partitions there are."""
+        """The number of partitions."""
         return self.topics * self.partitions_per_topic
 
     def names(self) -> list[str]:
@@ -38,7 +38,7 @@ class Shape:
         return [f"{self.prefix}-{number:05}" for number in range(self.topics)]
 
     def replicas(self, number: int) -> tuple[int, ...]:
-        """Return the replicas of one of all partitions, leader first."""
+        """Return the replicas of a partition, numbered through all topics, leader first."""
         first = number % self.brokers
         if self.led_by_first is not None:
             # Every n-th is led by broker 0, the others by the others in turn.
@@ -68,7 +68,7 @@ def state_znodes(shape: Shape) -> Iterator[tuple[str, bytes]]:
 
 
 def creation(shape: Shape) -> Iterator[Op]:
-    """Yield what creates the topics with all that is below them, parents first."""
+    """Yield the operations that create the topics and everything below them, parents first."""
     yield from (Create(path, data) for path, data in topic_znodes(shape))
     yield from (Create(paths.topic_partitions(name)) for name in shape.names())
     for path, data in state_znodes(shape):
@@ -77,12 +77,12 @@ def creation(shape: Shape) -> Iterator[Op]:
 
 
 async def create_topics(store: MetadataStore, shape: Shape) -> None:
-    """Create the topics with all that is below them."""
+    """Create the topics and everything below them."""
     await commit_all(store, list(creation(shape)))
 
 
 async def commit_all(store: MetadataStore, ops: Sequence[Op], chunk: int = OPS_PER_MULTI) -> None:
-    """Write in multis of so many operations."""
+    """Write in multis of `chunk` operations."""
     rest = iter(ops)
     while part := list(islice(rest, chunk)):
         await store.multi(part)

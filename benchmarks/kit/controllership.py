@@ -1,4 +1,4 @@
-"""A controller under measurement: the whole service, its brokers out of reach, and what each event cost it."""
+"""A controller to measure: the whole service with unreachable brokers, and the time that each event takes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POLL_SECONDS: Final = 0.05
 
 
 class Unreachable:
-    """A network in which every connection is forever about to be made: what brokers are told stays in the channels."""
+    """A network in which no attempt to connect ever ends: whatever is meant for brokers stays in the channels."""
 
     async def connect(self, host: str, port: int) -> trio.abc.Stream:  # noqa: ARG002
         """Wait; see `Network.connect`."""
@@ -49,7 +49,7 @@ class Unreachable:
 
 @define
 class Stopwatch(Instrument):
-    """Lets others wait for events to be processed, and tells what that took."""
+    """Times events, and lets others wait until they have been processed."""
 
     _times: dict[str, list[Times]] = field(factory=dict, init=False)
     _channels: BrokerChannels | None = field(default=None, init=False)
@@ -57,11 +57,11 @@ class Stopwatch(Instrument):
     _changed: trio.Event = field(factory=trio.Event, init=False)
 
     def started(self, event: ControllerEvent, queued_seconds: float) -> None:  # noqa: ARG002
-        """Start to count this process's processor time."""
+        """Start to measure this process's processor time."""
         self._began = time.process_time()
 
     def finished(self, event: ControllerEvent, seconds: float) -> None:
-        """Take the times."""
+        """Record the times."""
         self._times.setdefault(event.name, []).append(Times(seconds, time.process_time() - self._began))
         self._changed.set()
         self._changed = trio.Event()
@@ -71,12 +71,12 @@ class Stopwatch(Instrument):
         self._channels = channels
 
     async def all_told(self) -> None:
-        """Wait until the brokers have been told everything."""
+        """Wait until the brokers have received everything."""
         while self._channels is None or any(self._channels.queue_sizes().values()):  # noqa: ASYNC110
             await trio.sleep(POLL_SECONDS)
 
     async def take(self, name: str, count: int = 1) -> Times:
-        """Wait until so many events of that name were processed since the last time, and return what they took."""
+        """Wait until `count` events of a name have been processed since the last call; return their total time."""
         while len(self._times.get(name, ())) < count:
             await self._changed.wait()
         return sum(self._times.pop(name), NO_TIME)
@@ -86,7 +86,7 @@ class Stopwatch(Instrument):
 async def controllership(
     store: MetadataStore, network: Network | None = None
 ) -> AsyncIterator[tuple[ControllerService, Stopwatch]]:
-    """Run a controller on `store` which stands for election at once."""
+    """Run a controller on `store`; it stands for election at once."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     config = ControllerConfig(1001, request_timeout_ms=3_600_000, controller_socket_timeout_ms=3_600_000)
     trace, stopwatch = CommitTrace(config.controller_id), Stopwatch()

@@ -1,6 +1,6 @@
-"""The floor under what the controller does: its data read or written in bulk, decoded as JSON and packed once.
+"""The floor of an event: the same data read or written in bulk, decoded as JSON and packed once.
 
-Nothing is decided, remembered or told here, so no controller on this store can be faster.
+The floor makes no decisions, keeps no state and sends nothing, so no controller on this store can be faster.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from transport.store.protocol import MetadataStore, Op
 from transport.wire import encode
 
 CHUNKS: Final = (500, 1000, 2000)
-"""How many operations the multis have, of which the fastest counts."""
+"""The numbers of operations in a multi that are tried; the fastest counts."""
 
 CONTROLLER: Final = BrokerEndpoint(1001, "127.0.0.1", 1)
 
 
 async def read_floor(store: MetadataStore, shape: Shape) -> Times:
-    """Read the topics and the states, decode and pack them."""
+    """Read the topics and the states, then decode and pack them."""
     states = [
         f"{paths.TOPICS}/{n}/partitions/{p}/state" for n in shape.names() for p in range(shape.partitions_per_topic)
     ]
@@ -37,7 +37,7 @@ async def read_floor(store: MetadataStore, shape: Shape) -> Times:
 
 
 async def write_floor(store: MetadataStore, attempts: Sequence[Sequence[Op]], data: Sequence[bytes]) -> Times:
-    """Write the same as often as there are chunks to try; the fastest counts. Then decode and pack what was written."""
+    """Write each attempt with another size of multi; the fastest counts. Then decode and pack the data."""
     taken = []
     for ops, chunk in zip(attempts, CHUNKS, strict=False):
         gc.collect()
@@ -48,7 +48,7 @@ async def write_floor(store: MetadataStore, attempts: Sequence[Sequence[Op]], da
 
 
 def decoding_floor(data: Iterable[bytes]) -> Times:
-    """Decode JSON, and pack what a broker is told of the partitions in it."""
+    """Decode JSON, and pack one UpdateMetadata request with the partitions in it."""
     data = list(data)
     with taking_time() as decoded:
         for item in data:

@@ -1,4 +1,4 @@
-"""The least that a planner does with its inputs: read them, put them together, and add up the loads by broker."""
+"""The least that a planner does with its inputs: read them, join them, and sum the loads by broker."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _KEY: Final = ["topic", "partition"]
 
 
 def by_arrow(cluster: Path) -> dict[int, int]:
-    """Return the bytes of each broker, added up in this process."""
+    """Return the bytes of each broker, summed in this process."""
     snapshot, loads = pq.read_table(cluster / SNAPSHOT), pq.read_table(cluster / LOADS, columns=[*_KEY, "bytes"])
     places = pa.array(np.arange(len(snapshot)))
-    # Arrow joins no lists.
+    # Arrow cannot join tables that have lists, so the lists stay here and only their positions are joined.
     joined = snapshot.select(_KEY).append_column("place", places).join(loads, _KEY)
     sizes = np.zeros(len(snapshot), np.int64)
     sizes[joined["place"].to_numpy()] = joined["bytes"].to_numpy()
@@ -31,7 +31,7 @@ def by_arrow(cluster: Path) -> dict[int, int]:
 
 
 def by_spark(spark: SparkSession, cluster: Path) -> dict[int, int]:
-    """Return the bytes of each broker, added up by Spark."""
+    """Return the bytes of each broker, summed by Spark."""
     from pyspark.sql.functions import explode  # noqa: PLC0415 (the other one needs no PySpark)
 
     rows = spark.read.parquet(str(cluster / SNAPSHOT)).join(spark.read.parquet(str(cluster / LOADS)), _KEY)

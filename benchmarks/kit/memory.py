@@ -1,4 +1,4 @@
-"""What a process and those it started take: the most memory that they were seen to have, and processor time."""
+"""The peak memory and the processor time of a process and its descendants."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _KIB: Final = 1024
 
 @define
 class Peaks:
-    """The most bytes in memory: of this process, of the JVMs below it, of the Python processes below it together."""
+    """Peak memory in bytes: of this process, of the JVMs below it, and of the Python processes below it together."""
 
     driver: int = 0
     jvm: int = 0
     workers: int = 0
 
     def note(self) -> None:
-        """Look once."""
+        """Take a sample."""
         self.driver = max(self.driver, _status(os.getpid(), "VmHWM"))
         below = descendants(os.getpid())
         java = [pid for pid in below if _name(pid) == "java"]
@@ -35,7 +35,7 @@ class Peaks:
 
 @contextmanager
 def watched() -> Iterator[Peaks]:
-    """Look ten times a second until the block ends."""
+    """Take ten samples a second until the block ends."""
     peaks, over = Peaks(), threading.Event()
 
     def look() -> None:
@@ -53,16 +53,16 @@ def watched() -> Iterator[Peaks]:
 
 
 def processor_seconds() -> float:
-    """Return the processor time of this process and all below it, of those that ended as well."""
+    """Return the processor time of this process and its descendants, including those that have ended."""
     return sum(map(_ticks, [os.getpid(), *descendants(os.getpid())])) / os.sysconf("SC_CLK_TCK")
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the processes below one."""
+    """Return the descendants of a process."""
     children = defaultdict(list)
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            # The name, in parentheses, may hold anything; the parent is the second field behind it.
+            # The name, in parentheses, may contain anything; the parent is the second field after it.
             parent = (entry / "stat").read_text().rpartition(")")[2].split()[1]
             children[int(parent)].append(int(entry.name))
     found, seen = [], [pid]
@@ -74,7 +74,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def _ticks(pid: int) -> int:
-    """Return a process's time, its own and that of children it waited for, in user and system mode."""
+    """Return the ticks of a process and of the children that it waited for, in user and system mode."""
     with suppress(OSError):
         return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
     return 0
@@ -87,7 +87,7 @@ def _name(pid: int) -> str:
 
 
 def _status(pid: int, field: str) -> int:
-    """Return a number of /proc/PID/status in bytes; 0 of a process that is gone."""
+    """Return a number in /proc/PID/status in bytes; 0 if the process is gone."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith(f"{field}:"):
@@ -96,7 +96,7 @@ def _status(pid: int, field: str) -> int:
 
 
 def _share(pid: int) -> int:
-    """Return what a process has in memory; what it shares with others, as forked workers do, counts by its share."""
+    """Return the memory of a process, with a proportional part of what it shares with others, as forked workers do."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

@@ -1,4 +1,4 @@
-"""The partition states that benchmarks read, write and watch, as Kafka has them."""
+"""The partition states that benchmarks read, write and watch, in Kafka's format."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ OPS_PER_MULTI: Final = 500
 
 
 def topic_paths(partitions: int) -> list[str]:
-    """List the paths of the topics that have so many partitions together."""
+    """List the paths of topics with this many partitions in total."""
     return [f"/brokers/topics/topic-{number:04}" for number in range(partitions // PARTITIONS_PER_TOPIC)]
 
 
 def state_paths(partitions: int) -> list[str]:
-    """List the paths of the states of so many partitions."""
+    """List the paths of the states of this many partitions."""
     numbers = range(PARTITIONS_PER_TOPIC)
     return [f"{topic}/partitions/{number}/state" for topic in topic_paths(partitions) for number in numbers]
 
@@ -30,7 +30,7 @@ def state_of(number: int, leader_epoch: int = 0) -> bytes:
 
 
 async def create_states(store: MetadataStore, partitions: int) -> None:
-    """Create the states and all that is above them."""
+    """Create the states and everything above them."""
     await ensure_paths(store, ["/brokers/topics"])
     topics, states = topic_paths(partitions), state_paths(partitions)
     ops = [Create(path) for path in topics]

@@ -1,4 +1,4 @@
-"""Two ways to do the same on one ZooKeeper of our own: kazoo's and ours, in alternating rounds of one run."""
+"""Kazoo's way and ours of doing the same, measured on one ZooKeeper in alternating rounds of one run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from transport.zookeeper_server import DevelopmentServerError, development_zooke
 ROUNDS: Final = 3
 WARM_UP: Final = 10_000
 WINDOW: Final = 1000
-"""Requests of kazoo's that are under way at all times."""
+"""The number of kazoo's requests in flight."""
 
 Rates = tuple[float, float]
 Round = Callable[[KazooClient, ZooKeeperStore, int], Awaitable[Rates]]
@@ -29,10 +29,10 @@ Round = Callable[[KazooClient, ZooKeeperStore, int], Awaitable[Rates]]
 
 @frozen
 class Comparison:
-    """What is done with `count` znodes, and the names of the two ways.
+    """A task with `count` znodes, and the names of the two ways.
 
-    `prepare` makes the znodes; `one_round` does it both ways with so many of them, kazoo's first, ends the process
-    if they did not do the same, and returns both rates in znodes per second.
+    `prepare` creates the znodes. `one_round` performs the task both ways on a number of them, kazoo's way first, and
+    returns both rates in znodes per second; it ends the process if the results differ.
     """
 
     title: str
@@ -44,7 +44,7 @@ class Comparison:
 
 
 def pipelined(requests: Iterable[Any]) -> Iterator[Any]:
-    """Yield the replies to requests of kazoo's, a window of which is under way at all times."""
+    """Yield the replies to kazoo's requests, with a window of them in flight."""
     under_way: deque[Any] = deque()
     for request in requests:
         if len(under_way) == WINDOW:
@@ -54,7 +54,7 @@ def pipelined(requests: Iterable[Any]) -> Iterator[Any]:
 
 
 def run(comparison: Comparison) -> None:
-    """Measure on a server of our own, and print one row."""
+    """Measure on a separate server, and print one row."""
     logging.getLogger("kazoo").setLevel(logging.ERROR)
     try:
         theirs, ours = trio.run(_measure, comparison)

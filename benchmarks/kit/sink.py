@@ -1,4 +1,4 @@
-"""Brokers that take whatever they are told, and do nothing with it."""
+"""Brokers that accept every request and do nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _answers() -> dict[int, bytes]:
 
 
 class Gate:
-    """Open at first."""
+    """A gate for answers, initially open."""
 
     def __init__(self) -> None:
         self.opened = trio.Event()
@@ -52,7 +52,7 @@ class Gate:
 
 
 class SinkStream(trio.abc.Stream):
-    """The near end of a connection to a broker that answers each request without looking into it."""
+    """Our end of a connection to a broker that answers each request without reading it."""
 
     def __init__(self, answering: Gate) -> None:
         self._answering = answering
@@ -84,12 +84,12 @@ class SinkStream(trio.abc.Stream):
         return self._replies.popleft()
 
     async def aclose(self) -> None:
-        """End."""
+        """Close the connection."""
         await trio.lowlevel.checkpoint()
 
 
 class Sinks(Unreachable):
-    """A network in which everybody is such a broker. They answer only while the gate is open."""
+    """A network in which every address is such a broker. They answer only while the gate is open."""
 
     def __init__(self) -> None:
         self.answering = Gate()

@@ -1,4 +1,4 @@
-"""What something took: real time, and this process's share of the processor's."""
+"""The measurement of elapsed time and of this process's processor time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_TIME = Times(0.0, 0.0)
 
 @contextmanager
 def taking_time() -> Iterator[list[Times]]:
-    """Take the time of the block; the list that is given has it afterwards."""
+    """Measure the block; the yielded list contains its times afterwards."""
     taken: list[Times] = []
     wall, processor = time.perf_counter(), time.process_time()
     yield taken
