@@ -1,6 +1,6 @@
 """The checks of rows: from a raw table to good rows and the faults of the others. Only bad rows are looped over.
 
-Checks that need more than one row (duplicates, partitions missing from the snapshot) are left to whoever has all rows.
+Checks that need more than one row (duplicates, partitions missing from the snapshot) happen where all rows are joined.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class _Lists:
         return _Lists(self.rows, self.flat[kept], self.row[kept])
 
     def _keys(self) -> NDArray[np.int64]:
-        """Return row and id as one number; of what is no id (and refused for that) nothing is promised."""
+        """Return row and id as one number; meaningless for a value that is not an id, whose row is rejected anyway."""
         return self.row * 2**31 + self.flat
 
     def lengths(self) -> NDArray[np.int64]:

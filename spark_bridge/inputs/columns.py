@@ -1,4 +1,4 @@
-"""Tables of rows as a file has them: typed columns, and beside each row where it stands and what was no such type."""
+"""Raw tables: the rows of a file in typed columns, each with its position and the faults that kept values out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_bridge.inputs import unknown
 T = TypeVar("T")
 
 MISFITS: Final = (AttributeError, OverflowError, TypeError, ValueError, pa.ArrowException)
-"""What reading rows raises where one is not as the others."""
+"""The exceptions of reading rows together if the values of one have other types."""
 
 _LONGEST = 60
 
@@ -31,7 +31,7 @@ class Column:
         type: Arrow's type.
         takes: The Python types that a JSON value may have; for a list, those of its members.
         wants: What a value must be, in words.
-        is_needed: Whether a table without it is none of these.
+        is_needed: Whether the table must have it.
     """
 
     name: str
@@ -41,10 +41,10 @@ class Column:
     is_needed: bool = False
 
     def array(self, objects: Sequence[Any]) -> pa.Array:
-        """Take this column out of objects.
+        """Return this column of decoded objects.
 
         Raises:
-            TypeError: A value has another type; `MISFITS` has what else there may be.
+            TypeError: A value has another type; `MISFITS` lists the other exceptions.
         """
         values = [row.get(self.name) for row in objects]
         members = values
@@ -57,7 +57,7 @@ class Column:
         return pa.array(values, self.type)
 
     def misfit(self, value: object) -> str:
-        """Say what is wrong with a value that is not of this column."""
+        """Return the fault of a value of another type, in words."""
         return f"{self.name} must be {self.wants}, not {quoted(value)}"
 
 
@@ -66,10 +66,10 @@ class Layout:
     """The columns of a table.
 
     Attributes:
-        name: What such a table is called, with its article.
-        columns: Those that are read.
-        beside: The names of others that may be there.
-        is_closed: Whether a table with any other is refused.
+        name: The name of such a table, with its article.
+        columns: The columns that are read.
+        beside: The names of other columns that are allowed.
+        is_closed: Whether a table with any other column is rejected.
     """
 
     name: str
@@ -83,27 +83,27 @@ class Layout:
         return [column.name for column in self.columns]
 
     def refused(self, names: Collection[str]) -> str | None:
-        """Return which of a table's columns it is refused for; None if all may be there."""
+        """Return the column for which a table is rejected; None if all are allowed."""
         return unknown.refused(names, self.names, self.beside) if self.is_closed else None
 
     def complaint(self, name: str) -> str:
-        """Say what is wrong with a column that may not be there."""
+        """Return the fault of a column that is not allowed, in words."""
         return unknown.complaint(name, self.names, self.name, self.beside)
 
     def check(self, path: Path, names: Sequence[str], missing: str) -> None:
-        """Refuse the columns of a table where one is unknown, or one is missing that is needed.
+        """Check the columns of a table.
 
         Args:
             path: The table.
             names: Its columns.
-            missing: What to say of it after the name of the missing column.
+            missing: The end of the message about a missing column, after its name.
 
         Raises:
-            PlanError: They are to be refused.
+            PlanError: A column is unknown, or a needed one is missing.
         """
         lacks = [column.name for column in self.columns if column.is_needed and column.name not in names]
         strange = self.refused(names)
-        # A table that has nothing like what it lacks is another one altogether.
+        # If no column resembles the missing one, this is a different kind of table, so its strange column is not named.
         is_near = strange is not None and (
             strange in unknown.FOREIGN or unknown.separator(strange) or unknown.nearest(strange, self.names)
         )
@@ -128,13 +128,13 @@ _OF_PARTITIONS = (
 )
 
 _OF_THE_DUMP = frozenset({"adding_replicas", "isr", "leader_epoch", "controller_epoch", "partition_state"})
-"""The other columns that `klamm state dump` writes of a partition."""
+"""The other columns of partitions that `klamm state dump` writes."""
 
 _OF_KAFKA = frozenset({"log_dirs", "version"})
 """The other columns of Kafka's reassignment JSON, and of a partition's state in ZooKeeper."""
 
 PARTITIONS_TABLE: Final = Layout("a snapshot", _OF_PARTITIONS, _OF_THE_DUMP | _OF_KAFKA | frozenset(MEASURES))
-"""The columns of a snapshot. One table may hold a snapshot and its loads."""
+"""The columns of a snapshot. One table may contain a snapshot and its loads."""
 
 LOADS_TABLE: Final = Layout(
     "a table of loads",
@@ -145,7 +145,7 @@ LOADS_TABLE: Final = Layout(
     ),
     frozenset(column.name for column in _OF_PARTITIONS) | _OF_THE_DUMP | _OF_KAFKA,
 )
-"""What loads say of a partition: bytes, bytes per second in, bytes per second out."""
+"""The columns of loads: bytes, bytes per second in, bytes per second out."""
 
 BROKERS_TABLE: Final = Layout(
     "a table of brokers",
@@ -161,13 +161,13 @@ BROKERS_TABLE: Final = Layout(
 """The columns of brokers, in a snapshot or a table. A dump also has their addresses."""
 
 ROW: Final = "row"
-"""Where a row stands in its file: a number from 1."""
+"""The column with the position of a row in its file, from 1."""
 
 WRONG: Final = "wrong"
-"""What kept a row's values out of their columns, in words; null for nearly all rows."""
+"""The column with the fault that kept a row's values out of their columns, in words; null for nearly all rows."""
 
 UNKNOWN: Final = "unknown"
-"""The fault of a row, in words, in a column that may not be there; null for nearly all rows."""
+"""The column with the complaint about a row's column that is not allowed, in words; null for nearly all rows."""
 
 
 def raw_schema(layout: Layout) -> pa.Schema:
@@ -182,15 +182,15 @@ def in_halves(
     items: Sequence[T],
     rows: Sequence[int],
 ) -> pa.Table:
-    """Read many items together; where one of them does not let it, halves are tried, then halves of those.
+    """Read many items together; if one of them is bad, read each half, and so on.
 
-    So the good ones stay quick, and each bad one is read alone.
+    Good items are thus read quickly, and each bad one is read alone.
 
     Args:
-        quick: Reads items and where each stands; raises one of `MISFITS` if there is a bad one.
-        one: Reads a single item that `quick` does not.
-        items: What to read.
-        rows: Where each stands.
+        quick: Reads items with their positions; raises one of `MISFITS` if any of them is bad.
+        one: Reads a single bad item.
+        items: The items.
+        rows: Their positions.
     """
     try:
         return quick(items, rows)
@@ -218,13 +218,13 @@ def _together(layout: Layout, objects: Sequence[Any], rows: Sequence[int]) -> pa
 
 
 def with_rows(arrays: Sequence[pa.Array], rows: Sequence[int], layout: Layout) -> pa.Table:
-    """Return a raw table of rows that all fit, given their columns and where each stands."""
+    """Return a raw table of good rows, given their columns and positions."""
     nothing = pa.nulls(len(rows), pa.string())
     return pa.table([*arrays, pa.array(rows, pa.int64()), nothing, nothing], raw_schema(layout))
 
 
 def _misfit(layout: Layout, row: object, number: int) -> pa.Table:
-    """Return a raw table of the one row that does not fit: what fits of it, and what is wrong."""
+    """Return a raw table of one bad row: the values that fit, and the fault."""
     if not isinstance(row, dict):
         return unreadable(f"a row must be an object, not {quoted(row)}", number, layout)
     arrays, wrong = [], []
@@ -240,12 +240,12 @@ def _misfit(layout: Layout, row: object, number: int) -> pa.Table:
 
 
 def unreadable(wrong: str, row: int, layout: Layout) -> pa.Table:
-    """Return a raw table of one row of which nothing can be read."""
+    """Return a raw table of one unreadable row."""
     nulls = [pa.nulls(1, column.type) for column in layout.columns]
     return pa.table([*nulls, [row], [wrong], pa.nulls(1, pa.string())], raw_schema(layout))
 
 
 def quoted(value: object) -> str:
-    """Return how a message shows a value: in full if that is short."""
+    """Return a value as quoted in messages, shortened if it is long."""
     text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -1,8 +1,8 @@
-"""Rows dealt by the names of partitions, by Spark's workers: what says something of a partition comes to one place.
+"""Rows dealt by the names of partitions, by Spark's workers, so that all rows about a partition meet in one place.
 
-A worker that has checked rows cuts them by the hash of their names into as many pieces as there are to be blocks. Spark
-carries pieces, each a binary value, and never looks into one: what it does for each row it does once, when it reads the
-files. All pieces with one number come together in a worker, which joins them as one process does it with all rows.
+A worker that has checked rows cuts them by the hash of their names into one piece for each block. Spark transports the
+pieces as binary values without decoding them, so it handles single rows only once, when it reads the files. All pieces
+of one block meet in a worker, which joins them as `join` joins all rows in one process.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ DEALT: Final = pa.schema(
         ("brokers", pa.list_(_BROKER)),
     ]
 )
-"""A piece of one batch's good rows, whose names belong to block `number`; or, with number 0, what else there was.
+"""A piece with the good rows of a batch for block `number`, or, with number 0, its bad rows and lines about brokers.
 
-A source is one of the inputs: 0 is the snapshot, from 1 on these are loads.
+The source is the number of the input: 0 is the snapshot, loads are numbered from 1.
 """
 
 _BAD_IN: Final = pa.struct([("source", pa.int32()), ("file", pa.string()), *_BAD])
@@ -54,14 +54,14 @@ JOINED: Final = pa.schema(
         ("brokers", pa.list_(_BROKER)),
     ]
 )
-"""A block's partitions, rows of `join.CANONICAL`, and what a summary of its inputs needs."""
+"""A block's partitions as rows of `join.CANONICAL`, and the counts for the summary of its inputs."""
 
 VALUES: Final = pa.schema([("number", pa.int32()), ("rows", pa.binary())])
-"""Rows of any schema as values."""
+"""Rows of any schema, as binary values."""
 
 
 def to_bytes(table: pa.Table) -> bytes:
-    """Return rows as one value."""
+    """Encode rows as one binary value."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -70,12 +70,12 @@ def to_bytes(table: pa.Table) -> bytes:
 
 
 def from_bytes(value: pa.Buffer) -> pa.Table:
-    """Return the rows of a value."""
+    """Decode the rows of a binary value."""
     return pa.ipc.open_stream(value).read_all()
 
 
 def pieces(rows: pa.Table, into: int) -> Iterator[tuple[int, pa.Table]]:
-    """Cut rows by the hashes of their names into all numbers below `into`, in the order they are in."""
+    """Yield `into` pieces of rows, numbered by the hashes of names; the order within a piece is that of the rows."""
     number = hashes_of(rows) % into
     order = np.argsort(number, kind="stable")
     sorted_rows, ends = rows.take(order), np.cumsum(np.bincount(number, minlength=into)).tolist()
@@ -84,7 +84,7 @@ def pieces(rows: pa.Table, into: int) -> Iterator[tuple[int, pa.Table]]:
 
 
 def deal(tell: Tell, source: int, into: int, batches: Batches) -> Batches:
-    """Check the rows of a source, and cut them into pieces: `DEALT` comes out."""
+    """Check the rows of a source, and cut them into pieces; yield rows of `DEALT`."""
     for told in tell(batches):
         rows = [{"number": n, "rows": to_bytes(piece)} for n, piece in pieces(told.checked.good, into) if len(piece)]
         if told.checked.bad or told.brokers:
@@ -100,12 +100,12 @@ def _as_dict(bad: Bad) -> dict[str, Any]:
 
 
 def join_dealt(of_replicas: Sequence[bool], number: int, dealt: pa.Table) -> pa.Table:
-    """Join what was dealt to one place: `DEALT` in, a row of `JOINED` out.
+    """Join the rows of one block; return a row of `JOINED`.
 
     Args:
-        of_replicas: For each of the loads whether a row is a replica of a partition.
-        number: The place.
-        dealt: What was dealt there, in any order.
+        of_replicas: For each of the loads, whether a row is a replica of a partition.
+        number: The number of the block.
+        dealt: Its rows of `DEALT`, in any order.
     """
     snapshot, *loads = (_rows(dealt, n) for n in range(1 + len(of_replicas)))
     joined = Joined.of(snapshot)
@@ -131,7 +131,7 @@ def join_dealt(of_replicas: Sequence[bool], number: int, dealt: pa.Table) -> pa.
 
 
 def shared_out(into: int, batches: Batches) -> Batches:
-    """Cut values that many rows are in into pieces: `number` and `rows` in and out."""
+    """Cut the rows of each value into pieces; takes and yields rows of `VALUES`."""
     for batch in batches:
         for value in batch["rows"]:
             for number, piece in pieces(from_bytes(value.as_buffer()), into):
@@ -139,13 +139,13 @@ def shared_out(into: int, batches: Batches) -> Batches:
 
 
 def put_together(number: int, values: pa.Table) -> pa.Table:
-    """Make one value of many: `number` and `rows` in and out."""
+    """Join the values of one number into one; takes and returns rows of `VALUES`."""
     tables = [from_bytes(value.as_buffer()) for value in values["rows"]]
     return pa.Table.from_pylist([{"number": number, "rows": to_bytes(pa.concat_tables(tables))}], VALUES)
 
 
 def _rows(dealt: pa.Table, source: int) -> Rows:
-    """Put the pieces of one source together, file by file, in the order that rows have there."""
+    """Join the pieces of one source, file by file, in the order of the file's rows."""
     mine = dealt.filter(pc.and_(pc.equal(dealt["source"], source), pc.is_valid(dealt["rows"])))
     tables, places, ends, end = [(LOADS if source else PARTITIONS).empty_table()], [], [], 0
     for file in sorted(pc.unique(mine["file"]).to_pylist()):

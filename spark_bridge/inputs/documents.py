@@ -42,25 +42,25 @@ class Document:
                 return self._text[self._at : self._at + 1]
 
     def take(self, wanted: str) -> bool:
-        """Step over a character if it is the next one."""
+        """Skip a character if it is the next one; return whether it was."""
         is_next = self.peek() == wanted
         self._at += is_next
         return is_next
 
     def expect(self, wanted: str) -> None:
-        """Step over a character that must come now.
+        """Skip the next character, which must be this one.
 
         Raises:
-            PlanError: Another comes.
+            PlanError: It is another one.
         """
         if not self.take(wanted):
             raise self._fault(f"{wanted!r} expected")
 
     def value(self) -> Any:  # noqa: ANN401 (any JSON value)
-        """Decode the value that comes next.
+        """Decode the next value.
 
         Raises:
-            PlanError: That is no JSON.
+            PlanError: It is not JSON.
         """
         while True:
             self.peek()
@@ -69,23 +69,23 @@ class Document:
             except RecursionError:
                 raise self._fault("nested too deep") from None
             except json.JSONDecodeError as error:
-                # What is only not whole yet fails in its last token.
+                # A value that is merely incomplete so far fails in its last token.
                 if len(self._text) - self._at > _LONGEST_VALUE:
                     raise self._fault(f"a value of more than {_LONGEST_VALUE >> 20} MB") from None
                 if len(self._text) - error.pos > _LONGEST_TOKEN or not self._read():
                     self._at = error.pos
                     raise self._fault(error.msg) from None
                 continue
-            # A number that ends with the text may go on in the file.
+            # A number at the end of the text may continue in the file.
             if end < len(self._text) or not self._read():
                 self._at = end
                 return value
 
     def members(self) -> Iterator[str]:
-        """Yield the keys of an object; whoever draws them takes the value of each before the next.
+        """Yield the keys of an object; the caller must read the value of each before the next.
 
         Raises:
-            PlanError: That is no JSON object.
+            PlanError: It is not a JSON object.
         """
         self.expect("{")
         more = not self.take("}")
@@ -103,7 +103,7 @@ class Document:
         """Yield the values of a list, many at a time.
 
         Raises:
-            PlanError: That is no JSON list.
+            PlanError: It is not a JSON list.
         """
         self.expect("[")
         more = not self.take("]")
@@ -114,16 +114,16 @@ class Document:
                 self.expect("]")
 
     def end(self) -> None:
-        """Require that nothing follows.
+        """Check that nothing follows.
 
         Raises:
-            PlanError: Something does.
+            PlanError: Something follows.
         """
         if self.peek():
             raise self._fault("nothing more expected")
 
     def line(self) -> str:
-        """Return what is left of a line of text behind a value, without white space around it; "" at the end."""
+        """Return the rest of the line after a value, stripped; "" at the end of the file."""
         self.peek()
         while "\n" not in self._text[self._at :] and self._read():
             if len(self._text) - self._at > _LONGEST_TOKEN:
@@ -131,10 +131,10 @@ class Document:
         return self._text[self._at :].partition("\n")[0].strip()
 
     def _run_of_objects(self) -> list[Any]:
-        """Decode all objects of the list that are whole in the text and followed by another.
+        """Decode all objects of the list that are complete in the text and followed by another.
 
-        The quick decoder needs to be told where they end. If what is cut at a brace is no JSON, as where the list ends
-        before, or in the middle of a nested object, there is none: this text's values are then decoded one by one.
+        The quick decoder must know where they end. If the text up to a brace is not JSON, because the list ends earlier
+        or the brace is in a nested object, return nothing: the values in this text are then decoded one by one.
         """
         end = self._text.rfind("},", self._at)
         if self._tried or end < 0:
@@ -154,7 +154,7 @@ class Document:
         return values
 
     def _read(self) -> bool:
-        """Let go of what was decoded and read on; return whether there was more."""
+        """Discard the decoded text and read more; return whether there was any."""
         self._lines += self._text.count("\n", 0, self._at)
         rest = self._text[self._at :]
         more = self._file.read(max(_CHUNK, len(rest)))

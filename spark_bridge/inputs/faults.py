@@ -61,7 +61,7 @@ class Place:
 def to_refuse(bad: Iterable[Bad], on_bad_rows: OnBadRows) -> list[Bad]:
     """Return the bad rows of a file that must be rejected, the first one first.
 
-    An unknown column is no fault of a row: nobody knows what all of them say there, so none is left out for it.
+    An unknown column is a fault of the whole file, so no row is set aside because of it.
     """
     found = sorted(bad)
     columns = [b for b in found if b.fault is Fault.COLUMN]

@@ -1,4 +1,4 @@
-"""Files of inputs as Spark's DataFrames, and what checks their rows, whatever their format."""
+"""Files of inputs, whatever their format, as Spark's DataFrames with the functions that check their rows."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from spark_bridge.inputs.workers import (
 from spark_bridge.remote_folder import SharedFolder, folder_url
 
 _PARTITION_BITS: Final = 33
-"""How many bits of Spark's increasing ids count the rows of one of its partitions; those above number it."""
+"""The number of low bits in Spark's increasing ids that number the rows of a partition; the others number it."""
 
 
 @frozen
 class Kind:
-    """What rows are about: how they are checked, and which columns they have before."""
+    """A kind of rows: their check, and their columns before it."""
 
     check: Check
     layout: Layout
@@ -54,11 +54,11 @@ class Frame:
     """The files of one input as a DataFrame.
 
     Attributes:
-        raw: The rows: raw ones, or lines of text with Spark's increasing ids as ROW.
-        tell: Checks them.
-        places: What to call the rows of each file.
-        of_lines: Whether they are lines.
-        of_replicas: Whether a row is a replica of a partition, so that one has several.
+        raw: Raw rows, or lines of text with Spark's increasing ids as ROW.
+        tell: Checks the rows.
+        places: The files, with the name of their rows in messages.
+        of_lines: Whether the rows are lines.
+        of_replicas: Whether a row is a replica, so that a partition may have several rows.
     """
 
     raw: DataFrame
@@ -68,7 +68,7 @@ class Frame:
     of_replicas: bool = False
 
     def numbers(self, rows: Iterable[int]) -> dict[int, int]:
-        """Return where rows stand in their file, given their ROW."""
+        """Return the position of rows in their file, given their ROW."""
         rows = list(rows)
         if not self.of_lines:
             return {row: row for row in rows}
@@ -86,14 +86,14 @@ def open_frame(near: StandIns, part: Part, form: Format, kind: Kind, scratch: Sh
     """Read an input that is one file of text.
 
     Args:
-        near: What Spark reads for a file.
+        near: The files that Spark reads.
         part: The file.
-        form: Its format; where that is one document, the rows go through a file of Parquet.
-        kind: What it holds.
-        scratch: A folder for that file, which is not there yet; workers must see it, too.
+        form: Its format; the rows of a single document are first written to a file of Parquet.
+        kind: The kind of its rows.
+        scratch: A folder for that file, which is created and which workers must see.
 
     Raises:
-        PlanError: It cannot be read or is not what it should be.
+        PlanError: It cannot be read or has the wrong content.
     """
     path, about = part.place.file, (kind.check, kind.layout, part.place.file.name)
     match form:
@@ -108,10 +108,10 @@ def open_frame(near: StandIns, part: Part, form: Format, kind: Kind, scratch: Sh
 
 
 def open_parquet(near: StandIns, parts: Sequence[Part], kind: Kind) -> Frame:
-    """Read an input that is files of Parquet; those whose columns have the same types are read together.
+    """Read an input in files of Parquet; those whose columns have the same types are read together.
 
     Raises:
-        PlanError: It cannot be read, or its columns are others.
+        PlanError: It cannot be read, or has the wrong columns.
     """
     alike: dict[tuple[tuple[str, str], ...], list[Path]] = {}
     for part in parts:
@@ -128,7 +128,7 @@ def open_parquet(near: StandIns, parts: Sequence[Part], kind: Kind) -> Frame:
 
 
 def _converted(spark: SparkSession, part: Part, kind: Kind, scratch: SharedFolder) -> Frame:
-    """Read a document piece by piece here, and have Spark go on from there."""
+    """Convert a document piece by piece in this process, and have Spark read the result."""
     schema = raw_schema(kind.layout)
     name = "rows.parquet"
     if isinstance(scratch, Path):
@@ -157,14 +157,14 @@ def _of_lines(near: StandIns, part: Part, tell: Tell) -> Frame:
 
 
 def _raw(spark: SparkSession, urls: Sequence[str], kind: Kind, have: dict[str, Column]) -> DataFrame:
-    """Return files of Parquet as raw rows with FILE; a column that they do not have is null."""
+    """Return files of Parquet as raw rows with FILE; missing columns are null."""
     schema = pa.schema([*raw_schema(kind.layout), pa.field(FILE, pa.string())])
     chosen = [have.get(f.name, F.lit(None)).cast(sql_type(f.type)).alias(f.name) for f in schema]
     return spark.read.parquet(*urls).select(*chosen)
 
 
 def sql_type(type_: pa.DataType) -> str:
-    """Return SQL's name of one of the types that inputs have."""
+    """Return the SQL name of a type of inputs."""
     if pa.types.is_list(type_):
         return f"array<{sql_type(type_.value_type)}>"
     if pa.types.is_struct(type_):

@@ -1,4 +1,4 @@
-"""Partitions as Kafka's tools print them for people to read: `--generate`'s two documents, `--describe`'s lines."""
+"""Partitions as printed by Kafka's tools: the two documents of `--generate`, and the lines of `--describe`."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _LINE: Final = (
     r"\s+Leader: ?(?P<leader>none|-1|\d{1,10})"
     rf"\s+Replicas: ?(?P<replicas>{_IDS})\s+Isr:(?: ?{_IDS})?"
     rf"(?:\s+Adding Replicas:(?: ?{_IDS})?\s+Removing Replicas: ?(?P<removing>(?:{_IDS})?))?"
-    # Later versions tell of eligible leaders, or that a topic is about to go: neither changes who has replicas.
+    # Later versions print eligible leaders, and whether a topic is being deleted: neither changes where replicas are.
     r"(?:\s+(?:Elr|LastKnownElr|Offline|MarkedForDeletion):.*)?\s*$"
 )
 
 
 @contextmanager
 def open_generated(path: Path) -> Iterator[Document]:
-    """Open the partitions as they are of what kafka-reassign-partitions --generate prints; the proposal follows them.
+    """Open the current assignment in the output of kafka-reassign-partitions --generate; the proposal follows it.
 
     Raises:
-        PlanError: It cannot be read, or something else follows.
+        PlanError: It cannot be read, or is followed by something else.
     """
     with open_text(path) as file:
         text, lines = text_before(path, file)
@@ -56,7 +56,7 @@ def _what_follows(line: str) -> str:
 
 
 def described_tables(path: Path) -> Iterator[pa.Table]:
-    """Yield what kafka-topics --describe prints as raw tables of a snapshot; a row is the number of its line.
+    """Yield the output of kafka-topics --describe as raw tables of a snapshot; a row's position is its line number.
 
     Raises:
         PlanError: It cannot be read.
@@ -90,7 +90,7 @@ def _as_partitions(lines: pa.Array, rows: pa.Array) -> pa.Table:
 
 
 def _lists(texts: pa.Array) -> Any:  # noqa: ANN401 (Arrow's own types)
-    """Return lists of broker ids written with commas; an empty text is no list."""
+    """Return lists of broker ids from texts with commas; an empty text is no list."""
     lists = pc.split_pattern(pc.replace_substring(texts, " ", ""), ",")
     given = pc.fill_null(pc.not_equal(texts, ""), fill_value=False)
     ids = lists.filter(given)

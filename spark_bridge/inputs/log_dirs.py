@@ -1,4 +1,4 @@
-"""What `kafka-log-dirs --describe` prints: two lines of text, then one JSON document with every replica's size."""
+"""The output of `kafka-log-dirs --describe`: two lines of text, then one JSON document with every replica's size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REPLICAS: Final = Layout(
         Column("size", pa.float64(), frozenset({int, float}), "a number"),
         Column("isFuture", pa.bool_(), frozenset({bool, type(None)}), "true or false"),
     ),
-    # Kafka's versions may say more.
+    # Other versions of Kafka may add more keys.
     is_closed=False,
 )
 _NAME: Final = r"^(?s)(?P<topic>.*)-(?P<partition>\d{1,10})$"
@@ -35,7 +35,7 @@ def log_dir_tables(path: Path) -> Iterator[pa.Table]:
     its broker, is left out.
 
     Raises:
-        PlanError: It cannot be read, or is not what that command prints.
+        PlanError: It cannot be read, or is not the output of that command.
     """
     numbers = count(1)
     for replicas in _directories(path):
@@ -44,7 +44,7 @@ def log_dir_tables(path: Path) -> Iterator[pa.Table]:
 
 
 def _directories(path: Path) -> Iterator[list[Any]]:
-    """Yield the replicas of each log directory that has some."""
+    """Yield the replicas of each log directory that has any."""
     with open_text(path) as file:
         text, lines = text_before(path, file)
         document = Document(path, file, text, lines=lines)

@@ -1,6 +1,6 @@
-"""Reading a cluster on Spark, at any size: what comes to this process grows with the brokers, not the partitions.
+"""Reading a cluster on Spark, at any size: the data that reaches this process grows with the number of brokers only.
 
-DataFrames only, so that it works through Spark Connect, too.
+It uses only DataFrames, so it works through Spark Connect, too.
 """
 
 from __future__ import annotations
@@ -102,14 +102,14 @@ def _open(near: StandIns, path: Path, parts: Sequence[Part], kind: Kind, scratch
 
 
 def _joined(spark: SparkSession, frames: Sequence[Frame], into: int, folder: SharedFolder) -> DataFrame:
-    """Deal all rows into so many places, join them there, and keep what comes of it in a folder: `JOINED`."""
+    """Deal all rows into blocks, join each block's rows, and store the rows of `JOINED` in a folder."""
     parts = [frame.raw.mapInArrow(partial(deal, frame.tell, n, into), _sql(DEALT)) for n, frame in enumerate(frames)]
     of_replicas = [frame.of_replicas for frame in frames[1:]]
 
     def joined(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         return join_dealt(of_replicas, key[0].as_py(), rows)
 
-    # An empty row for each place, so that places without any rows exist as well.
+    # An empty row for each block, so that blocks without any rows exist as well.
     places = spark.createDataFrame([(n, 0, None, None, [], []) for n in range(into)], _sql(DEALT))
     dealt = reduce(DataFrame.unionAll, parts, places)
     dealt.groupBy("number").applyInArrow(joined, _sql(JOINED)).write.parquet(folder_url(folder))
@@ -117,7 +117,7 @@ def _joined(spark: SparkSession, frames: Sequence[Frame], into: int, folder: Sha
 
 
 def deal_again(dealt: DataFrame, into: int) -> DataFrame:
-    """Deal rows that were dealt into any number of places into another: `number` and `rows` in and out."""
+    """Deal rows of `VALUES` into another number of blocks."""
 
     def together(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         return put_together(key[0].as_py(), rows)

@@ -1,4 +1,4 @@
-"""The good rows of an input's files together, and the bad ones of each."""
+"""The good rows of an input's files, joined, and the bad rows of each file."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from spark_bridge.inputs.faults import AMONG_OTHERS, Bad, Fault, Place, settle
 from spark_bridge.inputs.sources import OnBadRows
 
 if TYPE_CHECKING:
-    # What reads documents is not there on Spark's workers, who put rows together, too.
+    # Spark's workers join rows, too, and do not have the modules that read documents.
     from spark_bridge.inputs.files import Part
 
 
 @define
 class Rows:
-    """All good rows of one input, file by file, in the order they came.
+    """All good rows of one input, file by file, in their original order.
 
     Attributes:
-        table: They.
+        table: The rows.
         places: The files.
-        ends: For each file, how many rows there are up to its end.
-        bad: For each file, what is wrong with its other rows.
+        ends: For each file, the number of rows up to its end.
+        bad: For each file, the faults of its other rows.
     """
 
     table: pa.Table
@@ -39,10 +39,10 @@ class Rows:
 
     @classmethod
     def of(cls, parts: Sequence[Part], check: Callable[[pa.Table], Checked], schema: pa.Schema) -> Rows:
-        """Read and check all rows; good ones come as `schema`.
+        """Read and check all rows; the good ones have `schema`.
 
         Raises:
-            PlanError: A file cannot be read or is not what it should be.
+            PlanError: A file cannot be read or has the wrong content.
         """
         good, bad, ends, end = [schema.empty_table()], [], [], 0
         for part in parts:
@@ -54,7 +54,7 @@ class Rows:
         return cls(pa.concat_tables(good).combine_chunks(), [part.place for part in parts], ends, bad)
 
     def blame(self, rows: NDArray[np.int64], fault: Fault) -> None:
-        """Find a fault with some of the good rows, given by their places in `table`, ascending."""
+        """Mark good rows as bad, given their fault and their ascending positions in `table`."""
         file = np.searchsorted(self.ends, rows, side="right")
         for n in np.unique(file).tolist():
             mine = rows[file == n]
@@ -63,10 +63,10 @@ class Rows:
             self.bad[n].append(Bad(first[ROW], detail, fault, len(mine)))
 
     def settle(self, on_bad_rows: OnBadRows, set_aside: Counter[str]) -> None:
-        """Refuse the bad rows of the first file that has some, or count all of them in `set_aside`.
+        """Reject the bad rows of the first file that has any, or count all of them in `set_aside`.
 
         Raises:
-            PlanError: There are some, and they are to be refused.
+            PlanError: There are bad rows that must be rejected.
         """
         for place, bad in zip(self.places, self.bad, strict=True):
             settle(place, bad, on_bad_rows, set_aside)

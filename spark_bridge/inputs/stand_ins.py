@@ -1,8 +1,8 @@
-"""Inputs that only Spark reaches, and the files that stand for them in this process.
+"""Stand-ins in this process for inputs that only Spark can reach.
 
-What a file is, its header and its columns are looked at here, so a stand-in has these: the first lines of a table of
-text, the columns of a file of Parquet. What is read here in any case, documents and tables of brokers, is copied whole.
-DataFrames only, so that it works through Spark Connect, too.
+This process detects a file's format and checks its header and columns. A stand-in has only these: the first lines of a
+table of text, or the columns of a file of Parquet. Documents and tables of brokers are read in this process in any
+case, and are copied as a whole. Only DataFrames are used, so this works through Spark Connect, too.
 """
 
 from __future__ import annotations
@@ -28,27 +28,27 @@ from spark_bridge.inputs.sources import Url, file_url
 _HEAD_LINES: Final = 50
 _HEAD_OF_LINE: Final = 64 << 10
 _PIECE: Final = 32 << 20
-"""The bytes of a file that are fetched together."""
+"""The number of bytes of a file that are fetched at a time."""
 
 _MARKS: Final = ("_delta_log", ".hoodie", "metadata")
-"""Folders that mark a table whose log says which files count."""
+"""Folders that mark a table with a log of its current files."""
 
 _REFUSALS: Final = (PySparkException, Py4JJavaError)
-"""Errors of a Spark that cannot read a file: its own, and Java's where it has none for that."""
+"""The errors of a Spark that cannot read a file: its own, and Java's if it has none of its own."""
 
 
 def _said(error: PySparkException | Py4JJavaError) -> str:
-    """Return the first line of what went wrong."""
+    """Return the first line of an error."""
     text = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
     return of_java(str(text))
 
 
 class StandIns:
-    """The files that stand for inputs, in a folder of this process.
+    """The stand-ins of inputs, in a folder of this process.
 
     Args:
-        spark: What reads the inputs.
-        folder: Where stand-ins go; it is made when there is one.
+        spark: The session that reads the inputs.
+        folder: The folder of stand-ins, created with the first one.
     """
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
@@ -57,7 +57,7 @@ class StandIns:
         self._urls: dict[Path, Url] = {}
 
     def url(self, path: Path) -> str:
-        """Return what Spark reads for a file of this process, or for one in a folder of stand-ins."""
+        """Return the URL that Spark reads in place of a file of this process: that of the input if it is a stand-in."""
         for stand_in, url in self._urls.items():
             if path.is_relative_to(stand_in):
                 below = path.relative_to(stand_in)
@@ -66,7 +66,7 @@ class StandIns:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Have errors in the block name inputs as the user did.
+        """Name inputs in errors of the block as the user did.
 
         Raises:
             PlanError: The block raised it.
@@ -80,14 +80,14 @@ class StandIns:
             raise PlanError(text) from None
 
     def path(self, source: Path | Url, *, whole: bool = False) -> Path:
-        """Return the file for an input: itself where this process reaches it.
+        """Return the file to read for an input: the input itself if this process can reach it, otherwise a stand-in.
 
         Args:
             source: The input.
-            whole: Whether all of it is read here.
+            whole: Whether this process reads all of it.
 
         Raises:
-            PlanError: There is none, or Spark cannot read it.
+            PlanError: There is no such input, or Spark cannot read it.
         """
         if isinstance(source, Path):
             return source
@@ -106,14 +106,14 @@ class StandIns:
         """Return the files of a folder, or the one file, each with its size in bytes.
 
         Raises:
-            PlanError: There is no such place, or Spark does not know how to reach it.
+            PlanError: It does not exist, or Spark cannot reach it.
         """
         try:
             rows = self.spark.read.format("binaryFile").load(url).select("path", "length").collect()
         except _REFUSALS as error:
             is_missing = isinstance(error, AnalysisException) and error.getCondition() == "PATH_NOT_FOUND"
             raise PlanError(f"{url}: {'No such file or directory' if is_missing else _said(error)}") from None
-        # Spark adds what a name leaves out: viewfs:///a is viewfs://cluster/a.
+        # Spark completes names: viewfs:///a becomes viewfs://cluster/a.
         names = [("/" + row["path"].partition("://")[2].partition("/")[2], row["length"]) for row in rows]
         base = "/" + url.partition("://")[2].partition("/")[2].rstrip("/")
         if [name for name, _ in names] == [base]:
@@ -157,7 +157,7 @@ class StandIns:
             self._copy_bytes(url, size, stand_in)
 
     def _copy_head(self, url: str, target: Path) -> None:
-        """Write the first lines, none of them longer than a row ever is."""
+        """Write the first lines, each cut to a length that no row exceeds."""
         head = F.substring("value", 1, _HEAD_OF_LINE).alias("value")
         lines = [row["value"] for row in self.spark.read.text(url).select(head).limit(_HEAD_LINES).collect()]
         target.write_text("\n".join(lines), encoding="utf-8", errors="replace")
@@ -173,7 +173,7 @@ class StandIns:
         """Write a file without rows that has the columns of another.
 
         Raises:
-            PlanError: That is no Parquet.
+            PlanError: The file is not Parquet.
         """
         try:
             schema = to_arrow_schema(self.spark.read.parquet(url).schema)

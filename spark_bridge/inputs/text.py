@@ -1,6 +1,6 @@
 """Lines of text as raw tables: JSON lines and CSV.
 
-A line is read by itself: which lines are read together makes no difference.
+Each line is decoded independently, so it makes no difference which lines are read together.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from spark_bridge.errors import PlanError
 from spark_bridge.inputs.columns import MISFITS, Layout, from_objects, in_halves, quoted, unreadable, with_rows
 
 _CHUNK = 4 << 20
-"""How many characters are read together."""
+"""The number of characters that are read at a time."""
 
 _LONGEST_LINE = 16 << 20
-"""The most characters in a line; real rows have less than a thousandth of that."""
+"""The longest line, in characters; real rows have less than a thousandth of that."""
 
 
 _LONGEST_TEXT = 1 << 20
-"""The most characters that are read together of a line before a JSON document, or of its first one."""
+"""The most characters that are read of a line before a JSON document, or of its first line."""
 
 
 def open_text(path: Path) -> TextIO:
-    """Open a text file; what is no UTF-8 becomes a character that no topic name may have.
+    """Open a text file; bytes that are not UTF-8 become a character that no topic name may contain.
 
     Raises:
         PlanError: It cannot be read.
@@ -46,7 +46,7 @@ def open_text(path: Path) -> TextIO:
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[list[str], list[int]]]:
-    """Yield the lines of a file that are not blank, many at a time, and their numbers.
+    """Yield the nonblank lines of a file and their numbers, many at a time.
 
     Raises:
         PlanError: It cannot be read.
@@ -59,7 +59,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[list[str], list[int]]]:
 
 
 def _lines(path: Path) -> Iterator[list[str]]:
-    """Yield the lines of a file, many at a time; no more than _LONGEST_LINE of a line is held in memory."""
+    """Yield the lines of a file, many at a time; at most _LONGEST_LINE characters of a line are held in memory."""
     rest, before = "", 0
     with open_text(path) as file:
         while text := file.read(_CHUNK):
@@ -74,7 +74,7 @@ def _lines(path: Path) -> Iterator[list[str]]:
 
 
 def text_before(path: Path, file: TextIO) -> tuple[str, int]:
-    """Read on to the line that begins a JSON document; return what was read of that line, and its number.
+    """Read up to the line that begins a JSON document; return the part of that line that was read, and its number.
 
     Raises:
         PlanError: A line is longer than any text.
@@ -100,9 +100,9 @@ def _json_together(layout: Layout, lines: Sequence[str], rows: Sequence[int]) ->
         arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="infer"),
     )
     if layout.refused(table.column_names) is not None:
-        # Which lines have the column, null or not, only they themselves tell.
+        # Arrow does not report which lines have the column, because a null looks like a missing value.
         return from_objects([json.loads(line) for line in lines], rows, layout)
-    # Where a line has two objects there are more of them than rows, which does not go together either.
+    # A line with two objects makes more rows than lines, which `with_rows` does not accept either.
     return with_rows(table.select(schema.names).columns, rows, layout)
 
 
@@ -115,17 +115,17 @@ def _json_one(layout: Layout, line: str, row: int) -> pa.Table:
 
 @frozen
 class Header:
-    """The first line of a CSV file: the names of its columns, and at which line they stand."""
+    """The header of a CSV file: the names of its columns, and the number of its line."""
 
     names: tuple[str, ...]
     row: int
 
     @classmethod
     def of(cls, path: Path, layout: Layout) -> Header:
-        """Read it; the columns that are needed must be there, and no unknown one.
+        """Read the header, which must have the needed columns and no unknown one.
 
         Raises:
-            PlanError: It cannot be read, or is no such header.
+            PlanError: The file cannot be read, or does not have such a header.
         """
         lines, rows = next(numbered_lines(path), ([], []))
         try:
@@ -139,7 +139,7 @@ class Header:
 
 
 def csv_table(header: Header, lines: Sequence[str], rows: Sequence[int], layout: Layout) -> pa.Table:
-    """Return CSV lines below the header as a raw table."""
+    """Return the CSV lines after the header as a raw table."""
     return in_halves(partial(_csv_together, header, layout), partial(_csv_one, header, layout), lines, rows)
 
 
@@ -163,10 +163,10 @@ def _csv_one(header: Header, layout: Layout, line: str, row: int) -> pa.Table:
 
 
 def _cells(header: Header, layout: Layout, lines: Sequence[str]) -> pa.Table:
-    """Return the cells as text, null where empty or where there is no such column.
+    """Return the cells as text, null if empty or if there is no such column.
 
     Raises:
-        ValueError: A line has too many or too few of them, or a quote that it does not close.
+        ValueError: A line has too many or too few cells, or an open quote.
     """
     text = "\n".join(lines)
     if '"' in text and any(line.count('"') % 2 for line in lines):
@@ -192,14 +192,14 @@ def _cell_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 Numbered = tuple[list[str], list[int]]
-"""Lines, and the number of each."""
+"""Lines and their numbers."""
 
 
 def by_kind(lines: Sequence[str], rows: Sequence[int]) -> tuple[Numbered, Numbered]:
-    """Part the lines of a snapshot of JSON lines into those about partitions and those about brokers.
+    """Split the JSON lines of a snapshot into those about partitions and those about brokers.
 
-    A line about a broker has `id` and no `topic`; one that has `controller` is about neither. What cannot be read
-    counts as a bad line about a partition.
+    A line about a broker has `id` and no `topic`; one with `controller` is about neither. An unreadable line counts as
+    a bad line about a partition.
     """
     partitions: Numbered = [], []
     brokers: Numbered = [], []

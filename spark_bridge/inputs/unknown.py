@@ -1,4 +1,4 @@
-"""Columns and documents that planning does not know: what they are if that can be told, and what was meant."""
+"""Columns and documents that planning does not know: the tool that wrote them, or the name that was meant."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FOREIGN: Final[Mapping[str, str]] = {
     "before": _PLAN,
     "after": _PLAN,
 }
-"""Documents and tables of others, by a name that only they have."""
+"""Documents and tables of other tools, each by a name that only it contains."""
 
 _MEANT: Final[Mapping[str, str]] = {
     "size": "bytes",
@@ -33,32 +33,32 @@ _MEANT: Final[Mapping[str, str]] = {
     "az": "rack",
     "status": "state",
 }
-"""Names of other tools for our columns, which no likeness of spelling finds."""
+"""Other tools' names for our columns that are not similar in spelling."""
 
 
 _SEPARATORS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs", "|": "bars"}
-"""Separators that other programs write; no name of a column has any of them."""
+"""Separators that other programs write; no column's name contains one."""
 
 
 def separator(name: str) -> str | None:
-    """Return what stands between columns where a table's first line was read as one name; None if it is one."""
+    """Return the separator in a table's first line that was read as a single name; None if it is a single name."""
     return next((mark for mark in _SEPARATORS if mark in name), None)
 
 
 def refused(names: Collection[str], known: Sequence[str], beside: Collection[str] = ()) -> str | None:
-    """Return which of some names the refusal of a table should be about, None if all are known.
+    """Return the column for which a table is rejected, None if all are known.
 
     Args:
-        names: The names in the table, in their order.
-        known: The names of what is read.
-        beside: Names that may stand there, too.
+        names: The columns of the table, in order.
+        known: The columns that are read.
+        beside: Other columns that are allowed.
     """
     strange = [name for name in names if name not in known and name not in beside]
     return next((name for name in strange if name in FOREIGN), strange[0] if strange else None)
 
 
 def nearest(name: str, known: Sequence[str], beside: Collection[str] = ()) -> str | None:
-    """Return the known name that was meant, in whatever case it was written; None if there is none like it."""
+    """Return the known name that was meant, ignoring case; None if there is no similar one."""
     lower = name.strip().lower()
     if _MEANT.get(lower) in known:
         return _MEANT[lower]
@@ -67,13 +67,13 @@ def nearest(name: str, known: Sequence[str], beside: Collection[str] = ()) -> st
 
 
 def complaint(name: str, known: Sequence[str], table: str, beside: Collection[str] = ()) -> str:
-    """Say what is wrong with an unknown column.
+    """Return the complaint about an unknown column.
 
     Args:
         name: Its name.
-        known: The names of what is read.
-        table: What should have been given, with its article.
-        beside: Names that may stand there, too.
+        known: The columns that are read.
+        table: The expected kind of table, with its article.
+        beside: Other columns that are allowed.
     """
     if mark := separator(name):
         return f"its columns are separated by {_SEPARATORS[mark]}: separate them by commas"

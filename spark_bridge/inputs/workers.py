@@ -1,4 +1,4 @@
-"""What Spark's workers do with rows of inputs: read lines, check rows. They have PyArrow and NumPy, and no more."""
+"""The work of Spark's workers on rows of inputs: reading lines and checking rows, with only PyArrow and NumPy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_bridge.inputs.columns import ROW, Layout, raw_schema
 from spark_bridge.inputs.text import Header, by_kind, csv_table, json_table
 
 FILE: Final = "file"
-"""The name of the file that a row is from."""
+"""The column with the name of a row's file."""
 
 Batches = Iterator[pa.RecordBatch]
 Check = Callable[[pa.Table], Checked]
@@ -22,12 +22,12 @@ Check = Callable[[pa.Table], Checked]
 
 @frozen
 class Told:
-    """What came of a file's rows, those that one batch had.
+    """The result of checking the rows of a file in one batch.
 
     Attributes:
         file: The file's name.
-        checked: The good ones, and what is wrong with the others.
-        brokers: Lines about brokers, and where each stands.
+        checked: The good rows, and the faults of the others.
+        brokers: The positions and the text of lines about brokers.
     """
 
     file: str
@@ -40,7 +40,7 @@ Tell = Callable[[Batches], Iterator[Told]]
 
 
 def check_rows(check: Check, layout: Layout, batches: Batches) -> Iterator[Told]:
-    """Check raw rows: a raw table of the layout and FILE."""
+    """Check raw rows, given as a raw table of the layout with FILE."""
     schema = raw_schema(layout)
     for batch in batches:
         table = pa.Table.from_batches([batch])
@@ -50,7 +50,7 @@ def check_rows(check: Check, layout: Layout, batches: Batches) -> Iterator[Told]
 
 
 def check_json_lines(check: Check, layout: Layout, file: str, batches: Batches) -> Iterator[Told]:
-    """Check JSON lines: `value` and ROW."""
+    """Check JSON lines, given as `value` and ROW."""
     for lines, rows in _lines(batches):
         yield Told(file, check(json_table(lines, rows, layout)))
 
@@ -64,7 +64,7 @@ def check_snapshot_lines(check: Check, layout: Layout, file: str, batches: Batch
 
 
 def check_csv(check: Check, layout: Layout, file: str, header: Header, batches: Batches) -> Iterator[Told]:
-    """Check CSV lines: `value` and ROW (from 0, where the header is met)."""
+    """Check CSV lines, given as `value` and ROW (from 0); the header is skipped."""
     for lines, rows in _lines(batches):
         below = sum(row < header.row for row in rows[:1])
         if lines[below:]:
