@@ -49,6 +49,10 @@ class ErrorCode(IntEnum):
     INELIGIBLE_REPLICA = 107
 
 
+Fault = tuple[ErrorCode, str]
+"""Why a request, or one item of it, is refused, and what to do about it."""
+
+
 class ApiError(Exception):
     """A request was answered with an error code; `message` tells people what to do."""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from attrs import frozen
 
@@ -61,23 +61,47 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-class _NamesPartition(Protocol):
-    @property
-    def topic(self) -> str: ...
-
-    @property
-    def partition(self) -> int: ...
-
-
 class OfPartition:
     """A row about one partition, which its fields `topic` and `partition` name."""
 
     __slots__ = ()
 
+    topic: str
+    partition: int
+
     @property
-    def tp(self: _NamesPartition) -> TopicPartition:
+    def tp(self) -> TopicPartition:
         """The partition that the row is about."""
         return TopicPartition(self.topic, self.partition)
+
+
+class OfReplicas:
+    """A row about a partition's replicas, which its fields `replicas`, `adding_replicas` and `removing_replicas` list.
+
+    While a reassignment is in progress, `replicas` is the target followed by the rest of the original set (KIP-455), so
+    that both sets follow from the fields.
+    """
+
+    __slots__ = ()
+
+    replicas: tuple[int, ...]
+    adding_replicas: tuple[int, ...]
+    removing_replicas: tuple[int, ...]
+
+    @property
+    def target_replicas(self) -> tuple[int, ...]:
+        """The replica set after the reassignment (Kafka's TRS)."""
+        return tuple(r for r in self.replicas if r not in self.removing_replicas)
+
+    @property
+    def origin_replicas(self) -> tuple[int, ...]:
+        """The replica set before the reassignment (Kafka's ORS), which a cancellation restores."""
+        return tuple(r for r in self.replicas if r not in self.adding_replicas)
+
+    @property
+    def is_being_reassigned(self) -> bool:
+        """Whether a reassignment of this partition is in progress."""
+        return bool(self.adding_replicas or self.removing_replicas)
 
 
 class Stray(NamedTuple):
@@ -102,31 +126,12 @@ class LeaderRecoveryState(IntEnum):
 
 
 @frozen
-class ReplicaAssignment:
-    """The brokers that hold a partition, preferred leader first, and those that a reassignment adds and removes.
-
-    While a reassignment is in progress, `replicas` is the target followed by the rest of the original set (KIP-455), so
-    that both sets follow from the one value.
-    """
+class ReplicaAssignment(OfReplicas):
+    """The brokers that hold a partition, preferred leader first, and those that a reassignment adds and removes."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
-
-    @property
-    def target_replicas(self) -> tuple[int, ...]:
-        """The replica set after the reassignment (Kafka's TRS)."""
-        return tuple(r for r in self.replicas if r not in self.removing_replicas)
-
-    @property
-    def origin_replicas(self) -> tuple[int, ...]:
-        """The replica set before the reassignment (Kafka's ORS)."""
-        return tuple(r for r in self.replicas if r not in self.adding_replicas)
-
-    @property
-    def is_being_reassigned(self) -> bool:
-        """Whether a reassignment of this partition is in progress."""
-        return bool(self.adding_replicas or self.removing_replicas)
 
 
 @frozen
@@ -142,6 +147,10 @@ class LeaderAndIsr:
     partition_epoch: int
     controller_epoch: int
     leader_recovery_state: LeaderRecoveryState = LeaderRecoveryState.RECOVERED
+
+
+NEVER_LED: Final = LeaderAndIsr(NO_LEADER, NO_EPOCH, (), NO_EPOCH, NO_EPOCH)
+"""The leadership of a partition whose state has not been created yet."""
 
 
 @frozen

@@ -24,7 +24,7 @@ class Stage(Enum):
 
 def stage_of(state: PartitionState, target: frozenset[int]) -> Stage:
     """Return the stage of a partition's move to `target`, judged by its state."""
-    if not (state.adding_replicas or state.removing_replicas):
+    if not state.is_being_reassigned:
         return Stage.DONE if frozenset(state.replicas) == target else Stage.INITIAL
     if not target <= frozenset(state.isr):
         return Stage.BRING_IN

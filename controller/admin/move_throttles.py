@@ -72,7 +72,7 @@ def replicas_of(
     following: defaultdict[str, set[tuple[int, int]]] = defaultdict(set)
     for state in states:
         target = targets.get(state.tp, ())
-        origin = [r for r in state.replicas if r not in state.adding_replicas]
+        origin = state.origin_replicas
         adding = [r for r in target if r not in origin]
         if adding:
             leading[state.topic] |= {(state.partition, r) for r in origin}

@@ -125,7 +125,7 @@ class MoveWatch:
         names = list(dict.fromkeys(tp.topic for tp in partitions))
         states = (await self.admin.read_metadata(names)).partitions
         found = {state.tp: state for state in states}
-        moving = {tp for tp, state in found.items() if state.adding_replicas or state.removing_replicas}
+        moving = {tp for tp, state in found.items() if state.is_being_reassigned}
         return {tp: found[tp].replicas if tp in found else () for tp in partitions if tp not in moving}
 
     def _remember(self, move: ReassignmentDescription) -> list[str]:

@@ -7,7 +7,7 @@ request (it would begin a move to a dead broker), so it is validated here.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
@@ -17,9 +17,9 @@ from attrs import frozen
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.reassignments import ReassignmentDescriptions
-from controller.model.reassignment import reassign_to, target_fault
-from controller.model.topic_size import size_fault
-from transport.errors import ApiError, ErrorCode
+from controller.model.faults import outgrown, partition_fault, target_fault
+from controller.model.reassignment import reassign_to
+from transport.errors import ApiError, ErrorCode, Fault
 from transport.messages import (
     UNKNOWN,
     UNTHROTTLED,
@@ -34,7 +34,7 @@ from transport.messages import (
     ReassignmentDescription,
     ReplicaProgress,
 )
-from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import NEVER_LED, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.commit import commit_chunk
 from transport.store.protocol import ConnectionLost, Create, MetadataStore, SessionExpired, children_of
@@ -44,8 +44,6 @@ from transport.store.watched import WatchedZnodes
 T = TypeVar("T")
 
 RETRY_SECONDS: Final = 0.2
-
-_UNLED: Final = LeaderAndIsr(NO_LEADER, -1, (), -1, -1)
 
 
 async def is_led_by_kafka(store: MetadataStore) -> bool:
@@ -87,7 +85,7 @@ class ZnodeMoves:
         deleted = await self._retried(self._being_deleted)
         judged = {item.tp: _fault(item, topics, live, deleted) for item in partitions}
         targets = {item.tp: item.replicas for item in partitions if item.replicas and judged[item.tp] is None}
-        judged |= _outgrown(topics, targets)
+        judged |= outgrown(topics, targets)
         new = {tp: t for tp, t in targets.items() if judged[tp] is None and not _is_there(topics, tp, t)}
         if new:
             await self._request(new)
@@ -146,12 +144,7 @@ class ZnodeMoves:
             wanted = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
         moving = {tp: move for tp in wanted if (move := _move(_at(topics, tp), requested.get(tp))) is not None}
         led = await self._leadership(list(moving))
-        return tuple(
-            OngoingReassignment(
-                *tp, move.replicas, move.adding_replicas, move.removing_replicas, led[tp].leader, led[tp].isr
-            )
-            for tp, move in sorted(moving.items())
-        )
+        return tuple(OngoingReassignment.of(tp, move, led[tp]) for tp, move in sorted(moving.items()))
 
     async def _names(self) -> list[str]:
         return await children_of(self._store, paths.TOPICS)
@@ -165,7 +158,7 @@ class ZnodeMoves:
     async def _leadership(self, tps: Sequence[TopicPartition]) -> dict[TopicPartition, LeaderAndIsr]:
         found = await self._znodes.read([paths.partition_state(tp) for tp in tps])
         return {
-            tp: _UNLED if znode is None else formats.decode_partition_state(tp, znode.data, znode.stat.version)
+            tp: NEVER_LED if znode is None else formats.decode_partition_state(tp, znode.data, znode.stat.version)
             for tp, znode in zip(tps, found, strict=True)
         }
 
@@ -210,7 +203,6 @@ async def open_znode_moves(store: MetadataStore, timeout: float) -> AsyncIterato
 # --- pure: valid requests, and moves in progress -----------------------------------------------------------------
 
 _Topics = Mapping[str, formats.TopicZnode]
-_Fault = tuple[ErrorCode, str]
 
 
 def _at(topics: _Topics, tp: TopicPartition) -> ReplicaAssignment:
@@ -222,30 +214,20 @@ def _is_there(topics: _Topics, tp: TopicPartition, target: Sequence[int]) -> boo
     return _at(topics, tp) == ReplicaAssignment(tuple(target))
 
 
-def _fault(item: ReassignablePartition, topics: _Topics, live: Iterable[int], deleted: Iterable[str]) -> _Fault | None:
+def _fault(
+    item: ReassignablePartition, topics: _Topics, live: Collection[int], deleted: Collection[str]
+) -> Fault | None:
     """Return why a partition cannot be moved, None if it can."""
     tp, current = item.tp, _at(topics, item.tp)
-    if not current.replicas:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}"
-    if tp.topic in deleted:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {tp.topic} is being deleted"
+    fault = partition_fault(tp, current, is_being_deleted=tp.topic in deleted)
+    if fault is not None:
+        return fault
     if item.replicas is None:
         text = "Kafka's controller takes no cancel through ZooKeeper: use Kafka's tools with --bootstrap-server"
         return ErrorCode.INVALID_REQUEST, text
     if current.is_being_reassigned:
         return ErrorCode.REASSIGNMENT_IN_PROGRESS, f"{tp} is being moved already: wait until that is over"
-    text_of_target = target_fault(current, item.replicas, set(live))
-    return None if text_of_target is None else (ErrorCode.INVALID_REPLICA_ASSIGNMENT, text_of_target)
-
-
-def _outgrown(
-    topics: _Topics, targets: Mapping[TopicPartition, tuple[int, ...]]
-) -> dict[TopicPartition, _Fault | None]:
-    by_topic: dict[str, dict[int, ReplicaAssignment]] = {tp.topic: {} for tp in targets}
-    for tp, target in targets.items():
-        by_topic[tp.topic][tp.partition] = reassign_to(_at(topics, tp), target)
-    texts = {name: size_fault(name, topics[name], moving) for name, moving in by_topic.items()}
-    return {tp: (ErrorCode.INVALID_REQUEST, text) for tp in targets if (text := texts[tp.topic]) is not None}
+    return target_fault(current, item.replicas, live)
 
 
 def _move(current: ReplicaAssignment, requested: tuple[int, ...] | None) -> ReplicaAssignment | None:
@@ -272,7 +254,7 @@ def _endpoint(broker_id: int, data: bytes) -> BrokerEndpoint:
 
 
 def _described(move: OngoingReassignment) -> ReassignmentDescription:
-    new = tuple(r for r in move.replicas if r not in move.removing_replicas)
+    new = move.target_replicas
     return ReassignmentDescription(
         move.topic,
         move.partition,

@@ -13,6 +13,7 @@ from controller.handlers import leadership, reassignments
 from controller.handlers.configs import config_path, read_min_isrs, resource_fault, unclean_allowed
 from controller.model.context import ControllerContext
 from controller.model.facts import ConfigChangesSeen
+from controller.model.faults import unknown_topic
 from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import Rounds, Step, attempt, change, children, read, until_none_is_left
 from transport.dynamic_configs import (
@@ -173,8 +174,7 @@ def _unwritable(resource: ConfigResource) -> ResourceError:
 
 
 def _unknown(resource: ConfigResource) -> ResourceError:
-    text = f"there is no topic {resource.name}: see `klamm topic list`"
-    return ResourceError(resource, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+    return ResourceError(resource, *unknown_topic(resource.name))
 
 
 def _fault(

@@ -12,6 +12,7 @@ import attrs
 from controller.config import ControllerConfig
 from controller.model.context import ControllerContext
 from controller.model.facts import MinIsrRead
+from controller.model.faults import unknown_topic
 from controller.model.rounds import Rounds, Step, change, read
 from transport.dynamic_configs import (
     BROKER_SETTINGS,
@@ -124,7 +125,7 @@ def resource_fault(context: ControllerContext, resource: ConfigResource) -> tupl
     """Return why a resource cannot have settings, None if it can."""
     if resource.type is ConfigResourceType.TOPIC:
         if resource.name not in context.topics:
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {resource.name}: see `klamm topic list`"
+            return unknown_topic(resource.name)
     elif resource.name and number_in(resource.name) is None:
         return ErrorCode.INVALID_REQUEST, f"{resource.name!r:.100} is no broker's id"
     return None

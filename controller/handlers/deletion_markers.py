@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from controller.model.context import ControllerContext
+from controller.model.faults import unknown_topic
 from controller.model.rounds import Rounds, Step, attempt, change, children, read
 from transport.errors import ErrorCode
 from transport.log import get_logger
@@ -32,8 +33,7 @@ def _refusal(context: ControllerContext, name: str) -> TopicError | None:
         text = "topics cannot be deleted: the controller runs with delete.topic.enable=false"
         return TopicError(name, ErrorCode.TOPIC_DELETION_DISABLED, text)
     if name not in context.topics:
-        text = f"there is no topic {name}: see `klamm topic list`"
-        return TopicError(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, text)
+        return TopicError(name, *unknown_topic(name))
     return None
 
 

@@ -12,10 +12,10 @@ from controller.handlers import leadership, reassignments
 from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, Step, change, read
-from transport.errors import ApiError, ErrorCode
+from transport.errors import ApiError, ErrorCode, Fault
 from transport.log import get_logger
 from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse, PartitionError
-from transport.metadata import NO_LEADER, ReplicaAssignment, TopicPartition
+from transport.metadata import NEVER_LED, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Delete
 
@@ -23,8 +23,6 @@ log = get_logger(__name__)
 
 
 Orders = Mapping[TopicPartition, tuple[int, ...]]
-
-Fault = tuple[ErrorCode, str]
 
 
 def requested_by_api(context: ControllerContext, request: ElectLeadersRequest) -> Rounds[ElectLeadersResponse]:
@@ -115,7 +113,7 @@ def _not_there(context: ControllerContext, tp: TopicPartition) -> Fault | None:
 
 def _is_led(context: ControllerContext, election_type: ElectionType, tp: TopicPartition) -> bool:
     """Return whether a partition is led as requested: by its preferred leader, or for UNCLEAN by any live replica."""
-    leader = context.leadership[tp].leader if tp in context.leadership else NO_LEADER
+    leader = context.leadership.get(tp, NEVER_LED).leader
     if election_type is ElectionType.PREFERRED:
         return leader == context.assignment(tp).replicas[0]
     return context.is_online(tp, leader)

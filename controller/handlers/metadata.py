@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds, children
 from transport.messages import MetadataResponse
-from transport.metadata import NO_EPOCH, NO_LEADER, LeaderAndIsr, TopicPartition
+from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import paths
-
-NEVER_LED: Final = LeaderAndIsr(NO_LEADER, NO_EPOCH, (), NO_EPOCH, NO_EPOCH)
-"""The leadership of a partition whose state has not been created yet."""
 
 
 def all_topics(context: ControllerContext) -> Rounds[tuple[tuple[str, str], ...]]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from typing import Final
 
 from controller.handlers import reassignments
 from controller.model.context import ControllerContext
-from controller.model.reassignment import UNIDENTIFIED, reassign_to, target_fault
+from controller.model.faults import move_fault, outgrown
+from controller.model.reassignment import UNIDENTIFIED, reassign_to
 from controller.model.rounds import Rounds, read
-from controller.model.topic_size import size_fault
-from transport.errors import ErrorCode
+from transport.errors import ErrorCode, Fault
 from transport.log import get_logger
 from transport.messages import (
     AlterPartitionReassignmentsResponse,
@@ -20,12 +19,10 @@ from transport.messages import (
     PartitionError,
     ReassignablePartition,
 )
-from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import formats, paths
 
 log = get_logger(__name__)
-
-Fault = tuple[ErrorCode, str]
 
 _STAYS: Final = (
     f"stands in {paths.REASSIGN_PARTITIONS}, which is too large to be rewritten: wait until some of the moves are done"
@@ -68,26 +65,14 @@ def _is_new(context: ControllerContext, tp: TopicPartition, target: tuple[int, .
 def refusal(context: ControllerContext, tp: TopicPartition, target: Sequence[int]) -> Fault | None:
     """Return why a partition cannot be moved to `target`, None if it can."""
     current = context.assignment(tp)
-    if not current.replicas:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}"
-    if tp.topic in context.deletions:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {tp.topic} is being deleted"
-    text = target_fault(current, target, context.able_brokers())
-    if text is not None:
-        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, text
-    if not reassignments.leaves_a_leader(context, tp, reassign_to(current, target)):
+    fault = move_fault(tp, current, target, context.able_brokers(), is_being_deleted=tp.topic in context.deletions)
+    if fault is None and not reassignments.leaves_a_leader(context, tp, reassign_to(current, target)):
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "no live member of the ISR would be left to lead"
-    return None
+    return fault
 
 
 def _outgrown(context: ControllerContext, targets: reassignments.Targets) -> dict[TopicPartition, Fault]:
-    """Return the faults of topics whose moves together would make their znode too large, for each partition."""
-    by_topic: defaultdict[str, dict[int, ReplicaAssignment]] = defaultdict(dict)
-    for tp, target in targets.items():
-        by_topic[tp.topic][tp.partition] = reassign_to(context.assignment(tp), target)
-    texts = {name: size_fault(name, context.topics[name].znode, moving) for name, moving in by_topic.items()}
-    faults = ((tp, texts[tp.topic]) for tp in targets)
-    return {tp: (ErrorCode.INVALID_REQUEST, text) for tp, text in faults if text is not None}
+    return outgrown({tp.topic: context.topics[tp.topic].znode for tp in targets}, targets)
 
 
 def requested_by_api(
@@ -99,9 +84,9 @@ def requested_by_api(
     """
     judged = {item.tp: _judge(context, item) for item in partitions}
     targets = {tp: verdict for tp, verdict in judged.items() if not isinstance(verdict, PartitionError)}
-    outgrown = _outgrown(context, targets)
-    judged |= {tp: PartitionError(*tp, *fault) for tp, fault in outgrown.items()}
-    targets = {tp: target for tp, target in targets.items() if tp not in outgrown}
+    too_large = _outgrown(context, targets)
+    judged |= {tp: PartitionError(*tp, *fault) for tp, fault in too_large.items()}
+    targets = {tp: target for tp, target in targets.items() if tp not in too_large}
     for tp in (yield from reassignments.rewrite_requests(lambda tp, _: tp in targets)):
         judged[tp] = PartitionError(*tp, ErrorCode.INVALID_REQUEST, f"{tp} {_STAYS}")
         del targets[tp]
@@ -145,17 +130,9 @@ def list_ongoing(
 ) -> ListPartitionReassignmentsResponse:
     """List the reassignments in progress; partitions that are unknown or not being reassigned are left out."""
     tps = context.reassigning if wanted is None else [tp for tp in wanted if tp in context.reassigning]
-    return ListPartitionReassignmentsResponse(tuple(_ongoing(context, tp) for tp in sorted(tps)))
-
-
-def _ongoing(context: ControllerContext, tp: TopicPartition) -> OngoingReassignment:
-    assignment, leadership = context.assignment(tp), context.leadership.get(tp)
-    return OngoingReassignment(
-        tp.topic,
-        tp.partition,
-        assignment.replicas,
-        assignment.adding_replicas,
-        assignment.removing_replicas,
-        -1 if leadership is None else leadership.leader,
-        () if leadership is None else leadership.isr,
+    return ListPartitionReassignmentsResponse(
+        tuple(
+            OngoingReassignment.of(tp, context.assignment(tp), context.leadership.get(tp, NEVER_LED))
+            for tp in sorted(tps)
+        )
     )

@@ -22,7 +22,7 @@ from transport.messages import (
     ReassignmentKey,
     ReplicaProgress,
 )
-from transport.metadata import NO_LEADER, TopicPartition
+from transport.metadata import NEVER_LED, TopicPartition
 
 
 def list_reassignments(
@@ -63,19 +63,19 @@ def describe_reassignments(
 
 
 def _describe(context: ControllerContext, tp: TopicPartition) -> ReassignmentDescription:
-    assignment, leadership, identity = context.assignment(tp), context.leadership.get(tp), context.reassigning[tp]
-    isr = () if leadership is None else leadership.isr
+    assignment, identity = context.assignment(tp), context.reassigning[tp]
+    led = context.leadership.get(tp, NEVER_LED)
     return ReassignmentDescription(
         tp.topic,
         tp.partition,
         identity.czxid,
         identity.start_time_ms,
-        leader=NO_LEADER if leadership is None else leadership.leader,
+        leader=led.leader,
         leader_throttle=UNTHROTTLED,
         replicas=assignment.replicas,
         adding_replicas=assignment.adding_replicas,
         removing_replicas=assignment.removing_replicas,
-        isr=isr,
+        isr=led.isr,
         new_replicas=assignment.target_replicas,
-        progress=tuple(ReplicaProgress(r, in_sync=r in isr) for r in assignment.target_replicas),
+        progress=tuple(ReplicaProgress(r, in_sync=r in led.isr) for r in assignment.target_replicas),
     )

@@ -12,6 +12,7 @@ from controller.handlers.config_changes import new_topic_fault, new_topic_room_f
 from controller.handlers.topics import refresh_topics, start_partitions
 from controller.model.context import ControllerContext
 from controller.model.facts import TopicWritten
+from controller.model.faults import unknown_topic
 from controller.model.placement import Start, Unplaceable, next_start, place_replicas
 from controller.model.rounds import Rounds, Step, attempt, read, until_none_is_left
 from transport.errors import ErrorCode
@@ -246,7 +247,7 @@ def _growth(context: ControllerContext, topic: NewPartitions, marked: frozenset[
     name = topic.name
     known = context.topics.get(name)
     if known is None or not known.znode.partitions:
-        raise Refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}: see `klamm topic list`")
+        raise Refused(*unknown_topic(name))
     if name in marked or name in context.deletions:
         raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"topic {name} is being deleted")
     partitions = known.znode.partitions

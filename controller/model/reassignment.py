@@ -1,4 +1,4 @@
-"""The algebra of reassignments (KIP-455), and the validation of an administrator's target. Pure.
+"""The algebra of reassignments (KIP-455). Pure.
 
 RS = replicas, AR = adding, RR = removing, ORS = original, TRS = target replica set. While a partition is being
 reassigned, RS is TRS followed by the rest of ORS, so that all five follow from one ReplicaAssignment.
@@ -62,17 +62,3 @@ def beginners(moving: ReplicaAssignment, isr: Collection[int]) -> tuple[int, ...
     elsewhere and still be trusted to have all committed records.
     """
     return tuple(replica for replica in moving.adding_replicas if replica not in isr)
-
-
-def target_fault(current: ReplicaAssignment, target: Sequence[int], live: Collection[int]) -> str | None:
-    """Return why `target` must be refused, or None if it is valid. Kept replicas may be dead, added ones may not."""
-    if not target:
-        return "the list of replicas is empty"
-    if len(set(target)) != len(target):
-        return f"the list of replicas {list(target)} names a broker twice"
-    if min(target) < 0:
-        return f"the list of replicas {list(target)} has a negative broker id"
-    dead = [r for r in target if r not in current.origin_replicas and r not in live]
-    if dead:
-        return f"replicas cannot be added on brokers {dead}, which are not alive"
-    return None

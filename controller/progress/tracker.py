@@ -17,7 +17,7 @@ from controller.model.facts import Replica
 from controller.progress.rate_window import RateWindow
 from transport.errors import ErrorCode
 from transport.messages import UNKNOWN, LogDir, LogDirReplica
-from transport.metadata import NO_LEADER, BrokerRegistration, TopicPartition
+from transport.metadata import NEVER_LED, BrokerRegistration, TopicPartition
 
 STALLED_SECONDS: Final = 10.0
 """The time without a byte after which a replica counts as stuck. A throttled one gets some every second (KIP-73)."""
@@ -69,10 +69,9 @@ def moves_of(context: ControllerContext, tps: Iterable[TopicPartition] | None = 
 
 
 def _moving(context: ControllerContext, tp: TopicPartition) -> MovingPartition:
-    leadership, target = context.leadership.get(tp), context.assignment(tp).target_replicas
-    leader, isr = (NO_LEADER, ()) if leadership is None else (leadership.leader, leadership.isr)
+    led, target = context.leadership.get(tp, NEVER_LED), context.assignment(tp).target_replicas
     offline = tuple(r for r in target if (tp, r) in context.on_offline_dirs)
-    return MovingPartition(tp, context.topic_id(tp.topic), leader, isr, target, offline)
+    return MovingPartition(tp, context.topic_id(tp.topic), led.leader, led.isr, target, offline)
 
 
 class CopyState(Enum):

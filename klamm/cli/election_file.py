@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from attrs import field, frozen
 
+from klamm.cli.names import broker_ids, is_broker_id
 from klamm.cli.reassignment.files import LIMIT, FileFault, load_object
 from transport.input_files import UnreadableFile, read_text
 from transport.metadata import TopicPartition
@@ -58,20 +59,15 @@ def read(file: Path) -> Wanted:
 
 def parse_order(text: str) -> tuple[int, ...]:
     """Return the order in an option such as `3,1,2`. Raises UsageError."""
-    parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdecimal() for part in parts):
-        raise click.UsageError(f"--replicas {text}: name broker ids, the leader first: --replicas 3,1,2")
-    if any(int(part) > INT_MAX for part in parts):
-        raise click.UsageError(f"--replicas {text}: a broker id is at most {INT_MAX}")
-    return tuple(map(int, parts))
-
-
-def _is_broker_id(value: object) -> bool:
-    return type(value) is int and 0 <= value <= INT_MAX
+    order = broker_ids(text)
+    if order is None:
+        text = f"--replicas {text}: name broker ids up to {INT_MAX}, the leader first: --replicas 3,1,2"
+        raise click.UsageError(text)
+    return order
 
 
 def _order(where: str, replicas: object) -> tuple[int, ...]:
-    if not isinstance(replicas, list) or not replicas or not all(map(_is_broker_id, replicas)):
+    if not isinstance(replicas, list) or not replicas or not all(map(is_broker_id, replicas)):
         raise click.ClickException(f"{where} must be a list of broker ids, the leader first")
     if len(set(replicas)) < len(replicas):
         raise click.ClickException(f"{where} {replicas} names a broker twice")

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import click
 
+from transport.metadata import number_in
 from transport.settings import INT_MAX, LONG_MAX
 
 
@@ -56,9 +57,13 @@ def check_text(value: str, option: str) -> None:
         raise click.BadParameter(f"{value!r} is not UTF-8", param_hint=option)
 
 
-def broker_id(text: str) -> int:
-    """Return the id of a broker. Raises ValueError."""
-    number = int(text)
-    if not 0 <= number <= INT_MAX:
-        raise ValueError
-    return number
+def broker_ids(text: str, separator: str = ",") -> tuple[int, ...] | None:
+    """Return the ids in a list of brokers such as "3,1,2"; None if it is no such list."""
+    parts = text.split(separator)
+    ids = [id_ for part in parts if (id_ := number_in(part.strip())) is not None]
+    return tuple(ids) if len(ids) == len(parts) else None
+
+
+def is_broker_id(value: object) -> bool:
+    """Return whether a value of a JSON document can be the id of a broker."""
+    return type(value) is int and 0 <= value <= INT_MAX

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from controller.admin.client import RETRY_SECONDS, AdminClient, ClusterUnreachable
 from klamm.cli.connect import Cluster, cluster_options, output_option
-from klamm.cli.names import COUNT, TOPIC, broker_id, check_text
+from klamm.cli.names import COUNT, TOPIC, broker_ids, check_text
 from klamm.cli.output import partition_json, print_document, print_table
 from klamm.cli.topic_deletion import delete
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
@@ -147,13 +147,13 @@ def _require_done(results: Sequence[TopicError]) -> None:
 def _parse_assignment(value: str | None) -> tuple[tuple[int, ...], ...]:
     if value is None:
         return ()
-    try:
-        return tuple(tuple(broker_id(broker) for broker in partition.split(":")) for partition in value.split(","))
-    except ValueError:
+    assignment = [broker_ids(replicas, ":") for replicas in value.split(",")]
+    if None in assignment:
         raise click.BadParameter(
             f"{value!r} is not a list of broker ids such as 1:2:3 for each partition, separated by commas",
             param_hint="--replica-assignment",
-        ) from None
+        )
+    return tuple(filter(None, assignment))
 
 
 @topic.command(name="list")
@@ -210,7 +210,7 @@ def describe(cluster: Cluster, names: tuple[str, ...], output: str) -> None:
 def _print_partitions(states: Sequence[PartitionState]) -> None:
     """Print a line for each partition; the columns for adding and removing replicas only if there are any."""
     columns = ["topic", "partition", "leader", "epoch", "replicas", "isr", "offline"]
-    moving = any(s.adding_replicas or s.removing_replicas for s in states)
+    moving = any(s.is_being_reassigned for s in states)
     rows = []
     for s in states:
         leader = "deleting" if s.leader == LEADER_DURING_DELETE else s.leader if s.leader >= 0 else None

@@ -30,8 +30,11 @@ def entries(*items: str) -> str:
         (("--topic", "orders", "--partition", "0", "--all-topic-partitions"), "give either --topic and --partition"),
         (("--topic", "orders", "--partition", "-1"), "-1 is not in the range x>=0"),
         (("--all-topic-partitions", "--replicas", "2,1"), "--replicas is the order of one partition: give it with"),
-        ((*ONE, "--replicas", "2,b"), "--replicas 2,b: name broker ids, the leader first: --replicas 3,1,2"),
-        ((*ONE, "--replicas", ""), "name broker ids, the leader first"),
+        (
+            (*ONE, "--replicas", "2,b"),
+            "--replicas 2,b: name broker ids up to 2147483647, the leader",
+        ),
+        ((*ONE, "--replicas", ""), "name broker ids up to 2147483647, the leader first"),
         ((*ONE, "--replicas", "2,1", "--election-type", "unclean"), "need --election-type preferred"),
     ],
 )

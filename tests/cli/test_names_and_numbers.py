@@ -47,7 +47,7 @@ TOPICS = ("config", "alter", "--entity-type", "topics", "--entity-name", "t", "-
         (("reassignment", "describe", "--topic", "t", "--partition", HUGE), "is too large: the maximum is 2147483647"),
         (("leader", "elect", "--election-type", "preferred", "--topic", "t", "--partition", HUGE), "is too large"),
         (("leader", "elect", "--election-type", "preferred", "--topic", "t", "--partition", "0", "--replicas", HUGE),
-         "a broker id is at most 2147483647"),
+         "name broker ids up to 2147483647, the leader first"),
         (("topics",), "No such command 'topics'. Did you mean 'topic'?"),
         (("brokr", "list"), "No such command 'brokr'. Did you mean 'broker'?"),
         (("topic", "lst"), "Did you mean 'list'?"),

@@ -17,7 +17,7 @@ from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
 from controller.model.rounds import Change, Outcome, Rounds, Step, TellLeaderAndIsr, change
 from controller.node import round_runner, service
-from transport.errors import ErrorCode
+from transport.errors import ErrorCode, Fault
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import paths
 from transport.store.chunks import plan_chunks
@@ -150,9 +150,7 @@ def orders_are_heeded_in_the_middle_of_a_move(patch: pytest.MonkeyPatch) -> None
     """Let a named order replace the stored assignment of a move."""
     fault = leader_elections._order_fault  # noqa: SLF001
 
-    def careless(
-        context: ControllerContext, tp: TopicPartition, order: tuple[int, ...]
-    ) -> leader_elections.Fault | None:
+    def careless(context: ControllerContext, tp: TopicPartition, order: tuple[int, ...]) -> Fault | None:
         found = fault(context, tp, order)
         if found is None or found[0] is not ErrorCode.REASSIGNMENT_IN_PROGRESS:
             return found

@@ -15,7 +15,7 @@ from transport.messages.common import (
     Request,
 )
 from transport.messages.topics import TopicError
-from transport.metadata import OfPartition
+from transport.metadata import LeaderAndIsr, OfPartition, OfReplicas, ReplicaAssignment, TopicPartition
 
 
 @frozen
@@ -67,7 +67,7 @@ class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResp
 
 
 @frozen
-class OngoingReassignment(OfPartition):
+class OngoingReassignment(OfPartition, OfReplicas):
     """A partition that is being reassigned."""
 
     topic: str
@@ -77,6 +77,11 @@ class OngoingReassignment(OfPartition):
     removing_replicas: tuple[int, ...]
     leader: int
     isr: tuple[int, ...]
+
+    @classmethod
+    def of(cls, tp: TopicPartition, move: ReplicaAssignment, led: LeaderAndIsr) -> OngoingReassignment:
+        """Combine a partition's assignment and its leadership."""
+        return cls(*tp, move.replicas, move.adding_replicas, move.removing_replicas, led.leader, led.isr)
 
 
 @frozen

@@ -8,7 +8,7 @@ import attrs
 from attrs import frozen
 
 from transport.errors import ErrorCode
-from transport.metadata import LeaderAndIsr, OfPartition, ReplicaAssignment, TopicPartition
+from transport.metadata import LeaderAndIsr, OfPartition, OfReplicas, ReplicaAssignment, TopicPartition
 
 R_co = TypeVar("R_co", covariant=True)
 
@@ -56,7 +56,7 @@ class PackedOnce:
 
 
 @frozen
-class PartitionState(OfPartition, PackedOnce):
+class PartitionState(OfPartition, OfReplicas, PackedOnce):
     """The state of one partition as brokers receive it. Packed once for all brokers.
 
     `leader` is -1 for none and -2 while the topic is being deleted. `partition_epoch` is the version of the partition's

@@ -12,7 +12,7 @@ from attrs import frozen
 
 from transport.errors import ErrorCode
 from transport.messages.common import MAX_LISTED_PARTITIONS, PartitionError, Request
-from transport.metadata import OfPartition
+from transport.metadata import OfPartition, OfReplicas
 
 UNTHROTTLED: Final = 2**63 - 1
 """The rate, in bytes per second, that means no throttle."""
@@ -69,7 +69,7 @@ class ReplicaProgress:
 
 
 @frozen
-class ReassignmentDescription(OfPartition):
+class ReassignmentDescription(OfPartition, OfReplicas):
     """A reassignment in progress. Times are in ms since 1970, sizes in bytes, rates in bytes per second.
 
     `replicas` to `isr` are the current state of the partition. `new_replicas` is the target, preferred leader first,

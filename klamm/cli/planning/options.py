@@ -8,12 +8,12 @@ from typing import Final, TypedDict
 
 import click
 
+from klamm.cli.names import broker_ids
 from klamm.cli.running import patience_option
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Source, Sources, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.process.request import EngineName, PlanRequest
-from transport.settings import INT_MAX
 
 
 class Options(TypedDict, total=False):
@@ -81,10 +81,10 @@ def request_of(kind: GoalKind, options: Options, output: Source) -> PlanRequest:
 def _ids(_context: click.Context, option: click.Parameter, text: str | None) -> frozenset[int]:
     if text is None:
         return frozenset()
-    names = [name.strip() for name in text.split(",")]
-    if not all(name.isdecimal() and int(name) <= INT_MAX for name in names):
+    ids = broker_ids(text)
+    if ids is None:
         raise click.ClickException(f"{option.opts[0]} takes broker ids such as 3,7, not {text!r}")
-    return frozenset(map(int, names))
+    return frozenset(ids)
 
 
 def _names(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:

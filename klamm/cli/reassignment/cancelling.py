@@ -13,7 +13,7 @@ from controller.admin.moves import MoveStatus, MoveWatch, waits_for
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome
 from klamm.cli.reassignment.watching import show_until_over
 from transport.errors import ErrorCode
-from transport.messages import PartitionError, ReassignablePartition, ReassignmentDescription
+from transport.messages import PartitionError, ReassignablePartition
 from transport.metadata import TopicPartition
 
 
@@ -39,7 +39,7 @@ class Cancelling:
         for item in answered:
             tp = item.tp
             if item.error is ErrorCode.NONE:
-                begun[tp] = _origin(under_way.get(tp))
+                begun[tp] = under_way[tp].origin_replicas if tp in under_way else ()
                 continue
             now = under_way[tp].new_replicas if tp in under_way else ()
             text = f"refused: {item.message or item.error.name}"
@@ -59,10 +59,6 @@ class Cancelling:
         found = {item.tp: item for item in self._refused}
         found |= {tp: _outcome(tp, origin, status) for tp, origin in self._watch.targets.items()}
         return [found[tp] for tp in self.partitions if tp in found]
-
-
-def _origin(move: ReassignmentDescription | None) -> tuple[int, ...]:
-    return () if move is None else tuple(r for r in move.replicas if r not in move.adding_replicas)
 
 
 def _outcome(tp: TopicPartition, origin: tuple[int, ...], status: MoveStatus) -> PartitionOutcome:

@@ -147,7 +147,7 @@ class Execution:
                 text = f"nothing was begun, because the rollback could not be written: {line_of(error)}"
                 raise click.ClickException(text) from None
             for tp, state in preview.moving_elsewhere(self._before, self.targets).items():
-                now = [r for r in state.replicas if r not in state.removing_replicas]
+                now = list(state.target_replicas)
                 click.echo(f"{tp}: is being moved to {now}, goes to {list(self.targets[tp])} instead", err=True)
 
     def _refuse_stale(self) -> None:

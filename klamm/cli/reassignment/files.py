@@ -11,6 +11,8 @@ import click
 import orjson
 from attrs import frozen
 
+from controller.model.faults import replicas_fault
+from klamm.cli.names import is_broker_id
 from transport.input_files import Limit, UnreadableFile, read_text
 from transport.metadata import TopicPartition
 from transport.settings import INT_MAX
@@ -128,7 +130,9 @@ def _check(where: str, tp: TopicPartition, replicas: tuple[int, ...], log_dirs: 
         raise FileFault(f"{where}.partition must not be negative, is {tp.partition}")
     if tp.partition > INT_MAX:
         raise FileFault(f"{where}.partition must be at most {INT_MAX}, is {tp.partition}")
-    _check_replicas(f"{where}.replicas", replicas)
+    fault = replicas_fault(replicas)
+    if fault is not None:
+        raise FileFault(f"{where}.replicas: {fault}")
     if log_dirs is None:
         return
     if not isinstance(log_dirs, list) or len(log_dirs) != len(replicas):
@@ -137,20 +141,9 @@ def _check(where: str, tp: TopicPartition, replicas: tuple[int, ...], log_dirs: 
         raise FileFault(f'{where}.log_dirs: logs cannot be moved between directories: leave it out, or name each "any"')
 
 
-def _check_replicas(where: str, replicas: tuple[int, ...]) -> None:
-    if not replicas:
-        raise FileFault(f"{where}: the list of replicas is empty")
-    if len(set(replicas)) != len(replicas):
-        raise FileFault(f"{where}: the list of replicas {list(replicas)} names a broker twice")
-    if min(replicas) < 0:
-        raise FileFault(f"{where}: the list of replicas {list(replicas)} has a negative broker id")
-    if max(replicas) > INT_MAX:
-        raise FileFault(f"{where}: the list of replicas {list(replicas)} has a broker id above {INT_MAX}")
-
-
 def _start(where: str, before: object) -> tuple[int, ...]:
     """Return the replicas that a partition had when the plan was made. Kafka's tools ignore this field."""
-    if isinstance(before, list) and before and all(type(item) is int and item >= 0 for item in before):
+    if isinstance(before, list) and before and all(map(is_broker_id, before)):
         return tuple(before)
     raise FileFault(f"{where} must be a list of broker ids, is {before!r}")
 

@@ -10,7 +10,7 @@ import click
 from attrs import frozen
 
 from controller.admin.move_admin import MoveAdmin
-from controller.model.reassignment import target_fault
+from controller.model.faults import move_fault
 from klamm.cli.output import print_document, print_table, show
 from klamm.cli.reassignment.files import Targets
 from klamm.cli.units import size
@@ -32,7 +32,7 @@ class ChangePreview:
     @property
     def origin(self) -> tuple[int, ...]:
         """The current replicas, or those from before the move in progress."""
-        return origin_of(self.state)
+        return self.state.origin_replicas
 
     @property
     def adding(self) -> tuple[int, ...]:
@@ -64,11 +64,6 @@ class ChangePreview:
         return UNKNOWN if self.size == UNKNOWN else self.size * len(self.adding)
 
 
-def origin_of(state: PartitionState) -> tuple[int, ...]:
-    """Return the replicas that cancelling its reassignment would restore."""
-    return tuple(r for r in state.replicas if r not in state.adding_replicas)
-
-
 def states_of(metadata: MetadataResponse) -> dict[TopicPartition, PartitionState]:
     """Return the state of each partition."""
     return {state.tp: state for state in metadata.partitions}
@@ -82,12 +77,9 @@ def faults(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition,
 
 
 def _fault(state: PartitionState | None, tp: TopicPartition, target: Sequence[int], live: set[int]) -> str | None:
-    if state is None:
-        return f"there is no partition {tp}"
-    if state.leader == LEADER_DURING_DELETE:
-        return f"topic {tp.topic} is being deleted"
-    assignment = ReplicaAssignment(state.replicas, state.adding_replicas, state.removing_replicas)
-    return target_fault(assignment, target, live)
+    is_being_deleted = state is not None and state.leader == LEADER_DURING_DELETE
+    fault = move_fault(tp, state or ReplicaAssignment(()), target, live, is_being_deleted=is_being_deleted)
+    return None if fault is None else fault[1]
 
 
 async def changes(admin: MoveAdmin, metadata: MetadataResponse, targets: Targets) -> list[ChangePreview]:
@@ -119,18 +111,14 @@ async def _sizes(admin: MoveAdmin, states: Iterable[PartitionState]) -> dict[Top
 def moving_elsewhere(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, PartitionState]:
     """Return the partitions that are being moved to other replicas than their targets."""
     states = states_of(metadata)
-    moving = {tp: states[tp] for tp in targets if states[tp].adding_replicas or states[tp].removing_replicas}
-    return {
-        tp: state
-        for tp, state in moving.items()
-        if tuple(r for r in state.replicas if r not in state.removing_replicas) != targets[tp]
-    }
+    moving = {tp: states[tp] for tp in targets if states[tp].is_being_reassigned}
+    return {tp: state for tp, state in moving.items() if state.target_replicas != targets[tp]}
 
 
 def rollback(metadata: MetadataResponse, targets: Targets) -> dict[TopicPartition, tuple[int, ...]]:
     """Return the current replicas of the partitions, or those from before a move in progress."""
     states = states_of(metadata)
-    return {tp: origin_of(states[tp]) for tp in targets}
+    return {tp: states[tp].origin_replicas for tp in targets}
 
 
 def print_changes(planned: Sequence[ChangePreview], output: str) -> None:
@@ -160,7 +148,7 @@ def _amount(known: int, unknown: int) -> str:
 
 def _row(change: ChangePreview) -> tuple[object, ...]:
     replicas, leader = show(change.state.replicas), show_leader(change.state.leader)
-    moves_already = " (moves)" if change.state.adding_replicas or change.state.removing_replicas else ""
+    moves_already = " (moves)" if change.state.is_being_reassigned else ""
     steps = [f"+{r}" for r in change.adding] + [f"-{r}" for r in change.removing]
     text = {"order": "order only", "none": "nothing to do"}.get(change.kind, " ".join(steps))
     leaders = leader if change.new_leader == change.state.leader else f"{leader} -> {change.new_leader}"

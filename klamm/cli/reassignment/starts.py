@@ -23,10 +23,10 @@ def faults_of(
     found = {}
     for tp, start in starts.items():
         state = states[tp]
-        goes_to = tuple(r for r in state.replicas if r not in state.removing_replicas)
+        goes_to = state.target_replicas
         if goes_to not in (start, targets[tp]):
-            moves = state.adding_replicas or state.removing_replicas
-            found[tp] = f"{'is being moved to' if moves else 'has replicas'} {list(goes_to)}, not {list(start)}"
+            has = "is being moved to" if state.is_being_reassigned else "has replicas"
+            found[tp] = f"{has} {list(goes_to)}, not {list(start)}"
     return found
 
 

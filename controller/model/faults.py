@@ -1,0 +1,66 @@
+"""Why a request is refused: the rules that the controller shares with the clients that check before they ask. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+from controller.model.reassignment import reassign_to
+from controller.model.topic_size import size_fault
+from transport.errors import ErrorCode, Fault
+from transport.metadata import MAX_NUMBER, OfReplicas, ReplicaAssignment, TopicPartition
+from transport.store.formats import TopicZnode
+
+
+def unknown_topic(name: str) -> Fault:
+    """Return the fault of a request about a topic that does not exist."""
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}: see `klamm topic list`"
+
+
+def partition_fault(tp: TopicPartition, current: OfReplicas, *, is_being_deleted: bool) -> Fault | None:
+    """Return why there is nothing to do for a partition, None if it is there to stay."""
+    if not current.replicas:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {tp}"
+    if is_being_deleted:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {tp.topic} is being deleted"
+    return None
+
+
+def replicas_fault(replicas: Sequence[int]) -> str | None:
+    """Return why a partition cannot have a list of replicas on any cluster, None if it can."""
+    if not replicas:
+        return "the list of replicas is empty"
+    listed = f"the list of replicas {list(replicas)}"
+    if len(set(replicas)) != len(replicas):
+        return f"{listed} names a broker twice"
+    if min(replicas) < 0:
+        return f"{listed} has a negative broker id"
+    return f"{listed} has a broker id above {MAX_NUMBER}" if max(replicas) > MAX_NUMBER else None
+
+
+def target_fault(current: OfReplicas, target: Sequence[int], live: Collection[int]) -> Fault | None:
+    """Return why `target` must be refused, None if it is valid. Kept replicas may be dead, added ones may not."""
+    text = replicas_fault(target)
+    dead = [r for r in target if r not in current.origin_replicas and r not in live]
+    if text is None and dead:
+        text = f"replicas cannot be added on brokers {dead}, which are not alive"
+    return None if text is None else (ErrorCode.INVALID_REPLICA_ASSIGNMENT, text)
+
+
+def move_fault(
+    tp: TopicPartition, current: OfReplicas, target: Sequence[int], live: Collection[int], *, is_being_deleted: bool
+) -> Fault | None:
+    """Return why a partition cannot be moved to `target`, None if it can."""
+    return partition_fault(tp, current, is_being_deleted=is_being_deleted) or target_fault(current, target, live)
+
+
+def outgrown(
+    topics: Mapping[str, TopicZnode], targets: Mapping[TopicPartition, tuple[int, ...]]
+) -> dict[TopicPartition, Fault]:
+    """Return the faults of topics whose moves together would make their znode too large, for each partition."""
+    by_topic: defaultdict[str, dict[int, ReplicaAssignment]] = defaultdict(dict)
+    for tp, target in targets.items():
+        by_topic[tp.topic][tp.partition] = reassign_to(topics[tp.topic].partitions[tp.partition], target)
+    texts = {name: size_fault(name, topics[name], moving) for name, moving in by_topic.items()}
+    faults = ((tp, texts[tp.topic]) for tp in targets)
+    return {tp: (ErrorCode.INVALID_REQUEST, text) for tp, text in faults if text is not None}
