@@ -6,7 +6,7 @@ take effect at once; async methods use the cluster's own admin api, or wait in v
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
@@ -23,7 +23,7 @@ from simulator.network.network import Link, SimulatedNetwork
 from simulator.process import BrokerProcess, ControllerProcess, Process, ProcessState
 from simulator.safety.invariants import Safety
 from simulator.scheduling import generator, wall_clock_ms
-from simulator.settings import PORT, Settings, host_of
+from simulator.settings import PORT, Settings, host_of, links_of
 from simulator.steps import Moment, Step, Steps
 from simulator.store.durable import Durable
 from simulator.store.ensemble import SimulatedEnsemble
@@ -152,10 +152,10 @@ class SimulatedCluster(Administered):
 
     # --- what happens to the network ----------------------------------------------------------------------------
 
-    def isolate(self, some: Iterable[int], others: Iterable[int], *, one_way: bool = False) -> None:
+    def isolate(self, some: Iterable[int], others: Sequence[int], *, one_way: bool = False) -> None:
         """Hold back everything that `some` nodes send to `others`; unless `one_way`, the other direction too."""
-        pairs = [(host_of(a), host_of(b)) for a in some for b in others if a != b]
-        for source, destination in [*pairs, *([] if one_way else [(b, a) for a, b in pairs])]:
+        links = links_of(some, others, one_way=one_way)
+        for source, destination in [link for link in links if link[0] != link[1]]:
             self.trace.add("fault", f"{source}>{destination}", "blocked")
             self._blocked[source, destination] = None
             self.world.network.block(source, destination)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
-import trio
 from attrs import field, frozen
 
 from broker.kit import BrokerHandle
@@ -31,7 +31,7 @@ class SimulatedService(ReferenceService):
     """A reference service that neglects some of its duties."""
 
     def __init__(self, handle: BrokerHandle, logs: Logs, neglect: Neglect) -> None:
-        super().__init__(handle, logs)
+        super().__init__(handle, logs, partial(_PartialLeadership, neglect.kept_out))
         self._neglect = neglect
 
     async def become_follower(self, state: PartitionState, *, is_new: bool) -> None:
@@ -49,18 +49,6 @@ class SimulatedService(ReferenceService):
         replica = self._replicas.get(tp)
         if replica is not None and replica.leadership is None and replica.state.leader >= 0:
             self._fetcher(replica.state.leader).follow(replica)
-
-    def _begin_leadership(self, state: PartitionState, log_end: int) -> Leadership:
-        handle = self._handle
-        return _PartialLeadership(
-            self._neglect.kept_out,
-            handle.broker_id,
-            state,
-            log_end,
-            trio.current_time(),
-            max_lag=handle.config.replica_lag_time_max_ms / 1000,
-            is_live=lambda broker_id: handle.metadata.broker(broker_id) is not None,
-        )
 
 
 class _PartialLeadership(Leadership):

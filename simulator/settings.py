@@ -110,6 +110,12 @@ class Settings:
         return self.racks[broker_id % len(self.racks)] if self.racks else None
 
 
+def links_of(some: Iterable[int], others: Sequence[int], *, one_way: bool) -> list[tuple[str, str]]:
+    """Return the links from the hosts of `some` nodes to those of `others` and, unless `one_way`, then those back."""
+    links = [(host_of(a), host_of(b)) for a in some for b in others]
+    return links if one_way else [*links, *((b, a) for a, b in links)]
+
+
 def host_of(node_id: int) -> str:
     """Return the name of the host on which a broker or a controller runs."""
     return f"controller-{node_id}" if node_id in CONTROLLERS else f"broker-{node_id}"

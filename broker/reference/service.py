@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import trio
@@ -32,8 +32,11 @@ class ReferenceService:
     broker.
     """
 
-    def __init__(self, handle: BrokerHandle, logs: Logs) -> None:
+    def __init__(
+        self, handle: BrokerHandle, logs: Logs, make_leadership: Callable[..., Leadership] = Leadership
+    ) -> None:
         """Take over the logs. No replica leads or follows before the controller's orders."""
+        self._make_leadership = make_leadership
         self._handle = handle
         self._logs = logs
         self._replicas: dict[TopicPartition, Replica] = {}
@@ -123,7 +126,7 @@ class ReferenceService:
 
     def _begin_leadership(self, state: PartitionState, log_end: int) -> Leadership:
         handle = self._handle
-        return Leadership(
+        return self._make_leadership(
             handle.broker_id,
             state,
             log_end,

@@ -6,7 +6,7 @@ from attrs import field, frozen
 
 from simulator.actions.scene import Node, Scene, Strike, as_nodes
 from simulator.network.network import Link
-from simulator.settings import host_of
+from simulator.settings import links_of
 
 
 @frozen
@@ -74,8 +74,7 @@ class Slow(Strike):
         """Set the links."""
         network, nodes = scene.cluster.world.network, scene.nodes(self.nodes)
         others = _others(scene, nodes, self.others)
-        pairs = [(host_of(a), host_of(b)) for a in nodes for b in others]
-        for source, destination in [*pairs, *([] if self.one_way else [(b, a) for a, b in pairs])]:
+        for source, destination in links_of(nodes, others, one_way=self.one_way):
             if self.bytes_per_second is None:
                 network.set_link(source, destination, network.default_link)
                 continue

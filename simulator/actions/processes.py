@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
@@ -11,6 +12,7 @@ from simulator.administration import partition_named
 from simulator.cluster import SimulatedCluster
 from simulator.process import BrokerProcess, ProcessState
 from simulator.steps import Moment
+from transport.metadata import TopicPartition
 
 
 @frozen
@@ -122,34 +124,42 @@ class MendDisk(NodeStrike):
 
 
 @frozen
-class StopFetching(Strike):
+class _ReplicaStrike(Strike):
+    """A strike on each of some replicas: the partitions of brokers."""
+
+    partitions: Mapping[Node, Sequence[str]]
+
+    def strike(self, scene: Scene) -> None:
+        """Strike each replica."""
+        for node, names in self.partitions.items():
+            for id_ in scene.victims(self, (node,)):
+                for tp in map(partition_named, names):
+                    self.strike_replica(scene.cluster.brokers[id_], tp)
+
+    @abstractmethod
+    def strike_replica(self, broker: BrokerProcess, tp: TopicPartition) -> None:
+        """Strike a replica."""
+
+
+@frozen
+class StopFetching(_ReplicaStrike):
     """Keep brokers from fetching these partitions, which they follow.
 
     They leave the ISR once their leader has records that they lack for too long: see `KeepOutOfIsr` for idle ones.
     """
 
-    partitions: Mapping[Node, Sequence[str]]
-
-    def strike(self, scene: Scene) -> None:
-        """Stop the fetches of these partitions."""
-        for node, names in self.partitions.items():
-            for id_ in scene.victims(self, (node,)):
-                for name in names:
-                    scene.cluster.brokers[id_].stop_fetching(partition_named(name))
+    def strike_replica(self, broker: BrokerProcess, tp: TopicPartition) -> None:
+        """Stop the fetches of a partition."""
+        broker.stop_fetching(tp)
 
 
 @frozen
-class ResumeFetching(Strike):
+class ResumeFetching(_ReplicaStrike):
     """Let brokers fetch these partitions again."""
 
-    partitions: Mapping[Node, Sequence[str]]
-
-    def strike(self, scene: Scene) -> None:
-        """Resume the fetches of these partitions."""
-        for node, names in self.partitions.items():
-            for id_ in scene.victims(self, (node,)):
-                for name in names:
-                    scene.cluster.brokers[id_].resume_fetching(partition_named(name))
+    def strike_replica(self, broker: BrokerProcess, tp: TopicPartition) -> None:
+        """Resume the fetches of a partition."""
+        broker.resume_fetching(tp)
 
 
 @frozen
