@@ -75,6 +75,14 @@ class BrokerHandle:
         self.nursery.cancel_scope.cancel()
         return outcome
 
+    def announce(self, port: int) -> None:
+        """Register another port, at which others reach this broker from now on; `advertised.port` takes precedence.
+
+        For a broker whose address changes while it runs. Its registration and broker epoch stay.
+        """
+        self.port = port
+        self._registration.move(port)
+
     async def report_lost(self, tps: Iterable[TopicPartition]) -> None:
         """Notify the controller that replicas are lost, so that it repeats their orders; returns when that is durable.
 

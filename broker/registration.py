@@ -53,7 +53,8 @@ class Registration:
         self._port = 0
         self._epoch = NO_EPOCH
         self._registered = trio.Event()
-        self._session_id: int | None = None
+        self._announced: tuple[int, int] | None = None
+        """The session and the port of the latest registration."""
 
     @property
     def epoch(self) -> int:
@@ -77,12 +78,18 @@ class Registration:
         finally:
             unsubscribe()
 
+    def move(self, port: int) -> None:
+        """Announce another port, in this registration and in later ones. It takes effect while `keep` runs."""
+        self._port = port
+        self._news.set()
+
     async def keep(self) -> None:
-        """Register again in each new session of the store, until cancelled. Raises BrokerIdInUse."""
+        """Register in each new session of the store and after each move, until cancelled. Raises BrokerIdInUse."""
         unsubscribe = self._store.subscribe(self._on_store_event)
         try:
             while True:
-                if self._store.state is SessionState.CONNECTED and self._store.session_id != self._session_id:
+                is_announced = self._announced == (self._store.session_id, self._port)
+                if self._store.state is SessionState.CONNECTED and not is_announced:
                     await self._register()
                 await self._news.wait()
         finally:
@@ -120,8 +127,9 @@ class Registration:
 
     async def _try_once(self) -> Znode | None:
         """Return None when registered, else the registration of another session, whose end is being watched."""
-        session_id = self._store.session_id
-        data = formats.encode_broker(self._announced(), self._host.now_ms())
+        session_id, port = self._store.session_id, self._port
+        registration = self._described(port)
+        data = formats.encode_broker(registration, self._host.now_ms())
         try:
             committed = await self._store.multi([Create(self._path, ephemeral=True), Set(self._path, data, 0)])
         except Conflict as conflict:
@@ -133,17 +141,19 @@ class Registration:
                 return await self._try_once()
             if found.stat.ephemeral_owner != session_id:
                 return found
-            # It is ours: an earlier attempt took effect, but its answer was lost.
+            # It is ours: the port has changed, or an earlier attempt took effect, but its answer was lost.
+            if self._endpoint(found) != (registration.host, registration.port):
+                await self._store.multi([Set(self._path, data, found.stat.version)])
             self._epoch = found.stat.czxid
         else:
             self._epoch = committed.zxid
-        self._session_id = session_id
+        self._announced = session_id, port
         self._registered.set()
         return None
 
-    def _announced(self) -> BrokerRegistration:
+    def _described(self, port: int) -> BrokerRegistration:
         config = self._config
-        told = config.advertised(config.host, self._port)
+        told = config.advertised(config.host, port)
         return BrokerRegistration(config.broker_id, *told, NO_EPOCH, config.rack, self._storage_id)
 
     def _in_use(self, holder: Znode) -> str:
@@ -151,8 +161,12 @@ class Registration:
         return f"broker id {self.broker_id} is already live {where}: stop that one or choose another id"
 
     def _where(self, holder: Znode) -> str:
+        endpoint = self._endpoint(holder)
+        return "as a broker of another kind" if endpoint is None else f"at {endpoint[0]}:{endpoint[1]}"
+
+    def _endpoint(self, holder: Znode) -> tuple[str, int] | None:
         try:
             other = formats.decode_broker(self.broker_id, holder.data, holder.stat.czxid)
         except formats.UndecodableZnode:
-            return "as a broker of another kind"
-        return f"at {other.host}:{other.port}"
+            return None
+        return other.host, other.port

@@ -12,7 +12,7 @@ from simulator.process import BrokerProcess, ControllerProcess, Process, Process
 from simulator.store.durable import Durable
 from simulator.world import World
 from transport.messages import MetadataRequest, PartitionState
-from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 
 _Leaderships = dict[TopicPartition, LeaderAndIsr | None]
@@ -167,22 +167,27 @@ def _metadata(cluster: Cluster, assignments: _Assignments, leaderships: _Leaders
         for tp, leadership in leaderships.items()
         if leadership is not None
     }
-    live = tuple(cluster.durable.brokers())
+    registered = cluster.durable.brokers()
     for broker in cluster.brokers.values():
-        yield from _metadata_of(cluster, broker, live, durable)
+        yield from _metadata_of(cluster, broker, registered, durable)
 
 
 def _metadata_of(
     cluster: Cluster,
     broker: BrokerProcess,
-    live: tuple[int, ...],
+    registered: dict[int, BrokerRegistration],
     durable: dict[TopicPartition, PartitionState],
 ) -> Iterator[str]:
     if broker.handle is None or broker.state is not ProcessState.RUNNING:
         return
     metadata = broker.handle.metadata
+    live = tuple(registered)
     if metadata.live_brokers != live:
         yield f"broker {broker.id} takes brokers {metadata.live_brokers} to be alive, not {live}"
+    for id_, registration in registered.items():
+        endpoint, address = metadata.broker(id_), (registration.host, registration.port)
+        if endpoint is not None and (endpoint.host, endpoint.port) != address:
+            yield f"broker {broker.id} takes broker {id_} to be at {(endpoint.host, endpoint.port)}, not {address}"
     controller = metadata.controller and metadata.controller.id
     epoch = cluster.durable.controller_epoch()
     if (controller, metadata.controller_epoch) != (cluster.active_controller, epoch):

@@ -252,6 +252,16 @@ class BrokerProcess(Process):
         self.port += 1
         self._world.trace.add("fault", self.host, f"is to listen on port {self.port}")
 
+    def change_endpoint(self) -> bool:
+        """Listen on another port at once, if in service; return whether it is."""
+        if self.handle is None or not self.started.is_set() or self.state is not ProcessState.RUNNING:
+            return False
+        before, self.port = self.port, self.port + 1
+        self._world.trace.add("fault", self.host, f"listens on port {self.port} instead")
+        self._world.network.move_listener(self.host, before, self.port)
+        self.handle.announce(self.port)
+        return True
+
     def fail_log_dir(self, directory: int | None, *, noticed: bool = False) -> None:
         """Make a log directory fail, or all if None; if `noticed`, the broker detects it as one on real disks does."""
         self._world.trace.add("fault", self.host, f"log directory {'any' if directory is None else directory} fails")

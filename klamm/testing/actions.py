@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from simulator.actions.network import BreakConnections, Heal, Isolate, SilenceConnections, Slow
 from simulator.actions.processes import (
+    ChangeEndpoint,
     Crash,
     CrashOnArrival,
     FailDisk,
@@ -50,6 +51,7 @@ __all__ = [
     "AtCommit",
     "BreakConnections",
     "CannotBeDone",
+    "ChangeEndpoint",
     "Crash",
     "CrashOnArrival",
     "CreateTopic",

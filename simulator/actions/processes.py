@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from attrs import field, frozen
 
-from simulator.actions.scene import Node, NodeStrike, Request, Scene, Strike, as_nodes
+from simulator.actions.scene import CannotBeDone, Node, NodeStrike, Request, Scene, Strike, as_nodes
 from simulator.administration import partition_named
 from simulator.cluster import SimulatedCluster
 from simulator.process import BrokerProcess, ProcessState
@@ -52,6 +52,16 @@ class Restart(Start):
         """Crash and start a node."""
         cluster.crash(id_)
         super().strike_node(cluster, id_)
+
+
+@frozen
+class ChangeEndpoint(NodeStrike):
+    """Let brokers listen on another port while they run; their connections break, and they register the port."""
+
+    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
+        """Change the endpoint of a broker. Raises CannotBeDone if it is not in service."""
+        if not cluster.brokers[id_].change_endpoint():
+            raise CannotBeDone(f"broker {id_} is not in service now")
 
 
 @frozen

@@ -134,6 +134,12 @@ class SimulatedNetwork:
         for stream in [stream for stream, home in self._streams.items() if home == host]:
             stream.cut()
 
+    def move_listener(self, host: str, port: int, to: int) -> None:
+        """Let the server on a port of a host listen on another one. All connections of the host break."""
+        self._listeners[host, to] = self._listeners.pop((host, port))
+        for other in dict.fromkeys(name for ends in self._paths if host in ends for name in ends):
+            self.break_connections(host, other)
+
     def restore(self, host: str) -> None:
         """Let a host that was cut connect and serve again, through a new `at`."""
         self._machine(host).is_up = True
@@ -179,8 +185,9 @@ class SimulatedNetwork:
                 task_status.started(port)
                 await trio.sleep_forever()
             finally:
-                if self._listeners.get((host, port)) is listener:
-                    del self._listeners[host, port]
+                # It may listen on another port by now, or no more at all.
+                for address in [address for address, other in self._listeners.items() if other is listener]:
+                    del self._listeners[address]
 
     async def _cross(self, source: str, destination: str, connection_id: int) -> None:
         """Wait for as long as a chunk sent now takes to arrive."""

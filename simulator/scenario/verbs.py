@@ -161,6 +161,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         partial(processes.Restart, wipe=True),
         "Restart brokers on an empty disk: theirs is lost.",
     ),
+    "change_endpoint": _verb(processes.ChangeEndpoint, BROKER_NODES),
     "stop": _verb(processes.Stop, NODES),
     "pause": _keys(
         processes.Pause,

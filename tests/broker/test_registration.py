@@ -98,6 +98,26 @@ async def test_a_registration_of_another_kind_is_in_the_way_too(autojump_clock: 
             await registration_of(store).register(2)
 
 
+async def test_another_port_is_announced_under_the_same_broker_epoch(autojump_clock: trio.testing.MockClock) -> None:
+    zookeeper = MemoryZooKeeper(lambda: 0)
+    async with zookeeper.session() as store, zookeeper.session() as other, trio.open_nursery() as nursery:
+        await ensure_paths(store, paths.PERSISTENT)
+        registration = registration_of(store)
+        await registration.register(9092)
+        epoch = registration.epoch
+        nursery.start_soon(registration.keep)
+        zookeeper.disconnect(store.session_id)
+        registration.move(9093)
+        await trio.testing.wait_all_tasks_blocked()
+        zookeeper.reconnect(store.session_id)
+        await trio.testing.wait_all_tasks_blocked()
+        [znode] = await other.read([PATH])
+        assert znode is not None
+        assert formats.decode_broker(3, znode.data, znode.stat.czxid).port == 9093
+        assert (registration.epoch, znode.stat.czxid, znode.stat.ephemeral_owner) == (epoch, epoch, store.session_id)
+        nursery.cancel_scope.cancel()
+
+
 @pytest.mark.requirement("D5")
 async def test_a_new_session_is_a_new_registration_and_a_new_broker_epoch(
     autojump_clock: trio.testing.MockClock,

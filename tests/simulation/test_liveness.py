@@ -14,7 +14,7 @@ from attrs import evolve
 from simulator import liveness, scheduling
 from simulator.cluster import SimulatedCluster, simulated_cluster
 from simulator.settings import Settings
-from transport.messages import Record, UpdateMetadataRequest
+from transport.messages import BrokerEndpoint, Record, UpdateMetadataRequest
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.formats import TopicZnode
@@ -142,6 +142,12 @@ def lost_record(cluster: SimulatedCluster) -> None:
         (leftover_data, "broker 4 has data of orders-0 (topic id id), which it is not to have"),
         (other_topic_id, "broker 1 has data of orders-0 (topic id an earlier id), which it is not to have"),
         (partial(believed, live_brokers=()), "broker 4 takes brokers () to be alive, not (1, 2, 3, 4)"),
+        (
+            partial(
+                believed, live_brokers=tuple(BrokerEndpoint(id_, f"broker-{id_}", 9092 + id_) for id_ in range(1, 5))
+            ),
+            "broker 4 takes broker 3 to be at ('broker-3', 9095), not ('broker-3', 9092)",
+        ),
         (partial(believed, controller_epoch=9), "broker 4 obeys controller ACTIVE at epoch 9, not ACTIVE at epoch 1"),
         (
             believed_isr,

@@ -12,10 +12,12 @@ from klamm.testing import actions, open_cluster
 from klamm.testing.actions import (
     AddPartitions,
     CannotBeDone,
+    ChangeEndpoint,
     Crash,
     CrashOnArrival,
     CreateTopic,
     CreateTopics,
+    Expire,
     FailDisk,
     HoldQueue,
     Pause,
@@ -248,6 +250,36 @@ async def test_a_broker_notices_a_failed_directory_by_itself(autojump_clock: Moc
         # Nobody writes, so the broker does not use the directory.
         assert state.leader == (2 if noticed else 1)
         await c.settle()
+
+
+async def test_a_running_broker_gets_another_endpoint(autojump_clock: MockClock) -> None:  # noqa: ARG001
+    async with open_cluster() as c:
+        await CreateTopics((CreateTopic("orders", ((2, 3),)),)).on(c)
+        epoch = c.durable.brokers()[2].epoch
+        ChangeEndpoint(2).on(c)
+
+        def known_ports() -> set[int]:
+            handles = [broker.handle for broker in c.brokers.values()]
+            endpoints = [handle.metadata.broker(2) for handle in handles if handle is not None]
+            return {endpoint.port for endpoint in endpoints if endpoint is not None}
+
+        await c.until(lambda: known_ports() == {9093}, within=5, what="the endpoint that everybody knows")
+        # The follower fetches from there, or else this would never be acknowledged.
+        await c.produce("orders-0", [b"paid"])
+        state = c.partition("orders-0")
+        assert state is not None
+        assert (state.isr, state.leader_epoch, c.durable.brokers()[2].epoch) == ((2, 3), 0, epoch)
+        Expire(2).on(c)
+        await c.until(lambda: 2 in c.durable.brokers() and c.durable.brokers()[2].epoch > epoch)
+        assert c.durable.brokers()[2].port == 9093
+        await c.settle()
+
+
+async def test_the_endpoint_of_a_dead_broker_cannot_be_changed(autojump_clock: MockClock) -> None:  # noqa: ARG001
+    async with open_cluster() as c:
+        Crash(2).on(c)
+        with pytest.raises(CannotBeDone, match="broker 2 is not in service now"):
+            ChangeEndpoint(2).on(c)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------
