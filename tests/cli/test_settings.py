@@ -10,9 +10,9 @@ import pytest
 from attrs import AttrsInstance
 from click.testing import CliRunner
 
-from klamm.cli import settings_page
 from klamm.cli.services import broker, controller
 from klamm.cli.settings import SECTIONS, given, read_file
+from tests.house import settings_page
 from transport.settings import settings_of
 
 FILE = """
@@ -150,4 +150,6 @@ def test_every_setting_says_what_it_is_and_has_a_valid_default(config: type[Attr
 
 
 def test_the_page_says_what_the_code_says() -> None:
-    assert settings_page.PATH.read_text(encoding="utf-8") == settings_page.text()
+    page = settings_page.PAGE.read_text(encoding="utf-8")
+    assert settings_page.filled(page) == page
+    assert settings_page.filled(page.replace("| `controller.id` | an integer", "| `controller.id` | a string")) == page
