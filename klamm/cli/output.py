@@ -5,20 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import click
 import orjson
+from rich.cells import cell_len
 
 from klamm.cli.streams import is_dumb_terminal
 from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE, NO_EPOCH
-
-UNLIMITED: Final = sys.maxsize
-"""The width of a table that is not printed on a terminal."""
 
 _NARROWEST: Final = 8
 
@@ -65,27 +62,60 @@ def print_document(value: object, output: str) -> None:
     {"json": print_json, "yaml": print_yaml}[output](value)
 
 
-def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, narrow: bool = False) -> None:
-    """Print a plain table; cells are folded and never cut. A `narrow` one has one space between columns, not two.
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    narrow: bool = False,
+    numbers: Collection[str] = (),
+    room: int | None = None,
+    file: IO[str] | None = None,
+) -> None:
+    """Print a plain table; cells are folded and never cut.
 
-    It is at most as wide as the terminal. On a pipe its width is unlimited, so that programs read whole names.
+    rich measures and folds the cells. Its own tables fold names before sentences, and take 60 times as long for the
+    partitions of a large cluster.
+
+    Args:
+        columns: The heads.
+        rows: The cells. A column of integers is aligned to the right.
+        narrow: Separate columns by one space instead of two.
+        numbers: The heads of more columns to align to the right.
+        room: The greatest width; by default that of the terminal. On a pipe the width is unlimited, so that programs
+            read whole names.
+        file: Where to print; by default stdout.
     """
-    cells = [[show(cell) for cell in row] for row in rows]
+    values = [list(row) for row in rows]
+    cells = [[show(cell) for cell in row] for row in values]
     by_column = list(zip(columns, *cells, strict=True))
-    natural = [max(map(len, column)) for column in by_column]
-    words = [max(len(word) for cell in column for word in cell.split() or [""]) for column in by_column]
+    natural = [max(map(cell_len, column)) for column in by_column]
+    words = [max(cell_len(word) for cell in column for word in cell.split() or [""]) for column in by_column]
     gap = " " if narrow else "  "
-    widths = _fitting(natural, words, _room() - len(gap) * (len(columns) - 1))
-    lines = [line for row in cells for line in _folded(row, widths, gap)]
-    head = [line if is_dumb_terminal() else click.style(line, bold=True) for line in _folded(columns, widths, gap)]
-    click.echo("\n".join([*head, "─" * (sum(widths) + len(gap) * (len(columns) - 1)), *lines]))
+    gaps = len(gap) * (len(columns) - 1)
+    widths = _fitting(natural, words, (_room() if room is None else room) - gaps)
+    counts = [_are_counts(column) for column in zip(*values, strict=True)] or [False] * len(columns)
+    to_right = [is_count or name in numbers for name, is_count in zip(columns, counts, strict=True)]
+    head = [bold(line) for line in _folded(columns, widths, to_right, gap)]
+    lines = [line for row in cells for line in _folded(row, widths, to_right, gap)]
+    click.echo("\n".join([*head, "─" * (sum(widths) + gaps), *lines]), file=file)
+
+
+def bold(text: str, colour: str | None = None) -> str:
+    """Return a text in bold, or unchanged for a terminal that can only print lines."""
+    return text if is_dumb_terminal() else click.style(text, bold=True, fg=colour)
+
+
+def _are_counts(column: Sequence[object]) -> bool:
+    """Return whether a column has integers and nothing else, except where a value is unknown."""
+    kinds = {type(value) for value in column}
+    return int in kinds and kinds <= {int, type(None)}
 
 
 def _room() -> int:
     """Return the number of columns to print in."""
     if sys.stdout.isatty() or "COLUMNS" in os.environ:
         return shutil.get_terminal_size().columns
-    return UNLIMITED
+    return sys.maxsize
 
 
 def _fitting(widths: Sequence[int], words: Sequence[int], room: int) -> list[int]:
@@ -100,15 +130,25 @@ def _fitting(widths: Sequence[int], words: Sequence[int], room: int) -> list[int
     return fitting
 
 
-def _folded(row: Sequence[str], widths: Sequence[int], gap: str) -> Iterator[str]:
+def _folded(row: Sequence[str], widths: Sequence[int], to_right: Sequence[bool], gap: str) -> Iterator[str]:
     """Yield the lines of a row, broken between words if possible."""
     folded = [_broken(cell, width) for cell, width in zip(row, widths, strict=True)]
     for line in zip_longest(*folded, fillvalue=""):
-        yield gap.join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        yield gap.join(map(_aligned, line, widths, to_right)).rstrip()
 
 
 def _broken(cell: str, width: int) -> list[str]:
-    return [cell] if len(cell) <= width else textwrap.wrap(cell, width, break_on_hyphens=False)
+    if cell_len(cell) <= width:
+        return [cell]
+    from rich.console import Console
+    from rich.text import Text
+
+    return [line.plain.rstrip() for line in Text(cell).wrap(Console(), width)]
+
+
+def _aligned(cell: str, width: int, to_right: bool) -> str:
+    blanks = " " * (width - cell_len(cell))
+    return blanks + cell if to_right else cell + blanks
 
 
 def show(cell: object) -> str:

@@ -76,9 +76,9 @@ def test_a_table_of_80_columns_and_a_sum(capsys: pytest.CaptureFixture[str], mon
     ]
     print_changes(changes, "table")
     assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == [
-        "partition  replicas       target  change             leader  bytes",
+        "partition  replicas       target  change             leader    bytes",
         "─" * 68,
-        "t-0        1,2,3          4,5,6   +4 +5 +6 -1 -2 -3  - -> 4  3.6 GB",
+        "t-0        1,2,3          4,5,6   +4 +5 +6 -1 -2 -3  - -> 4   3.6 GB",
         "t-1        1,2,3          3,2,1   order only         3       0 bytes",
         "t-2        4,1,2 (moves)  4,1,2   +4                 2       unknown",
         "t-3        1              2       +2 -1              1 -> 2  unknown",

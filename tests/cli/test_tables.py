@@ -26,6 +26,31 @@ def test_a_small_table_is_as_wide_as_it_needs(capsys: pytest.CaptureFixture[str]
     assert lines(capsys, narrow=True) == ["partition replicas why", "──────────────────────"]
 
 
+def test_integers_are_aligned_to_the_right(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(
+        ["topic", "leader", "mixed", "lag"],
+        [("t", 9, 1, "5 B"), ("t", 1001, "x", "12 B"), ("u", None, 2, "-")],
+        numbers=["lag"],
+    )
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "t           9  1       5 B",
+        "t        1001  x      12 B",
+        "u           -  2         -",
+    ]
+
+
+def test_wide_characters_take_two_columns(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lines(capsys, ("注文", (1, 2), "é\u0301"), ("orders", (), "x"))[2:] == [
+        "注文       1,2       é\u0301",
+        "orders     -         x",
+    ]
+    monkeypatch.setenv("COLUMNS", "40")
+    assert lines(capsys, ("orders-0", (1, 2), "注文の処理が遅れています注文の処理"))[2:] == [
+        "orders-0   1,2       注文の処理が遅れて",
+        "                     います注文の処理",
+    ]
+
+
 @pytest.mark.parametrize(("kind", "marks"), [("xterm", 2), ("dumb", 0)])
 def test_a_terminal_that_only_prints_lines_gets_no_bold_head(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str, marks: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -97,10 +98,10 @@ def _write(summary: Summary, folder: Source, options: Options) -> None:
 
 
 def _report(summary: Summary, *, as_json: bool) -> None:
-    from klamm.cli.plan_report import WIDTH, print_report
+    from klamm.cli.plan_report import print_report
     from spark_bridge.report.document import document
 
     if as_json:
         print_json(document(summary))
     else:
-        print_report(summary, Console(stderr=True, width=WIDTH, highlight=False))
+        print_report(summary, sys.stderr)

@@ -129,7 +129,7 @@ def _print_descriptions(found: Sequence[ReassignmentDescription], now_ms: int) -
             click.echo()
         print_table([str(move.tp), ""], _facts(move, now_ms))
         click.echo()
-        print_table(_PROGRESS_COLUMNS, [_progress_row(item) for item in move.progress])
+        print_table(_PROGRESS_COLUMNS, map(_progress_row, move.progress), numbers=("has", "of", "records behind"))
 
 
 def _facts(move: ReassignmentDescription, now_ms: int) -> list[tuple[str, object]]:

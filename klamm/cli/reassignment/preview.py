@@ -126,7 +126,7 @@ def print_changes(planned: Sequence[ChangePreview], output: str) -> None:
     if output != "table":
         print_document([_json(change) for change in planned], output)
         return
-    print_table(COLUMNS, map(_row, planned))
+    print_table(COLUMNS, map(_row, planned), numbers=("bytes",))
     kinds = [change.kind for change in planned]
     copied = [change.bytes for change in planned]
     known = sum(bytes_ for bytes_ in copied if bytes_ != UNKNOWN)
