@@ -94,7 +94,12 @@ class Administered:
             ReassignablePartition(*partition_named(name), None if target is None else tuple(target))
             for name, target in targets.items()
         ]
-        require_done((await self.admin.alter_partition_reassignments(wanted)).partitions)
+        before = self.world.safety.before()
+        answered = (await self.admin.alter_partition_reassignments(wanted)).partitions
+        for asked, item in zip(wanted, answered, strict=True):
+            if asked.replicas is None and item.error is ErrorCode.NONE:
+                self.world.safety.cancel_answered(before, asked.tp)
+        require_done(answered)
 
     async def cancel(self, name: str) -> None:
         """Cancel a partition's reassignment. Raises ApiError."""

@@ -130,6 +130,8 @@ class Disk:
 
         self._failed: dict[int, None] = {}
         self._noticed: set[int] = set()
+        self._failed_in_this_life: dict[int, None] = {}
+        """The directories that failed since the broker's process started, mended or not."""
 
     @property
     def has_failed(self) -> bool:
@@ -199,8 +201,17 @@ class Disk:
 
     # --- from outside -------------------------------------------------------------------------------------------
 
+    def is_healthy(self, tp: TopicPartition) -> bool:
+        """Return whether the directory of a partition has worked since the broker's process started.
+
+        A broker does not use a directory again that has failed before it restarts.
+        """
+        directory = tp.partition % DIRECTORIES
+        return directory not in self._failed and directory not in self._failed_in_this_life
+
     def cut(self) -> None:
         """Close the open logs of the broker's process, which died. Their contents stay for the next process."""
+        self._failed_in_this_life.clear()
         for log in self.logs.values():
             log.close()
 
@@ -216,7 +227,9 @@ class Disk:
 
         The stored data stay unchanged.
         """
-        self._failed.update(dict.fromkeys(range(DIRECTORIES) if directory is None else [directory]))
+        failing = dict.fromkeys(range(DIRECTORIES) if directory is None else [directory])
+        self._failed.update(failing)
+        self._failed_in_this_life.update(failing)
 
     def mend(self) -> None:
         """Make the disk work again after `fail`."""

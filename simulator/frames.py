@@ -7,6 +7,7 @@ from typing import Final
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterPartitionRequest,
+    ControlledShutdownRequest,
     ElectLeadersRequest,
     LeaderAndIsrRequest,
     Request,
@@ -31,10 +32,11 @@ _TEXT_LIMIT: Final = 400
 
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
-LeadershipRequest = AlterPartitionRequest | ElectLeadersRequest
+LeadershipRequest = AlterPartitionRequest | ControlledShutdownRequest | ElectLeadersRequest
 
 _DECODED: Final = (
     AlterPartitionRequest,
+    ControlledShutdownRequest,
     ElectLeadersRequest,
     LeaderAndIsrRequest,
     StopReplicaRequest,
@@ -72,7 +74,7 @@ def control_request(chunk: bytes) -> ControlRequest | None:
 
 
 def leadership_request(chunk: bytes) -> LeadershipRequest | None:
-    """Return a request to a controller for ISRs or elections; None for any other frame."""
+    """Return a request to a controller for ISRs, elections or a controlled shutdown; None for any other frame."""
     request = _request(chunk)
     return request if isinstance(request, LeadershipRequest) else None
 

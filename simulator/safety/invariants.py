@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from attrs import define, field, frozen
 
 from simulator.disk import Disk
-from simulator.frames import ControlRequest
+from simulator.frames import ControlRequest, LeadershipRequest
 from simulator.safety.answers import Answers
 from simulator.safety.controllership import Controllership
 from simulator.safety.deletions import Deletions
@@ -21,7 +21,13 @@ from simulator.safety.registrations import Registrations
 from simulator.safety.unclean import UncleanElections
 from simulator.store.durable import Durable
 from simulator.trace import Trace
-from transport.messages import AlterPartitionRequest, ElectionType, ElectLeadersRequest, Record, StopReplicaRequest
+from transport.messages import (
+    AlterPartitionRequest,
+    ControlledShutdownRequest,
+    ElectionType,
+    Record,
+    StopReplicaRequest,
+)
 from transport.metadata import TopicPartition
 from transport.store.protocol import Committed, Op
 
@@ -114,10 +120,12 @@ class Safety:
         if fault is not None:
             self.report(ANSWERS, fault)
 
-    def asked(self, request: AlterPartitionRequest | ElectLeadersRequest) -> None:
-        """Record a request of a leader or an administrator, as a controller takes it from the network."""
+    def asked(self, request: LeadershipRequest) -> None:
+        """Record a request of a broker or an administrator, as a controller takes it from the network."""
         if isinstance(request, AlterPartitionRequest):
             self._leaderships.asked(request)
+        elif isinstance(request, ControlledShutdownRequest):
+            self._registrations.shutting_down(request.broker_id)
         else:
             self._unclean.asked(request)
 
@@ -161,6 +169,10 @@ class Safety:
     ) -> None:
         """Check the answer that a leader was elected; if an `order` was given, the first of it."""
         self._judge(PROMISED, self._promises.election_answered(before, kind, tp, order))
+
+    def cancel_answered(self, before: Before, tp: TopicPartition) -> None:
+        """Check the answer that a move is cancelled."""
+        self._judge(PROMISED, self._promises.cancel_answered(before, tp))
 
     def relieved(self, before: Before, broker_id: int) -> None:
         """Check the answer that a broker shutting down leads no partition that another replica could lead."""

@@ -18,10 +18,13 @@ from simulator.safety.leadership import is_unclean
 from simulator.safety.partitions import Partition, PartitionChange, Partitions
 from simulator.safety.registrations import STALE_SECONDS, Registrations
 from transport.messages import Record
-from transport.metadata import NO_LEADER, TopicPartition
+from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition
 
 _LATE_SECONDS: Final = 60.0
 """Seconds after an unclean election in which producers may still receive acknowledgements of lost records."""
+
+_KNOWN_SECONDS: Final = 5.0
+"""Seconds after which a controller knows that a broker has registered."""
 
 _Key = tuple[TopicPartition, str]
 
@@ -62,6 +65,8 @@ class Ledger:
         tp, leader = change.tp, after.leadership.leader
         account = self._accounts.setdefault((tp, after.topic_id), _Account())
         led_before = before.leadership if before is not None and change.is_of_one_topic else None
+        if led_before is not None and change.is_a_controllers:
+            yield from self._disregarded(account, tp, led_before, after.leadership)
         if led_before is not None and is_unclean(led_before, after.leadership):
             self._write_off(account, tp, after)
         isr, joined = after.leadership.isr, account.joined
@@ -75,6 +80,25 @@ class Ledger:
             if lost is not None and not self._may_be_empty(broker_id):
                 part = "leads" if broker_id == leader else "is in the ISR of"
                 yield f"broker {broker_id} {part} {tp} without the acknowledged record at offset {lost}"
+
+    def _disregarded(
+        self, account: _Account, tp: TopicPartition, before: LeaderAndIsr, after: LeaderAndIsr
+    ) -> Iterator[str]:
+        """Check that members of the ISR that have their data are neither all expelled nor passed over."""
+        keepers = tuple(r for r in before.isr if not self._is_excused(account, r))
+        if not after.isr and keepers:
+            yield f"{tp}: the ISR {before.isr} became empty, although {keepers} have their data"
+        able = tuple(r for r in keepers if self._is_able(tp, r))
+        if is_unclean(before, after) and able:
+            yield f"{tp}: broker {after.leader} leads, although {able} of the ISR {before.isr} could"
+
+    def _is_able(self, tp: TopicPartition, broker_id: int) -> bool:
+        """Return whether a broker with the data of a partition can lead it, as controllers have known for a while."""
+        registrations = self.registrations
+        is_live = registrations.has_been_live(broker_id, since=trio.current_time() - _KNOWN_SECONDS)
+        disk = self.disks.get(broker_id)
+        is_healthy = disk is not None and disk.is_healthy(tp)
+        return is_live and is_healthy and not registrations.is_shutting_down(broker_id)
 
     def acknowledged(self, tp: TopicPartition, base_offset: int, values: Sequence[bytes]) -> Iterator[str]:
         """Enter acknowledged records, and check that every member of the ISR has them."""

@@ -8,7 +8,7 @@ from typing import Final
 from attrs import define, field, frozen
 
 from simulator.safety.controllership import Controllership
-from simulator.safety.partitions import PartitionChange, Partitions
+from simulator.safety.partitions import Partition, PartitionChange, Partitions
 from simulator.store.durable import Durable
 from transport.messages import ElectionType
 from transport.metadata import NO_LEADER, TopicPartition
@@ -35,6 +35,12 @@ class Before:
     replicas: dict[_Key, int]
     """The number of replicas of each partition."""
 
+    changes: int
+    """The number of changes of partitions."""
+
+    returning: frozenset[_Key]
+    """The moves whose target was where they started."""
+
 
 @define
 class Promises:
@@ -50,6 +56,13 @@ class Promises:
     _orders: dict[_Key, dict[tuple[int, ...], int]] = field(factory=dict, init=False)
     """The latest replica orders whose first replica led, each with the latest leader epoch in which it did."""
 
+    _changes: int = field(default=0, init=False)
+    _origins: dict[_Key, tuple[int, ...]] = field(factory=dict, init=False)
+    """The replicas of each moving partition before its move, in their order."""
+
+    _turned_back: dict[_Key, int] = field(factory=dict, init=False)
+    """The number of the latest change that made a move return to where it started."""
+
     def committed(self, ops: Sequence[Op], durable: Durable) -> None:
         """Record the topics that a commit marks for deletion."""
         for op in ops:
@@ -59,8 +72,11 @@ class Promises:
                 self.doomed[name, (topic and topic.topic_id) or ""] = len(self.doomed)
 
     def changed(self, change: PartitionChange) -> None:
-        """Record a leader that was elected."""
+        """Record a leader that was elected, and a move that began or was turned back."""
+        self._changes += 1
         after = change.after
+        if after is not None:
+            self._moved(change, after)
         if after is None or after.leadership is None or after.leadership.leader == NO_LEADER:
             return
         key, epoch = (change.tp, after.topic_id), after.leadership.leader_epoch
@@ -73,14 +89,27 @@ class Promises:
             if len(orders) > _REMEMBERED:
                 del orders[next(iter(orders))]
 
+    def _moved(self, change: PartitionChange, after: Partition) -> None:
+        key, before = (change.tp, after.topic_id), change.before
+        # Where a move by hand starts from is in no znode of ours.
+        if not change.is_a_controllers or not change.is_of_one_topic or before is None:
+            self._origins.pop(key, None)
+            return
+        if not before.assignment.is_being_reassigned and after.assignment.is_being_reassigned:
+            self._origins[key] = before.assignment.replicas
+        if after.assignment.target_replicas == self._origins.get(key):
+            self._turned_back[key] = self._changes
+
     def before(self) -> Before:
         """Return the current state, to check a later answer against."""
-        led, replicas = {}, {}
+        led, replicas, returning = {}, {}, set[_Key]()
         for tp, partition in self.partitions:
             key = tp, partition.topic_id
             led[key] = -1 if partition.leadership is None else partition.leadership.leader_epoch
             replicas[key] = len(partition.assignment.replicas)
-        return Before(self.controllership.epoch, len(self.doomed), led, replicas)
+            if partition.assignment.target_replicas == self._origins.get(key):
+                returning.add(key)
+        return Before(self.controllership.epoch, len(self.doomed), led, replicas, self._changes, frozenset(returning))
 
     def deletion_answered(self, before: Before, name: str) -> Iterator[str]:
         """Check the answer that the deletion of a topic is certain."""
@@ -102,6 +131,15 @@ class Promises:
             yield f"{tp} is said to have a new leader ({kind.name}), but has not: {partition.leadership}"
         if order is not None and key in before.led and self._orders.get(key, {}).get(order, -1) <= before.led[key]:
             yield f"{tp} is said to have the order {order}, but has not: {partition.assignment}"
+
+    def cancel_answered(self, before: Before, tp: TopicPartition) -> Iterator[str]:
+        """Check the answer that a move is cancelled: it returns to its replicas, in their order."""
+        partition = self.partitions.get(tp)
+        key = tp, "" if partition is None else partition.topic_id
+        if partition is None or key not in self._origins or key in before.returning:
+            return
+        if self._turned_back.get(key, -1) <= before.changes:
+            yield f"{tp} is said to return to {self._origins[key]}, but does not: {partition.assignment}"
 
     def relieved(self, before: Before, broker_id: int) -> Iterator[str]:
         """Check the answer that a broker shutting down leads no partition that another replica could lead."""

@@ -25,6 +25,8 @@ class Registrations:
 
     _since: dict[int, float] = field(factory=dict, init=False)
     _until: dict[int, float] = field(factory=dict, init=False)
+    _leaving: dict[int, None] = field(factory=dict, init=False)
+    """The brokers that have requested a controlled shutdown since they registered."""
 
     def committed(self, ops: Sequence[Op]) -> list[int]:
         """Apply a commit and return the brokers that it registers."""
@@ -37,10 +39,19 @@ class Registrations:
                 continue
             if isinstance(op, Create):
                 self._since[broker_id], self._until[broker_id] = trio.current_time(), inf
+                self._leaving.pop(broker_id, None)
                 new.append(broker_id)
             elif isinstance(op, Delete):
                 self._until[broker_id] = trio.current_time()
         return new
+
+    def shutting_down(self, broker_id: int) -> None:
+        """Record that a broker requests a controlled shutdown."""
+        self._leaving[broker_id] = None
+
+    def is_shutting_down(self, broker_id: int) -> bool:
+        """Return whether a broker has requested a controlled shutdown since it registered."""
+        return broker_id in self._leaving
 
     def since(self, broker_id: int) -> float:
         """Return when a broker last registered; -inf if it never did."""

@@ -11,7 +11,14 @@ import trio
 from attrs import evolve
 
 from controller.events import Reload
-from controller.handlers import controlled_shutdown, deletion, leader_elections, leadership, reassignments
+from controller.handlers import (
+    controlled_shutdown,
+    deletion,
+    leader_elections,
+    leadership,
+    reassignment_requests,
+    reassignments,
+)
 from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
@@ -174,6 +181,23 @@ def brokers_are_relieved_of_nothing(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(controlled_shutdown, "_led_by", lambda *_: [])
 
 
+def a_last_member_leaves_the_isr(patch: pytest.MonkeyPatch) -> None:
+    """Let the ISR become empty when its last members go at once."""
+    without = elections.without_replicas
+
+    def emptied(current: LeaderAndIsr, gone: Iterable[int], controller_epoch: int) -> LeaderAndIsr | None:
+        leaving = frozenset(gone)
+        changed = without(current, leaving, controller_epoch)
+        return changed and evolve(changed, isr=tuple(r for r in current.isr if r not in leaving))
+
+    patch.setattr(elections, "without_replicas", emptied)
+
+
+def a_cancel_forgets_the_order(patch: pytest.MonkeyPatch) -> None:
+    """Restore the replicas of a cancelled move in the order of the stored assignment."""
+    patch.setattr(reassignment_requests, "_original", lambda context, tp: context.assignment(tp).origin_replicas)
+
+
 BUGS: dict[str, Plant] = {
     plant.__name__: plant
     for plant in (
@@ -189,6 +213,8 @@ BUGS: dict[str, Plant] = {
         brokers_are_relieved_of_nothing,
         orders_are_heeded_in_the_middle_of_a_move,
         cancels_without_a_survivor,
+        a_last_member_leaves_the_isr,
+        a_cancel_forgets_the_order,
     )
 }
 

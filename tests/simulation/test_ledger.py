@@ -10,7 +10,7 @@ from trio.testing import MockClock
 
 from simulator.safety.registrations import STALE_SECONDS
 from tests.simulation.histories import MOVING, TP, History
-from transport.messages import Record
+from transport.messages import ControlledShutdownRequest, Record
 
 
 def produced() -> History:
@@ -142,3 +142,52 @@ async def test_what_is_lost_in_the_end_is_seen() -> None:
         "the log of broker 2 in the ISR of orders-0 differs from that of leader 1",
         "the log of broker 3 in the ISR of orders-0 differs from that of leader 1",
     ]
+
+
+async def test_an_isr_that_becomes_empty_while_its_last_member_has_the_data_is_seen() -> None:
+    h = produced()
+    h.bump(isr=(1,))
+    h.expire(1)
+    h.bump(isr=(), leader=-1)
+    assert h.found == "orders-0: the ISR (1,) became empty, although (1,) have their data"
+
+
+def alone_in_the_isr() -> History:
+    """Return a history in which broker 1 is the last member of the ISR, and its partition has no leader."""
+    h = produced()
+    h.bump(isr=(1,))
+    h.expire(1)
+    h.bump(leader=-1)
+    return h
+
+
+@pytest.mark.parametrize("seconds", [1.0, 6.0])
+async def test_an_unclean_election_that_passes_over_a_live_member_is_seen(
+    autojump_clock: MockClock, seconds: float
+) -> None:
+    h = alone_in_the_isr()
+    h.register(1)
+    await trio.sleep(seconds)
+    h.elect_uncleanly(2)
+    expected = "orders-0: broker 2 leads, although (1,) of the ISR (1,) could"
+    assert h.found == (expected if seconds > 5.0 else None)  # a controller learns of it until then
+
+
+@pytest.mark.parametrize("trouble", ["dead", "empty", "shutting down", "failed", "mended"])
+async def test_an_unclean_election_passes_over_a_member_that_cannot_lead(
+    autojump_clock: MockClock, trouble: str
+) -> None:
+    h = alone_in_the_isr()
+    if trouble != "dead":
+        h.register(1)
+    if trouble == "empty":
+        h.wipe(1)
+    if trouble == "shutting down":
+        h.safety.asked(ControlledShutdownRequest(1, 0))
+    if trouble in ("failed", "mended"):
+        h.safety.disks[1].fail(0)
+    if trouble == "mended":
+        h.safety.disks[1].mend()
+    await trio.sleep(6.0)
+    h.elect_uncleanly(2)
+    assert h.found is None

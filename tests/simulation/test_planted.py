@@ -1,4 +1,4 @@
-"""The simulator finds each of a dozen planted bugs, and nothing without them.
+"""The simulator finds each of the planted bugs, and nothing without them.
 
 `python -m tests.simulation.test_planted` searches for the seeds again, which change with the plans and the product.
 """
@@ -26,6 +26,8 @@ CAUGHT_BY: Final = {
     "brokers_are_relieved_of_nothing": (1, "is said to be relieved, but leads"),
     "orders_are_heeded_in_the_middle_of_a_move": (8, "ended at"),
     "cancels_without_a_survivor": (2, "is not in the ISR"),
+    "a_last_member_leaves_the_isr": (1, "became empty, although"),
+    "a_cancel_forgets_the_order": (7, "is said to return to"),
 }
 """The first seed that catches each bug, and the report."""
 

@@ -136,3 +136,39 @@ async def test_what_was_allowed_stays_so_for_a_while(seconds: float, autojump_cl
     h.bump(leader=-1, isr=(1,))
     h.elect_as_nobody_asked(2)
     assert ("as nobody allowed" in (h.found or "")) == (seconds > STALE_SECONDS)
+
+
+MOVING_IN_ANOTHER_ORDER = ReplicaAssignment((4, 3, 1, 2), (4,), (1, 2))
+
+
+@pytest.mark.parametrize(("restored", "is_right"), [((1, 2, 3), True), ((3, 1, 2), False)])
+async def test_a_cancel_that_is_said_to_be_begun_restores_the_order(
+    restored: tuple[int, ...], *, is_right: bool
+) -> None:
+    h = History()
+    h.write(assignment=MOVING_IN_ANOTHER_ORDER)
+    before = h.safety.before()
+    h.write(assignment=ReplicaAssignment((*restored, 4), (), (4,)))
+    h.safety.cancel_answered(before, TP)
+    assert ("orders-0 is said to return to (1, 2, 3), but does not" in (h.found or "")) != is_right
+
+
+async def test_a_cancel_may_be_overridden_and_repeated_before_its_answer() -> None:
+    h = History()
+    h.write(assignment=MOVING_IN_ANOTHER_ORDER)
+    before = h.safety.before()
+    h.write(assignment=ReplicaAssignment((1, 2, 3, 4), (), (4,)))
+    again = h.safety.before()
+    h.safety.cancel_answered(again, TP)  # it changes nothing
+    h.write(assignment=ReplicaAssignment((5, 1, 2, 3), (5,), (1, 2, 3)))
+    h.safety.cancel_answered(before, TP)
+    assert h.found is None
+
+
+async def test_a_move_by_hand_starts_from_an_order_that_is_not_known() -> None:
+    h = History()
+    h.write("admin", assignment=MOVING_IN_ANOTHER_ORDER)
+    before = h.safety.before()
+    h.write(assignment=ReplicaAssignment((3, 1, 2, 4), (), (4,)))
+    h.safety.cancel_answered(before, TP)
+    assert h.found is None
