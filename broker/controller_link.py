@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Final, TypeVar
 
 import trio
-from attrs import evolve
+from msgspec.structs import replace
 
 from actors import Backoff
 from broker.metadata_cache import MetadataCache
@@ -95,7 +95,7 @@ class ControllerLink:
             return None
         if result.error is not ErrorCode.NONE:
             return None
-        return evolve(state, isr=result.isr, partition_epoch=result.partition_epoch)
+        return replace(state, isr=result.isr, partition_epoch=result.partition_epoch)
 
     async def controlled_shutdown(self) -> tuple[TopicPartition, ...]:
         """Ask the controller once for a controlled shutdown. Return the partitions that this broker still leads.

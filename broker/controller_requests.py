@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 import trio
-from attrs import evolve
+from msgspec.structs import replace
 
 from broker.fencing import ControllerFence, HostedReplica, Verdict, judge_leader_and_isr, judge_stop_replica
 from broker.metadata_cache import MetadataCache
@@ -118,7 +118,7 @@ class ControllerRequests:
             self._hosted.pop(tp, None)
         elif hosted is not None:
             epoch = max(hosted.state.leader_epoch, partition.leader_epoch)
-            self._hosted[tp] = HostedReplica(evolve(hosted.state, leader_epoch=epoch), stopped=True)
+            self._hosted[tp] = HostedReplica(replace(hosted.state, leader_epoch=epoch), stopped=True)
 
 
 async def _outcome(tp: TopicPartition, obey: Callable[[P], Awaitable[None]], order: P) -> PartitionError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import trio
-from attrs import Factory, define, frozen
+from attrs import Factory, define
 
 from broker.kit import BrokerHandle
 from broker.service import Service
@@ -12,8 +12,7 @@ from transport.messages import Api, PartitionState, Request, StopReplicaPartitio
 from transport.wire import Handlers
 
 
-@frozen
-class Add(Request[int]):
+class Add(Request[int], frozen=True):
     """Add to a counter, or read it with 0; the answer is the value that the whole ISR holds."""
 
     topic_id: str
@@ -21,8 +20,7 @@ class Add(Request[int]):
     amount: int
 
 
-@frozen
-class Put(Request[bool]):
+class Put(Request[bool], frozen=True):
     """The leader's counters at a version; the answer says whether the follower accepted them."""
 
     topic_id: str

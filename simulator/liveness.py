@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from simulator.process import BrokerProcess, ControllerProcess, Process, ProcessState
 from simulator.store.durable import Durable
@@ -194,7 +194,7 @@ def _metadata_of(
         believed = f"{controller} at epoch {metadata.controller_epoch}"
         yield f"broker {broker.id} obeys controller {believed}, not {cluster.active_controller} at epoch {epoch}"
     states = metadata.describe(MetadataRequest(None)).partitions
-    known = {state.tp: evolve(state, offline_replicas=()) for state in states}
+    known = {state.tp: replace(state, offline_replicas=()) for state in states}
     differing = [tp for tp in sorted({*known, *durable}) if known.get(tp) != durable.get(tp)]
     for tp in differing[:1]:
         others = f" (and {len(differing) - 1} more)" if differing[1:] else ""

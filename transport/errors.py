@@ -48,6 +48,11 @@ class ErrorCode(IntEnum):
     INCONSISTENT_TOPIC_ID = 103
     INELIGIBLE_REPLICA = 107
 
+    @classmethod
+    def _missing_(cls, value: object) -> ErrorCode | None:
+        """Take a code that only a newer peer knows for an unknown error."""
+        return cls.UNKNOWN_SERVER_ERROR if type(value) is int else None
+
 
 Fault = tuple[ErrorCode, str]
 """Why a request, or one item of it, is refused, and what to do about it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from typing import Any
 
 import trio
 
@@ -13,6 +14,8 @@ from transport.messages import (
     ApiVersionsResponse,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
+    Message,
+    Request,
     StopReplicaRequest,
     StopReplicaResponse,
     UpdateMetadataRequest,
@@ -26,7 +29,7 @@ from transport.wire.frames import FrameDecoder, frame
 
 def _answers() -> dict[int, bytes]:
     offers = tuple(ApiVersion(api.key, api.min_version, api.max_version) for api in OURS.by_key.values())
-    responses = {
+    responses: dict[type[Request[Any]], Message] = {
         ApiVersionsRequest: ApiVersionsResponse(offers),
         LeaderAndIsrRequest: LeaderAndIsrResponse(()),
         StopReplicaRequest: StopReplicaResponse(()),

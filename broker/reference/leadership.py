@@ -7,7 +7,7 @@ from enum import Enum
 from math import inf
 from typing import Final
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from broker.reference.isr import NO_PROGRESS, FollowerProgress, next_high_watermark
 from transport.errors import ErrorCode
@@ -164,7 +164,7 @@ class Leadership:
         self._forget_proposal()
         for replica in result.isr:
             self._refused.pop(replica, None)
-        self.state = evolve(
+        self.state = replace(
             self.state,
             isr=result.isr,
             partition_epoch=result.partition_epoch,

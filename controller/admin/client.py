@@ -13,7 +13,8 @@ from itertools import chain
 from typing import Final, Protocol, TypeVar
 
 import trio
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 
 from controller.admin.broker_log_dirs import BrokerLogDirs, ask_log_dirs
 from controller.admin.reassignments import Reassignment, ReassignmentDescriptions, listed
@@ -376,7 +377,7 @@ async def _in_parts(ask: Callable[[Request[R]], Awaitable[R]], request: Request[
     if len(answers) == 1:
         return answers[0]
     joined = {name: tuple(chain.from_iterable(getattr(answer, name) for answer in answers)) for name in lists}
-    return evolve(answers[0], **joined)  # type: ignore[misc]
+    return replace(answers[0], **joined)  # type: ignore[type-var]
 
 
 @asynccontextmanager

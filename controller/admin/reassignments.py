@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
+from msgspec.structs import replace
 
 from transport.errors import ApiError
 from transport.messages import (
@@ -60,7 +61,7 @@ class ReassignmentDescriptions(Mapping[Reassignment, ReassignmentDescription]):
     ) -> ReassignmentDescriptions:
         """Convert the answer to a request for the reassignments in `asked`, None meaning all."""
         found = {
-            Reassignment(each.topic, each.partition, each.czxid): evolve(each, czxid=UNKNOWN)
+            Reassignment(each.topic, each.partition, each.czxid): replace(each, czxid=UNKNOWN)
             for each in response.reassignments
         }
         return cls(found, None if asked is None else frozenset(asked), response.rate, response.eta_ms)

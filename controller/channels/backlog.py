@@ -18,7 +18,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sized
 from itertools import count, islice
 from typing import Final, TypeVar
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
+from msgspec.structs import replace
 
 from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from transport.messages import (
@@ -231,7 +232,7 @@ class BrokerBacklog:
         by_id = self._stops.setdefault((partition.topic, partition.partition), {})
         waiting = by_id.get(partition.topic_id)
         if waiting is not None and waiting.delete:
-            partition = evolve(partition, delete=True)
+            partition = replace(partition, delete=True)
         by_id[partition.topic_id] = partition
 
     # --- envelopes ----------------------------------------------------------------------------------------------

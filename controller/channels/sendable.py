@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import attrs
+from msgspec.structs import replace
 
 from transport.messages import Request
 from transport.wire import CodecError, encode
@@ -16,20 +14,18 @@ def without_faults(request: Request[object]) -> tuple[Request[object] | None, li
     A row is an item of one of the request's lists; each is encoded on its own to test it. The request is None if it
     cannot be encoded even without rows, or if no row is at fault.
     """
-    message: Any = request
-    values = {each.name: getattr(message, each.name) for each in attrs.fields(type(message))}
-    lists = {name: value for name, value in values.items() if isinstance(value, tuple)}
-    empty = attrs.evolve(message, **dict.fromkeys(lists, ()))
+    lists = request.lists()
+    empty = replace(request, **dict.fromkeys(lists, ()))
     # The fault is outside the rows, so leaving out rows does not help.
     if not _is_sendable(empty):
         return None, []
     faults: list[object] = []
     left: dict[str, tuple[object, ...]] = {}
     for name, rows in lists.items():
-        verdicts = [_is_sendable(attrs.evolve(empty, **{name: (row,)})) for row in rows]
+        verdicts = [_is_sendable(replace(empty, **{name: (row,)})) for row in rows]
         faults += [row for row, is_sound in zip(rows, verdicts, strict=True) if not is_sound]
         left[name] = tuple([row for row, is_sound in zip(rows, verdicts, strict=True) if is_sound])
-    return (attrs.evolve(message, **left) if faults else None), faults
+    return (replace(request, **left) if faults else None), faults
 
 
 def _is_sendable(message: object) -> bool:

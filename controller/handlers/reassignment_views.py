@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from controller.model.context import ControllerContext
 from controller.progress.report import waits_for
@@ -58,7 +58,7 @@ def describe_reassignments(
     known.follow(moves_of(context, [going_on[key] for key in keys]), now=0.0)
     described = [_describe(context, going_on[key]) for key in keys]
     return DescribeReassignmentsResponse(
-        tuple(evolve(each, waits_for=waits_for(each, known.copies(each.tp, now=0.0))) for each in described)
+        tuple(replace(each, waits_for=waits_for(each, known.copies(each.tp, now=0.0))) for each in described)
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 
 from controller.handlers.configs import decode_layer
 from controller.model.rounds import Rounds, read
@@ -37,7 +38,7 @@ def with_throttles(described: DescribeReassignmentsResponse) -> Rounds[DescribeR
     own = {name: layers[paths.topic_config(name)] for name in topics}
     named = (_named(setting, own) for setting in (LEADER_THROTTLED_REPLICAS, FOLLOWER_THROTTLED_REPLICAS))
     throttles = _Throttles(layers, *named)
-    return evolve(described, reassignments=tuple(map(throttles.add_to, moves)))
+    return replace(described, reassignments=tuple(map(throttles.add_to, moves)))
 
 
 Replicas = frozenset[tuple[int, int]] | None
@@ -57,11 +58,11 @@ class _Throttles:
 
     def add_to(self, move: ReassignmentDescription) -> ReassignmentDescription:
         progress = tuple(
-            item if item.in_sync else evolve(item, throttle=self._of_follower(move, item.broker))
+            item if item.in_sync else replace(item, throttle=self._of_follower(move, item.broker))
             for item in move.progress
         )
         leader_throttle = self._of(self.leading, LEADER_THROTTLED_RATE, move, move.leader)
-        return evolve(move, leader_throttle=leader_throttle, progress=progress)
+        return replace(move, leader_throttle=leader_throttle, progress=progress)
 
     def _of_follower(self, move: ReassignmentDescription, broker: int) -> int:
         return self._of(self.following, FOLLOWER_THROTTLED_RATE, move, broker)

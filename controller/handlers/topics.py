@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import evolve
+from msgspec.structs import replace
 
 from controller.handlers import deletion_markers, leadership, reassignment_znodes, strays
 from controller.handlers.configs import read_min_isrs
@@ -121,7 +122,7 @@ def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
 
 def _gone(context: ControllerContext, name: str, tps: Sequence[TopicPartition]) -> Step:
     states = [
-        evolve(context.describe(tp), leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
+        replace(context.describe(tp), leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
         for tp in tps
         if tp in context.leadership
     ]

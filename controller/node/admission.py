@@ -7,7 +7,8 @@ from enum import Enum
 from math import inf
 from typing import Any, Final
 
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
@@ -155,9 +156,9 @@ class OnEach:
                 return await handler(request)
             denied = {resource for _, resource in refused}
             allowed = tuple(item for item, resource in judged if resource not in denied)
-            response: Any = await handler(evolve(request, **{self.items: allowed}))
+            response: Any = await handler(replace(request, **{self.items: allowed}))
             told = [self.outcome(item, *asker.refusal(self.operation, resource)) for item, resource in refused]
-            return evolve(response, **{self.outcomes: (*getattr(response, self.outcomes), *told)})
+            return replace(response, **{self.outcomes: (*getattr(response, self.outcomes), *told)})
 
         return answer
 
@@ -182,7 +183,7 @@ class OnMetadata:
             assert isinstance(response, MetadataResponse)
             names = dict.fromkeys(state.topic for state in response.partitions)
             visible = {name for name in names if asker.may(self.operation, topic(name))}
-            return evolve(response, partitions=tuple(s for s in response.partitions if s.topic in visible))
+            return replace(response, partitions=tuple(s for s in response.partitions if s.topic in visible))
 
         return answer
 

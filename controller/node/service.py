@@ -12,7 +12,8 @@ from functools import partial
 from typing import Final
 
 import trio
-from attrs import define, evolve, field
+from attrs import define, field
+from msgspec.structs import replace
 
 from actors import Backoff, EventQueue, EventStatistics
 from controller.channels.broker_channels import BrokerChannels
@@ -205,7 +206,7 @@ class ControllerService:
         """Answer from the context, and add what is in this process's quarantine."""
         described = await self.answer(request)
         assert isinstance(described, DescribeClusterResponse)
-        return evolve(described, quarantined=self._quarantine.names())
+        return replace(described, quarantined=self._quarantine.names())
 
     async def _describe_reassignments(self, request: DescribeReassignmentsRequest) -> DescribeReassignmentsResponse:
         """Answer from the context, and add the log sizes that brokers report."""

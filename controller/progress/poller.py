@@ -15,7 +15,8 @@ from typing import Final
 
 import structlog
 import trio
-from attrs import define, evolve, field
+from attrs import define, field
+from msgspec.structs import replace
 
 from actors import Backoff, supervise
 from controller.progress.report import Totals, totals, with_progress
@@ -93,7 +94,7 @@ class ProgressPoller:
             told.append(with_progress(described, self.progress, all_moves, now, now_ms))
             if len(told) % SLICE == 0:
                 await trio.lowlevel.checkpoint()
-        return evolve(response, reassignments=tuple(told), rate=all_moves.rate, eta_ms=all_moves.eta_ms)
+        return replace(response, reassignments=tuple(told), rate=all_moves.rate, eta_ms=all_moves.eta_ms)
 
     def close(self) -> None:
         """Stop polling."""

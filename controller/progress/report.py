@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from attrs import evolve, frozen
+from attrs import frozen
+from msgspec.structs import replace
 from rich.filesize import decimal
 
 from controller.progress.tracker import Copy, CopyState, Progress
@@ -55,7 +56,7 @@ def with_progress(
     copies = [copy for copy in progress.copies(tp, now) if copy.broker in missing]
     stalled = [copy for copy in copies if copy.is_stalled]
     rates = [0.0 if copy.is_stalled else copy.rate for copy in copies if copy.is_stalled or copy.rate is not None]
-    return evolve(
+    return replace(
         described,
         progress=tuple(_replica(each, described, progress) for each in described.progress),
         waits_for=waits_for(described, copies) if copies or not described.waits_for else described.waits_for,
@@ -71,7 +72,7 @@ def _replica(replica: ReplicaProgress, described: ReassignmentDescription, progr
     size, end = progress.sizes(tp, replica.broker)
     leader_size, leader_end = progress.sizes(tp, described.leader)
     lag = max(0, leader_end - end) if min(end, leader_end) >= 0 else UNKNOWN
-    return evolve(replica, log_end_offset=end, offset_lag=lag, log_bytes=size, leader_bytes=leader_size)
+    return replace(replica, log_end_offset=end, offset_lag=lag, log_bytes=size, leader_bytes=leader_size)
 
 
 # --- the time left ----------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 import trio
 import trio.testing
-from attrs import evolve
+from msgspec.structs import replace
 
 from broker.client import Consumer, Producer
 from broker.config import BrokerConfig
@@ -74,7 +74,7 @@ def state_of(replicas: tuple[int, ...] = (1, 2, 3), **changes: Any) -> Partition
         partition_epoch=0,
         replicas=replicas,
     )
-    return evolve(state, **changes)
+    return replace(state, **changes)
 
 
 def numbers(count: int) -> list[bytes]:
@@ -209,7 +209,7 @@ class Cluster:
         if error is not ErrorCode.NONE:
             return AlterPartitionResult(*tp, error)
         if item.new_isr != state.isr:
-            state = evolve(state, isr=item.new_isr, partition_epoch=state.partition_epoch + 1)
+            state = replace(state, isr=item.new_isr, partition_epoch=state.partition_epoch + 1)
             self.states[tp] = state
         return AlterPartitionResult(
             *tp, error, state.leader, state.leader_epoch, state.isr, state.partition_epoch, state.leader_recovery_state

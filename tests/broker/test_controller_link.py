@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 import trio
-from attrs import define, evolve, field
+from attrs import define, field
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from broker.config import BrokerConfig
@@ -179,6 +180,6 @@ async def test_more_isrs_than_one_request_may_list_go_in_several(
     async with running_link(tmp_path) as fixture:
         controller = FakeController()
         fixture.hear_of(await controller.start(fixture.nursery, 1001))
-        items = [evolve(ITEM, partition=number) for number in range(3)]
+        items = [replace(ITEM, partition=number) for number in range(3)]
         assert await fixture.link.alter_partition(items) == (RESULT, RESULT)
         assert [request.partitions for request in controller.requests] == [tuple(items[:2]), tuple(items[2:])]

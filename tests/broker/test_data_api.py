@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 import trio.testing
-from attrs import evolve
+from msgspec.structs import replace
 
 from broker.client import GaveUp
 from broker.metadata_cache import MetadataCache
@@ -59,7 +59,7 @@ async def test_a_leader_that_is_deposed_acknowledges_nothing_any_more(tmp_path: 
 
         async def depose() -> None:
             await until(lambda: bool(cluster.values_on_disk(1, T0)))
-            await cluster.order(1, evolve(state, leader=2, leader_epoch=1, partition_epoch=1))
+            await cluster.order(1, replace(state, leader=2, leader_epoch=1, partition_epoch=1))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(depose)
@@ -77,7 +77,7 @@ async def test_a_bump_of_the_leader_epoch_disturbs_no_producer(tmp_path: Path) -
         async def bump() -> None:
             await until(lambda: bool(cluster.values_on_disk(1, T0)))
             await cluster.start_broker(2)
-            await cluster.lead_and_follow(evolve(state, leader_epoch=1, partition_epoch=1))
+            await cluster.lead_and_follow(replace(state, leader_epoch=1, partition_epoch=1))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(bump)
@@ -172,12 +172,12 @@ async def test_a_follower_is_answered_nothing_that_it_says_to_know(tmp_path: Pat
         await cluster.lead_and_follow(state_of((1, 2), isr=(1,), partition=1), is_new=True)
         await cluster.produce(b"a")
         end = FetchPartition("t", 0, 1, 100)
-        known, stale = evolve(end, high_watermark=1), evolve(end, high_watermark=0)
+        known, stale = replace(end, high_watermark=1), replace(end, high_watermark=0)
         other = FetchPartition("t", 1, 0, 100, high_watermark=0)
         for asked, answered in ([known, other], []), ([end, other], [(0, 1)]), ([other, stale], [(0, 1)]):
             response = await cluster.call(1, FetchRequest(2, 0, tuple(asked)))
             assert [(result.partition, result.high_watermark) for result in response.partitions] == answered
-        behind = evolve(known, fetch_offset=0)
+        behind = replace(known, fetch_offset=0)
         assert len((await cluster.fetch_as(2, behind)).records) == 1
 
 
@@ -189,7 +189,7 @@ async def test_who_waits_for_records_hears_of_it_when_another_leads(tmp_path: Pa
 
         async def depose() -> None:
             await trio.testing.wait_all_tasks_blocked(0.01)
-            await cluster.order(1, evolve(state, leader=2, leader_epoch=1, partition_epoch=1))
+            await cluster.order(1, replace(state, leader=2, leader_epoch=1, partition_epoch=1))
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(depose)

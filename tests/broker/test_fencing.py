@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import pytest
 import trio
 import trio.testing
-from attrs import define, evolve, field
+from attrs import define, field
+from msgspec.structs import replace
 
 from broker.config import BrokerConfig
 from broker.kit import BrokerHandle, run_broker
@@ -87,21 +88,21 @@ class Fixture:
     async def order(self, state: PartitionState, *, is_new: bool = False, **fence: Any) -> ErrorCode:
         partitions = (LeaderAndIsrPartition(state, is_new),)
         request = LeaderAndIsrRequest(100, 3, self.broker.broker_epoch, partitions)
-        [outcome] = (await self.connection.call(evolve(request, **fence))).partitions
+        [outcome] = (await self.connection.call(replace(request, **fence))).partitions
         return outcome.error
 
     async def stop(self, partition: StopReplicaPartition, **fence: Any) -> ErrorCode:
         request = StopReplicaRequest(100, 3, self.broker.broker_epoch, (partition,))
-        [outcome] = (await self.connection.call(evolve(request, **fence))).partitions
+        [outcome] = (await self.connection.call(replace(request, **fence))).partitions
         return outcome.error
 
     async def inform(self, *states: PartitionState, **changes: Any) -> None:
         request = UpdateMetadataRequest(100, 3, self.broker.broker_epoch, CONTROLLER, None, states)
-        await self.connection.call(evolve(request, **changes))
+        await self.connection.call(replace(request, **changes))
 
 
 def stopping(**changes: Any) -> StopReplicaPartition:
-    return evolve(StopReplicaPartition("t", "id-of-t", 0, 5, delete=False), **changes)
+    return replace(StopReplicaPartition("t", "id-of-t", 0, 5, delete=False), **changes)
 
 
 @asynccontextmanager
@@ -175,14 +176,14 @@ async def test_a_broker_epoch_that_we_do_not_know_to_be_ours_yet_passes(tmp_path
     ("second", "error", "call"),
     [
         (STATE, ErrorCode.NONE, None),
-        (evolve(STATE, leader_epoch=4, partition_epoch=9), ErrorCode.FENCED_LEADER_EPOCH, None),
-        (evolve(STATE, partition_epoch=6, isr=(1,)), ErrorCode.NONE, None),
-        (evolve(STATE, partition_epoch=8, isr=(1,)), ErrorCode.NONE, "lead 5.8"),
-        (evolve(STATE, replicas=(1, 2)), ErrorCode.NONE, "lead 5.7"),
-        (evolve(STATE, leader_epoch=6), ErrorCode.NONE, "lead 6.7"),
-        (evolve(STATE, leader_epoch=6, leader=2), ErrorCode.NONE, "follow 2 6.7"),
-        (evolve(STATE, leader_epoch=6, leader=-1), ErrorCode.NONE, "follow -1 6.7"),
-        (evolve(STATE, leader_epoch=6, topic_id="other"), ErrorCode.UNKNOWN_TOPIC_ID, None),
+        (replace(STATE, leader_epoch=4, partition_epoch=9), ErrorCode.FENCED_LEADER_EPOCH, None),
+        (replace(STATE, partition_epoch=6, isr=(1,)), ErrorCode.NONE, None),
+        (replace(STATE, partition_epoch=8, isr=(1,)), ErrorCode.NONE, "lead 5.8"),
+        (replace(STATE, replicas=(1, 2)), ErrorCode.NONE, "lead 5.7"),
+        (replace(STATE, leader_epoch=6), ErrorCode.NONE, "lead 6.7"),
+        (replace(STATE, leader_epoch=6, leader=2), ErrorCode.NONE, "follow 2 6.7"),
+        (replace(STATE, leader_epoch=6, leader=-1), ErrorCode.NONE, "follow -1 6.7"),
+        (replace(STATE, leader_epoch=6, topic_id="other"), ErrorCode.UNKNOWN_TOPIC_ID, None),
     ],
 )
 async def test_what_a_partition_state_means_after_another(
@@ -219,7 +220,7 @@ async def test_a_stopped_replica_begins_again_but_not_under_an_earlier_epoch(tmp
         await it.order(STATE)
         await it.stop(stopping(leader_epoch=6))
         assert await it.order(STATE) is ErrorCode.FENCED_LEADER_EPOCH
-        assert await it.order(evolve(STATE, leader_epoch=6)) is ErrorCode.NONE
+        assert await it.order(replace(STATE, leader_epoch=6)) is ErrorCode.NONE
         assert it.service.calls == ["lead 5.7", "stop", "lead 6.7"]
 
 
@@ -227,7 +228,7 @@ async def test_a_deleted_replica_may_be_of_another_topic_next(tmp_path: Path) ->
     async with running_broker(tmp_path) as it:
         await it.order(STATE)
         await it.stop(stopping(leader_epoch=-2, delete=True))
-        recreated = evolve(STATE, topic_id="other", leader_epoch=0)
+        recreated = replace(STATE, topic_id="other", leader_epoch=0)
         assert await it.order(recreated, is_new=True) is ErrorCode.NONE
         assert it.service.calls[-1] == "lead 0.7 new"
 
@@ -246,7 +247,7 @@ async def test_what_the_service_refuses_is_that_partitions_error_and_can_be_repe
 async def test_a_service_that_fails_on_one_partition_still_gets_the_others(tmp_path: Path) -> None:
     async with running_broker(tmp_path) as it:
         it.service.crashes_on = 0
-        partitions = tuple(LeaderAndIsrPartition(evolve(STATE, partition=p), is_new=False) for p in (0, 1))
+        partitions = tuple(LeaderAndIsrPartition(replace(STATE, partition=p), is_new=False) for p in (0, 1))
         response = await it.connection.call(LeaderAndIsrRequest(100, 3, it.broker.broker_epoch, partitions))
         assert [item.error for item in response.partitions] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
         assert it.service.calls == ["lead 5.7"]
@@ -305,7 +306,7 @@ async def test_the_controllers_requests_are_taken_one_at_a_time(tmp_path: Path) 
     ):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(it.order, STATE)
-            nursery.start_soon(Fixture(it.service, it.broker, second).order, evolve(STATE, partition=1))
+            nursery.start_soon(Fixture(it.service, it.broker, second).order, replace(STATE, partition=1))
         assert it.service.calls == ["lead 5.7", "lead 5.7"]
 
 
@@ -314,14 +315,14 @@ async def test_metadata_is_the_latest_that_the_controller_told(tmp_path: Path) -
     other = state_of(topic="u", topic_id="id-of-u", partition=1)
     async with running_broker(tmp_path) as it:
         await it.inform(STATE, other, live_brokers=brokers)
-        await it.inform(evolve(STATE, leader_epoch=4, leader=2))
+        await it.inform(replace(STATE, leader_epoch=4, leader=2))
         everything = await it.connection.call(MetadataRequest())
         assert (everything.controller, everything.controller_epoch) == (CONTROLLER, 3)
         assert everything.brokers == brokers
         assert everything.partitions == (STATE, other)
         assert (await it.connection.call(MetadataRequest(("u", "v")))).partitions == (other,)
 
-        await it.inform(evolve(STATE, topic_id="recreated", leader_epoch=0), evolve(other, leader=-2))
+        await it.inform(replace(STATE, topic_id="recreated", leader_epoch=0), replace(other, leader=-2))
         [recreated] = (await it.connection.call(MetadataRequest())).partitions
         assert recreated.topic_id == "recreated"
         assert it.service.calls == ["metadata [1, 2]"] * 3

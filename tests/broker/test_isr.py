@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from broker.reference.isr import FollowerProgress, next_high_watermark
 from broker.reference.leadership import REFUSAL_PAUSE_SECONDS, Leadership, Settled
@@ -179,7 +179,7 @@ def test_what_was_refused_is_forgotten_with_the_news() -> None:
     refused_to(leadership, leadership.propose(0, 0, 1.0), 1.0)
     leadership.renew(state, 0, 1.0)  # as the controller repeats it after a refusal
     assert leadership.propose(0, 0, 1.0) is None
-    leadership.renew(evolve(state, leader_epoch=1, partition_epoch=1), 0, 1.0)
+    leadership.renew(replace(state, leader_epoch=1, partition_epoch=1), 0, 1.0)
     leadership.record_fetch(2, 0, 0, 1.0)
     assert leadership.propose(0, 0, 1.0) == proposal(leadership, (1, 2))
 
@@ -194,7 +194,7 @@ def test_what_is_overtaken_is_held_to_until_the_news_come(error: ErrorCode) -> N
     assert leadership.settle(item, AlterPartitionResult("t", 0, error), 1.0) is Settled.DONE
     assert (leadership.maximal_isr, leadership.is_overtaken) == ((1, 2), True)
     assert leadership.propose(0, 0, 100.0) is None
-    leadership.renew(evolve(state, partition_epoch=3), 0, 2.0)
+    leadership.renew(replace(state, partition_epoch=3), 0, 2.0)
     assert (leadership.maximal_isr, leadership.is_overtaken) == ((1,), False)
     assert leadership.propose(0, 0, 2.0) == proposal(leadership, (1, 2))
 

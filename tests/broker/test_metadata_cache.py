@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from broker.metadata_cache import MetadataCache
 from transport.messages import BrokerEndpoint, MetadataRequest, PartitionState, UpdateMetadataRequest
@@ -11,8 +11,8 @@ from transport.metadata import LEADER_DURING_DELETE
 
 CONTROLLER = BrokerEndpoint(101, "127.0.0.1", 1)
 STATE = PartitionState("orders", "id-1", 0, 1, 1, 5, (1, 2), 7, (1, 2))
-SECOND = evolve(STATE, partition=1)
-NAMESAKE = evolve(STATE, topic_id="id-2", leader_epoch=0, partition_epoch=0)
+SECOND = replace(STATE, partition=1)
+NAMESAKE = replace(STATE, topic_id="id-2", leader_epoch=0, partition_epoch=0)
 
 
 def cache(*updates: UpdateMetadataRequest) -> list[PartitionState]:
@@ -27,7 +27,7 @@ def told(*states: PartitionState, topics: tuple[tuple[str, str], ...] | None = N
 
 
 def deleted(state: PartitionState) -> PartitionState:
-    return evolve(state, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
+    return replace(state, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
 
 
 @pytest.mark.requirement("D8")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
-from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 from trio.lowlevel import Task
 
@@ -97,7 +97,7 @@ async def test_a_silent_follower_leaves_the_isr_and_comes_back_when_it_has_caugh
         assert await cluster.produce(b"x") == 0
         assert cluster.states[T0].isr == (1,)
         await cluster.start_broker(2)
-        await cluster.lead_and_follow(evolve(cluster.states[T0], leader_epoch=1, partition_epoch=2))
+        await cluster.lead_and_follow(replace(cluster.states[T0], leader_epoch=1, partition_epoch=2))
         await until(lambda: cluster.states[T0].isr == (1, 2))
         assert cluster.values_on_disk(2, T0) == [b"x"]
 
@@ -154,14 +154,14 @@ async def test_a_leader_that_was_overtaken_goes_on_from_the_metadata_that_overto
     async with running_cluster(tmp_path, 1) as cluster:
         state = state_of((1, 2), isr=(1,))
         await cluster.lead_and_follow(state, is_new=True)
-        cluster.states[T0] = overtaking = evolve(state, partition_epoch=7)
+        cluster.states[T0] = overtaking = replace(state, partition_epoch=7)
         await cluster.start_broker(2)
         await cluster.announce()
         await cluster.order(2, state, is_new=True)
         await until(lambda: len(cluster.altered) == 1)
         assert cluster.states[T0] == overtaking
         await cluster.announce(overtaking)
-        await until(lambda: cluster.states[T0] == evolve(overtaking, isr=(1, 2), partition_epoch=8))
+        await until(lambda: cluster.states[T0] == replace(overtaking, isr=(1, 2), partition_epoch=8))
 
 
 @pytest.mark.parametrize(
@@ -205,10 +205,10 @@ async def test_a_new_leader_makes_a_returning_one_cut_off_what_was_never_acknowl
         assert cluster.values_on_disk(1, T0) == [b"kept", b"lost-1", b"lost-2"]
 
         await cluster.start_broker(2)
-        await cluster.lead_and_follow(evolve(state, leader=2, isr=(2,), leader_epoch=1, partition_epoch=1))
+        await cluster.lead_and_follow(replace(state, leader=2, isr=(2,), leader_epoch=1, partition_epoch=1))
         await cluster.produce(b"new")
         await cluster.start_broker(1)
-        await cluster.lead_and_follow(evolve(cluster.states[T0], leader_epoch=2, partition_epoch=2))
+        await cluster.lead_and_follow(replace(cluster.states[T0], leader_epoch=2, partition_epoch=2))
         await until(lambda: cluster.states[T0].isr == (2, 1))
         assert [cluster.values_on_disk(b, T0) for b in (1, 2)] == [[b"kept", b"new"]] * 2
 
@@ -218,10 +218,10 @@ async def test_a_partition_without_a_leader_waits(tmp_path: Path) -> None:
         state = state_of((1, 2))
         await cluster.lead_and_follow(state, is_new=True)
         await cluster.produce(b"a")
-        await cluster.lead_and_follow(evolve(state, leader=-1, leader_epoch=1, partition_epoch=1))
+        await cluster.lead_and_follow(replace(state, leader=-1, leader_epoch=1, partition_epoch=1))
         with pytest.raises(ApiError, match="NOT_LEADER_OR_FOLLOWER"):
             await cluster.produce_once(1, b"b")
-        await cluster.lead_and_follow(evolve(state, leader=2, leader_epoch=2, partition_epoch=2))
+        await cluster.lead_and_follow(replace(state, leader=2, leader_epoch=2, partition_epoch=2))
         assert await cluster.produce(b"b") == 1
         assert cluster.values_on_disk(1, T0) == [b"a", b"b"]
 
@@ -252,11 +252,11 @@ async def test_data_of_an_earlier_run_is_deleted_too_but_only_of_the_topic_that_
         await cluster.kill_broker(1)
         await cluster.start_broker(1)
         with capture_logs() as logged:
-            [done] = (await cluster.stop(1, evolve(state, topic_id="another"), delete=True)).partitions
+            [done] = (await cluster.stop(1, replace(state, topic_id="another"), delete=True)).partitions
         assert done.error is ErrorCode.NONE, "nothing of that topic is here, or its deletion would wait for a namesake"
         assert [line["deleted"] for line in logged if line["event"] == "stopped"] == [False]
         assert cluster.values_on_disk(1, T0) == [b"a"]
-        [refused] = (await cluster.order(1, evolve(state, topic_id="another"))).partitions
+        [refused] = (await cluster.order(1, replace(state, topic_id="another"))).partitions
         assert refused.error is ErrorCode.UNKNOWN_TOPIC_ID
         await cluster.stop(1, state, delete=True)
         assert cluster.values_on_disk(1, T0) == []
@@ -307,7 +307,7 @@ async def test_a_cluster_that_was_killed_whole_has_every_acknowledged_record(tmp
             await cluster.kill_broker(broker_id)
         for broker_id in (1, 2, 3):
             await cluster.start_broker(broker_id)
-        await cluster.lead_and_follow(evolve(state, leader=3, leader_epoch=1, partition_epoch=1))
+        await cluster.lead_and_follow(replace(state, leader=3, leader_epoch=1, partition_epoch=1))
         async with cluster.consumer() as consumer:
             assert await consumer.read_all("t", 0, up_to=50) == numbers(50)
 
@@ -382,7 +382,7 @@ async def test_topics_that_come_and_go_under_ever_new_controllers_leave_nothing_
                 await producer.send(state.topic, 0, [b"x"])
             for broker_id in (1, 2):
                 await cluster.stop(broker_id, state, delete=True, leader_epoch=EPOCH_DURING_DELETE)
-            await cluster.announce(evolve(state, leader=LEADER_DURING_DELETE))
+            await cluster.announce(replace(state, leader=LEADER_DURING_DELETE))
             del cluster.states[TopicPartition(state.topic, 0)]
             cluster.altered.clear()
 

@@ -9,9 +9,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from broker.reference.leadership import Leadership
 from broker.reference.log import Log
@@ -140,14 +140,14 @@ def test_a_consumer_sees_what_is_committed_and_a_stranger_nothing(tmp_path: Path
     with replica(tmp_path, "leader", "000", leads=True) as leader:
         asked = FetchPartition("t", 0, 0, 1000)
         assert leader.read(CONSUMER, asked, 1000).records == ()
-        leader.note_fetch(2, evolve(asked, fetch_offset=2), 0.0)
+        leader.note_fetch(2, replace(asked, fetch_offset=2), 0.0)
         leader.advance(0.0)
         assert len(leader.read(CONSUMER, asked, 1000).records) == 2
         assert len(leader.read(2, asked, 1000).records) == 3
         with pytest.raises(ApiError, match="broker 7 has no replica of t-0"):
             leader.read(7, asked, 1000)
         with pytest.raises(ApiError, match="OFFSET_OUT_OF_RANGE"):
-            leader.read(CONSUMER, evolve(asked, fetch_offset=4), 1000)
+            leader.read(CONSUMER, replace(asked, fetch_offset=4), 1000)
 
 
 def test_there_is_news_exactly_when_reading_does_not_come_back_empty(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_an_answer_to_a_question_of_the_past_is_not_taken(tmp_path: Path) -> Non
     ):
         asked = follower.next_fetch(100)
         answer = leader.read(2, asked, 100)
-        follower.follow(evolve(NOW_LED, leader_epoch=10))
+        follower.follow(replace(NOW_LED, leader_epoch=10))
         follower.take(asked, answer)
         assert follower.log.end_offset == 1
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 import trio
-from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
@@ -38,8 +38,8 @@ def changes(first_epoch: int, count: int) -> Iterator[Publication]:
         yield deletion(new.partition)
         yield from lead(new)
         yield from know(new)
-        yield from stop(evolve(new, partition=PARTITIONS + new.partition))  # a partition that is only ever stopped
-        yield TellMetadata(None, (), (evolve(ENDPOINT, port=epoch),))
+        yield from stop(replace(new, partition=PARTITIONS + new.partition))  # a partition that is only ever stopped
+        yield TellMetadata(None, (), (replace(ENDPOINT, port=epoch),))
 
 
 def deletion(partition: int) -> Publication:
@@ -82,7 +82,7 @@ async def test_a_million_changes_for_a_broker_that_cannot_be_reached_leave_memor
     assert isinstance(deleting, StopReplicaRequest)
     assert sorted(item.partition for item in deleting.partitions) == list(range(PARTITIONS))
     assert isinstance(alive, UpdateMetadataRequest)
-    assert alive.live_brokers == (evolve(ENDPOINT, port=newest),)
+    assert alive.live_brokers == (replace(ENDPOINT, port=newest),)
     assert isinstance(leading, LeaderAndIsrRequest)
     assert sorted(item.state.leader_epoch for item in leading.partitions) == epochs
     assert isinstance(knowing, UpdateMetadataRequest)
@@ -104,13 +104,13 @@ async def test_three_thousand_changes_during_one_request_leave_in_two_of_each_ki
     for number in range(750):
         # A recreated partition, one that is stopped, and who is alive: all that makes requests of a kind split.
         near.channels.publish([deletion(number), *lead(state(number, 2)), *know(state(number, 2))])
-        near.channels.publish([*stop(state(1000 + number)), TellMetadata(None, (), (evolve(ENDPOINT, port=number),))])
+        near.channels.publish([*stop(state(1000 + number)), TellMetadata(None, (), (replace(ENDPOINT, port=number),))])
     let_go.set()
     _, deleting, alive, leading, knowing, stopping = await near.wait_for(6)
     assert isinstance(deleting, StopReplicaRequest)
     assert [(item.partition, item.delete) for item in deleting.partitions] == [(n, True) for n in range(750)]
     assert isinstance(alive, UpdateMetadataRequest)
-    assert (alive.live_brokers, alive.partitions) == ((evolve(ENDPOINT, port=749),), ())
+    assert (alive.live_brokers, alive.partitions) == ((replace(ENDPOINT, port=749),), ())
     assert isinstance(leading, LeaderAndIsrRequest)
     assert [item.state for item in leading.partitions] == [state(n, 2) for n in range(750)]
     assert isinstance(knowing, UpdateMetadataRequest)

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 import trio
-from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
@@ -206,7 +206,7 @@ async def test_a_request_that_cannot_be_sent_costs_one_channel_only_and_goes_wit
     near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle, 9092: other.handle}))
     near.channels.follow(registered(9091))
     near.channels.follow(registered(9092, broker_id=2, epoch=78))
-    near.channels.publish([TellMetadata((BROKER,), (evolve(FIRST, topic=1_000 * "x"),)), *lead(FIRST, to=2)])
+    near.channels.publish([TellMetadata((BROKER,), (replace(FIRST, topic=1_000 * "x"),)), *lead(FIRST, to=2)])
     await near.wait_for(1)
     with capture_logs() as logs:
         await trio.sleep(3600)

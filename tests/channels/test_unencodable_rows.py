@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import trio
-from attrs import evolve
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
@@ -17,7 +17,7 @@ BEYOND = 2**64
 """A number too large for msgpack's integers."""
 
 SOUND, LATER = state(0), state(1)
-BAD = evolve(state(2), leader_epoch=BEYOND, partition_epoch=BEYOND)
+BAD = replace(state(2), leader_epoch=BEYOND, partition_epoch=BEYOND)
 HERE, NOWHERE = BrokerEndpoint(BROKER, "127.0.0.1", 9091), BrokerEndpoint(BEYOND, "127.0.0.1", 9092)
 STOPS = [StopReplicaPartition("orders", "id-1", number, 0, delete=True) for number in (0, BEYOND)]
 
@@ -68,7 +68,7 @@ async def test_a_request_that_cannot_be_mended_is_dropped_and_the_channel_goes_o
 ) -> None:
     broker = ScriptedBroker()
     near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}))
-    near.channels.endpoint = evolve(near.channels.endpoint, host="\ud800")
+    near.channels.endpoint = replace(near.channels.endpoint, host="\ud800")
     near.channels.follow(registered(9091))
     with capture_logs() as logs:
         near.channels.publish([*know(SOUND), *lead(LATER)])

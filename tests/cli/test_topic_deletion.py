@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from klamm.cli.output import partition_json
 from klamm.cli.topic_deletion import waits_for
@@ -28,7 +28,7 @@ def test_dead_brokers_before_those_that_fail() -> None:
 
 def test_a_topic_that_is_being_deleted_shows_as_that(capsys: pytest.CaptureFixture[str]) -> None:
     assert partition_json(deleting("orders"))["partition_state"] == "NonExistentPartition"
-    rows = list_topics([deleting("orders"), evolve(deleting("more"), leader=1), deleting("orders")])
+    rows = list_topics([deleting("orders"), replace(deleting("more"), leader=1), deleting("orders")])
     assert rows == [
         {"topic": "more", "partitions": 1, "replicas": 3, "marked_for_deletion": False},
         {"topic": "orders", "partitions": 2, "replicas": 3, "marked_for_deletion": True},

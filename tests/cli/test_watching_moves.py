@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 import pytest
 import trio
 from attrs import evolve, field, frozen
+from msgspec.structs import replace
 from rich.console import Console
 
 from controller.admin.client import AdminClient, ClusterUnreachable
@@ -117,7 +118,7 @@ def test_a_pipe_gets_a_line_only_when_there_is_news() -> None:
     stuck = move(stalled_ms=5_000, waits_for="broker 3, which is not alive")
     assert news.lines(few(stuck), 3, NOW_MS) == ["orders-0 stalled for 5 s: waits for broker 3, which is not alive"]
     assert news.lines(few(stuck), 4, NOW_MS + 1000) == []
-    changed = evolve(stuck, waits_for="broker 3 to fetch")
+    changed = replace(stuck, waits_for="broker 3 to fetch")
     assert news.lines(few(changed), 5, NOW_MS) == ["orders-0 stalled for 5 s: waits for broker 3 to fetch"]
     assert news.lines(few(move(has=1, of=2)), 6, NOW_MS) == ["orders-0 waits for broker 3 to join the ISR"]
     assert news.lines(evolve(few(), setbacks=("orders-0 has less",)), 7, NOW_MS) == ["orders-0 has less"]
@@ -220,7 +221,7 @@ async def test_what_nobody_can_tell_at_the_moment_is_as_it_was(admin: ScriptedAd
 
 async def test_a_setback_is_told_once_and_not_what_was_before(admin: ScriptedAdmin) -> None:
     watch = watching(admin, T0, T1)
-    old, new = evolve(move(), setback="its target was changed"), evolve(move(1), setback="broker 3 came back empty")
+    old, new = replace(move(), setback="its target was changed"), replace(move(1), setback="broker 3 came back empty")
     admin.then(old, move(1, has=90, of=100))
     admin.then(old, new)
     admin.then(old, new)

@@ -15,6 +15,7 @@ from typing import Any, Final
 import pytest
 import trio
 from attrs import evolve
+from msgspec.structs import replace
 
 from broker.reference.log_dir import TOPIC_ID_FILE
 from controller.admin.client import AdminClient
@@ -218,14 +219,14 @@ SETTLED = Picture(
 
 def with_state(**changes: Any) -> Picture:
     """Return the picture with another state of the partition, which all brokers have heard of."""
-    state = evolve(STATE, **changes)
-    metadata = evolve(METADATA, partitions=(state,))
+    state = replace(STATE, **changes)
+    metadata = replace(METADATA, partitions=(state,))
     return evolve(SETTLED, states={TP: state}, metadata=dict.fromkeys((1, 2, 3), metadata))
 
 
 def with_metadata(**changes: Any) -> Picture:
     """Return the picture with another answer of broker 2."""
-    return evolve(SETTLED, metadata={**SETTLED.metadata, 2: evolve(METADATA, **changes)})
+    return evolve(SETTLED, metadata={**SETTLED.metadata, 2: replace(METADATA, **changes)})
 
 
 def with_disk(broker_id: int, disk: Mapping[str, str]) -> Picture:
@@ -251,8 +252,8 @@ def test_a_settled_cluster_is_taken_for_one() -> None:
         (with_metadata(controller=None), "broker 2 takes nobody"),
         (with_metadata(brokers=METADATA.brokers[:2]), "broker 2 takes [1, 2] for the live brokers"),
         (with_metadata(partitions=()), "broker 2 knows other things than ZooKeeper of steady-0"),
-        (with_metadata(partitions=(evolve(STATE, partition_epoch=8),)), "of steady-0"),
-        (with_metadata(partitions=(STATE, evolve(STATE, topic="gone"))), "of gone-0"),
+        (with_metadata(partitions=(replace(STATE, partition_epoch=8),)), "of steady-0"),
+        (with_metadata(partitions=(STATE, replace(STATE, topic="gone"))), "of gone-0"),
         (with_disk(3, {"steady-0": "id-1"}), "broker 3 has on its disk what it should not: steady-0"),
         (with_disk(3, {"gone-0": "id-0"}), "gone-0"),
         (with_disk(1, {"steady-0": "id-1", "gone-0.deleted": "id-0"}), "gone-0.deleted"),

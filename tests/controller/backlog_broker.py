@@ -5,7 +5,8 @@ Its decisions are those of the broker kit's fence; what stands in for the servic
 
 from __future__ import annotations
 
-from attrs import define, evolve, field
+from attrs import define, field
+from msgspec.structs import replace
 
 from broker.fencing import HostedReplica, Verdict, judge_leader_and_isr, judge_stop_replica
 from broker.metadata_cache import MetadataCache
@@ -79,4 +80,4 @@ class ModelBroker:
                 del self.logs[tp]
         elif hosted is not None:
             epoch = max(hosted.state.leader_epoch, stop.leader_epoch)
-            self.hosted[tp] = HostedReplica(evolve(hosted.state, leader_epoch=epoch), stopped=True)
+            self.hosted[tp] = HostedReplica(replace(hosted.state, leader_epoch=epoch), stopped=True)

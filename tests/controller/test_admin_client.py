@@ -7,7 +7,8 @@ from functools import partial
 
 import pytest
 import trio
-from attrs import define, evolve, field
+from attrs import define, field
+from msgspec.structs import replace
 from trio.testing import MockClock
 
 from controller.admin.broker_log_dirs import BrokerLogDirs
@@ -105,7 +106,7 @@ async def test_more_than_one_request_may_list_is_asked_for_in_several(
     node = Node(list(answers))
     await nursery.start(node.serve)
     async with open_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
-        response = await admin.alter_partition_reassignments([evolve(MOVE, partition=n) for n in range(5)])
+        response = await admin.alter_partition_reassignments([replace(MOVE, partition=n) for n in range(5)])
     assert (response.partitions, node.asked) == (tuple(outcomes), 3)
 
 

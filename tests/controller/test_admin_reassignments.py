@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from controller.admin.reassignments import Reassignment, ReassignmentDescriptions, listed
 from transport.errors import ApiError, ErrorCode
@@ -46,7 +46,7 @@ def test_the_identity_is_not_shown() -> None:
 @pytest.mark.parametrize("asked", [None, [FIRST, OTHER]])
 def test_what_is_over_is_missing(asked: list[Reassignment] | None) -> None:
     found = ReassignmentDescriptions.of(ANSWER, asked)
-    assert dict(found) == {FIRST: evolve(DESCRIPTION, czxid=-1)}
+    assert dict(found) == {FIRST: replace(DESCRIPTION, czxid=-1)}
     assert (found.rate, found.eta_ms) == (5, 6)
     assert OTHER not in found
     assert found.get(OTHER) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from attrs import evolve
+from msgspec.structs import replace
 
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode
@@ -81,31 +82,31 @@ async def test_an_unknown_broker_is_refused_whole(bench: Bench) -> None:
 # The first row that applies wins: each one has all the faults of the rows below it.
 DEAD_OUTSIDE = (1, 2, 4, 9)
 TABLE: list[tuple[str, AlterPartitionItem, ErrorCode]] = [
-    ("topic id", evolve(ITEM, topic_id="another", partition_epoch=9), ErrorCode.UNKNOWN_TOPIC_ID),
-    ("unknown topic", evolve(ITEM, topic="nobody", leader_epoch=9), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-    ("unknown partition", evolve(ITEM, partition=7, leader_epoch=9), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-    ("newer partition epoch", evolve(ITEM, partition_epoch=5, leader_epoch=2), ErrorCode.NOT_CONTROLLER),
-    ("newer leader epoch", evolve(ITEM, leader_epoch=4, partition_epoch=3), ErrorCode.NOT_CONTROLLER),
+    ("topic id", replace(ITEM, topic_id="another", partition_epoch=9), ErrorCode.UNKNOWN_TOPIC_ID),
+    ("unknown topic", replace(ITEM, topic="nobody", leader_epoch=9), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ("unknown partition", replace(ITEM, partition=7, leader_epoch=9), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ("newer partition epoch", replace(ITEM, partition_epoch=5, leader_epoch=2), ErrorCode.NOT_CONTROLLER),
+    ("newer leader epoch", replace(ITEM, leader_epoch=4, partition_epoch=3), ErrorCode.NOT_CONTROLLER),
     (
         "older leader epoch",
-        evolve(ITEM, leader_epoch=2, partition_epoch=3, new_isr=DEAD_OUTSIDE),
+        replace(ITEM, leader_epoch=2, partition_epoch=3, new_isr=DEAD_OUTSIDE),
         ErrorCode.FENCED_LEADER_EPOCH,
     ),
-    ("older partition epoch", evolve(ITEM, partition_epoch=3, new_isr=DEAD_OUTSIDE), ErrorCode.INVALID_UPDATE_VERSION),
+    ("older partition epoch", replace(ITEM, partition_epoch=3, new_isr=DEAD_OUTSIDE), ErrorCode.INVALID_UPDATE_VERSION),
     (
         "the same with another recovery state",
-        evolve(ITEM, partition_epoch=3, leader_recovery_state=1),
+        replace(ITEM, partition_epoch=3, leader_recovery_state=1),
         ErrorCode.INVALID_UPDATE_VERSION,
     ),
-    ("recovered, then recovering", evolve(ITEM, leader_recovery_state=1, new_isr=(1,)), ErrorCode.INVALID_REQUEST),
-    ("recovering, two in the ISR", evolve(ITEM, leader_recovery_state=1), ErrorCode.INVALID_REQUEST),
-    ("no such recovery state", evolve(ITEM, leader_recovery_state=25, new_isr=(1,)), ErrorCode.INVALID_REQUEST),
-    ("no ISR", evolve(ITEM, new_isr=()), ErrorCode.INVALID_REQUEST),
-    ("not in its own ISR", evolve(ITEM, new_isr=(2, 3)), ErrorCode.INVALID_REQUEST),
-    ("twice in the ISR", evolve(ITEM, new_isr=(1, 2, 2)), ErrorCode.INVALID_REQUEST),
-    ("outside the replica set", evolve(ITEM, new_isr=(1, 2, 5)), ErrorCode.INELIGIBLE_REPLICA),
-    ("outside and dead", evolve(ITEM, new_isr=DEAD_OUTSIDE), ErrorCode.INELIGIBLE_REPLICA),
-    ("dead", evolve(ITEM, new_isr=(1, 2, 4)), ErrorCode.INELIGIBLE_REPLICA),
+    ("recovered, then recovering", replace(ITEM, leader_recovery_state=1, new_isr=(1,)), ErrorCode.INVALID_REQUEST),
+    ("recovering, two in the ISR", replace(ITEM, leader_recovery_state=1), ErrorCode.INVALID_REQUEST),
+    ("no such recovery state", replace(ITEM, leader_recovery_state=25, new_isr=(1,)), ErrorCode.INVALID_REQUEST),
+    ("no ISR", replace(ITEM, new_isr=()), ErrorCode.INVALID_REQUEST),
+    ("not in its own ISR", replace(ITEM, new_isr=(2, 3)), ErrorCode.INVALID_REQUEST),
+    ("twice in the ISR", replace(ITEM, new_isr=(1, 2, 2)), ErrorCode.INVALID_REQUEST),
+    ("outside the replica set", replace(ITEM, new_isr=(1, 2, 5)), ErrorCode.INELIGIBLE_REPLICA),
+    ("outside and dead", replace(ITEM, new_isr=DEAD_OUTSIDE), ErrorCode.INELIGIBLE_REPLICA),
+    ("dead", replace(ITEM, new_isr=(1, 2, 4)), ErrorCode.INELIGIBLE_REPLICA),
 ]
 
 
@@ -137,7 +138,7 @@ async def test_asking_again_for_what_was_granted_is_granted_without_a_write(benc
     await prepare(bench)
     [granted] = await ask(bench, ITEM)
     bench.seen.clear()
-    [again] = await ask(bench, evolve(ITEM, partition_epoch=partition_epoch))
+    [again] = await ask(bench, replace(ITEM, partition_epoch=partition_epoch))
     assert again == granted
     assert bench.seen.commits == []
     assert (await bench.read_state(TP)).partition_epoch == granted.partition_epoch
@@ -146,18 +147,18 @@ async def test_asking_again_for_what_was_granted_is_granted_without_a_write(benc
 @pytest.mark.requirement("D9")
 async def test_an_isr_in_another_order_is_another_isr(bench: Bench) -> None:
     await prepare(bench)
-    [result] = await ask(bench, evolve(ITEM, new_isr=(3, 2, 1)))
+    [result] = await ask(bench, replace(ITEM, new_isr=(3, 2, 1)))
     assert (result.isr, result.partition_epoch) == ((3, 2, 1), PARTITION_EPOCH + 1)
 
 
 @pytest.mark.requirement("D9")
 async def test_a_recovering_leader_recovers_alone_or_not_at_all(bench: Bench) -> None:
     await prepare(bench, LeaderRecoveryState.RECOVERING)
-    [refused] = await ask(bench, evolve(ITEM, new_isr=(1,), leader_recovery_state=25))
+    [refused] = await ask(bench, replace(ITEM, new_isr=(1,), leader_recovery_state=25))
     assert refused.error is ErrorCode.INVALID_REQUEST
-    [refused] = await ask(bench, evolve(ITEM, leader_recovery_state=1))
+    [refused] = await ask(bench, replace(ITEM, leader_recovery_state=1))
     assert refused.error is ErrorCode.INVALID_REQUEST
-    [granted] = await ask(bench, evolve(ITEM, new_isr=(1,)))
+    [granted] = await ask(bench, replace(ITEM, new_isr=(1,)))
     assert (granted.error, granted.leader_recovery_state) == (ErrorCode.NONE, LeaderRecoveryState.RECOVERED)
 
 
@@ -169,13 +170,13 @@ async def test_a_state_that_changed_behind_the_controllers_back_is_an_old_versio
     [refused] = await ask(bench, ITEM)
     assert refused.error is ErrorCode.INVALID_UPDATE_VERSION
     assert bench.context.leadership[TP].isr == (1, 3)
-    [granted] = await ask(bench, evolve(ITEM, partition_epoch=PARTITION_EPOCH + 1))
+    [granted] = await ask(bench, replace(ITEM, partition_epoch=PARTITION_EPOCH + 1))
     assert granted.error is ErrorCode.NONE
 
 
 @pytest.mark.requirement("D9")
 async def test_who_was_refused_is_told_what_is_in_effect(bench: Bench) -> None:
     await prepare(bench)
-    await ask(bench, evolve(ITEM, partition_epoch=PARTITION_EPOCH - 1))
+    await ask(bench, replace(ITEM, partition_epoch=PARTITION_EPOCH - 1))
     told = [tell.partitions for tell in bench.seen.metadata() if tell.brokers is None or 1 in tell.brokers]
     assert told == [(bench.context.describe(TP),)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from attrs import evolve
+from msgspec.structs import replace
 
 from controller.channels.backlog import BrokerBacklog
 from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
@@ -27,8 +27,8 @@ LIVE = (BrokerEndpoint(1, "h1", 9091), BrokerEndpoint(2, "h2", 9092))
 FEWER = LIVE[:1]
 
 STATE = PartitionState("orders", "id-1", 0, CONTROLLER_EPOCH, 1, 5, (1, 2), 7, (1, 2))
-OTHER = evolve(STATE, partition=1)
-NAMESAKE = evolve(STATE, topic_id="id-2", leader_epoch=0, partition_epoch=0)
+OTHER = replace(STATE, partition=1)
+NAMESAKE = replace(STATE, topic_id="id-2", leader_epoch=0, partition_epoch=0)
 
 
 def lead(state: PartitionState, *, is_new: bool = False) -> TellLeaderAndIsr:
@@ -80,7 +80,7 @@ def test_nothing_waits_at_first() -> None:
 
 
 def test_one_request_of_each_kind_in_the_order_leader_and_isr_metadata_stop() -> None:
-    third = evolve(STATE, partition=2)
+    third = replace(STATE, partition=2)
     waiting = backlog(stop(third, delete=False), know(STATE), lead(OTHER), know(OTHER), lead(STATE))
     assert len(waiting) == 5
     assert drain(waiting) == [
@@ -106,9 +106,9 @@ def test_nobody_alive_is_news_too() -> None:
 def test_the_newest_state_wins_by_controller_then_leader_then_partition_epoch() -> None:
     newest_last = [
         STATE,
-        evolve(STATE, partition_epoch=8),
-        evolve(STATE, leader_epoch=6, partition_epoch=1),
-        evolve(STATE, controller_epoch=4, leader_epoch=1, partition_epoch=1),
+        replace(STATE, partition_epoch=8),
+        replace(STATE, leader_epoch=6, partition_epoch=1),
+        replace(STATE, controller_epoch=4, leader_epoch=1, partition_epoch=1),
     ]
     for older, newer in pairwise(newest_last):
         for first, second in ((older, newer), (newer, older)):
@@ -118,13 +118,13 @@ def test_the_newest_state_wins_by_controller_then_leader_then_partition_epoch() 
 
 def test_of_two_states_with_equal_epochs_the_later_one_wins() -> None:
     # The replica set lives in another znode than the epochs.
-    later = evolve(STATE, replicas=(1, 2, 3))
+    later = replace(STATE, replicas=(1, 2, 3))
     assert drain(backlog(lead(STATE), lead(later))) == [leader_and_isr((later, False))]
     assert drain(backlog(know(STATE), know(later))) == [metadata([later], None)]
 
 
 def test_is_new_is_sticky() -> None:
-    newer = evolve(STATE, leader_epoch=6)
+    newer = replace(STATE, leader_epoch=6)
     assert drain(backlog(lead(STATE, is_new=True), lead(newer))) == [leader_and_isr((newer, True))]
     assert drain(backlog(lead(STATE), lead(newer, is_new=True))) == [leader_and_isr((newer, True))]
 
@@ -151,7 +151,7 @@ def test_a_stop_follows_the_leader_and_isr_that_came_before_it() -> None:
 
 
 def test_a_deletion_goes_before_a_later_leader_and_isr_of_the_same_name() -> None:
-    for successor in (NAMESAKE, evolve(STATE, leader_epoch=7)):
+    for successor in (NAMESAKE, replace(STATE, leader_epoch=7)):
         waiting = backlog(know(live=LIVE), stop(STATE, delete=True), stop(OTHER, delete=True), lead(successor))
         assert drain(waiting) == [
             stop_replica(stopped(STATE, delete=True)),
@@ -171,7 +171,7 @@ def test_a_recreated_partition_gets_nothing_of_the_one_before_it() -> None:
 
 
 def test_a_stop_without_deletion_is_superseded_by_a_later_leader_and_isr() -> None:
-    again = evolve(STATE, leader_epoch=7)
+    again = replace(STATE, leader_epoch=7)
     assert drain(backlog(stop(STATE, delete=False), lead(again))) == [leader_and_isr((again, False))]
 
 
@@ -183,14 +183,14 @@ def test_a_topic_and_its_namesake_may_both_have_to_be_deleted() -> None:
 
 
 def test_the_news_that_a_topic_is_being_deleted_outranks_its_epochs() -> None:
-    deleted = evolve(STATE, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
+    deleted = replace(STATE, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
     assert drain(backlog(know(STATE), know(deleted))) == [metadata([deleted], None)]
 
 
 def test_the_backlog_is_bounded_by_what_exists() -> None:
     waiting = backlog()
     for epoch in range(10, 1000, 10):
-        state = evolve(STATE, leader_epoch=epoch, partition_epoch=epoch)
+        state = replace(STATE, leader_epoch=epoch, partition_epoch=epoch)
         for publication in (
             know(state, live=LIVE),
             lead(state, is_new=True),
@@ -203,10 +203,10 @@ def test_the_backlog_is_bounded_by_what_exists() -> None:
 
 
 def test_a_request_carries_a_limited_number_of_partitions() -> None:
-    states = [evolve(STATE, partition=number) for number in range(25)]
+    states = [replace(STATE, partition=number) for number in range(25)]
     waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH, max_partitions=10)
     for state in states:
-        for publication in (lead(state), know(state), stop(evolve(state, topic="gone"), delete=True)):
+        for publication in (lead(state), know(state), stop(replace(state, topic="gone"), delete=True)):
             waiting.add(publication)
     requests = drain(waiting)
     sizes = [(type(request), len(getattr(request, "partitions"))) for request in requests]  # noqa: B009
@@ -218,8 +218,8 @@ def test_a_stop_gets_its_turn_however_many_leaders_are_elected_meanwhile() -> No
     waiting = backlog(stop(OTHER, delete=True))
     sent = []
     for epoch in range(6, 16):
-        waiting.add(lead(evolve(STATE, leader_epoch=epoch)))
-        waiting.add(know(evolve(STATE, leader_epoch=epoch)))
+        waiting.add(lead(replace(STATE, leader_epoch=epoch)))
+        waiting.add(know(replace(STATE, leader_epoch=epoch)))
         waiting.add(know(live=LIVE))
         sent.append(waiting.take())
     assert stop_replica(stopped(OTHER, delete=True)) in sent
@@ -228,21 +228,21 @@ def test_a_stop_gets_its_turn_however_many_leaders_are_elected_meanwhile() -> No
 def test_a_partition_is_not_stopped_before_it_is_led_however_often_its_stop_is_overtaken() -> None:
     waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH, max_partitions=1)
     for number in range(20):
-        waiting.add(lead(evolve(STATE, partition=number)))
-        waiting.add(know(evolve(STATE, partition=number)))
-    last = evolve(STATE, partition=19)
+        waiting.add(lead(replace(STATE, partition=number)))
+        waiting.add(know(replace(STATE, partition=number)))
+    last = replace(STATE, partition=19)
     waiting.add(stop(last, delete=True))
     requests = drain(waiting)
     assert requests.index(leader_and_isr((last, False))) < requests.index(stop_replica(stopped(last, delete=True)))
     for number in range(20):
-        state = evolve(STATE, partition=number)
+        state = replace(STATE, partition=number)
         assert requests.index(leader_and_isr((state, False))) < requests.index(metadata([state], None))
 
 
 def test_a_partition_that_is_deleted_first_is_not_led_before() -> None:
     waiting = BrokerBacklog(CONTROLLER, CONTROLLER_EPOCH, BROKER_EPOCH, max_partitions=1)
-    states = [evolve(STATE, partition=number) for number in range(20)]
-    namesakes = [evolve(state, topic_id="id-2") for state in states]
+    states = [replace(STATE, partition=number) for number in range(20)]
+    namesakes = [replace(state, topic_id="id-2") for state in states]
     for namesake in reversed(namesakes):
         waiting.add(lead(namesake, is_new=True))
     for state in states:
@@ -256,13 +256,13 @@ def test_a_partition_that_is_deleted_first_is_not_led_before() -> None:
 
 
 def test_all_topics_go_with_the_next_metadata_and_what_waits_of_others_does_not() -> None:
-    gone, unknown = evolve(STATE, topic="payments"), evolve(STATE, topic="set-aside")
+    gone, unknown = replace(STATE, topic="payments"), replace(STATE, topic="set-aside")
     topics = (("orders", "id-2"), ("set-aside", ""))
     waiting = backlog(know(STATE, gone, unknown), TellMetadata(None, (), topics=topics), know(NAMESAKE))
-    assert drain(waiting) == [evolve(metadata([unknown, NAMESAKE], None), topics=topics)]
+    assert drain(waiting) == [replace(metadata([unknown, NAMESAKE], None), topics=topics)]
     waiting = backlog(know(STATE), TellMetadata(None, (), topics=()))
     assert len(waiting) == 1, "that there are none is news, too"
-    assert drain(waiting) == [evolve(metadata([], None), topics=())]
+    assert drain(waiting) == [replace(metadata([], None), topics=())]
 
 
 def test_requests_are_numbered_in_the_order_in_which_they_leave() -> None:

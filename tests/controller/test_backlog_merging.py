@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import count
 
-from attrs import define, evolve, field
+from attrs import define, field
 from hypothesis import event, example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from controller.channels.backlog import MAX_PARTITIONS, BrokerBacklog
 from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
@@ -44,13 +45,13 @@ class History:
     def _event(self, what: str, state: PartitionState, *, flag: bool) -> list[Publication]:
         match what:
             case "elect":
-                return self._lead(evolve(state, leader=1 + flag, leader_epoch=state.leader_epoch + 1))
+                return self._lead(replace(state, leader=1 + flag, leader_epoch=state.leader_epoch + 1))
             case "change isr":
                 return self._know(
-                    evolve(state, isr=(1, 2) if flag else (1,), partition_epoch=state.partition_epoch + 1)
+                    replace(state, isr=(1, 2) if flag else (1,), partition_epoch=state.partition_epoch + 1)
                 )
             case "resend":
-                return self._lead(evolve(state, replicas=(1, 2, next(self._numbers))) if flag else state)
+                return self._lead(replace(state, replicas=(1, 2, next(self._numbers))) if flag else state)
             case "stop":
                 return self._stop(state, delete=flag)
             case "delete topic":
@@ -70,12 +71,12 @@ class History:
         known = self.states.get(tp)
         if is_new and known is not None and known.topic_id == state.topic_id:
             # A replica that was stopped is told under an epoch that it does not have (step A1 of a reassignment).
-            state = evolve(state, leader_epoch=known.leader_epoch + 1)
+            state = replace(state, leader_epoch=known.leader_epoch + 1)
         self.held.add(tp)
         return [TellLeaderAndIsr((BROKER,), state, is_new), *self._know(state)]
 
     def _stop(self, state: PartitionState, *, delete: bool) -> list[Publication]:
-        state = evolve(state, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
+        state = replace(state, leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
         if delete:
             self.held.discard(state.tp)
         return [*self._know(state), TellStopReplica((BROKER,), stop_of(state, state.leader_epoch, delete=delete))]
@@ -84,7 +85,7 @@ class History:
         tp = state.tp
         del self.states[tp]
         self.held.discard(tp)
-        gone = evolve(state, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
+        gone = replace(state, leader=LEADER_DURING_DELETE, leader_epoch=0, partition_epoch=0)
         stop = stop_of(state, EPOCH_DURING_DELETE, delete=True)
         deletion: list[Publication] = [TellMetadata(None, (gone,)), TellStopReplica((BROKER,), stop)]
         return deletion + (self._create(tp) if recreate else [])

@@ -8,6 +8,7 @@ import pytest
 from attrs import define, evolve, field
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from controller.events import BrokerChange, ReassignmentProgress
 from controller.node import alarms
@@ -119,7 +120,7 @@ def test_a_replica_has_an_offset_a_size_and_a_lag() -> None:
 
 
 def test_of_a_move_that_began_just_now_only_its_replicas_are_known() -> None:
-    unheard = evolve(copying().describe(), topic="unheard", waits_for="", progress=())
+    unheard = replace(copying().describe(), topic="unheard", waits_for="", progress=())
     described = with_progress(unheard, Progress(), Totals(), 1.0, NOW_MS)
     assert (described.waits_for, described.eta_ms) == ("broker 4 to join the ISR", UNKNOWN)
 
@@ -143,8 +144,9 @@ def test_a_slow_copy_has_a_rate_and_a_time_left() -> None:
 def test_a_throttle_is_named(leader: int, follower: int, text: str) -> None:
     room = copying()
     described = room.describe()
-    throttled = tuple(evolve(replica, throttle=follower) for replica in described.progress)
-    words = waits_for(evolve(described, leader_throttle=leader, progress=throttled), room.progress.copies(TP, room.now))
+    throttled = tuple(replace(replica, throttle=follower) for replica in described.progress)
+    described = replace(described, leader_throttle=leader, progress=throttled)
+    words = waits_for(described, room.progress.copies(TP, room.now))
     assert words == f"broker 4: 100.0 kB and 1000 records behind{text}"
 
 

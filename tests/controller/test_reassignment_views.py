@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
-from attrs import evolve
+from msgspec.structs import replace
 
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
@@ -101,7 +101,7 @@ async def test_one_that_is_over_is_left_out_even_if_its_partition_moves_again(be
     assert [each.partition for each in await described(bench, keys)] == [1]
     assert [each.partition for each in await described(bench)] == [0, 1]
     assert await described(bench, []) == ()
-    assert await described(bench, [evolve(keys[1], topic="other")]) == ()
+    assert await described(bench, [replace(keys[1], topic="other")]) == ()
 
 
 async def a_dead_broker(bench: Bench) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from attrs import evolve
+from msgspec.structs import replace
 
 from simulator.disk import Disk
 from simulator.safety.invariants import Safety
@@ -135,7 +136,7 @@ class History:
         state = PartitionState(
             *TP[:1], TOPIC_ID, TP.partition, 1, s.leader, s.leader_epoch, s.isr, s.partition_epoch, a.replicas
         )
-        return evolve(state, **changes)
+        return replace(state, **changes)
 
     def tell(self, broker_id: int, state: PartitionState, *, host: str = FIRST, epoch: int = 1) -> None:
         order = LeaderAndIsrRequest(101, epoch, 0, (LeaderAndIsrPartition(state, is_new=False),))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import evolve
+from msgspec.structs import replace
 
 from simulator import liveness, scheduling
 from simulator.cluster import SimulatedCluster, simulated_cluster
@@ -106,13 +107,13 @@ def believed(cluster: SimulatedCluster, **changes: Any) -> None:
     metadata = handle.metadata
     assert metadata.controller is not None
     known = UpdateMetadataRequest(101, metadata.controller_epoch, 0, metadata.controller, None, ())
-    metadata.update(evolve(known, **changes))
+    metadata.update(replace(known, **changes))
 
 
 def believed_isr(cluster: SimulatedCluster) -> None:
     state = cluster.partition("orders-0")
     assert state is not None
-    believed(cluster, partitions=(evolve(state, isr=(1,)),))
+    believed(cluster, partitions=(replace(state, isr=(1,)),))
 
 
 def lost_record(cluster: SimulatedCluster) -> None:

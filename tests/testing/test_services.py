@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from attrs import define, frozen
+from attrs import define
 from trio.testing import MockClock
 
 from broker.kit import BrokerHandle
@@ -15,8 +15,7 @@ from transport.messages import Api, PartitionState, Request, StopReplicaPartitio
 from transport.wire import ConnectionBroken, Handlers
 
 
-@frozen
-class Starts(Request[int]):
+class Starts(Request[int], frozen=True):
     """A request for the number of starts of a broker."""
 
     reason: str

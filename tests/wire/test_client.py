@@ -187,7 +187,7 @@ async def test_an_error_code_that_we_do_not_know_is_an_unknown_error(network_to:
             frame(ResponseEnvelope(1, 0, b"\x91\x90").pack()), "not the one under way", id="of another request"
         ),
         pytest.param(frame(ResponseEnvelope(0, 0, b"\x90").pack()), "broke: .*ApiVersionsResponse", id="no message"),
-        pytest.param(frame(ResponseEnvelope(0, 42, b"\x90").pack()), "broke: expected str", id="no sentence"),
+        pytest.param(frame(ResponseEnvelope(0, 42, b"\x90").pack()), "broke: str: Expected `str`", id="no sentence"),
         pytest.param(frame(b"\xc1"), "broke: not an envelope", id="no envelope"),
         pytest.param(b"HTTP/1.1 400 Bad Request", "broke: a frame of 1213486160 bytes", id="no frame"),
         pytest.param(b"\x00\x00\x01", "closed the connection", id="cut off"),

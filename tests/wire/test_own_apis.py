@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import trio
-from attrs import frozen
 
 from transport.messages import Api, MetadataRequest, Request
 from transport.network import TcpNetwork
@@ -14,13 +13,11 @@ from transport.wire.apis import ApiTable
 HOST = "127.0.0.1"
 
 
-@frozen
-class Double(Request[int]):
+class Double(Request[int], frozen=True):
     number: int
 
 
-@frozen
-class Treble(Request[int]):
+class Treble(Request[int], frozen=True):
     number: int
 
 

@@ -20,7 +20,7 @@ from transport.messages.admin import (
 )
 from transport.messages.apis import APIS, Api, ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from transport.messages.cluster import DescribeClusterRequest, DescribeClusterResponse, DescribedBroker
-from transport.messages.common import BrokerEndpoint, PackedOnce, PartitionError, PartitionState, Request
+from transport.messages.common import BrokerEndpoint, Message, PartitionError, PartitionState, Request
 from transport.messages.configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -152,12 +152,12 @@ __all__ = [
     "ListReassignmentsResponse",
     "LogDir",
     "LogDirReplica",
+    "Message",
     "MetadataRequest",
     "MetadataResponse",
     "NewPartitions",
     "NewTopic",
     "OngoingReassignment",
-    "PackedOnce",
     "PartitionError",
     "PartitionState",
     "ProduceRequest",

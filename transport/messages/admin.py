@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attrs import frozen
-
 from transport.messages.common import (
     MAX_LISTED_PARTITIONS,
     MAX_LISTED_TOPICS,
     BrokerEndpoint,
+    Message,
     PartitionError,
     PartitionState,
     Request,
@@ -18,8 +17,7 @@ from transport.messages.topics import TopicError
 from transport.metadata import LeaderAndIsr, OfPartition, OfReplicas, ReplicaAssignment, TopicPartition
 
 
-@frozen
-class MetadataResponse:
+class MetadataResponse(Message, frozen=True):
     """The cluster as the answering node knows it. `controller` is None if the node knows none.
 
     `refused`, since version 1, lists the requested topics that the caller may not describe, each with the reason.
@@ -32,8 +30,7 @@ class MetadataResponse:
     refused: tuple[TopicError, ...] = ()
 
 
-@frozen
-class MetadataRequest(Request[MetadataResponse]):
+class MetadataRequest(Request[MetadataResponse], frozen=True):
     """Ask any broker or controller about the cluster. `topics` None means all; unknown topics are left out."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
@@ -41,8 +38,7 @@ class MetadataRequest(Request[MetadataResponse]):
     topics: tuple[str, ...] | None = None
 
 
-@frozen
-class ReassignablePartition(OfPartition):
+class ReassignablePartition(OfPartition, Message, frozen=True):
     """A partition and its new replicas, preferred leader first; None cancels its reassignment (KIP-455)."""
 
     topic: str
@@ -50,15 +46,13 @@ class ReassignablePartition(OfPartition):
     replicas: tuple[int, ...] | None
 
 
-@frozen
-class AlterPartitionReassignmentsResponse:
+class AlterPartitionReassignmentsResponse(Message, frozen=True):
     """An outcome for each partition. NONE means that its reassignment has begun, not that it is complete."""
 
     partitions: tuple[PartitionError, ...]
 
 
-@frozen
-class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResponse]):
+class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResponse], frozen=True):
     """Begin, override or cancel reassignments."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
@@ -66,8 +60,7 @@ class AlterPartitionReassignmentsRequest(Request[AlterPartitionReassignmentsResp
     partitions: tuple[ReassignablePartition, ...]
 
 
-@frozen
-class OngoingReassignment(OfPartition, OfReplicas):
+class OngoingReassignment(OfPartition, OfReplicas, Message, frozen=True):
     """A partition that is being reassigned."""
 
     topic: str
@@ -84,15 +77,13 @@ class OngoingReassignment(OfPartition, OfReplicas):
         return cls(*tp, move.replicas, move.adding_replicas, move.removing_replicas, led.leader, led.isr)
 
 
-@frozen
-class ListPartitionReassignmentsResponse:
+class ListPartitionReassignmentsResponse(Message, frozen=True):
     """The reassignments in progress. Partitions that are not being reassigned are left out."""
 
     partitions: tuple[OngoingReassignment, ...]
 
 
-@frozen
-class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsResponse]):
+class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsResponse], frozen=True):
     """List the reassignments in progress of all partitions, or of those given as (topic, partition) (KIP-455)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS

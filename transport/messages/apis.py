@@ -15,7 +15,7 @@ from transport.messages.admin import (
     MetadataResponse,
 )
 from transport.messages.cluster import DescribeClusterRequest, DescribeClusterResponse
-from transport.messages.common import Request
+from transport.messages.common import Message, Request
 from transport.messages.configs import (
     DescribeConfigsRequest,
     DescribeConfigsResponse,
@@ -57,8 +57,7 @@ from transport.messages.topics import (
 from transport.messages.trace import CommitTraceRequest, CommitTraceResponse
 
 
-@frozen
-class ApiVersion:
+class ApiVersion(Message, frozen=True):
     """The versions of one api that a server supports."""
 
     api_key: int
@@ -66,15 +65,13 @@ class ApiVersion:
     max_version: int
 
 
-@frozen
-class ApiVersionsResponse:
+class ApiVersionsResponse(Message, frozen=True):
     """Every api that the server supports."""
 
     apis: tuple[ApiVersion, ...]
 
 
-@frozen
-class ApiVersionsRequest(Request[ApiVersionsResponse]):
+class ApiVersionsRequest(Request[ApiVersionsResponse], frozen=True):
     """The first request on every connection."""
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
-from transport.messages.common import BrokerEndpoint, Request
+from transport.messages.common import BrokerEndpoint, Message, Request
 
 
-@frozen
-class DescribedBroker:
+class DescribedBroker(Message, frozen=True):
     """A registered broker: its address, its broker epoch, and the numbers of partitions that it leads and holds."""
 
     endpoint: BrokerEndpoint
@@ -18,8 +15,7 @@ class DescribedBroker:
     is_shutting_down: bool = False
 
 
-@frozen
-class DescribeClusterResponse:
+class DescribeClusterResponse(Message, frozen=True):
     """The cluster as its controller knows it. All counts are of partitions, except the two of topics.
 
     `offline` counts the partitions without a leader, new ones included. `quarantined` lists the topics and kinds of
@@ -40,6 +36,5 @@ class DescribeClusterResponse:
     quarantined: tuple[str, ...] = ()
 
 
-@frozen
-class DescribeClusterRequest(Request[DescribeClusterResponse]):
+class DescribeClusterRequest(Request[DescribeClusterResponse], frozen=True):
     """Ask the active controller for a summary of the cluster (KIP-700, with more in the response)."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final, Generic, Self, TypeVar
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
-import attrs
-from attrs import frozen
+import msgspec
+from msgspec.structs import asdict, replace
 
 from transport.errors import ErrorCode
 from transport.metadata import LeaderAndIsr, OfPartition, OfReplicas, ReplicaAssignment, TopicPartition
@@ -20,44 +20,37 @@ MAX_LISTED_TOPICS: Final = 10_000
 """The most topics, or topics and brokers, that a request of administrators may list."""
 
 
-class Request(Generic[R_co]):
-    """A message that is answered by one response of type R_co."""
+class Message(msgspec.Struct, frozen=True, array_like=True):
+    """A message, or a part of one: on the wire the array of its fields, in order."""
 
-    __slots__ = ()
+
+class Request(Message, Generic[R_co], frozen=True):
+    """A message that is answered by one response of type R_co."""
 
     max_listed: ClassVar[int | None] = None
     """The most entries in each of its lists; None means no limit. A client with more entries sends `parts`."""
 
     def parts(self) -> list[Self]:
         """Split the request into requests within `max_listed`."""
-        lists, limit = self._lists(), self.max_listed
+        lists, limit = self.lists(), self.max_listed
         longest = max(map(len, lists.values()), default=0)
         if limit is None or longest <= limit:
             return [self]
         cuts = [slice(start, start + limit) for start in range(0, longest, limit)]
         fields = [{name: entries[cut] for name, entries in lists.items()} for cut in cuts]
-        return [attrs.evolve(self, **part) for part in fields]  # type: ignore[misc]
+        return [replace(self, **part) for part in fields]
 
     def listed(self) -> int:
         """Return the number of entries in all lists together."""
-        return sum(map(len, self._lists().values()))
+        return sum(map(len, self.lists().values()))
 
-    def _lists(self) -> dict[str, tuple[object, ...]]:
-        fields: tuple[attrs.Attribute[object], ...] = attrs.fields(type(self))  # type: ignore[arg-type]
-        return {field.name: value for field in fields if isinstance(value := getattr(self, field.name), tuple)}
-
-
-class PackedOnce:
-    """A message that many others contain. It caches its encoding, which is no part of equality or of copies."""
-
-    __slots__ = ("packed",)
-
-    packed: bytes
+    def lists(self) -> dict[str, tuple[Any, ...]]:
+        """Return its lists, by the names of the fields."""
+        return {name: value for name, value in asdict(self).items() if isinstance(value, tuple)}
 
 
-@frozen
-class PartitionState(OfPartition, OfReplicas, PackedOnce):
-    """The state of one partition as brokers receive it. Packed once for all brokers.
+class PartitionState(OfPartition, OfReplicas, Message, frozen=True):
+    """The state of one partition as brokers receive it.
 
     `leader` is -1 for none and -2 while the topic is being deleted. `partition_epoch` is the version of the partition's
     state znode. At the end of a reassignment, `isr` may briefly have members outside `replicas` (KAFKA-9672).
@@ -104,8 +97,7 @@ class PartitionState(OfPartition, OfReplicas, PackedOnce):
         )
 
 
-@frozen
-class BrokerEndpoint:
+class BrokerEndpoint(Message, frozen=True):
     """The address of a broker or a controller."""
 
     id: int
@@ -114,8 +106,7 @@ class BrokerEndpoint:
     rack: str | None = None
 
 
-@frozen
-class PartitionError(OfPartition):
+class PartitionError(OfPartition, Message, frozen=True):
     """The outcome for one partition of a request about several."""
 
     topic: str

@@ -5,10 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import ClassVar
 
-from attrs import frozen
-
 from transport.errors import ErrorCode
-from transport.messages.common import MAX_LISTED_TOPICS, Request
+from transport.messages.common import MAX_LISTED_TOPICS, Message, Request
 
 
 class ConfigResourceType(IntEnum):
@@ -27,16 +25,14 @@ class ConfigOperation(IntEnum):
     SUBTRACT = 3
 
 
-@frozen
-class ConfigResource:
+class ConfigResource(Message, frozen=True):
     """A topic, a broker by its id or, if the name is empty, the default of all brokers."""
 
     type: ConfigResourceType
     name: str
 
 
-@frozen
-class ConfigEntry:
+class ConfigEntry(Message, frozen=True):
     """The value in effect of one setting, and its source under Kafka's name."""
 
     name: str
@@ -44,8 +40,7 @@ class ConfigEntry:
     source: str
 
 
-@frozen
-class ResourceConfigs:
+class ResourceConfigs(Message, frozen=True):
     """The settings of one resource, or the reason why they cannot be described."""
 
     resource: ConfigResource
@@ -54,15 +49,13 @@ class ResourceConfigs:
     message: str = ""
 
 
-@frozen
-class DescribeConfigsResponse:
+class DescribeConfigsResponse(Message, frozen=True):
     """The settings of each resource."""
 
     resources: tuple[ResourceConfigs, ...]
 
 
-@frozen
-class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
+class DescribeConfigsRequest(Request[DescribeConfigsResponse], frozen=True):
     """Ask for the settings in effect."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
@@ -70,8 +63,7 @@ class DescribeConfigsRequest(Request[DescribeConfigsResponse]):
     resources: tuple[ConfigResource, ...]
 
 
-@frozen
-class AlterableConfig:
+class AlterableConfig(Message, frozen=True):
     """A change of one setting. `value` is the new value, or the part to append or subtract."""
 
     name: str
@@ -79,16 +71,14 @@ class AlterableConfig:
     value: str = ""
 
 
-@frozen
-class AlterConfigsResource:
+class AlterConfigsResource(Message, frozen=True):
     """The changes of one resource, all of which are made, or none."""
 
     resource: ConfigResource
     configs: tuple[AlterableConfig, ...]
 
 
-@frozen
-class ResourceError:
+class ResourceError(Message, frozen=True):
     """The outcome for one resource."""
 
     resource: ConfigResource
@@ -96,15 +86,13 @@ class ResourceError:
     message: str = ""
 
 
-@frozen
-class IncrementalAlterConfigsResponse:
+class IncrementalAlterConfigsResponse(Message, frozen=True):
     """An outcome for each resource."""
 
     resources: tuple[ResourceError, ...]
 
 
-@frozen
-class IncrementalAlterConfigsRequest(Request[IncrementalAlterConfigsResponse]):
+class IncrementalAlterConfigsRequest(Request[IncrementalAlterConfigsResponse], frozen=True):
     """Change settings (KIP-339)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS

@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from attrs import field, frozen
+from msgspec.structs import astuple, replace
 
 from transport.errors import ErrorCode
-from transport.messages.common import MAX_LISTED_PARTITIONS, BrokerEndpoint, PartitionError, PartitionState, Request
+from transport.messages.common import (
+    MAX_LISTED_PARTITIONS,
+    BrokerEndpoint,
+    Message,
+    PartitionError,
+    PartitionState,
+    Request,
+)
 from transport.metadata import OfPartition
 
 UNNUMBERED: Final = -1
 """The number of a request in a version without numbers."""
 
 
-@frozen
-class LeaderAndIsrPartition:
+class _Numbered:
+    """A request whose `number` does not count for equality."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and _unnumbered(other) == _unnumbered(self)
+
+    def __hash__(self) -> int:
+        return hash(_unnumbered(self))
+
+
+def _unnumbered(request: Any) -> tuple[object, ...]:  # noqa: ANN401  any of the requests
+    return astuple(replace(request, number=UNNUMBERED))
+
+
+class LeaderAndIsrPartition(Message, frozen=True):
     """A partition that the broker hosts. `is_new` allows it to create the log (KAFKA-10314)."""
 
     state: PartitionState
     is_new: bool
 
 
-@frozen
-class LeaderAndIsrResponse:
+class LeaderAndIsrResponse(Message, frozen=True):
     """An outcome for each partition."""
 
     partitions: tuple[PartitionError, ...]
 
 
-@frozen
-class LeaderAndIsrRequest(Request[LeaderAndIsrResponse]):
+class LeaderAndIsrRequest(_Numbered, Request[LeaderAndIsrResponse], frozen=True):
     """Lead or follow these partitions. Fenced by the controller's, the broker's and each leader's epoch.
 
     `number` (since version 1, as in the two other requests) rises with each request to a broker epoch under a
@@ -41,16 +61,14 @@ class LeaderAndIsrRequest(Request[LeaderAndIsrResponse]):
     controller_epoch: int
     broker_epoch: int
     partitions: tuple[LeaderAndIsrPartition, ...]
-    number: int = field(default=UNNUMBERED, eq=False)
+    number: int = UNNUMBERED
 
 
-@frozen
-class UpdateMetadataResponse:
+class UpdateMetadataResponse(Message, frozen=True):
     """Confirmation that the metadata was applied."""
 
 
-@frozen
-class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
+class UpdateMetadataRequest(_Numbered, Request[UpdateMetadataResponse], frozen=True):
     """Changed partitions, and the address of the controller.
 
     `live_brokers` and, since version 1, `topics` are complete lists unless None. `topics` has (name, topic id) pairs,
@@ -64,11 +82,10 @@ class UpdateMetadataRequest(Request[UpdateMetadataResponse]):
     live_brokers: tuple[BrokerEndpoint, ...] | None
     partitions: tuple[PartitionState, ...]
     topics: tuple[tuple[str, str], ...] | None = None
-    number: int = field(default=UNNUMBERED, eq=False)
+    number: int = UNNUMBERED
 
 
-@frozen
-class StopReplicaPartition(OfPartition):
+class StopReplicaPartition(OfPartition, Message, frozen=True):
     """Stop a replica, and with `delete` remove its data. `leader_epoch` -2 means that the topic is being deleted."""
 
     topic: str
@@ -78,26 +95,23 @@ class StopReplicaPartition(OfPartition):
     delete: bool
 
 
-@frozen
-class StopReplicaResponse:
+class StopReplicaResponse(Message, frozen=True):
     """An outcome for each partition. A partition that the broker does not host counts as stopped."""
 
     partitions: tuple[PartitionError, ...]
 
 
-@frozen
-class StopReplicaRequest(Request[StopReplicaResponse]):
+class StopReplicaRequest(_Numbered, Request[StopReplicaResponse], frozen=True):
     """Stop leading or following these partitions."""
 
     controller_id: int
     controller_epoch: int
     broker_epoch: int
     partitions: tuple[StopReplicaPartition, ...]
-    number: int = field(default=UNNUMBERED, eq=False)
+    number: int = UNNUMBERED
 
 
-@frozen
-class AlterPartitionItem(OfPartition):
+class AlterPartitionItem(OfPartition, Message, frozen=True):
     """The ISR that a leader proposes for one partition, and the epochs that it is based on (KIP-497)."""
 
     topic: str
@@ -109,8 +123,7 @@ class AlterPartitionItem(OfPartition):
     leader_recovery_state: int = 0
 
 
-@frozen
-class AlterPartitionResult(OfPartition):
+class AlterPartitionResult(OfPartition, Message, frozen=True):
     """The controller's answer to a proposal: the state in effect if `error` is NONE."""
 
     topic: str
@@ -123,15 +136,13 @@ class AlterPartitionResult(OfPartition):
     leader_recovery_state: int = 0
 
 
-@frozen
-class AlterPartitionResponse:
+class AlterPartitionResponse(Message, frozen=True):
     """A result for each partition."""
 
     partitions: tuple[AlterPartitionResult, ...]
 
 
-@frozen
-class AlterPartitionRequest(Request[AlterPartitionResponse]):
+class AlterPartitionRequest(Request[AlterPartitionResponse], frozen=True):
     """Ask the controller, as a leader, to change ISRs."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from attrs import frozen
-
 from transport.errors import ErrorCode
-from transport.messages.common import Request
+from transport.messages.common import Message, Request
 from transport.metadata import OfPartition
 
 MAX_WAIT_MS: Final = 500
 """The time in milliseconds that a consumer's fetch waits for records."""
 
 
-@frozen
-class Record:
+class Record(Message, frozen=True):
     """A record in a log: the leader epoch under which it was appended, and its bytes."""
 
     leader_epoch: int
     value: bytes
 
 
-@frozen
-class ProduceResponse:
+class ProduceResponse(Message, frozen=True):
     """The offset of the first record."""
 
     base_offset: int
 
 
-@frozen
-class ProduceRequest(OfPartition, Request[ProduceResponse]):
+class ProduceRequest(OfPartition, Request[ProduceResponse], frozen=True):
     """Append records. `acks` is -1 (the whole ISR) or 1 (only the leader)."""
 
     topic: str
@@ -40,8 +35,7 @@ class ProduceRequest(OfPartition, Request[ProduceResponse]):
     values: tuple[bytes, ...]
 
 
-@frozen
-class FetchPartition(OfPartition):
+class FetchPartition(OfPartition, Message, frozen=True):
     """Read one partition from `fetch_offset` on: at most `max_bytes`, but at least one record.
 
     `current_leader_epoch` -1 skips the epoch check. A follower also sends the epoch of its last record, from which the
@@ -60,8 +54,7 @@ class FetchPartition(OfPartition):
     high_watermark: int = -1
 
 
-@frozen
-class FetchResult(OfPartition):
+class FetchResult(OfPartition, Message, frozen=True):
     """Records of one partition.
 
     If `diverging_epoch` is not -1, there are no records: the reader must truncate its log to the end of that epoch, and
@@ -77,15 +70,13 @@ class FetchResult(OfPartition):
     diverging_end_offset: int = -1
 
 
-@frozen
-class FetchResponse:
+class FetchResponse(Message, frozen=True):
     """A result for each partition, in order, except for those that are up to date (see `FetchPartition`)."""
 
     partitions: tuple[FetchResult, ...]
 
 
-@frozen
-class FetchRequest(Request[FetchResponse]):
+class FetchRequest(Request[FetchResponse], frozen=True):
     """Read partitions. `replica_id` is -1 for a consumer, which reads only up to the high watermark.
 
     If there are no records, the response waits up to `max_wait_ms` for some.

@@ -5,9 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import ClassVar
 
-from attrs import frozen
-
-from transport.messages.common import MAX_LISTED_PARTITIONS, PartitionError, Request
+from transport.messages.common import MAX_LISTED_PARTITIONS, Message, PartitionError, Request
 from transport.metadata import OfPartition
 
 
@@ -18,8 +16,7 @@ class ElectionType(IntEnum):
     UNCLEAN = 1
 
 
-@frozen
-class LeaderOrder(OfPartition):
+class LeaderOrder(OfPartition, Message, frozen=True):
     """A partition and the new order of its replicas, the leader first: a permutation of its replica set."""
 
     topic: str
@@ -27,15 +24,13 @@ class LeaderOrder(OfPartition):
     replicas: tuple[int, ...]
 
 
-@frozen
-class ElectLeadersResponse:
+class ElectLeadersResponse(Message, frozen=True):
     """An outcome for each partition. If none were requested, those that needed no election are left out."""
 
     partitions: tuple[PartitionError, ...]
 
 
-@frozen
-class ElectLeadersRequest(Request[ElectLeadersResponse]):
+class ElectLeadersRequest(Request[ElectLeadersResponse], frozen=True):
     """Elect leaders for the partitions given as (topic, partition), or for all (KIP-183, KIP-460).
 
     `orders`, since version 1, gives partitions a new order of their replicas and elects the first one, in one commit. A
@@ -50,15 +45,13 @@ class ElectLeadersRequest(Request[ElectLeadersResponse]):
     orders: tuple[LeaderOrder, ...] = ()
 
 
-@frozen
-class ControlledShutdownResponse:
+class ControlledShutdownResponse(Message, frozen=True):
     """The partitions, as (topic, partition), that the broker still leads and others could lead. Empty means: stop."""
 
     remaining: tuple[tuple[str, int], ...]
 
 
-@frozen
-class ControlledShutdownRequest(Request[ControlledShutdownResponse]):
+class ControlledShutdownRequest(Request[ControlledShutdownResponse], frozen=True):
     """Ask the controller, as a broker that will stop, to move leadership away and to stop its replicas (KIP-49)."""
 
     broker_id: int

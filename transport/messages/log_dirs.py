@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
 from transport.errors import ErrorCode
-from transport.messages.common import Request
+from transport.messages.common import Message, Request
 from transport.metadata import OfPartition
 
 
-@frozen
-class LogDirReplica(OfPartition):
+class LogDirReplica(OfPartition, Message, frozen=True):
     """A replica's log: its size in bytes, its end offset, and its lag behind the high watermark in records."""
 
     topic: str
@@ -21,8 +18,7 @@ class LogDirReplica(OfPartition):
     offset_lag: int
 
 
-@frozen
-class LogDir:
+class LogDir(Message, frozen=True):
     """A log directory. A failed one has an error and no replicas."""
 
     path: str
@@ -30,15 +26,13 @@ class LogDir:
     replicas: tuple[LogDirReplica, ...]
 
 
-@frozen
-class DescribeLogDirsResponse:
+class DescribeLogDirsResponse(Message, frozen=True):
     """The log directories of a broker, in configured order."""
 
     log_dirs: tuple[LogDir, ...]
 
 
-@frozen
-class DescribeLogDirsRequest(Request[DescribeLogDirsResponse]):
+class DescribeLogDirsRequest(Request[DescribeLogDirsResponse], frozen=True):
     """Ask a broker for all its logs, or for those of the partitions given as (topic, partition)."""
 
     partitions: tuple[tuple[str, int], ...] | None = None

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from attrs import frozen
-
 from transport.errors import ErrorCode
-from transport.messages.common import MAX_LISTED_PARTITIONS, PartitionError, Request
+from transport.messages.common import MAX_LISTED_PARTITIONS, Message, PartitionError, Request
 from transport.metadata import OfPartition, OfReplicas
 
 UNTHROTTLED: Final = 2**63 - 1
@@ -21,8 +19,7 @@ UNKNOWN: Final = -1
 """A size, rate or time that is not known yet."""
 
 
-@frozen
-class ReassignmentKey(OfPartition):
+class ReassignmentKey(OfPartition, Message, frozen=True):
     """A reassignment: its partition, and the czxid of its znode, which differs for each move of a partition."""
 
     topic: str
@@ -30,8 +27,7 @@ class ReassignmentKey(OfPartition):
     czxid: int
 
 
-@frozen
-class ListReassignmentsResponse:
+class ListReassignmentsResponse(Message, frozen=True):
     """The reassignments in progress, and an error for each requested partition that does not exist."""
 
     reassignments: tuple[ReassignmentKey, ...]
@@ -41,8 +37,7 @@ class ListReassignmentsResponse:
     message: str = ""
 
 
-@frozen
-class ListReassignmentsRequest(Request[ListReassignmentsResponse]):
+class ListReassignmentsRequest(Request[ListReassignmentsResponse], frozen=True):
     """List the reassignments in progress of all partitions, or of those given as (topic, partition) (KIP-240)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
@@ -51,8 +46,7 @@ class ListReassignmentsRequest(Request[ListReassignmentsResponse]):
     timeout_ms: int = 30_000
 
 
-@frozen
-class ReplicaProgress:
+class ReplicaProgress(Message, frozen=True):
     """The progress of a replica towards the ISR, as last reported by its broker and by the leader.
 
     `log_bytes` is the size of its log and `leader_bytes` that of the leader's log. Both, and `log_end_offset`, are
@@ -68,8 +62,7 @@ class ReplicaProgress:
     throttle: int = UNTHROTTLED
 
 
-@frozen
-class ReassignmentDescription(OfPartition, OfReplicas):
+class ReassignmentDescription(OfPartition, OfReplicas, Message, frozen=True):
     """A reassignment in progress. Times are in ms since 1970, sizes in bytes, rates in bytes per second.
 
     `replicas` to `isr` are the current state of the partition. `new_replicas` is the target, preferred leader first,
@@ -98,8 +91,7 @@ class ReassignmentDescription(OfPartition, OfReplicas):
     setback: str = ""
 
 
-@frozen
-class DescribeReassignmentsResponse:
+class DescribeReassignmentsResponse(Message, frozen=True):
     """The reassignments in progress; those that have ended, or never existed, are left out.
 
     `rate` is the total progress in bytes per second, including reassignments completed in the last seconds, and
@@ -114,8 +106,7 @@ class DescribeReassignmentsResponse:
     eta_ms: int = UNKNOWN
 
 
-@frozen
-class DescribeReassignmentsRequest(Request[DescribeReassignmentsResponse]):
+class DescribeReassignmentsRequest(Request[DescribeReassignmentsResponse], frozen=True):
     """Describe the reassignments with these keys, or all that are in progress (KIP-240)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS

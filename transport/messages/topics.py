@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from attrs import frozen
-
 from transport.errors import ErrorCode
-from transport.messages.common import MAX_LISTED_TOPICS, Request
+from transport.messages.common import MAX_LISTED_TOPICS, Message, Request
 
 
-@frozen
-class NewTopic:
+class NewTopic(Message, frozen=True):
     """A topic to create, with `partitions` and `replication_factor`, or else with `assignments`, replicas by partition.
 
     `configs` are the topic's own settings, as (name, value).
@@ -24,8 +21,7 @@ class NewTopic:
     configs: tuple[tuple[str, str], ...] = ()
 
 
-@frozen
-class TopicError:
+class TopicError(Message, frozen=True):
     """The outcome for one topic."""
 
     name: str
@@ -33,15 +29,13 @@ class TopicError:
     message: str = ""
 
 
-@frozen
-class CreateTopicsResponse:
+class CreateTopicsResponse(Message, frozen=True):
     """An outcome for each topic."""
 
     topics: tuple[TopicError, ...]
 
 
-@frozen
-class CreateTopicsRequest(Request[CreateTopicsResponse]):
+class CreateTopicsRequest(Request[CreateTopicsResponse], frozen=True):
     """Create topics or, with `validate_only` (since version 2), only check whether this is possible (KIP-4)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
@@ -50,8 +44,7 @@ class CreateTopicsRequest(Request[CreateTopicsResponse]):
     validate_only: bool = False
 
 
-@frozen
-class NewPartitions:
+class NewPartitions(Message, frozen=True):
     """The new number of partitions of a topic, and the replicas of the added ones unless the controller places them."""
 
     name: str
@@ -59,15 +52,13 @@ class NewPartitions:
     assignments: tuple[tuple[int, ...], ...] = ()
 
 
-@frozen
-class CreatePartitionsResponse:
+class CreatePartitionsResponse(Message, frozen=True):
     """An outcome for each topic."""
 
     topics: tuple[TopicError, ...]
 
 
-@frozen
-class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
+class CreatePartitionsRequest(Request[CreatePartitionsResponse], frozen=True):
     """Add partitions or, with `validate_only` (since version 1), only check whether this is possible (KIP-195)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS
@@ -76,15 +67,13 @@ class CreatePartitionsRequest(Request[CreatePartitionsResponse]):
     validate_only: bool = False
 
 
-@frozen
-class DeleteTopicsResponse:
+class DeleteTopicsResponse(Message, frozen=True):
     """An outcome for each topic. NONE means that its deletion is durable and has begun, not that it is complete."""
 
     topics: tuple[TopicError, ...]
 
 
-@frozen
-class DeleteTopicsRequest(Request[DeleteTopicsResponse]):
+class DeleteTopicsRequest(Request[DeleteTopicsResponse], frozen=True):
     """Delete topics."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_TOPICS

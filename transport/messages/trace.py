@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from attrs import frozen
-
-from transport.messages.common import PartitionState, Request
+from transport.messages.common import Message, PartitionState, Request
 
 
-@frozen
-class TracedCommit:
+class TracedCommit(Message, frozen=True):
     """A commit of the controller, or the state that it loaded (`round` "loaded") when it took office.
 
     `zxid` is that of the multi or, for a loaded state, that of the partition's last change. `partitions` has the
@@ -27,16 +24,14 @@ class TracedCommit:
     event_id: str = ""
 
 
-@frozen
-class CommitTraceResponse:
+class CommitTraceResponse(Message, frozen=True):
     """Commits from the requested sequence number on, oldest first. `next_sequence` continues the trace."""
 
     next_sequence: int
     commits: tuple[TracedCommit, ...]
 
 
-@frozen
-class CommitTraceRequest(Request[CommitTraceResponse]):
+class CommitTraceRequest(Request[CommitTraceResponse], frozen=True):
     """Ask a controller for its commits from `sequence` on; the response waits up to `max_wait_ms` for one.
 
     The trace is bounded. A gap in `TracedCommit.sequence` shows that commits were dropped.

@@ -13,7 +13,7 @@ import trio
 
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Request
-from transport.wire.codec import Field, decode, layout
+from transport.wire.codec import Field, convert, decode, layout
 from transport.wire.errors import CodecError
 
 M = TypeVar("M", bound=Request[Any])
@@ -83,7 +83,7 @@ class _Slices:
 
     async def _value(self, field: Field) -> object:
         is_listed = field.is_list and self._body[self._at : self._at + 1] != b"\xc0"
-        return await self._list(field) if is_listed else field.decode(self._unpack(1)[0])
+        return await self._list(field) if is_listed else self._converted(field, self._unpack(1)[0])
 
     async def _list(self, field: Field) -> tuple[Any, ...]:
         left = self._scan(self._scanner.read_array_header)
@@ -91,10 +91,13 @@ class _Slices:
         values: list[Any] = []
         while left:
             part = self._unpack(left)
-            values += field.decode(part)
+            values += self._converted(field, part)
             left -= len(part)
             await trio.lowlevel.checkpoint()
         return tuple(values)
+
+    def _converted(self, field: Field, value: object) -> Any:  # noqa: ANN401  as the field
+        return convert(value, field.type, f"{self._cls.__name__}: {field.name}")
 
     def _unpack(self, most: int) -> tuple[Any, ...]:
         """Return the next values, at most one slice and at most `most` values."""
