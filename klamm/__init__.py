@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from broker.config import BrokerConfig
     from broker.kit import run_broker
     from broker.service import Service
-    from controller.admin.client import AdminClient, ClusterUnreachable, OutcomeUnknown, open_admin
+    from controller.admin.active_controller import ClusterUnreachable, OutcomeUnknown
+    from controller.admin.client import AdminClient, open_admin
     from controller.admin.sync_client import SyncAdminClient, open_sync_admin
     from controller.asyncio_host import run_asyncio
     from controller.config import ControllerConfig
@@ -29,7 +30,7 @@ _HOMES = {
     "ApiError": "transport.errors",
     "Authorizer": "controller.node.admission",
     "BrokerConfig": "broker.config",
-    "ClusterUnreachable": "controller.admin.client",
+    "ClusterUnreachable": "controller.admin.active_controller",
     "CommittedRound": "controller.observation.observer",
     "ControllerConfig": "controller.config",
     "ControllerIdInUse": "controller.embedding",
@@ -38,7 +39,7 @@ _HOMES = {
     "ErrorCode": "transport.errors",
     "Observer": "controller.observation.observer",
     "Operation": "controller.node.admission",
-    "OutcomeUnknown": "controller.admin.client",
+    "OutcomeUnknown": "controller.admin.active_controller",
     "PublishedRound": "controller.observation.observer",
     "Resource": "controller.node.admission",
     "ResourceType": "controller.node.admission",

@@ -8,7 +8,7 @@ from typing import Final
 import trio
 from attrs import define, evolve, field, frozen
 
-from controller.admin.client import ClusterUnreachable
+from controller.admin.active_controller import ClusterUnreachable
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.reassignments import ReassignmentDescriptions
 from transport.messages import UNKNOWN, ReassignmentDescription, ReplicaProgress

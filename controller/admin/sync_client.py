@@ -17,7 +17,8 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import trio
 from attrs import frozen
 
-from controller.admin.client import Address, AdminClient, open_admin
+from controller.admin.active_controller import Address
+from controller.admin.client import AdminClient, open_admin
 from transport.network import Network
 from transport.store.security import OPEN, ZooKeeperSecurity
 

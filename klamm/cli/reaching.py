@@ -7,7 +7,7 @@ from typing import Final
 
 import trio
 
-from controller.admin.client import Address, ClusterUnreachable
+from controller.admin.active_controller import Address, ClusterUnreachable
 from transport.network import TcpNetwork
 from transport.wire import NotServed, WireError, open_connection
 

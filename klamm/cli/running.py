@@ -13,7 +13,7 @@ import structlog
 import trio
 from structlog.typing import EventDict
 
-from controller.admin.client import Address, ClusterUnreachable
+from controller.admin.active_controller import Address, ClusterUnreachable
 from controller.node.controller_election import ForeignCluster
 from klamm.cli.streams import is_dumb_terminal, line_of
 from klamm.interrupts import INTERRUPTED

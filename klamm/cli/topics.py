@@ -11,7 +11,8 @@ import click
 import trio
 from click.core import ParameterSource
 
-from controller.admin.client import RETRY_SECONDS, AdminClient, ClusterUnreachable
+from controller.admin.active_controller import RETRY_SECONDS, ClusterUnreachable
+from controller.admin.client import AdminClient
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import COUNT, TOPIC, broker_ids, check_text
 from klamm.cli.output import partition_json, print_document, print_table

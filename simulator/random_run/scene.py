@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import define, field
 
-from controller.admin.client import ClusterUnreachable
+from controller.admin.active_controller import ClusterUnreachable
 from simulator.actions.processes import FailDisk
 from simulator.actions.scene import SAME, CannotBeDone, Node, Request, Scene, Strike
 from simulator.administration import ADMIN

@@ -10,7 +10,7 @@ import trio
 from attrs import define, field
 
 from broker.client import GaveUp
-from controller.admin.client import ClusterUnreachable, OutcomeUnknown
+from controller.admin.active_controller import ClusterUnreachable, OutcomeUnknown
 from simulator import scheduling
 from simulator.actions.requests import CreateTopics
 from simulator.actions.scene import CannotBeDone, Request, Scene, Strike

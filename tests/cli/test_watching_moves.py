@@ -11,7 +11,8 @@ from attrs import evolve, field, frozen
 from msgspec.structs import replace
 from rich.console import Console
 
-from controller.admin.client import AdminClient, ClusterUnreachable
+from controller.admin.active_controller import ClusterUnreachable
+from controller.admin.client import AdminClient
 from controller.admin.moves import MoveStatus, MoveWatch
 from controller.admin.reassignments import Reassignment, ReassignmentDescriptions
 from klamm.cli.reassignment.watching import FEW, NAMED, News, figures, panel, stalled_lines

@@ -13,7 +13,8 @@ import pytest
 import trio
 
 import klamm
-from controller.admin.client import AdminClient, OutcomeUnknown
+from controller.admin.active_controller import OutcomeUnknown
+from controller.admin.client import AdminClient
 from controller.node.service import ControllerService
 from klamm.cli.demo.clusters import CONTROLLERS
 from klamm.cli.demo.process_cluster import ProcessCluster, stopping

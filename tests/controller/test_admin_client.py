@@ -11,8 +11,9 @@ from attrs import define, field
 from msgspec.structs import replace
 from trio.testing import MockClock
 
+from controller.admin.active_controller import ClusterUnreachable, OutcomeUnknown
 from controller.admin.broker_log_dirs import BrokerLogDirs
-from controller.admin.client import AdminClient, ClusterUnreachable, OutcomeUnknown, open_admin
+from controller.admin.client import AdminClient, open_admin
 from tests.channels.scripted_broker import MemoryNetwork
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host

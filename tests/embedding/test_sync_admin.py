@@ -10,7 +10,8 @@ import pytest
 import trio
 
 import klamm
-from controller.admin.client import AdminClient, ClusterUnreachable
+from controller.admin.active_controller import ClusterUnreachable
+from controller.admin.client import AdminClient
 from controller.admin.sync_client import SyncAdminClient, open_sync_admin
 from controller.node.service import ControllerService
 from transport.errors import ErrorCode

@@ -12,7 +12,8 @@ import trio
 from attrs import frozen
 
 from broker.reference.log_dir import records_on_disk
-from controller.admin.client import AdminClient, OutcomeUnknown
+from controller.admin.active_controller import OutcomeUnknown
+from controller.admin.client import AdminClient
 from controller.admin.move_rows import Stage, stage_of
 from klamm.cli.demo.clusters import BROKERS, CONTROLLERS, DemoCluster, log_dir
 from klamm.cli.demo.load import Load, record

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 from attrs import define, field
 
-from controller.admin.client import OutcomeUnknown
+from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import MoveStatus, MoveWatch, waits_for
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome

@@ -13,7 +13,8 @@ import click
 import trio
 from attrs import define, evolve, field, frozen
 
-from controller.admin.client import AdminClient, OutcomeUnknown
+from controller.admin.active_controller import OutcomeUnknown
+from controller.admin.client import AdminClient
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import CANNOT_SEE, MoveStatus, MoveWatch
 from klamm.cli.connect import Cluster, cluster_options, output_option

@@ -10,7 +10,8 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from controller.admin.client import AdminClient, ClusterUnreachable
+from controller.admin.active_controller import ClusterUnreachable
+from controller.admin.client import AdminClient
 from tests.cluster.kills_and_pauses.load import Load
 from tests.cluster.kills_and_pauses.nodes import BROKERS
 from transport.errors import ApiError, ErrorCode
