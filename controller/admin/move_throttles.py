@@ -82,10 +82,7 @@ def replicas_of(
 
 
 async def throttle(
-    admin: AdminClient,
-    states: Iterable[PartitionState],
-    targets: Mapping[TopicPartition, tuple[int, ...]],
-    rate: int,
+    admin: AdminClient, states: Iterable[PartitionState], targets: Mapping[TopicPartition, tuple[int, ...]], rate: int
 ) -> None:
     """Throttle moves to `rate` bytes per second, before they begin or in progress. Raises ApiError, WireError."""
     wanted = replicas_of(states, targets)
@@ -154,10 +151,7 @@ def _unnamed(resource: ConfigResource, own: _Own, ended: Collection[TopicPartiti
 
 
 def _restored(
-    resource: ConfigResource,
-    own: _Own,
-    topics: Mapping[ConfigResource, _Own],
-    moving: Collection[TopicPartition],
+    resource: ConfigResource, own: _Own, topics: Mapping[ConfigResource, _Own], moving: Collection[TopicPartition]
 ) -> AlterConfigsResource:
     """Restore a broker's earlier rates on each side on which no move in progress throttles its replicas."""
     configs = []

@@ -19,21 +19,8 @@ from controller.admin.broker_log_dirs import BrokerLogDirs
 from controller.admin.reassignments import ReassignmentDescriptions
 from controller.model.faults import outgrown, partition_fault, target_fault
 from controller.model.reassignment import reassign_to
+from transport import messages
 from transport.errors import ApiError, ErrorCode, Fault
-from transport.messages import (
-    UNKNOWN,
-    UNTHROTTLED,
-    AlterPartitionReassignmentsResponse,
-    BrokerEndpoint,
-    DescribeReassignmentsResponse,
-    MetadataResponse,
-    OngoingReassignment,
-    PartitionError,
-    PartitionState,
-    ReassignablePartition,
-    ReassignmentDescription,
-    ReplicaProgress,
-)
 from transport.metadata import NEVER_LED, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.commit import commit_chunk
@@ -72,8 +59,8 @@ class ZnodeMoves:
     _timeout: float
 
     async def alter_partition_reassignments(
-        self, partitions: Sequence[ReassignablePartition]
-    ) -> AlterPartitionReassignmentsResponse:
+        self, partitions: Sequence[messages.ReassignablePartition]
+    ) -> messages.AlterPartitionReassignmentsResponse:
         """Let Kafka begin reassignments: all valid ones form one request.
 
         Raises ApiError: REASSIGNMENT_IN_PROGRESS while there is another request, because Kafka takes one at a time, or
@@ -90,28 +77,32 @@ class ZnodeMoves:
         if new:
             await self._request(new)
         faults = ((tp, fault or (ErrorCode.NONE, "")) for tp, fault in judged.items())
-        return AlterPartitionReassignmentsResponse(tuple(PartitionError(*tp, *fault) for tp, fault in faults))
+        return messages.AlterPartitionReassignmentsResponse(
+            tuple(messages.PartitionError(*tp, *fault) for tp, fault in faults)
+        )
 
     async def list_partition_reassignments(
         self, partitions: Sequence[TopicPartition] | None = None
-    ) -> tuple[OngoingReassignment, ...]:
+    ) -> tuple[messages.OngoingReassignment, ...]:
         """Return the reassignments in progress, and those requested, of all partitions or of those named."""
         return await self._retried(lambda: self._list(partitions))
 
     async def describe_reassignments(self) -> ReassignmentDescriptions:
         """Return the progress of reassignments as shown by the ISRs: ZooKeeper has neither sizes nor times."""
         described = tuple(_described(move) for move in await self.list_partition_reassignments())
-        return ReassignmentDescriptions.of(DescribeReassignmentsResponse(described), None)
+        return ReassignmentDescriptions.of(messages.DescribeReassignmentsResponse(described), None)
 
-    async def read_metadata(self, topics: Sequence[str] | None = None) -> MetadataResponse:
+    async def read_metadata(self, topics: Sequence[str] | None = None) -> messages.MetadataResponse:
         """Return the brokers and partitions in ZooKeeper, of all topics or of those named that exist."""
 
-        async def describe() -> MetadataResponse:
+        async def describe() -> messages.MetadataResponse:
             found = await self._topics(await self._names() if topics is None else topics)
             tps = [TopicPartition(name, number) for name, topic in found.items() for number in topic.partitions]
             led = await self._leadership(tps)
-            states = (PartitionState.of(tp, found[tp.topic].topic_id or "", _at(found, tp), led[tp]) for tp in tps)
-            return MetadataResponse(None, -1, await self._brokers(), tuple(states))
+            states = (
+                messages.PartitionState.of(tp, found[tp.topic].topic_id or "", _at(found, tp), led[tp]) for tp in tps
+            )
+            return messages.MetadataResponse(None, -1, await self._brokers(), tuple(states))
 
         return await self._retried(describe)
 
@@ -136,7 +127,7 @@ class ZnodeMoves:
                     raise
             await trio.sleep(RETRY_SECONDS)
 
-    async def _list(self, wanted: Sequence[TopicPartition] | None) -> tuple[OngoingReassignment, ...]:
+    async def _list(self, wanted: Sequence[TopicPartition] | None) -> tuple[messages.OngoingReassignment, ...]:
         requested = await self._requested()
         names = await self._names() if wanted is None else dict.fromkeys(tp.topic for tp in wanted)
         topics = await self._topics(names)
@@ -144,7 +135,7 @@ class ZnodeMoves:
             wanted = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
         moving = {tp: move for tp in wanted if (move := _move(_at(topics, tp), requested.get(tp))) is not None}
         led = await self._leadership(list(moving))
-        return tuple(OngoingReassignment.of(tp, move, led[tp]) for tp, move in sorted(moving.items()))
+        return tuple(messages.OngoingReassignment.of(tp, move, led[tp]) for tp, move in sorted(moving.items()))
 
     async def _names(self) -> list[str]:
         return await children_of(self._store, paths.TOPICS)
@@ -169,7 +160,7 @@ class ZnodeMoves:
     async def _being_deleted(self) -> set[str]:
         return set(await children_of(self._store, paths.DELETE_TOPICS))
 
-    async def _brokers(self) -> tuple[BrokerEndpoint, ...]:
+    async def _brokers(self) -> tuple[messages.BrokerEndpoint, ...]:
         ids = sorted(paths.numbers(await children_of(self._store, paths.BROKER_IDS)))
         found = await self._store.read([paths.broker(id_) for id_ in ids])
         return tuple(_endpoint(id_, znode.data) for id_, znode in zip(ids, found, strict=True) if znode is not None)
@@ -215,7 +206,7 @@ def _is_there(topics: _Topics, tp: TopicPartition, target: Sequence[int]) -> boo
 
 
 def _fault(
-    item: ReassignablePartition, topics: _Topics, live: Collection[int], deleted: Collection[str]
+    item: messages.ReassignablePartition, topics: _Topics, live: Collection[int], deleted: Collection[str]
 ) -> Fault | None:
     """Return why a partition cannot be moved, None if it can."""
     tp, current = item.tp, _at(topics, item.tp)
@@ -242,30 +233,30 @@ def _move(current: ReplicaAssignment, requested: tuple[int, ...] | None) -> Repl
     return reassign_to(current, requested)
 
 
-def _endpoint(broker_id: int, data: bytes) -> BrokerEndpoint:
+def _endpoint(broker_id: int, data: bytes) -> messages.BrokerEndpoint:
     """Return the first endpoint of a broker of any kind, or an empty one if its registration has none."""
     try:
         value = orjson.loads(data)
         _, _, address = str(value["endpoints"][0]).partition("://")
         host, _, port = address.rpartition(":")
-        return BrokerEndpoint(broker_id, host.strip("[]"), int(port), value.get("rack"))
+        return messages.BrokerEndpoint(broker_id, host.strip("[]"), int(port), value.get("rack"))
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, ValueError, AttributeError):
-        return BrokerEndpoint(broker_id, "", -1)
+        return messages.BrokerEndpoint(broker_id, "", -1)
 
 
-def _described(move: OngoingReassignment) -> ReassignmentDescription:
+def _described(move: messages.OngoingReassignment) -> messages.ReassignmentDescription:
     new = move.target_replicas
-    return ReassignmentDescription(
+    return messages.ReassignmentDescription(
         move.topic,
         move.partition,
-        UNKNOWN,
-        UNKNOWN,
+        messages.UNKNOWN,
+        messages.UNKNOWN,
         move.leader,
-        UNTHROTTLED,
+        messages.UNTHROTTLED,
         move.replicas,
         move.adding_replicas,
         move.removing_replicas,
         move.isr,
         new,
-        tuple(ReplicaProgress(broker, in_sync=broker in move.isr) for broker in new),
+        tuple(messages.ReplicaProgress(broker, in_sync=broker in move.isr) for broker in new),
     )

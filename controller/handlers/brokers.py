@@ -177,5 +177,5 @@ def brokers_failed(context: ControllerContext, ids: Sequence[int]) -> Rounds[Non
     tps = context.partitions_on(ids)
     yield from leadership.replace_offline(context, tps, ids)
     # An unclean election may leave exactly those replicas in the ISR that a move waits for.
-    yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
+    yield from reassignments.finish_ready(context, tps)
     yield from deletion.resume(context, ())

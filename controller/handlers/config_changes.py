@@ -107,7 +107,7 @@ def _elect_where_allowed(context: ControllerContext, topics: Container[str]) -> 
     tps = [tp for tp in offline if tp.topic in allowed]
     yield from leadership.elect_leaders(context, tps)
     # A move may have been waiting only for a leader.
-    yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
+    yield from reassignments.finish_ready(context, tps)
 
 
 def _purge(names: Sequence[str], now_ms: int) -> Rounds[None]:
@@ -156,9 +156,7 @@ def alter_configs(
 
 
 def _forget_topics_that_are_gone(
-    refused: Sequence[Step],
-    steps: Mapping[ConfigResource, Step],
-    outcomes: dict[ConfigResource, ResourceError | None],
+    refused: Sequence[Step], steps: Mapping[ConfigResource, Step], outcomes: dict[ConfigResource, ResourceError | None]
 ) -> Rounds[None]:
     """Set the outcome of refused steps whose topic was deleted meanwhile, which the context does not know yet."""
     of_topics = [r for r, step in steps.items() if step in refused and r.type is ConfigResourceType.TOPIC]

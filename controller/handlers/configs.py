@@ -26,13 +26,7 @@ from transport.dynamic_configs import (
 )
 from transport.errors import ErrorCode
 from transport.log import get_logger
-from transport.messages import (
-    ConfigEntry,
-    ConfigResource,
-    ConfigResourceType,
-    DescribeConfigsResponse,
-    ResourceConfigs,
-)
+from transport.messages import ConfigEntry, ConfigResource, ConfigResourceType, DescribeConfigsResponse, ResourceConfigs
 from transport.metadata import number_in
 from transport.settings import render, settings_of
 from transport.store import formats, paths

@@ -16,5 +16,5 @@ def isr_change_notification(context: ControllerContext) -> Rounds[None]:
     told = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in tps]
     yield from change("metadata", told)
     # Needed even if other leaders of the cluster use AlterPartition already (KAFKA-10521).
-    yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
+    yield from reassignments.finish_ready(context, tps)
     yield from notifications.remove(entries)

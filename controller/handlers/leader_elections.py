@@ -89,7 +89,7 @@ def elect(
     else:
         yield from leadership.elect(context, wanted, elections.offline, unclean={tp.topic for tp in wanted})
         # A move may have been waiting only for a leader.
-        yield from reassignments.finish(context, [tp for tp in wanted if reassignments.may_finish(context, tp)])
+        yield from reassignments.finish_ready(context, wanted)
     return [refusal or _outcome(context, election_type, tp) for tp, refusal in refusals.items()]
 
 

@@ -112,10 +112,7 @@ def _confirm_office(context: ControllerContext, tp: TopicPartition, epoch: int) 
 
 
 def leadership_step(
-    tp: TopicPartition,
-    leadership: LeaderAndIsr,
-    publications: Sequence[Publication],
-    *facts: Fact,
+    tp: TopicPartition, leadership: LeaderAndIsr, publications: Sequence[Publication], *facts: Fact
 ) -> Step:
     """Return the step that writes a partition's next leadership over the version that the context holds.
 

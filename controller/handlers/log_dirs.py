@@ -82,7 +82,7 @@ def _take_offline(context: ControllerContext, tps: Sequence[TopicPartition], bro
     yield from change("log dirs", [Step((tp,), facts=(LogDirOffline((tp, broker_id)),)) for tp in tps])
     if tps:
         yield from leadership.replace_offline(context, tps, [broker_id])
-        yield from reassignments.finish(context, [tp for tp in tps if reassignments.may_finish(context, tp)])
+        yield from reassignments.finish_ready(context, tps)
 
 
 def _use_again(context: ControllerContext, tps: Sequence[TopicPartition], broker_id: int) -> Rounds[None]:

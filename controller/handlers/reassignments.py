@@ -40,15 +40,7 @@ from controller.model.facts import ReplicaMoved, TopicWritten
 from controller.model.partition_states import PartitionPhase
 from controller.model.reassignment import beginners, completed, is_caught_up, reassign_to
 from controller.model.replica_states import ReplicaPhase
-from controller.model.rounds import (
-    Rounds,
-    Step,
-    TellLeaderAndIsr,
-    TellMetadata,
-    change,
-    read,
-    until_none_is_left,
-)
+from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, read, until_none_is_left
 from transport.log import get_logger
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
@@ -140,10 +132,7 @@ def write_assignments(
 
 
 def _largest_step(
-    context: ControllerContext,
-    name: str,
-    assignments: Mapping[TopicPartition, ReplicaAssignment],
-    alongside: Alongside,
+    context: ControllerContext, name: str, assignments: Mapping[TopicPartition, ReplicaAssignment], alongside: Alongside
 ) -> Step:
     """Return the step for the longest prefix, by halving, of the partitions that fits into a multi with their topic."""
     members = list(assignments.items())
@@ -155,10 +144,7 @@ def _largest_step(
 
 
 def _topic_step(
-    context: ControllerContext,
-    name: str,
-    assignments: Mapping[TopicPartition, ReplicaAssignment],
-    alongside: Alongside,
+    context: ControllerContext, name: str, assignments: Mapping[TopicPartition, ReplicaAssignment], alongside: Alongside
 ) -> Step:
     known = context.topics[name]
     partitions = {**known.znode.partitions, **{tp.partition: a for tp, a in assignments.items()}}
@@ -280,6 +266,11 @@ def _new_replicas(context: ControllerContext, tp: TopicPartition) -> Step:
 
 
 # --- phase B ----------------------------------------------------------------------------------------------------
+
+
+def finish_ready(context: ControllerContext, tps: Iterable[TopicPartition]) -> Rounds[None]:
+    """Finish those moves of `tps` whose ISR covers TRS: a change of leadership may have been all they waited for."""
+    yield from finish(context, [tp for tp in tps if may_finish(context, tp)])
 
 
 def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[None]:

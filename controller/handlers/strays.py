@@ -15,14 +15,7 @@ from attrs import evolve
 
 from controller.handlers import leadership
 from controller.model.context import ControllerContext
-from controller.model.facts import (
-    DeletionAnswered,
-    StrayFailed,
-    StrayGone,
-    StrayLeft,
-    StrayOrdered,
-    StrayRecalled,
-)
+from controller.model.facts import DeletionAnswered, StrayFailed, StrayGone, StrayLeft, StrayOrdered, StrayRecalled
 from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import Rounds, Step, TellStopReplica, change, children
 from transport.messages import StopReplicaPartition

@@ -167,11 +167,7 @@ class ControllerContext:
         return tuple(BrokerEndpoint(b.id, b.host, b.port, b.rack) for _, b in sorted(self.brokers.items()))
 
     def describe(
-        self,
-        tp: TopicPartition,
-        *,
-        leadership: LeaderAndIsr | None = None,
-        assignment: ReplicaAssignment | None = None,
+        self, tp: TopicPartition, *, leadership: LeaderAndIsr | None = None, assignment: ReplicaAssignment | None = None
     ) -> PartitionState:
         """Return a partition's state as published; arguments about to be committed replace the known values.
 

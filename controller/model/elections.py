@@ -141,11 +141,7 @@ def initial(online: tuple[int, ...], controller_epoch: int) -> LeaderAndIsr | No
 
 
 def next_epoch(
-    current: LeaderAndIsr,
-    controller_epoch: int,
-    *,
-    leader: int | None = None,
-    isr: tuple[int, ...] | None = None,
+    current: LeaderAndIsr, controller_epoch: int, *, leader: int | None = None, isr: tuple[int, ...] | None = None
 ) -> LeaderAndIsr:
     """Return the successor of `current`: the next leader epoch, and the next version as its partition epoch."""
     return LeaderAndIsr(

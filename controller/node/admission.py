@@ -10,34 +10,8 @@ from typing import Any, Final
 from attrs import frozen
 from msgspec.structs import replace
 
+from transport import messages
 from transport.errors import ApiError, ErrorCode
-from transport.messages import (
-    AlterPartitionReassignmentsRequest,
-    AlterPartitionRequest,
-    ApiVersionsRequest,
-    CommitTraceRequest,
-    ConfigResource,
-    ConfigResourceType,
-    ControlledShutdownRequest,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeClusterRequest,
-    DescribeConfigsRequest,
-    DescribeReassignmentsRequest,
-    ElectLeadersRequest,
-    IncrementalAlterConfigsRequest,
-    ListPartitionReassignmentsRequest,
-    ListReassignmentsRequest,
-    MetadataRequest,
-    MetadataResponse,
-    NewPartitions,
-    NewTopic,
-    Request,
-    ResourceConfigs,
-    ResourceError,
-    TopicError,
-)
 from transport.wire import Admit, Caller, Handler
 
 MAX_WAIT_MS: Final = 2**31 - 1
@@ -176,11 +150,11 @@ class OnMetadata:
         """Return a handler that reveals nothing about topics that the caller may not describe."""
         named = _DESCRIBED.guard(asker, handler)
 
-        async def answer(request: MetadataRequest) -> object:
+        async def answer(request: messages.MetadataRequest) -> object:
             if request.topics is not None:
                 return await named(request)
             response = await handler(request)
-            assert isinstance(response, MetadataResponse)
+            assert isinstance(response, messages.MetadataResponse)
             names = dict.fromkeys(state.topic for state in response.partitions)
             visible = {name for name in names if asker.may(self.operation, topic(name))}
             return replace(response, partitions=tuple(s for s in response.partitions if s.topic in visible))
@@ -188,48 +162,52 @@ class OnMetadata:
         return answer
 
 
-def _of_config(resource: ConfigResource) -> Resource:
-    return topic(resource.name) if resource.type is ConfigResourceType.TOPIC else CLUSTER
+def _of_config(resource: messages.ConfigResource) -> Resource:
+    return topic(resource.name) if resource.type is messages.ConfigResourceType.TOPIC else CLUSTER
 
 
-def _of_named(item: NewTopic | NewPartitions) -> Resource:
+def _of_named(item: messages.NewTopic | messages.NewPartitions) -> Resource:
     return topic(item.name)
 
 
-def _refused_named(item: NewTopic | NewPartitions, code: ErrorCode, message: str) -> TopicError:
-    return TopicError(item.name, code, message)
+def _refused_named(
+    item: messages.NewTopic | messages.NewPartitions, code: ErrorCode, message: str
+) -> messages.TopicError:
+    return messages.TopicError(item.name, code, message)
 
 
-_DESCRIBED: Final = OnEach(Operation.DESCRIBE, "topics", topic, "refused", TopicError)
+_DESCRIBED: Final = OnEach(Operation.DESCRIBE, "topics", topic, "refused", messages.TopicError)
 
-NEEDED: Final[Mapping[type[Request[Any]], OnCluster | OnEach | OnMetadata]] = {
-    AlterPartitionReassignmentsRequest: OnCluster(Operation.ALTER),
-    AlterPartitionRequest: OnCluster(Operation.CLUSTER_ACTION),
-    CommitTraceRequest: OnCluster(Operation.DESCRIBE),
-    ControlledShutdownRequest: OnCluster(Operation.CLUSTER_ACTION),
-    CreatePartitionsRequest: OnEach(Operation.ALTER, "topics", _of_named, "topics", _refused_named),
-    CreateTopicsRequest: OnEach(Operation.CREATE, "topics", _of_named, "topics", _refused_named, is_implied=True),
-    DeleteTopicsRequest: OnEach(Operation.DELETE, "names", topic, "topics", TopicError),
-    DescribeClusterRequest: OnCluster(Operation.DESCRIBE),
-    DescribeConfigsRequest: OnEach(
+NEEDED: Final[Mapping[type[messages.Request[Any]], OnCluster | OnEach | OnMetadata]] = {
+    messages.AlterPartitionReassignmentsRequest: OnCluster(Operation.ALTER),
+    messages.AlterPartitionRequest: OnCluster(Operation.CLUSTER_ACTION),
+    messages.CommitTraceRequest: OnCluster(Operation.DESCRIBE),
+    messages.ControlledShutdownRequest: OnCluster(Operation.CLUSTER_ACTION),
+    messages.CreatePartitionsRequest: OnEach(Operation.ALTER, "topics", _of_named, "topics", _refused_named),
+    messages.CreateTopicsRequest: OnEach(
+        Operation.CREATE, "topics", _of_named, "topics", _refused_named, is_implied=True
+    ),
+    messages.DeleteTopicsRequest: OnEach(Operation.DELETE, "names", topic, "topics", messages.TopicError),
+    messages.DescribeClusterRequest: OnCluster(Operation.DESCRIBE),
+    messages.DescribeConfigsRequest: OnEach(
         Operation.DESCRIBE_CONFIGS,
         "resources",
         _of_config,
         "resources",
-        lambda item, code, message: ResourceConfigs(item, (), code, message),
+        lambda item, code, message: messages.ResourceConfigs(item, (), code, message),
     ),
-    DescribeReassignmentsRequest: OnCluster(Operation.DESCRIBE),
-    ElectLeadersRequest: OnCluster(Operation.ALTER),
-    IncrementalAlterConfigsRequest: OnEach(
+    messages.DescribeReassignmentsRequest: OnCluster(Operation.DESCRIBE),
+    messages.ElectLeadersRequest: OnCluster(Operation.ALTER),
+    messages.IncrementalAlterConfigsRequest: OnEach(
         Operation.ALTER_CONFIGS,
         "resources",
         lambda item: _of_config(item.resource),
         "resources",
-        lambda item, code, message: ResourceError(item.resource, code, message),
+        lambda item, code, message: messages.ResourceError(item.resource, code, message),
     ),
-    ListPartitionReassignmentsRequest: OnCluster(Operation.DESCRIBE),
-    ListReassignmentsRequest: OnCluster(Operation.DESCRIBE),
-    MetadataRequest: OnMetadata(),
+    messages.ListPartitionReassignmentsRequest: OnCluster(Operation.DESCRIBE),
+    messages.ListReassignmentsRequest: OnCluster(Operation.DESCRIBE),
+    messages.MetadataRequest: OnMetadata(),
 }
 """The permission that each request needs, the same as in Kafka for requests that exist there.
 
@@ -240,8 +218,8 @@ ApiVersions needs none: without the versions that it returns, not even a refusal
 def admitting(authorizer: Authorizer) -> Admit:
     """Return the admission check that lets an authorizer refuse requests or parts of them."""
 
-    def admit(caller: Caller, request: type[Request[Any]], handler: Handler) -> Handler:
-        if request is ApiVersionsRequest:
+    def admit(caller: Caller, request: type[messages.Request[Any]], handler: Handler) -> Handler:
+        if request is messages.ApiVersionsRequest:
             return handler
         return NEEDED[request].guard(_Asker(caller, authorizer), handler)
 
@@ -250,17 +228,17 @@ def admitting(authorizer: Authorizer) -> Admit:
 
 # --- waiting times ----------------------------------------------------------------------------------------------
 
-OF_BROKERS: Final = (AlterPartitionRequest, ControlledShutdownRequest)
+OF_BROKERS: Final = (messages.AlterPartitionRequest, messages.ControlledShutdownRequest)
 """The requests of brokers, which precede those of administrators because clients wait for their outcome."""
 
 
-def patience(request: Request[Any]) -> float:
+def patience(request: messages.Request[Any]) -> float:
     """Return the time that a request may take, from its arrival to its answer, in seconds.
 
     Raises ApiError(INVALID_REQUEST) for a time out of range.
     """
     match request:
-        case DescribeReassignmentsRequest(timeout_ms=ms) | ListReassignmentsRequest(timeout_ms=ms):
+        case messages.DescribeReassignmentsRequest(timeout_ms=ms) | messages.ListReassignmentsRequest(timeout_ms=ms):
             return seconds_of("timeout_ms", ms)
         case _:
             return inf

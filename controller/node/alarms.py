@@ -8,20 +8,7 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from controller.events import (
-    AutoPreferredReplicaLeaderElection,
-    ControllerEvent,
-    MetadataFailed,
-    MetadataResend,
-    PartitionModifications,
-    ReassignmentProgress,
-    Reload,
-    ReplicasDeleted,
-    ReplicasNotDeleted,
-    StrayDeletion,
-    TopicChange,
-    TopicDeletion,
-)
+from controller import events
 from controller.handlers import deletion, leader_rebalance
 from controller.model.context import ControllerContext
 
@@ -34,68 +21,71 @@ RESEND_SECONDS: Final = 10.0
 CLOSED_SECONDS: Final = 60.0
 """The delay before reading topics that are closed to us by an ACL is retried."""
 
+Alarm = tuple[float, events.ControllerEvent]
+"""A delay in seconds, and the event to queue after it."""
+
 
 @define
 class PendingAlarms:
     """The events that wait for their time. Each is scheduled at most once."""
 
-    tell: Callable[[ControllerEvent], object]
-    _pending: dict[ControllerEvent, None] = field(factory=dict, init=False)
+    tell: Callable[[events.ControllerEvent], object]
+    _pending: dict[events.ControllerEvent, None] = field(factory=dict, init=False)
 
-    def set(self, nursery: trio.Nursery, alarms: Sequence[tuple[float, ControllerEvent]]) -> None:
-        """Schedule events, each after its delay in seconds, unless they are scheduled already."""
+    def set(self, nursery: trio.Nursery, alarms: Sequence[Alarm]) -> None:
+        """Schedule events, unless they are scheduled already."""
         for seconds, event in alarms:
             if event not in self._pending:
                 self._pending[event] = None
                 nursery.start_soon(self.tell_at, trio.current_time() + seconds, event)
 
-    async def tell_at(self, at: float, event: ControllerEvent) -> None:
+    async def tell_at(self, at: float, event: events.ControllerEvent) -> None:
         """Queue an event at a time of trio's clock."""
         await trio.sleep_until(at)
         self._pending.pop(event, None)
         self.tell(event)
 
 
-def alarms(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:
-    """Return the events to schedule after `event` has been processed, each with its delay in seconds."""
+def alarms(context: ControllerContext, event: events.ControllerEvent) -> list[Alarm]:
+    """Return the events to schedule after `event` has been processed."""
     return [*_later(context, event), *_look_at_moves(context)]
 
 
-def _later(context: ControllerContext, event: ControllerEvent) -> list[tuple[float, ControllerEvent]]:
+def _later(context: ControllerContext, event: events.ControllerEvent) -> list[Alarm]:
     match event:
-        case TopicChange() | PartitionModifications() | Reload():
+        case events.TopicChange() | events.PartitionModifications() | events.Reload():
             return _look_at_closed_topics(context)
-        case ReplicasNotDeleted(replicas=replicas):
+        case events.ReplicasNotDeleted(replicas=replicas):
             seconds = deletion.RETRY_SECONDS
-            strays_left: list[ControllerEvent] = [StrayDeletion()] if any(r in context.strays for r in replicas) else []
-            topics_left: list[ControllerEvent] = [TopicDeletion()] if context.deletions else []
-            return [(seconds, again) for again in (*strays_left, *topics_left)]
-        case TopicDeletion() | ReplicasDeleted() if not all(each.left for each in context.deletions.values()):
+            strays = [events.StrayDeletion()] if any(r in context.strays for r in replicas) else []
+            topics = [events.TopicDeletion()] if context.deletions else []
+            return [(seconds, again) for again in (*strays, *topics)]
+        case events.TopicDeletion() | events.ReplicasDeleted() if not all(d.left for d in context.deletions.values()):
             # A topic without remaining replicas is still here: its znodes could not be removed.
-            return [(deletion.RETRY_SECONDS, TopicDeletion())]
-        case MetadataFailed(broker_id=broker_id, broker_epoch=broker_epoch):
-            return [(RESEND_SECONDS, MetadataResend(broker_id, broker_epoch))]
-        case AutoPreferredReplicaLeaderElection(controller_epoch=epoch) if epoch == context.epoch:
+            return [(deletion.RETRY_SECONDS, events.TopicDeletion())]
+        case events.MetadataFailed(broker_id=broker_id, broker_epoch=broker_epoch):
+            return [(RESEND_SECONDS, events.MetadataResend(broker_id, broker_epoch))]
+        case events.AutoPreferredReplicaLeaderElection(controller_epoch=epoch) if epoch == context.epoch:
             return [(context.config.leader_imbalance_check_interval_seconds, event)]
         case _:
             return []
 
 
-def first_alarms(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
-    """Return the events to schedule for a new controllership, each with its delay in seconds."""
+def first_alarms(context: ControllerContext) -> list[Alarm]:
+    """Return the events to schedule for a new controllership."""
     looks = [*_look_at_closed_topics(context), *_look_at_moves(context)]
     if not context.config.auto_leader_rebalance_enable:
         return looks
-    rebalance = leader_rebalance.FIRST_SECONDS, AutoPreferredReplicaLeaderElection(context.epoch)
+    rebalance = leader_rebalance.FIRST_SECONDS, events.AutoPreferredReplicaLeaderElection(context.epoch)
     return [rebalance, *looks]
 
 
-def _look_at_closed_topics(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
+def _look_at_closed_topics(context: ControllerContext) -> list[Alarm]:
     """Return when to retry reading topics closed to us by an ACL: no watch fires when an ACL changes."""
-    return [(CLOSED_SECONDS, TopicChange())] if context.closed_topics else []
+    return [(CLOSED_SECONDS, events.TopicChange())] if context.closed_topics else []
 
 
-def _look_at_moves(context: ControllerContext) -> list[tuple[float, ControllerEvent]]:
+def _look_at_moves(context: ControllerContext) -> list[Alarm]:
     """Return when to check the moves next, if any are in progress: the more there are, the longer the interval."""
     moves = len(context.reassigning)
-    return [(max(1.0, moves / MOVES_PER_SECOND), ReassignmentProgress())] if moves else []
+    return [(max(1.0, moves / MOVES_PER_SECOND), events.ReassignmentProgress())] if moves else []

@@ -40,30 +40,14 @@ from controller.observation.observer import Observer
 from controller.progress.poller import ProgressPoller
 from controller.progress.report import Totals
 from controller.progress.tracker import Moves
+from transport import messages
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.log import get_logger
-from transport.messages import (
-    BrokerEndpoint,
-    CommitTraceRequest,
-    CommitTraceResponse,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    DescribeReassignmentsRequest,
-    DescribeReassignmentsResponse,
-    Request,
-)
 from transport.network import Network
 from transport.store.commit import Fenced
 from transport.store.formats import UndecodableZnode
-from transport.store.protocol import (
-    MetadataStore,
-    SessionChanged,
-    SessionState,
-    StoreError,
-    StoreEvent,
-    WatchFired,
-)
+from transport.store.protocol import MetadataStore, SessionChanged, SessionState, StoreError, StoreEvent, WatchFired
 from transport.wire import Handlers, serve
 
 log = get_logger(__name__)
@@ -83,7 +67,7 @@ class ControllerService:
     trace: CommitTrace
     instrument: Instrument = field(factory=Instrument)
     authorizer: Authorizer = admission.allow_all
-    endpoint: BrokerEndpoint = field(init=False)
+    endpoint: messages.BrokerEndpoint = field(init=False)
     """The advertised address; set once the controller listens."""
 
     port: int = field(default=0, init=False)
@@ -155,7 +139,7 @@ class ControllerService:
         """Return the number and the cost of the events processed, by event name."""
         return self._queue.statistics()
 
-    async def answer(self, request: Request[object]) -> object:
+    async def answer(self, request: messages.Request[object]) -> object:
         """Answer a request through the queue. Raises ApiError (see `WaitingRequests`)."""
         return await self._requests.answer(request)
 
@@ -186,32 +170,34 @@ class ControllerService:
             listening = partial(serve, self.network, self._handlers(), *where, admit=admit, gives_up=True)
             self.port = await self._nursery.start(listening)
             advertised = self.config.advertised(self.config.host, self.port)
-            self.endpoint = BrokerEndpoint(self.config.controller_id, *advertised)
+            self.endpoint = messages.BrokerEndpoint(self.config.controller_id, *advertised)
             task_status.started(self)
             await self._run_queue()
 
     def _handlers(self) -> Handlers:
         return {
             **dict.fromkeys(dispatch.REQUESTS, self.answer),
-            CommitTraceRequest: self._read_trace,
-            DescribeClusterRequest: self._describe_cluster,
-            DescribeReassignmentsRequest: self._describe_reassignments,
+            messages.CommitTraceRequest: self._read_trace,
+            messages.DescribeClusterRequest: self._describe_cluster,
+            messages.DescribeReassignmentsRequest: self._describe_reassignments,
         }
 
-    async def _read_trace(self, request: CommitTraceRequest) -> CommitTraceResponse:
+    async def _read_trace(self, request: messages.CommitTraceRequest) -> messages.CommitTraceResponse:
         max_wait = admission.seconds_of("max_wait_ms", request.max_wait_ms)
         return await self.trace.read(request.sequence, max_wait)
 
-    async def _describe_cluster(self, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    async def _describe_cluster(self, request: messages.DescribeClusterRequest) -> messages.DescribeClusterResponse:
         """Answer from the context, and add what is in this process's quarantine."""
         described = await self.answer(request)
-        assert isinstance(described, DescribeClusterResponse)
+        assert isinstance(described, messages.DescribeClusterResponse)
         return replace(described, quarantined=self._quarantine.names())
 
-    async def _describe_reassignments(self, request: DescribeReassignmentsRequest) -> DescribeReassignmentsResponse:
+    async def _describe_reassignments(
+        self, request: messages.DescribeReassignmentsRequest
+    ) -> messages.DescribeReassignmentsResponse:
         """Answer from the context, and add the log sizes that brokers report."""
         described = await self.answer(request)
-        assert isinstance(described, DescribeReassignmentsResponse)
+        assert isinstance(described, messages.DescribeReassignmentsResponse)
         return described if self._office is None else await self._office.progress.add_to(described)
 
     async def _run_queue(self) -> None:

@@ -5,55 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from controller.events import (
-    BrokerChange,
-    BrokerModifications,
-    ConfigChange,
-    ControllerEvent,
-    Elect,
-    IsrChangeNotification,
-    LogDirEventNotification,
-    PartitionModifications,
-    PreferredReplicaElection,
-    TopicChange,
-    TopicDeletion,
-    ZkPartitionReassignment,
-)
+from controller import events
 from transport.store import paths
 
-_WATCHED: Final[dict[str, ControllerEvent]] = {
-    paths.CONTROLLER: Elect(),
-    paths.BROKER_IDS: BrokerChange(),
-    paths.TOPICS: TopicChange(),
-    paths.CONFIG_CHANGES: ConfigChange(),
-    paths.DELETE_TOPICS: TopicDeletion(),
-    paths.REASSIGN_PARTITIONS: ZkPartitionReassignment(),
-    paths.PREFERRED_REPLICA_ELECTION: PreferredReplicaElection(),
-    paths.ISR_CHANGE_NOTIFICATION: IsrChangeNotification(),
-    paths.LOG_DIR_EVENT_NOTIFICATION: LogDirEventNotification(),
+_WATCHED: Final[dict[str, events.ControllerEvent]] = {
+    paths.CONTROLLER: events.Elect(),
+    paths.BROKER_IDS: events.BrokerChange(),
+    paths.TOPICS: events.TopicChange(),
+    paths.CONFIG_CHANGES: events.ConfigChange(),
+    paths.DELETE_TOPICS: events.TopicDeletion(),
+    paths.REASSIGN_PARTITIONS: events.ZkPartitionReassignment(),
+    paths.PREFERRED_REPLICA_ELECTION: events.PreferredReplicaElection(),
+    paths.ISR_CHANGE_NOTIFICATION: events.IsrChangeNotification(),
+    paths.LOG_DIR_EVENT_NOTIFICATION: events.LogDirEventNotification(),
 }
 
 LOOKS: Final = (
-    ConfigChange(),
-    TopicDeletion(),
-    ZkPartitionReassignment(),
-    PreferredReplicaElection(),
-    IsrChangeNotification(),
-    LogDirEventNotification(),
+    events.ConfigChange(),
+    events.TopicDeletion(),
+    events.ZkPartitionReassignment(),
+    events.PreferredReplicaElection(),
+    events.IsrChangeNotification(),
+    events.LogDirEventNotification(),
 )
 """The events to process after a time without watches, in addition to those of brokers and topics.
 
 Each reads its znodes and watches them again.
 """
 
-_WATCHED_BELOW: Final[dict[str, Callable[[str], ControllerEvent]]] = {
-    paths.BROKER_IDS: lambda name: BrokerModifications(int(name)),
-    paths.TOPICS: PartitionModifications,
+_WATCHED_BELOW: Final[dict[str, Callable[[str], events.ControllerEvent]]] = {
+    paths.BROKER_IDS: lambda name: events.BrokerModifications(int(name)),
+    paths.TOPICS: events.PartitionModifications,
 }
 """By parent path: makes the event for a change of the child with a given name."""
 
 
-def event_for(path: str) -> ControllerEvent:
+def event_for(path: str) -> events.ControllerEvent:
     """Return the event to process when the watch at `path` fires."""
     if path in _WATCHED:
         return _WATCHED[path]
