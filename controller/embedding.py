@@ -100,7 +100,7 @@ def _open_instruments(config: ControllerConfig, host: Host, measurements: Measur
             instruments.append(measurements)
         if config.state_change_log is not None:
             instruments.append(stack.enter_context(open_state_change_log(Path(config.state_change_log), host.now_ms)))
-        yield Instruments(tuple(instruments))
+        yield Instruments(instruments)
 
 
 async def _check(store: MetadataStore, config: ControllerConfig, network: Network) -> None:

@@ -11,8 +11,8 @@ from controller.handlers.metadata import all_topics
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.model.reassignment import beginners
-from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
+from controller.model.state_machines import ReplicaPhase
 from transport.log import get_logger
 from transport.messages import PartitionState
 from transport.metadata import BrokerRegistration, TopicPartition

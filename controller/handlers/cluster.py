@@ -6,7 +6,7 @@ from collections import Counter
 
 from controller.model.context import ControllerContext
 from controller.model.notable import Notable, judge
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from transport.messages import BrokerEndpoint, DescribeClusterResponse, DescribedBroker
 
 

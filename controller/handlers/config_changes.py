@@ -14,8 +14,8 @@ from controller.handlers.configs import config_path, read_min_isrs, resource_fau
 from controller.model.context import ControllerContext
 from controller.model.facts import ConfigChangesSeen
 from controller.model.faults import unknown_topic
-from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import Rounds, Step, attempt, change, children, read, until_none_is_left
+from controller.model.state_machines import PartitionPhase
 from transport.dynamic_configs import (
     ALL_REPLICAS,
     BROKER_SETTINGS,

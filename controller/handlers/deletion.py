@@ -24,8 +24,6 @@ from typing import Final
 from controller.handlers import deletion_markers, reassignment_znodes, reassignments
 from controller.model.context import ControllerContext
 from controller.model.facts import DeletionStarted, Fact, PartitionMoved, Replica, ReplicaMoved, TopicGone
-from controller.model.partition_states import PartitionPhase
-from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import (
     Publication,
     Rounds,
@@ -38,6 +36,7 @@ from controller.model.rounds import (
     read,
     until_none_is_left,
 )
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition

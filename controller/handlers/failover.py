@@ -24,8 +24,8 @@ from controller.handlers.metadata import all_topics
 from controller.handlers.topics import load_topics, refresh_topics, start_partitions, topic_change
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerRegistered, PartitionFound
-from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import Loaded, Rounds, Step, TellMetadata, change, children, read
+from controller.model.state_machines import PartitionPhase
 from transport.metadata import LeaderAndIsr, TopicPartition
 from transport.store import paths
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from controller.handlers import leadership, notifications, reassignments
+from controller.handlers.metadata import publish
 from controller.model.context import ControllerContext
-from controller.model.rounds import Rounds, Step, TellMetadata, change
+from controller.model.rounds import Rounds
 from transport.store import formats, paths
 
 
@@ -13,8 +14,7 @@ def isr_change_notification(context: ControllerContext) -> Rounds[None]:
     entries, lists = yield from notifications.load(paths.ISR_CHANGE_NOTIFICATION, formats.decode_partitions)
     named = dict.fromkeys(tp for tps in lists for tp in tps if tp in context.leadership)
     tps = yield from leadership.refresh(context, list(named))
-    told = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in tps]
-    yield from change("metadata", told)
+    yield from publish(context, "metadata", tps)
     # Needed even if other leaders of the cluster use AlterPartition already (KAFKA-10521).
     yield from reassignments.finish_ready(context, tps)
     yield from notifications.remove(entries)

@@ -15,8 +15,6 @@ from controller.handlers import configs
 from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact, LeadershipWritten, PartitionMoved, ReplicasMoved
-from controller.model.partition_states import PartitionPhase
-from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import (
     Publication,
     Rounds,
@@ -29,6 +27,7 @@ from controller.model.rounds import (
     read,
     until_none_is_left,
 )
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.messages import StopReplicaPartition
 from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition

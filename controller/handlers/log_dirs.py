@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from controller.handlers import leadership, notifications, reassignments
+from controller.handlers.metadata import publish
 from controller.model.context import ControllerContext
 from controller.model.facts import LogDirOffline, LogDirOnline, ReplicaMoved
 from controller.model.reassignment import beginners
-from controller.model.replica_states import ReplicaPhase
-from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, TellMetadata, change
+from controller.model.rounds import Publication, Rounds, Step, TellLeaderAndIsr, change
+from controller.model.state_machines import ReplicaPhase
 from transport.log import get_logger
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
@@ -90,8 +91,7 @@ def _use_again(context: ControllerContext, tps: Sequence[TopicPartition], broker
         log.info("a replica is online again", partition=str(tp), broker=broker_id)
     online = [(LogDirOnline((tp, broker_id)), ReplicaMoved((tp, broker_id), ReplicaPhase.ONLINE)) for tp in tps]
     yield from change("log dirs", [Step((tp,), facts=facts) for tp, facts in zip(tps, online, strict=True)])
-    told = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in tps]
-    yield from change("metadata", told)
+    yield from publish(context, "metadata", tps)
     if tps:
         yield from leadership.bring_online(context)
         yield from reassignments.advance(context, [tp for tp in tps if tp in context.reassigning])

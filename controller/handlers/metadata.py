@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from controller.model.context import ControllerContext
-from controller.model.rounds import Rounds, children
+from controller.model.rounds import Rounds, Step, TellMetadata, change, children
 from transport.messages import MetadataResponse
 from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import paths
@@ -16,6 +16,11 @@ def all_topics(context: ControllerContext) -> Rounds[tuple[tuple[str, str], ...]
     names = yield from children(paths.TOPICS)
     known = context.topics
     return tuple((n, context.topic_id(n) if n in known else "") for n in names if n not in context.deletions)
+
+
+def publish(context: ControllerContext, name: str, tps: Iterable[TopicPartition]) -> Rounds[None]:
+    """Send every broker the current state of led partitions, as the round `name`."""
+    yield from change(name, [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in tps])
 
 
 def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> MetadataResponse:

@@ -33,14 +33,14 @@ from controller.handlers.leadership import (
     tell,
     write_leadership,
 )
+from controller.handlers.metadata import publish
 from controller.handlers.topics import refresh_topics
 from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.facts import ReplicaMoved, TopicWritten
-from controller.model.partition_states import PartitionPhase
 from controller.model.reassignment import beginners, completed, is_caught_up, reassign_to
-from controller.model.replica_states import ReplicaPhase
-from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, read, until_none_is_left
+from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, change, read, until_none_is_left
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
@@ -149,17 +149,13 @@ def _topic_step(
     known = context.topics[name]
     partitions = {**known.znode.partitions, **{tp.partition: a for tp, a in assignments.items()}}
     znode = evolve(known.znode, partitions=partitions)
-    step = Step(
-        subjects=tuple(assignments),
-        writes=(Set(paths.topic(name), formats.encode_topic(znode), known.version),),
-        facts=(TopicWritten(name, znode, known.version + 1),),
-    )
+    write = Set(paths.topic(name), formats.encode_topic(znode), known.version)
     moves = reassignment_znodes.writes_with(context, name, assignments)
     extras = [extra for item in assignments.items() for extra in alongside(context, *item)]
-    return evolve(
-        step,
-        writes=(*step.writes, *(write for extra in extras for write in extra.writes), *moves),
-        facts=(*step.facts, *(fact for extra in extras for fact in extra.facts)),
+    return Step(
+        tuple(assignments),
+        writes=(write, *(write for extra in extras for write in extra.writes), *moves),
+        facts=(TopicWritten(name, znode, known.version + 1), *(fact for extra in extras for fact in extra.facts)),
         publications=tuple(publication for extra in extras for publication in extra.publications),
     )
 
@@ -289,8 +285,7 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
     # B7 also removes entries that finished earlier, when the remaining entries were too large to write.
     yield from rewrite_requests(lambda tp, replicas: is_done(context, tp, replicas))
     done = [tp for tp in ready if tp in context.leadership]
-    metadata = [Step((tp,), publications=(TellMetadata(None, (context.describe(tp),)),)) for tp in done]
-    yield from change("B8", metadata)
+    yield from publish(context, "B8", done)
 
 
 def _online(context: ControllerContext, tp: TopicPartition) -> Step:

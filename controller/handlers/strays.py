@@ -16,8 +16,8 @@ from attrs import evolve
 from controller.handlers import leadership
 from controller.model.context import ControllerContext
 from controller.model.facts import DeletionAnswered, StrayFailed, StrayGone, StrayLeft, StrayOrdered, StrayRecalled
-from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import Rounds, Step, TellStopReplica, change, children
+from controller.model.state_machines import PartitionPhase
 from transport.messages import StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import paths

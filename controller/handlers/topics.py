@@ -11,9 +11,8 @@ from controller.handlers import deletion_markers, leadership, reassignment_znode
 from controller.handlers.configs import read_min_isrs
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact, PartitionMoved, ReplicasMoved, TopicClosed, TopicGone, TopicWritten
-from controller.model.partition_states import PartitionPhase
-from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import Rounds, Step, TellMetadata, attempt, change, children, read, until_none_is_left
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from controller.model.topic_size import MAX_FOUND_BYTES
 from transport.log import get_logger
 from transport.metadata import LEADER_DURING_DELETE, TopicPartition

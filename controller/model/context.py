@@ -16,12 +16,9 @@ from attrs import Factory, define, field, frozen
 from controller.config import ControllerConfig
 from controller.model import facts
 from controller.model.facts import Fact, Replica
-from controller.model.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
-from controller.model.partition_states import PartitionPhase
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.model.replica_phases import ReplicaPhases
-from controller.model.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
-from controller.model.replica_states import ReplicaPhase
+from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState
 from transport.metadata import (
@@ -220,7 +217,7 @@ class ControllerContext:
             case _:
                 self._stray_changed(fact)
 
-    def _broker_changed(self, fact: facts.BrokerRegistered | facts.BrokerGone | facts.BrokerShuttingDown) -> None:
+    def _broker_changed(self, fact: facts.BrokerFact) -> None:
         if isinstance(fact, facts.BrokerRegistered):
             self.brokers[fact.registration.id] = fact.registration
         elif isinstance(fact, facts.BrokerShuttingDown):
@@ -230,7 +227,7 @@ class ControllerContext:
             self.brokers.pop(fact.broker_id, None)
             self.shutting_down.pop(fact.broker_id, None)
 
-    def _topic_changed(self, fact: facts.TopicWritten | facts.TopicClosed | facts.TopicGone) -> None:
+    def _topic_changed(self, fact: facts.TopicFact) -> None:
         match fact:
             case facts.TopicWritten():
                 self._topic_written(fact)
@@ -239,9 +236,7 @@ class ControllerContext:
             case facts.TopicGone():
                 self._topic_gone(fact)
 
-    def _known_topic_changed(
-        self, fact: facts.DeletionStarted | facts.MinIsrRead | facts.ReassignmentIdentified
-    ) -> None:
+    def _known_topic_changed(self, fact: facts.KnownTopicFact) -> None:
         match fact:
             case facts.DeletionStarted():
                 self._deletion_started(fact.topic)
@@ -250,7 +245,7 @@ class ControllerContext:
             case facts.ReassignmentIdentified() if fact.tp in self.reassigning:
                 self.reassigning[fact.tp] = fact.identity
 
-    def _log_dir_changed(self, fact: facts.LogDirOffline | facts.LogDirOnline) -> None:
+    def _log_dir_changed(self, fact: facts.LogDirFact) -> None:
         if isinstance(fact, facts.LogDirOffline):
             self.on_offline_dirs[fact.replica] = None
         else:
@@ -359,7 +354,7 @@ class ControllerContext:
             return
         self.partition_phases[fact.tp] = fact.phase
 
-    def _replicas_moved(self, fact: facts.ReplicaMoved | facts.ReplicasMoved) -> None:
+    def _replicas_moved(self, fact: facts.ReplicaFact) -> None:
         if isinstance(fact, facts.ReplicaMoved):
             self._replica_moved(fact.replica, fact.phase)
         else:

@@ -10,9 +10,8 @@ import re
 
 from attrs import frozen
 
-from controller.model.partition_states import PartitionPhase
 from controller.model.reassignment import ReassignmentIdentity
-from controller.model.replica_states import ReplicaPhase
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.metadata import EPOCH_DURING_DELETE, BrokerRegistration, LeaderAndIsr, Stray, TopicPartition
 from transport.store.formats import TopicZnode
 
@@ -201,27 +200,15 @@ class DeletionAnswered:
     stray: Stray
 
 
+BrokerFact = BrokerRegistered | BrokerGone | BrokerShuttingDown
+TopicFact = TopicWritten | TopicClosed | TopicGone
+KnownTopicFact = DeletionStarted | MinIsrRead | ReassignmentIdentified
+PartitionFact = LeadershipWritten | PartitionMoved | PartitionFound
+ReplicaFact = ReplicaMoved | ReplicasMoved
+LogDirFact = LogDirOffline | LogDirOnline
 StrayFact = StrayLeft | StrayGone | StrayRecalled | StrayFailed | StrayOrdered | DeletionAnswered
-
 Fact = (
-    BrokerRegistered
-    | BrokerGone
-    | BrokerShuttingDown
-    | TopicWritten
-    | TopicClosed
-    | TopicGone
-    | ConfigChangesSeen
-    | MinIsrRead
-    | DeletionStarted
-    | LeadershipWritten
-    | PartitionMoved
-    | ReplicaMoved
-    | ReplicasMoved
-    | PartitionFound
-    | ReassignmentIdentified
-    | LogDirOffline
-    | LogDirOnline
-    | StrayFact
+    BrokerFact | TopicFact | KnownTopicFact | ConfigChangesSeen | PartitionFact | ReplicaFact | LogDirFact | StrayFact
 )
 
 

@@ -6,7 +6,7 @@ from enum import Flag, auto
 from typing import Final
 
 from controller.model.context import ControllerContext
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from transport.metadata import NO_LEADER, TopicPartition
 
 

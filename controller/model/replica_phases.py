@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 
 from controller.model.facts import Replica
-from controller.model.replica_states import ReplicaPhase
+from controller.model.state_machines import ReplicaPhase
 from transport.metadata import TopicPartition
 
 

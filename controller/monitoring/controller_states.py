@@ -8,7 +8,7 @@ from typing import Final
 
 
 class ControllerState(Enum):
-    """A state: its number, and the name of its timer, None for states that are not timed."""
+    """A state: its number in the gauge ControllerState, and the prefix of its timer, None for states without one."""
 
     IDLE = (0, None)
     CONTROLLER_CHANGE = (1, "ControllerChange")
@@ -25,17 +25,9 @@ class ControllerState(Enum):
     UNCLEAN_LEADER_ELECTION_ENABLE = (13, "UncleanLeaderElectionEnable")
     LIST_PARTITION_REASSIGNMENT = (15, "ListPartitionReassignment")
 
-    @property
-    def number(self) -> int:
-        """The value of the gauge ControllerState."""
-        number: int = self.value[0]
-        return number
-
-    @property
-    def timer(self) -> str | None:
-        """The prefix of the timer's name."""
-        timer: str | None = self.value[1]
-        return timer
+    def __init__(self, number: int, timer: str | None) -> None:
+        self.number = number
+        self.timer = timer
 
 
 _STATES: Final[Mapping[ControllerState, tuple[str, ...]]] = {

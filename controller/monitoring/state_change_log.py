@@ -21,10 +21,7 @@ from attrs import define, field
 from controller.model import facts
 from controller.model.context import UNASSIGNED, ControllerContext
 from controller.model.facts import Fact, Replica, words
-from controller.model.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
-from controller.model.partition_states import PartitionPhase
-from controller.model.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
-from controller.model.replica_states import ReplicaPhase
+from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
 from controller.observation.instruments import Application, Instrument
 from transport.log import get_logger
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition

@@ -6,7 +6,9 @@ memory never runs ahead of the store, and brokers never learn of anything that i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol, TypeVar, assert_never
 
 import trio
@@ -15,7 +17,6 @@ from attrs import define, field
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered
 from controller.model.rounds import Change, Children, Effect, Loaded, Outcome, Publication, Read, Rounds, Step
-from controller.node.collector import paused_collector
 from controller.observation.instruments import Application, Instrument
 from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from transport.log import get_logger
@@ -131,6 +132,24 @@ class RoundRunner:
         versions = tuple((name, context.topics[name].version) for name in topics)
         committed = CommittedRound(self._event, name, context.epoch, zxid, partitions, versions, self._event_id)
         self.observer.committed(committed)
+
+
+@contextmanager
+def paused_collector() -> Iterator[None]:
+    """Disable the cycle collector of the whole process within the block. Does nothing if it is disabled already.
+
+    An event creates up to millions of long-lived objects without reference cycles. The collector would traverse them
+    in vain each time a generation fills up, which took a third to a half of the time of large events. An event waits
+    for the store at most until the session expires, so the pause for the rest of the process is bounded.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _log_rejections(name: str, rejections: Sequence[Rejected]) -> None:

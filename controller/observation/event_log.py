@@ -18,7 +18,7 @@ from controller.events import ControllerEvent
 from controller.model import facts
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact, words
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from controller.observation.instruments import Application, Instrument
 from transport.log import get_logger
 from transport.metadata import LeaderAndIsr

@@ -15,6 +15,7 @@ from controller.events import ControllerEvent
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact
 from controller.model.rounds import Step
+from controller.observation.observer import fan_out
 
 
 @frozen
@@ -52,33 +53,8 @@ class Instrument:
         """Observe `context` before `application` is applied to it."""
 
 
-@frozen
 class Instruments(Instrument):
     """Several instruments as one."""
 
-    instruments: tuple[Instrument, ...]
-
-    def started(self, event: ControllerEvent, queued_seconds: float) -> None:
-        """Pass the beginning of an event on."""
-        for instrument in self.instruments:
-            instrument.started(event, queued_seconds)
-
-    def finished(self, event: ControllerEvent, seconds: float) -> None:
-        """Pass the end of an event on."""
-        for instrument in self.instruments:
-            instrument.finished(event, seconds)
-
-    def took_office(self, context: ControllerContext, channels: BrokerChannels) -> None:
-        """Pass a new controllership on."""
-        for instrument in self.instruments:
-            instrument.took_office(context, channels)
-
-    def left_office(self) -> None:
-        """Pass the end of a controllership on."""
-        for instrument in self.instruments:
-            instrument.left_office()
-
-    def applying(self, context: ControllerContext, application: Application) -> None:
-        """Pass an application on."""
-        for instrument in self.instruments:
-            instrument.applying(context, application)
+    def __init__(self, instruments: Sequence[Instrument]) -> None:
+        fan_out(self, Instrument, instruments)

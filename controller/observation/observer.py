@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from attrs import frozen
 
 from transport.messages import PartitionState
@@ -9,14 +11,17 @@ from transport.metadata import TopicPartition
 
 
 @frozen
-class DecidedRound:
-    """A round that has been decided: nothing is written, applied or published yet."""
-
+class _Round:
     event: str
     round: str
     controller_epoch: int
     subjects: tuple[TopicPartition, ...]
     event_id: str = ""
+
+
+@frozen
+class DecidedRound(_Round):
+    """A round that has been decided: nothing is written, applied or published yet."""
 
 
 @frozen
@@ -37,14 +42,8 @@ class CommittedRound:
 
 
 @frozen
-class PublishedRound:
+class PublishedRound(_Round):
     """A round whose publications have been passed to the brokers' channels."""
-
-    event: str
-    round: str
-    controller_epoch: int
-    subjects: tuple[TopicPartition, ...]
-    event_id: str = ""
 
 
 class Observer:
@@ -66,28 +65,23 @@ class Observer:
         """Observe a round after it has been published."""
 
 
-@frozen
 class Observers(Observer):
     """Several observers as one."""
 
-    observers: tuple[Observer, ...]
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        fan_out(self, Observer, observers)
 
-    def processing(self, event: str) -> None:
-        """Pass an event on."""
-        for observer in self.observers:
-            observer.processing(event)
 
-    def decided(self, decision: DecidedRound) -> None:
-        """Pass a decision on."""
-        for observer in self.observers:
-            observer.decided(decision)
+def fan_out(receiver: object, interface: type, members: Sequence[object]) -> None:
+    """Let each method of `interface` on `receiver` call that of every member, in order."""
 
-    def committed(self, commit: CommittedRound) -> None:
-        """Pass a commit on."""
-        for observer in self.observers:
-            observer.committed(commit)
+    def calling(methods: Sequence[Callable[..., None]]) -> Callable[..., None]:
+        def call(*args: object) -> None:
+            for method in methods:
+                method(*args)
 
-    def published(self, publication: PublishedRound) -> None:
-        """Pass a publication on."""
-        for observer in self.observers:
-            observer.published(publication)
+        return call
+
+    for name in vars(interface):
+        if not name.startswith("_"):
+            setattr(receiver, name, calling([getattr(member, name) for member in members]))

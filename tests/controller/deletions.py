@@ -6,8 +6,8 @@ from controller.events import (
     ReplicasDeleted,
     TopicDeletion,
 )
-from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import TellStopReplica
+from controller.model.state_machines import ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.metadata import (
     EPOCH_DURING_DELETE,

@@ -6,9 +6,8 @@ import pytest
 
 from controller.channels.broker_responses import BrokerResponses
 from controller.events import BrokerChange, ControllerEvent, MetadataFailed, TopicChange
-from controller.model.partition_states import PartitionPhase
-from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import TellLeaderAndIsr, TellMetadata
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from controller.node import alarms
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from controller.node.collector import paused_collector
+from controller.node.round_runner import paused_collector
 
 
 def test_it_is_paused_for_the_block_even_if_that_fails() -> None:

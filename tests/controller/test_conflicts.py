@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from controller.events import BrokerChange, PartitionModifications, TopicChange, ZkPartitionReassignment
 from controller.handlers.failover import failover
 from controller.handlers.leadership import ControllerMoved, refresh
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from tests.controller.meddler import Meddler, delete_topic, set_assignments, set_state
 from transport.errors import ErrorCode

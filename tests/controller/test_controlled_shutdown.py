@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from controller.events import BrokerChange
-from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import TellStopReplica
+from controller.model.state_machines import ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (

@@ -13,7 +13,7 @@ from controller.events import (
 )
 from controller.handlers.deletion import RETRY_SECONDS
 from controller.model.facts import LogDirOffline
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from controller.node import alarms
 from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import (

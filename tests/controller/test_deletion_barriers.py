@@ -11,7 +11,7 @@ from controller.events import (
     TopicDeletion,
     ZkPartitionReassignment,
 )
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import (
     SECOND,

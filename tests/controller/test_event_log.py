@@ -18,8 +18,8 @@ from structlog.testing import capture_logs
 import klamm
 from controller.events import BrokerChange, TopicChange
 from controller.model.facts import LeadershipWritten, PartitionMoved
-from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import Step, change
+from controller.model.state_machines import PartitionPhase
 from controller.monitoring.state_change_log import StateChangeLog
 from controller.node import dispatch
 from controller.node.service import ControllerService

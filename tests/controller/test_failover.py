@@ -9,9 +9,8 @@ from structlog.testing import capture_logs
 from controller.handlers.failover import failover
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
-from controller.model.partition_states import PartitionPhase
-from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import TellLeaderAndIsr, TellMetadata
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import TP, Bench, states_of
 from transport.messages import BrokerEndpoint
 from transport.metadata import NO_LEADER, LeaderAndIsr, TopicPartition

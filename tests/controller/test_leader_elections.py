@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.events import PreferredReplicaElection, TopicChange
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse

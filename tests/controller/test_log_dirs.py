@@ -14,8 +14,7 @@ from controller.events import (
     ReplicasDeleted,
     ReplicasNotDeleted,
 )
-from controller.model.partition_states import PartitionPhase
-from controller.model.replica_states import ReplicaPhase
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (

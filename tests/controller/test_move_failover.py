@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.events import ZkPartitionReassignment
-from controller.model.replica_states import ReplicaPhase
+from controller.model.state_machines import ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.metadata import ReplicaAssignment

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 
 from controller.events import IsrChangeNotification, LogDirEventNotification
 from controller.handlers.leadership import ControllerMoved
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import TellStopReplica
+from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.metadata import ReplicaAssignment

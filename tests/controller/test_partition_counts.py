@@ -22,7 +22,7 @@ from controller.model.facts import (
     TopicWritten,
 )
 from controller.model.notable import KINDS, Notable, judge
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from controller.monitoring.partition_counts import PartitionCounts
 from tests.controller.conftest import ENDPOINT
 from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition

@@ -7,8 +7,8 @@ from structlog.testing import capture_logs
 
 from controller.events import ZkPartitionReassignment
 from controller.handlers import reassignments
-from controller.model.replica_states import ReplicaPhase
 from controller.model.rounds import TellStopReplica
+from controller.model.state_machines import ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.metadata import NO_LEADER, ReplicaAssignment

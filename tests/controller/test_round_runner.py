@@ -9,7 +9,6 @@ from attrs import define, field
 
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered, LeadershipWritten, PartitionMoved
-from controller.model.partition_states import PartitionPhase
 from controller.model.rounds import (
     Publication,
     Rounds,
@@ -21,6 +20,7 @@ from controller.model.rounds import (
     immediately,
     read,
 )
+from controller.model.state_machines import PartitionPhase
 from controller.node.round_runner import RoundRunner
 from controller.observation.observer import CommittedRound, Observer, Observers, PublishedRound
 from tests.controller.conftest import ENDPOINT, TP, Bench

@@ -9,10 +9,7 @@ from structlog.testing import capture_logs
 
 from controller.model.context import ControllerContext
 from controller.model.facts import PartitionMoved, ReplicaMoved
-from controller.model.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
-from controller.model.partition_states import PartitionPhase
-from controller.model.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
-from controller.model.replica_states import ReplicaPhase
+from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
 from transport.messages import BrokerEndpoint
 from transport.metadata import TopicPartition
 

@@ -10,7 +10,7 @@ from attrs import evolve
 from structlog.testing import capture_logs
 
 from controller.events import BrokerChange
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from tests.controller.meddler import Meddler, set_state
 from transport.errors import ErrorCode

@@ -6,8 +6,8 @@ import pytest
 
 from controller.events import PartitionModifications, TopicChange
 from controller.handlers import topic_requests
-from controller.model.partition_states import PartitionPhase
 from controller.model.placement import Start
+from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import BROKERS, TP, Bench
 from transport.errors import ErrorCode
 from transport.messages import (

@@ -6,8 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from controller.events import PartitionModifications, TopicChange
-from controller.model.partition_states import PartitionPhase
-from controller.model.replica_states import ReplicaPhase
+from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from tests.controller.conftest import TP, Bench
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths

@@ -9,7 +9,7 @@ from attrs import evolve
 from controller.config import ControllerConfig
 from controller.events import ConfigChange
 from controller.handlers.controlled_shutdown import controlled_shutdown
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from transport.metadata import NO_LEADER, LeaderRecoveryState, TopicPartition
 from transport.store import formats, paths

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from controller.events import TopicChange
 from controller.handlers import reassignments
 from controller.model.facts import BrokerGone
-from controller.model.partition_states import PartitionPhase
+from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.metadata import NO_LEADER, ReplicaAssignment

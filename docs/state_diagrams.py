@@ -1,4 +1,4 @@
-"""The state machines as diagrams: `python -m controller.monitoring.state_diagrams` writes `docs/state_machines.md`."""
+"""The state machines as diagrams: `python -m docs.state_diagrams` writes `docs/state_machines.md`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, TypeVar
 
-from controller.model.partition_states import TRANSITIONS as PARTITION_TRANSITIONS
-from controller.model.partition_states import PartitionPhase
-from controller.model.replica_states import TRANSITIONS as REPLICA_TRANSITIONS
-from controller.model.replica_states import ReplicaPhase
+from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
 
 DEFAULT_FILE: Final = Path("docs/state_machines.md")
 
@@ -20,10 +17,9 @@ Phase = TypeVar("Phase", bound=Enum)
 _PAGE: Final = """\
 # The state machines
 
-`python -m controller.monitoring.state_diagrams` generates this page from the tables in
-`controller/model/partition_states.py` and `controller/model/replica_states.py`, and a test fails if they differ. The
-dot stands for a partition or replica that does not exist. A transition that is not listed is refused, and logged with
-both states and the id of the event that requested it.
+`python -m docs.state_diagrams` generates this page from the tables in `controller/model/state_machines.py`, and a test
+fails if they differ. The dot stands for a partition or replica that does not exist. A transition that is not listed is
+refused, and logged with both states and the id of the event that requested it.
 
 ## Partitions
 
