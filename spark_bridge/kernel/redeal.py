@@ -9,7 +9,7 @@ brokers belong to the same one.
 from __future__ import annotations
 
 import numpy as np
-from attrs import define, frozen
+from attrs import define, evolve, frozen
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.aims import Aim, aim_at, aim_at_disks
@@ -89,6 +89,39 @@ class Redeal:
         return block.with_after(work.after), {"load": work.load - load, "gained": work.gained - gained}
 
 
+@frozen(eq=False)
+class Promising:
+    """The query for the rounds in which a block would deal anything again if no round before them did.
+
+    Attributes:
+        terms: The terms.
+        load: (B, 3) the cluster's loads.
+        gained: (B) the bytes of new replicas on each broker.
+        rounds: The rounds to try.
+        blocks: The number of blocks.
+    """
+
+    terms: Terms
+    load: NDArray[np.int64]
+    gained: NDArray[np.int64]
+    rounds: range
+    blocks: int
+
+    def __call__(self, number: int, block: Block) -> Tally:
+        """Try the rounds in one block, which stays as it is; the tally (rounds) marks the block's first one."""
+        marks = np.zeros(len(self.rounds), np.int64)
+        over = (self.load > self.terms.high).any(axis=1) & self.terms.receives
+        standing = Standing(self.load, self.gained, Owners(self.rounds.start, self.blocks))
+        untried = Redealing.of(block, block.after, self.terms, standing, number)
+        for nth, each in enumerate(self.rounds):
+            active = Owners(each, self.blocks).of(number, len(self.load))
+            # What the trials share changes only when one deals something again, which ends them.
+            if (active & over).any() and evolve(untried, active=active).even_out():
+                marks[nth] = 1
+                break
+        return {"promising": marks}
+
+
 @define(eq=False)
 class Redealing:
     """A block in which loose replicas are dealt again.
@@ -123,17 +156,20 @@ class Redealing:
         active = standing.owners.of(number, brokers)
         return cls(block, terms, load, gets, active, loose.after, loose, places, moves, pairs, aim)
 
-    def even_out(self) -> None:
-        """Deal again what puts brokers above their upper bounds, one measure after another."""
+    def even_out(self) -> bool:
+        """Deal again what puts brokers above their upper bounds, measure by measure; return whether anything moved."""
         mean = self.block.weights.mean(axis=0) if len(self.block) else np.zeros(self.load.shape[1])
         fullest = (self.load / self.terms.share)[self.terms.receives].max(axis=0, initial=0.0)
+        moved = False
         for _ in range(_PASSES):
             changed = False
             for measure in (BYTES, BYTES_IN, REPLICAS):
                 self.aim = aim_at(measure, self.terms, fullest, mean)
                 changed |= self._relieve(self.active & self.terms.receives)
+            moved |= changed
             if not changed:
                 break
+        return moved
 
     def make_room(self) -> None:
         """Deal again what exceeds the disks of brokers that gain replicas."""

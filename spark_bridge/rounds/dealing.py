@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from spark_bridge.engines.engine import Engine, taken
 from spark_bridge.kernel.deal import Deal
 from spark_bridge.kernel.gathering import Few, Gather, GiveBack
-from spark_bridge.kernel.redeal import Owners, Redeal, Standing
+from spark_bridge.kernel.redeal import Owners, Promising, Redeal, Standing
 from spark_bridge.kernel.room import MakeRoom
 from spark_bridge.kernel.tally import Tally, add, gained
 from spark_bridge.kernel.terms import Terms
@@ -95,19 +95,38 @@ def _is_too_much(terms: Terms, load: NDArray[np.int64], before: NDArray[np.int64
 
 def redeal(engine: Engine, terms: Terms, load: NDArray[np.int64], progress: OnProgress) -> NDArray[np.int64]:
     """Deal again from brokers that forced moves make too full, for goals that move nothing else; return the loads."""
-    out, blocks = _out(terms, load), engine.blocks
+    out = _out(terms, load)
     if not out:
         return load
     tally = {"load": load, **engine.ask(_Gained(len(load)))}
     for again in range(_REDEALS):
-        for number in range(blocks):
-            progress(Progress("dealing again", again * blocks + number + 1, _REDEALS * blocks))
-            standing = Standing(tally["load"], tally["gained"], Owners(number, blocks))
-            tally = add(tally, taken(engine, Redeal(terms, standing)))
+        tally = _redealt(engine, terms, tally, progress, again)
         before, out = out, _out(terms, tally["load"])
-        if out > _REDEALT * before:
+        if not out or out > _REDEALT * before:
             break
     return tally["load"]
+
+
+def _redealt(engine: Engine, terms: Terms, tally: Tally, progress: OnProgress, again: int) -> Tally:
+    """Let blocks deal again in as many rounds as there are blocks; return the loads and what brokers gain.
+
+    On Spark, a round that changes nothing takes as long as any other. So before the first round, and after each that
+    changed nothing, blocks are asked for the next one that would.
+    """
+    blocks, number, asks = engine.blocks, 0, engine.blocks > 1
+    while number < blocks and _out(terms, tally["load"]):
+        if asks:
+            query = Promising(terms, tally["load"], tally["gained"], range(number, blocks), blocks)
+            promising = np.flatnonzero(engine.ask(query)["promising"])
+            if not len(promising):
+                break
+            number += int(promising[0])
+        progress(Progress("dealing again", again * blocks + number + 1, _REDEALS * blocks))
+        standing = Standing(tally["load"], tally["gained"], Owners(number, blocks))
+        change = taken(engine, Redeal(terms, standing))
+        tally, number = add(tally, change), number + 1
+        asks = not change["load"].any()
+    return tally
 
 
 def _out(terms: Terms, load: NDArray[np.int64]) -> float:

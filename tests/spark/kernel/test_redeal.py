@@ -7,12 +7,17 @@ from statistics import fmean
 
 import numpy as np
 import pytest
-from attrs import evolve
+from attrs import define, evolve, field
 
+from spark_bridge.engines.engine import Accept
+from spark_bridge.engines.in_process import InProcess
 from spark_bridge.errors import PlanError
+from spark_bridge.kernel.redeal import Promising, Redeal
+from spark_bridge.kernel.tally import Step, Tally
 from spark_bridge.model.block import BYTES, NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
+from spark_bridge.rounds.moves import plan_moves
 from tests.spark.kernel.exact import Problem, fullest, least_fullest
 from tests.spark.kernel.fair import fair_shares
 from tests.spark.kernel.instances import Instance, instance
@@ -182,3 +187,46 @@ def test_an_excluded_broker_keeps_what_others_are_too_full_of(seed: int) -> None
     reached = compared(seed).fullest
     assert reached is not None
     assert reached < 1.5
+
+
+@define(eq=False)
+class Recorded(InProcess):
+    """Records the rounds of dealing again."""
+
+    rounds: list[int] = field(factory=list)
+
+    def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
+        if isinstance(step, Redeal):
+            self.rounds.append(step.standing.owners.round)
+        return super().step(step, accept)
+
+
+def recorded(blocks: Sequence[Block], brokers: Brokers, goal: Goal) -> Recorded:
+    engine = Recorded(list(blocks))
+    plan_moves(engine, brokers, goal)
+    return engine
+
+
+def test_no_round_deals_again_where_no_block_would_change_anything() -> None:
+    # Broker 1 is too full of what it had, and gets nothing.
+    lists = [[0], *[[1]] * 9, *[[2], [3]] * 3]
+    brokers = Brokers.of(Broker(n) for n in range(4))
+    assert recorded(in_blocks(lists, [10] * len(lists), 3), brokers, DRAIN).rounds == []
+
+
+@pytest.mark.parametrize("count", [3, 10])
+def test_rounds_that_are_left_out_would_change_nothing(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = [asked(seed, kind) for seed in range(4) for kind in ("remove", "raise", "lower")]
+    dealt = [in_blocks(given.replicas, given.size, count) for given in drawn]
+    some = [recorded(blocks, given.brokers, given.goal) for blocks, given in zip(dealt, drawn, strict=True)]
+
+    def every(self: Promising, number: int, block: Block) -> Tally:
+        del number, block
+        return {"promising": np.ones(len(self.rounds), np.int64)}
+
+    monkeypatch.setattr(Promising, "__call__", every)
+    all_ = [recorded(blocks, given.brokers, given.goal) for blocks, given in zip(dealt, drawn, strict=True)]
+    lists = [[[block.after.tolist() for block in engine.held] for engine in engines] for engines in (some, all_)]
+    assert lists[0] == lists[1]
+    rounds = [sum(len(engine.rounds) for engine in engines) for engines in (some, all_)]
+    assert 0 < rounds[0] < rounds[1]
