@@ -30,6 +30,9 @@ CLASSES: Final = ((40, "up to 40 partitions"), (10_000, "up to 10,000"), (sys.ma
 _SHOWN, _SEEDS = 150, 12
 """How many letters of a fault's details a line shows, and how many seeds a kind of fault."""
 
+_EACH: Final = 10
+"""After so many plans, a line on stderr says how far the campaign is."""
+
 _ONE_THREAD: Final = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
@@ -51,6 +54,8 @@ def main(seeds: str, engines: Sequence[str], jobs: int, longest: float, every: i
     lines = []
     for line in looked_at(asked, jobs):
         lines.append(line)
+        if len(lines) % _EACH == 0 or len(lines) == len(asked):
+            click.echo(f"{len(lines)} of {len(asked)} plans, up to seed {line.seed}", err=True)
         if len(chosen) == 1:
             click.echo(_details(line))
         elif line.faults:

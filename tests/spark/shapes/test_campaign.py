@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from attrs import evolve
+from click.testing import CliRunner
 
 from spark_bridge.errors import PlanError
 from spark_bridge.model.block import Block
 from spark_bridge.model.goal import Goal, GoalKind
 from tests.spark.kernel.instances import Instance
-from tests.spark.shapes.campaign import looked_at, summed
+from tests.spark.shapes.campaign import Asked, looked_at, main, summed
 from tests.spark.shapes.clusters import shaped
 from tests.spark.shapes.faults import Fault, Outcome, judged
 from tests.spark.shapes.plans import EngineOf, Plan, on_spark, planned
@@ -79,6 +80,21 @@ def test_a_plan_that_says_it_was_cut_may_move_again(monkeypatch: pytest.MonkeyPa
     found = [fault.what for fault in outcome.faults if fault.what.startswith("again")]
     assert (found, outcome.moves_again) == (([], True) if is_cut else (["again: moves"], False))
     assert any("1 move again: seeds 0" in row for row in summed([line_of(given, "kernel", outcome)])) is is_cut
+
+
+def test_a_campaign_says_on_stderr_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none_looked_at(asked: Sequence[Asked], _jobs: int) -> list[Line]:
+        return [Line(seed, engine, "rebalance", 3, 3, 0.1, "", "", ()) for seed, engine, _ in asked]
+
+    monkeypatch.setattr("tests.spark.shapes.campaign.looked_at", none_looked_at)
+    told = CliRunner().invoke(main, ["0..12", "--engine", "kernel", "--engine", "spark"])
+    assert told.stderr.splitlines() == [
+        "10 of 24 plans, up to seed 4",
+        "20 of 24 plans, up to seed 9",
+        "24 of 24 plans, up to seed 11",
+    ]
+    assert "24 plans, 0 with faults" in told.stdout
+    assert "of 24" not in told.stdout
 
 
 def _is_wrong(line: Line) -> bool:
