@@ -26,7 +26,7 @@ _COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "reassignment": ("klamm.cli.reassignment:reassignment", "Move replicas between brokers."),
     "leader": ("klamm.cli.leaders:leader", "Elect leaders."),
     "config": ("klamm.cli.configs:config", "Describe and change settings of topics and brokers."),
-    "plan": ("klamm.cli.planning.commands:plan", "Plan large moves of replicas, in memory or on Spark."),
+    "plan": ("klamm.cli.planning:plan", "Plan large moves of replicas, in memory or on Spark."),
     "produce": ("klamm.cli.data:produce", "Write lines of standard input as records."),
     "consume": ("klamm.cli.data:consume", "Print records as lines."),
     "simulate": ("klamm.cli.simulate:simulate", "Run a scripted cluster on virtual time."),

@@ -11,6 +11,10 @@ from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output import print_document, print_table
 from transport.messages import DescribeClusterResponse, DescribedBroker
 
+_FACTS = (
+    *("controller_epoch", "topics", "topics_being_deleted", "partitions", "offline", "under_replicated"),
+    *("under_min_isr", "without_preferred_leader", "being_reassigned", "quarantined"),
+)
 _BROKER_COLUMNS = ("id", "address", "rack", "epoch", "leaders", "replicas", "state")
 
 
@@ -23,7 +27,7 @@ def cluster() -> None:
 @output_option
 @cluster_options
 def describe(cluster: Cluster, output: str) -> None:
-    """Show the active controller, the brokers, and the number of unhealthy partitions."""
+    """Show the controller, the brokers, and counts of partitions."""
     found = cluster.ask(AdminClient.describe_cluster)
     brokers = [_broker(broker) for broker in found.brokers]
     if output != "table":
@@ -35,20 +39,9 @@ def describe(cluster: Cluster, output: str) -> None:
 
 
 def _summary(found: DescribeClusterResponse) -> dict[str, Any]:
-    return {
-        "controller": found.controller.id,
-        "controller_address": f"{found.controller.host}:{found.controller.port}",
-        "controller_epoch": found.controller_epoch,
-        "topics": found.topics,
-        "topics_being_deleted": found.topics_being_deleted,
-        "partitions": found.partitions,
-        "offline": found.offline,
-        "under_replicated": found.under_replicated,
-        "under_min_isr": found.under_min_isr,
-        "without_preferred_leader": found.without_preferred_leader,
-        "being_reassigned": found.being_reassigned,
-        "quarantined": found.quarantined,
-    }
+    controller = found.controller
+    named = {"controller": controller.id, "controller_address": f"{controller.host}:{controller.port}"}
+    return named | {name: getattr(found, name) for name in _FACTS}
 
 
 def _broker(broker: DescribedBroker) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from controller.admin.client import AdminClient
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import check_text
 from klamm.cli.output import print_document, print_table
+from klamm.cli.running import with_options
 from transport.dynamic_configs import BROKER_SETTINGS, MOVE_SETTINGS
 from transport.errors import ErrorCode
 from transport.messages import (
@@ -43,9 +44,7 @@ def entity_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--entity-name", metavar="NAME", help="The name of the topic, or the id of the broker."),
         click.option("--entity-default", is_flag=True, help="The default of all brokers, instead of one broker."),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, options)
 
 
 def _resource(entity_type: str, name: str | None, *, default: bool) -> ConfigResource:

@@ -2,24 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import wraps
 from typing import Final, TypeVar
 
 import click
+import trio
 from attrs import frozen
 
+from controller.admin.active_controller import Address, ClusterUnreachable
 from controller.admin.client import AdminClient, open_admin
 from controller.admin.move_admin import MoveAdmin
 from controller.admin.znode_moves import is_led_by_kafka, open_znode_moves
-from klamm.cli.reaching import require_served
-from klamm.cli.running import parse_addresses, patience_option, run
+from klamm.cli.running import parse_addresses, patience_option, run, with_options
+from transport.network import TcpNetwork
 from transport.store.security import OPEN, security_of_environment
+from transport.wire import NotServed, WireError, open_connection
 
 T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
+DOUBT_SECONDS: Final = 2.0
+"""The seconds after which an address that has neither answered nor failed counts as served."""
+
+
+async def require_served(addresses: Sequence[Address]) -> None:
+    """Return as soon as a broker or controller answers at one of the addresses, or may still do so.
+
+    Raises ClusterUnreachable if it is certain that none of the addresses has one, so that waiting would not help: the
+    host is unknown, nothing listens, or something else does.
+    """
+    faults: dict[Address, str] = {}
+
+    async def look(address: Address) -> None:
+        try:
+            async with open_connection(TcpNetwork(), *address, client_id="klamm", connect_timeout=DOUBT_SECONDS):
+                nursery.cancel_scope.cancel()
+        except NotServed as fault:
+            faults[address] = str(fault)
+        except WireError:
+            return
+
+    async with trio.open_nursery() as nursery:
+        for address in dict.fromkeys(addresses):
+            nursery.start_soon(look, address)
+    if len(faults) == len(set(addresses)):
+        said = "; ".join(faults[address] for address in dict.fromkeys(addresses))
+        raise ClusterUnreachable(f"{said}: name brokers or controllers with --bootstrap-server")
 
 
 @frozen
@@ -87,9 +117,7 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
         parse_addresses(bootstrap)
         command(cluster=Cluster(bootstrap, zookeeper, timeout), **options)
 
-    for option in reversed(_OPTIONS):
-        with_cluster = option(with_cluster)
-    return with_cluster
+    return with_options(with_cluster, _OPTIONS)
 
 
 def zookeeper_option(command: click.decorators.FC) -> click.decorators.FC:

@@ -9,9 +9,8 @@ from typing import TypeVar
 import click
 
 from broker.client import Consumer, GaveUp, Producer
-from klamm.cli.connect import DEFAULT_BOOTSTRAP
+from klamm.cli.connect import DEFAULT_BOOTSTRAP, require_served
 from klamm.cli.names import OFFSET, PARTITION, TOPIC
-from klamm.cli.reaching import require_served
 from klamm.cli.running import parse_addresses, patience_option, run
 from klamm.cli.standard_input import Lines
 from transport.host import Host

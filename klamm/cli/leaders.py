@@ -6,26 +6,88 @@ move.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import Final
 
 import click
+from attrs import field, frozen
 
-from klamm.cli import election_file
 from klamm.cli.connect import Cluster, cluster_options, output_option
-from klamm.cli.election_file import Wanted
-from klamm.cli.names import PARTITION, TOPIC
+from klamm.cli.names import PARTITION, TOPIC, broker_ids, is_broker_id
 from klamm.cli.output import print_document, print_table
+from klamm.cli.reassignment.files import LIMIT, FileFault, load_object
+from klamm.cli.running import with_options
 from transport.errors import ErrorCode
+from transport.input_files import UnreadableFile, read_text
 from transport.messages import ElectionType, PartitionError
 from transport.metadata import TopicPartition
+from transport.settings import INT_MAX
+from transport.store import formats
 
 
 @click.group()
 def leader() -> None:
     """Elect leaders."""
+
+
+@frozen
+class Wanted:
+    """The partitions to elect leaders for: `plain` ones (None means all), and those with a new order."""
+
+    plain: tuple[TopicPartition, ...] | None
+    orders: Mapping[TopicPartition, tuple[int, ...]] = field(factory=dict)
+
+
+def read_wanted(file: Path) -> Wanted:
+    """Read `{"partitions":[{"topic":"t","partition":0,"replicas":[3,1,2]}]}`, where `replicas` is optional.
+
+    A file for `klamm reassignment` has this form as well. Raises click.ClickException with the place of a mistake.
+    """
+    try:
+        data = read_text(file, LIMIT).encode()
+    except UnreadableFile as fault:
+        raise click.ClickException(str(fault)) from None
+    try:
+        entries = load_object(data).get("partitions")
+        tps = formats.decode_partitions(str(file), data)
+    except FileFault as fault:
+        raise click.ClickException(f"{file}: {fault}") from None
+    except formats.UndecodableZnode as fault:
+        raise click.ClickException(f"{file}: {fault.fault}") from None
+    if not tps:
+        raise click.ClickException(f"{file}: the list of partitions is empty")
+    orders: dict[TopicPartition, tuple[int, ...]] = {}
+    seen = set[TopicPartition]()
+    for number, entry in enumerate(entries or ()):
+        tp = TopicPartition(entry["topic"], entry["partition"])
+        if not 0 <= tp.partition <= INT_MAX:
+            text = f"partitions[{number}].partition must be from 0 to {INT_MAX}, is {tp.partition}"
+            raise click.ClickException(f"{file}: {text}")
+        if tp in seen:
+            raise click.ClickException(f"{file}: partitions[{number}]: duplicate partition {tp}")
+        seen.add(tp)
+        if entry.get("replicas") is not None:
+            orders[tp] = _order(f"{file}: partitions[{number}].replicas", entry["replicas"])
+    return Wanted(tuple(tp for tp in tps if tp not in orders), orders)
+
+
+def parse_order(text: str) -> tuple[int, ...]:
+    """Return the order in an option such as `3,1,2`. Raises UsageError."""
+    order = broker_ids(text)
+    if order is None:
+        text = f"--replicas {text}: name broker ids up to {INT_MAX}, the leader first: --replicas 3,1,2"
+        raise click.UsageError(text)
+    return order
+
+
+def _order(where: str, replicas: object) -> tuple[int, ...]:
+    if not isinstance(replicas, list) or not replicas or not all(map(is_broker_id, replicas)):
+        raise click.ClickException(f"{where} must be a list of broker ids, the leader first")
+    if len(set(replicas)) < len(replicas):
+        raise click.ClickException(f"{where} {replicas} names a broker twice")
+    return tuple(replicas)
 
 
 _NAMING: Final = (
@@ -36,7 +98,7 @@ _NAMING: Final = (
         "--path-to-json-file",
         "file",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help='{"partitions":[{"topic":"t","partition":0}]}, with "replicas":[3,1,2] for a new order.',
+        help='{"partitions": [{"topic": "t", "partition": 0}]}, with "replicas": [3, 1, 2] for a new order.',
     ),
     click.option("--all-topic-partitions", "every", is_flag=True, help="All partitions that need an election."),
 )
@@ -63,20 +125,18 @@ def _naming_options(command: Callable[..., None]) -> Callable[..., None]:
         if replicas is not None and topic is None:
             raise click.UsageError("--replicas is the order of one partition: give it with --topic and --partition")
         if file is not None:
-            wanted = election_file.read(file)
+            wanted = read_wanted(file)
         elif topic is not None and partition is not None:
             wanted = _one(TopicPartition(topic, partition), replicas)
         else:
             wanted = Wanted(None)
         command(wanted=wanted, **options)
 
-    for option in reversed(_NAMING):
-        with_wanted = option(with_wanted)
-    return with_wanted
+    return with_options(with_wanted, _NAMING)
 
 
 def _one(tp: TopicPartition, replicas: str | None) -> Wanted:
-    return Wanted((tp,)) if replicas is None else Wanted((), {tp: election_file.parse_order(replicas)})
+    return Wanted((tp,)) if replicas is None else Wanted((), {tp: parse_order(replicas)})
 
 
 @leader.command()
@@ -90,7 +150,7 @@ def _one(tp: TopicPartition, replicas: str | None) -> Wanted:
 @output_option
 @cluster_options
 def elect(cluster: Cluster, election_type: str, wanted: Wanted, output: str) -> None:
-    """Elect leaders of one partition, of those in a file, or of all partitions that need it.
+    """Elect leaders of one partition, of those in a file, or of all.
 
     If replicas are given, in a file or as an option, the partition's replicas take that order and the first of them
     leads. It must be alive and in the ISR, and the partition must not be moving; otherwise the partition does not

@@ -18,22 +18,15 @@ from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE, NO_EPOCH
 
 _NARROWEST: Final = 8
+_PARTITION_FIELDS: Final = (
+    *("topic", "partition", "replicas", "adding_replicas", "removing_replicas"),
+    *("leader", "isr", "leader_epoch", "controller_epoch"),
+)
 
 
 def partition_json(state: PartitionState) -> dict[str, Any]:
     """Return a partition in the JSON form that every command prints."""
-    return {
-        "topic": state.topic,
-        "partition": state.partition,
-        "replicas": state.replicas,
-        "adding_replicas": state.adding_replicas,
-        "removing_replicas": state.removing_replicas,
-        "leader": state.leader,
-        "isr": state.isr,
-        "leader_epoch": state.leader_epoch,
-        "controller_epoch": state.controller_epoch,
-        "partition_state": _phase(state),
-    }
+    return {name: getattr(state, name) for name in _PARTITION_FIELDS} | {"partition_state": _phase(state)}
 
 
 def _phase(state: PartitionState) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from functools import reduce
+from typing import Any, Final, TypeVar
 
 import click
 import structlog
@@ -25,6 +26,7 @@ from transport.wire import WireError
 from transport.zookeeper_server import DevelopmentServerError
 
 T = TypeVar("T")
+AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 
 _CAUSED_BY_USERS: Final[tuple[type[Exception], ...]] = (
     ApiError,
@@ -116,6 +118,11 @@ async def stoppable(work: Callable[[], Awaitable[None]]) -> bool:
 async def _cancel_at_next(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
     await anext(signals)
     scope.cancel()
+
+
+def with_options(command: AnyCommand, options: Sequence[Callable[[AnyCommand], AnyCommand]]) -> AnyCommand:
+    """Return a command with options, in the order of its help."""
+    return reduce(lambda made, option: option(made), reversed(options), command)
 
 
 def log_level_option(command: click.decorators.FC) -> click.decorators.FC:

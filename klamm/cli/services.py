@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -90,10 +90,11 @@ def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected:
         try:
             await work()
         except* OSError as group:
-            in_use = [error for error in _leaves(group) if error.errno == errno.EADDRINUSE]
-            if in_use:
+            if group.subgroup(lambda error: getattr(error, "errno", None) == errno.EADDRINUSE):
                 raise click.ClickException(f"port {port} of {host} is in use: choose another with --port") from None
-            if any(isinstance(e, socket.gaierror) or e.errno == errno.EADDRNOTAVAIL for e in _leaves(group)):
+            if group.subgroup(
+                lambda error: isinstance(error, socket.gaierror) or getattr(error, "errno", None) == errno.EADDRNOTAVAIL
+            ):
                 raise click.ClickException(
                     f"{host} is not an address of this machine: choose one with --host"
                 ) from None
@@ -126,14 +127,6 @@ def _require_directories(paths: Sequence[Path], option: str) -> None:
             faults.append(fault)
     if len(faults) == len(paths):
         raise faults[0]
-
-
-def _leaves(group: BaseExceptionGroup[OSError]) -> Iterator[OSError]:
-    for error in group.exceptions:
-        if isinstance(error, BaseExceptionGroup):
-            yield from _leaves(error)
-        else:
-            yield error
 
 
 # --- klamm broker -----------------------------------------------------------------------------------------------
@@ -239,7 +232,7 @@ def zookeeper() -> None:
 @click.option("--port", type=PORT, default=2181, show_default=True)
 @click.option("--data-dir", type=click.Path(path_type=Path), default=Path("klamm-data/zookeeper"), show_default=True)
 def run_zookeeper(port: int, data_dir: Path) -> None:
-    """Run the ZooKeeper that comes with PySpark, for development only: it does not sync its log to disk."""
+    """Run the ZooKeeper that comes with PySpark. It is for development only: it does not sync its log to disk."""
     configure_logs()
     print_if_possible()
 

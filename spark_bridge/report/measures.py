@@ -1,4 +1,4 @@
-"""What brokers are compared by, and how its numbers are written."""
+"""Measures of the load of brokers, and the form of their numbers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ BYTES_IN: Final = Measure("bytes in", "bytes_in", size, "/s")
 BYTES_OUT: Final = Measure("bytes out", "bytes_out", size, "/s")
 
 EVENED: Final = (REPLICAS, LEADERS, BYTES, BYTES_IN)
-"""What plans make even."""
+"""The measures that plans even out."""
 
 
 def known(summary: Summary) -> tuple[Measure, ...]:

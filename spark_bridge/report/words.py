@@ -13,7 +13,7 @@ from spark_bridge.report.measures import percent, size
 
 @frozen
 class Cost:
-    """What a plan moves and the least that any plan could move, in bytes, or in replicas if no sizes are known."""
+    """The cost of a plan and the least cost of any plan, in bytes, or in replicas if no sizes are known."""
 
     moved: int
     least: int

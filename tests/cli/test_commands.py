@@ -6,9 +6,11 @@ import json
 import sys
 from pathlib import Path
 
+import click
 import pytest
 import trio
 
+from klamm.cli import main
 from tests.cli.shell import Shell, run_klamm
 from transport.store import paths
 from transport.store.protocol import ensure_paths
@@ -239,6 +241,19 @@ async def test_the_help_loads_neither_spark_nor_trio() -> None:
     done = await trio.run_process([sys.executable, "-c", script], capture_stdout=True, check=False)
     assert done.returncode == 0
     assert b"reassignment" in done.stdout
+
+
+def test_lists_of_commands_fit_80_columns_without_being_cut() -> None:
+    context = click.Context(main, info_name="klamm")
+    groups = [
+        command
+        for name in main.list_commands(context)
+        if isinstance(command := main.get_command(context, name), click.Group)
+    ]
+    assert len(groups) > 5
+    for group in groups:
+        lines = group.get_help(click.Context(group, info_name=group.name, max_content_width=80, terminal_width=80))
+        assert "..." not in lines.partition("Commands:")[2], lines
 
 
 @pytest.mark.requirement("C1")

@@ -14,7 +14,8 @@ import trio
 from click.testing import CliRunner
 
 from broker.meta_properties import WrongLogDir, load_storage_id
-from klamm.cli import election_file, main
+from klamm.cli import main
+from klamm.cli.leaders import read_wanted
 from klamm.cli.reassignment.files import read_targets
 from klamm.cli.settings import read_file
 from simulator.scenario.loader import load
@@ -132,7 +133,7 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(BOM + MOVES)
     assert read_targets(path) == {TopicPartition("t", 0): (1,)}
-    assert election_file.read(path).orders == {TopicPartition("t", 0): (1,)}
+    assert read_wanted(path).orders == {TopicPartition("t", 0): (1,)}
     path.write_bytes(BOM + b"[broker]\r\nport = 7\r\n")
     assert read_file(path, "broker") == {"port": 7}
     path.write_bytes(BOM + SCENARIO.read_bytes())

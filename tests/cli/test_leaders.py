@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from klamm.cli import election_file
-from klamm.cli.election_file import Wanted
-from klamm.cli.leaders import leader
+from klamm.cli.leaders import Wanted, leader, read_wanted
 from transport.metadata import TopicPartition
 
 PREFERRED = ("elect", "--election-type", "preferred")
@@ -82,4 +80,4 @@ def test_a_file_may_name_orders_for_some_and_leave_others_to_a_plain_election(tm
         )
     )
     orders = {TopicPartition("orders", 0): (3, 1, 2)}
-    assert election_file.read(file) == Wanted((TopicPartition("orders", 1), TopicPartition("orders", 2)), orders)
+    assert read_wanted(file) == Wanted((TopicPartition("orders", 1), TopicPartition("orders", 2)), orders)

@@ -13,7 +13,7 @@ import trio
 from attrs import define, evolve, field
 from click.testing import CliRunner, Result
 
-from klamm.cli.planning.commands import plan
+from klamm.cli.planning import plan
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
@@ -322,6 +322,6 @@ def test_a_terminal_is_told_how_far_planning_is() -> None:
 
 
 def test_help_and_mistakes_need_none_of_the_extras() -> None:
-    code = "import sys, klamm.cli.planning.commands; print({m.partition('.')[0] for m in sys.modules})"
+    code = "import sys, klamm.cli.planning; print({m.partition('.')[0] for m in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"numpy", "pyarrow", "pyspark", "py4j", "pandas"} & set(eval(done.stdout))  # noqa: S307 (a set's repr)

@@ -12,7 +12,7 @@ import trio
 from click.testing import CliRunner
 
 from klamm.cli import main
-from klamm.cli.state_files import open_writer
+from klamm.cli.state import open_writer
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.brokers import Broker, BrokerState

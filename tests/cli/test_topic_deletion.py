@@ -6,8 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from klamm.cli.output import partition_json
-from klamm.cli.topic_deletion import waits_for
-from klamm.cli.topics import list_topics, print_topics
+from klamm.cli.topics import list_topics, print_topics, waits_for
 from transport.messages import PartitionState
 from transport.metadata import LEADER_DURING_DELETE
 
@@ -36,6 +35,6 @@ def test_a_topic_that_is_being_deleted_shows_as_that(capsys: pytest.CaptureFixtu
     print_topics(rows)
     lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
     assert lines[2:] == [
-        "more                          1           3",
-        "orders - marked for deletion  2           3",
+        "more                                   1         3",
+        "orders - marked for deletion           2         3",
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from klamm.cli.planning.commands import plan
+from klamm.cli.planning import plan
 
 pytestmark = pytest.mark.requirement("E3")
 

@@ -10,7 +10,7 @@ import pytest
 from attrs import evolve
 from click.testing import CliRunner, Result
 
-from klamm.cli.planning.commands import plan
+from klamm.cli.planning import plan
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.errors import PlanError
 from spark_bridge.model.block import Block

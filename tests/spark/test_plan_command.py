@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
-from klamm.cli.planning.commands import plan
+from klamm.cli.planning import plan
 
 pytestmark = pytest.mark.requirement("E3")
 

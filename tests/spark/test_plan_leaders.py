@@ -12,8 +12,8 @@ import pytest
 from attrs import evolve
 from click.testing import CliRunner, Result
 
-from klamm.cli import election_file
-from klamm.cli.planning.commands import plan
+from klamm.cli.leaders import read_wanted
+from klamm.cli.planning import plan
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.errors import PlanError
 from spark_bridge.model.block import NOBODY, Block
@@ -67,7 +67,7 @@ def test_the_file_is_one_that_an_election_takes(tmp_path: Path) -> None:
     output = tmp_path / "plan.json"
     snapshot = written(tmp_path, {"brokers": [{"id": 1}, {"id": 2}], "partitions": rows})
     assert invoked(snapshot, "-o", str(output)).exit_code == 0
-    wanted = election_file.read(output)
+    wanted = read_wanted(output)
     assert wanted.plain == ()
     assert list(wanted.orders.values()) == [(2, 1), (2, 1)]
     assert set(wanted.orders) <= {TopicPartition("t", n) for n in range(4)}

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from klamm.cli.progress import is_animated
+from klamm.cli.running import with_options
 from spark_bridge.errors import PlanError
 from spark_bridge.generator.shapes import SHAPES, Shape, shape_named
 
@@ -27,19 +28,23 @@ _NUMBERS: Final = {
 
 def _numbers(command: click.decorators.FC) -> click.decorators.FC:
     """Add an option for each number of a shape."""
-    for name, text in reversed(_NUMBERS.items()):
-        command = click.option(f"--{name}", type=int, metavar="N", help=text)(command)
-    return command
+    options = [click.option(f"--{name}", type=int, metavar="N", help=text) for name, text in _NUMBERS.items()]
+    return with_options(command, options)
 
 
 @click.command("generate-cluster")
 @click.option(
-    "--shape", type=click.Choice([*SHAPES]), default="history", show_default=True, help="The defaults of the numbers."
+    "--shape",
+    type=click.Choice([*SHAPES]),
+    default="history",
+    show_default=True,
+    metavar="NAME",
+    help=f"The defaults of the numbers: {', '.join(SHAPES)}.",
 )
 @_numbers
 @click.option("-o", "--output", required=True, metavar="FOLDER", help="A new folder for the files.")
 def generate_cluster(shape: str, output: str, **numbers: int | None) -> None:
-    """Generate a cluster to try plans on: FOLDER/snapshot, FOLDER/loads and FOLDER/brokers.csv.
+    """Generate a cluster to try plans on. It consists of FOLDER/snapshot, FOLDER/loads and FOLDER/brokers.csv.
 
     The shapes uniform, linear and exponential are those of Cruise Control's tests. In `history`, brokers were added one
     after another, and older ones are fuller. In `mostly-empty`, nine of ten topics are empty. The others have the sizes

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from typing import Final
 
 import click
 from rich.console import Console
@@ -16,16 +19,16 @@ from controller.admin.planning import compute_plan
 from klamm.cli.output import print_json
 from klamm.cli.output_files import check_file, is_stream, write_output
 from klamm.cli.planning.options import Options, request_of
-from klamm.cli.planning.piped import without_pipes
 from klamm.cli.planning.places import check_output, plan_folder, publish, workplace
 from klamm.cli.progress import Lines, is_animated, is_lines_only
 from klamm.cli.running import run
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.sources import Source
+from spark_bridge.inputs.sources import Source, Url, source_of
 from spark_bridge.model.goal import GoalKind
 from spark_bridge.model.summary import Summary
 from spark_bridge.process.request import PlanRequest
 from spark_bridge.progress import Progress, in_words
+from transport.input_files import Limit, UnreadableFile, read_pieces
 
 
 def make_plan(kind: GoalKind, options: Options) -> None:
@@ -55,6 +58,49 @@ def _check_places(options: Options) -> None:
     if report is not None:
         check_file(Path(report))
         _require_templates()
+
+
+PIPE: Final = Limit(16 * 1024, "give it as a file")
+DEVICE: Final = Limit(16, "name a file or a pipe")
+"""A device may never end."""
+
+
+@contextmanager
+def without_pipes(options: Options, place: Path) -> Iterator[Options]:
+    """Yield options whose inputs are all files: the contents of pipes are copied to a folder.
+
+    Raises:
+        click.ClickException: An input cannot be read. Errors of the block name inputs as the user gave them.
+    """
+    names: dict[str, str] = {}
+
+    def kept(name: str) -> str:
+        path = source_of(name)
+        if isinstance(path, Url) or not path.exists() or not is_stream(path):
+            return name
+        limit = PIPE if path.is_fifo() or path.is_socket() else DEVICE
+        copy = place / f"input-{len(names)}"
+        try:
+            with copy.open("wb") as file:
+                file.writelines(read_pieces(path, limit))
+        except UnreadableFile as fault:
+            raise click.ClickException(str(fault)) from None
+        names[str(copy)] = name
+        return str(copy)
+
+    table = options["brokers_table"]
+    files = Options(
+        snapshot=kept(options["snapshot"]),
+        loads=tuple(map(kept, options["loads"])),
+        brokers_table=None if table is None else kept(table),
+    )
+    try:
+        yield options | files
+    except click.ClickException as error:
+        text = error.message
+        for copy, name in names.items():
+            text = text.replace(copy, name)
+        raise click.ClickException(text) from None
 
 
 def _require_templates() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import reduce
+from collections.abc import Callable
 from typing import Final, TypedDict
 
 import click
 
 from klamm.cli.names import broker_ids
-from klamm.cli.running import patience_option
+from klamm.cli.running import patience_option, with_options
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Source, Sources, source_of
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
@@ -194,15 +193,9 @@ _RESULTS: Final = (
 
 def planning_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options of all plans that move replicas, in the order of the help."""
-    return _with(command, (*_INPUTS, *_CHOICES, *_CHOICES_OF_MOVES, *_PLACES, *_RESULTS))
+    return with_options(command, (*_INPUTS, *_CHOICES, *_CHOICES_OF_MOVES, *_PLACES, *_RESULTS))
 
 
 def leader_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add the options of a plan that moves no replicas."""
-    return _with(command, (*_INPUTS, *_CHOICES, *_PLACES, *_RESULTS))
-
-
-def _with(
-    command: click.decorators.FC, options: Sequence[Callable[[click.decorators.FC], click.decorators.FC]]
-) -> click.decorators.FC:
-    return reduce(lambda made, option: option(made), reversed(options), command)
+    return with_options(command, (*_INPUTS, *_CHOICES, *_PLACES, *_RESULTS))

@@ -39,7 +39,7 @@ class Options:
 @output_option
 @cluster_options
 def cancel(cluster: Cluster, file: Path | None, naming: Naming, output: str, *, every: bool, no_wait: bool) -> None:
-    """Cancel moves, and wait until the partitions have their original replicas again."""
+    """Cancel moves. Wait until the partitions have their original replicas again."""
     if [file is not None, naming.topic is not None, every].count(True) != 1:
         raise click.UsageError("give either --reassignment-json-file, --topic and --partition, or --all")
     partitions = () if file is None else tuple(read_targets(file))

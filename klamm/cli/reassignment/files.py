@@ -34,7 +34,7 @@ def json_file(*, required: bool) -> Callable[[click.decorators.FC], click.decora
         "file",
         required=required,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help='{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[4,5,6]}]}',
+        help='{"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [4, 5, 6]}]}',
     )
 
 

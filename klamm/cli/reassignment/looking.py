@@ -85,7 +85,7 @@ def list_(cluster: Cluster, output: str) -> None:
 @output_option
 @cluster_options
 def describe(cluster: Cluster, naming: Naming, output: str) -> None:
-    """Show how far moves are, what they wait for, and whether they are stalled."""
+    """Show the progress of moves. This includes what they wait for, and whether they are stalled."""
     found = _in_progress(cluster, naming)
     if naming.topic is not None and not found:
         raise click.ClickException(f"no reassignment{naming.of_what} is in progress: see `klamm reassignment list`")

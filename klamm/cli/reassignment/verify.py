@@ -23,7 +23,7 @@ from klamm.cli.running import run
 @output_option
 @cluster_options
 def verify(cluster: Cluster, file: Path, output: str, *, preserve_throttles: bool) -> None:
-    """Report for each partition in a file whether its move is complete. The exit code is 0 only if all are.
+    """Report whether the moves in a file are complete. The exit code is 0 only if all are.
 
     Throttles that `klamm reassignment execute` set for moves that are over are removed.
     """
