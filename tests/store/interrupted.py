@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TypeVar
 
 from tests.store.events import PATIENCE
-from transport.store.kazoo_session import KazooSession, Reply, Request
+from transport.store.kazoo_session import KazooReply, KazooRequest, KazooSession
 from transport.store.requests import ListMany, ReadMany
 from transport.store.zookeeper import ZooKeeperStore, open_zookeeper, parse_hosts
 
@@ -20,7 +20,7 @@ class Interrupted(KazooSession):
     interruption: Callable[[], Awaitable[object]] | None = None
     _has_read = False
 
-    async def send(self, request: Request[T]) -> Reply[T]:
+    async def send(self, request: KazooRequest[T]) -> KazooReply[T]:
         reads = isinstance(request, ReadMany | ListMany)
         if self.interruption is not None and self._has_read and not reads:
             interruption, self.interruption = self.interruption, None

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import logging
 import math
+import socket
+import ssl
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -28,12 +30,12 @@ from kazoo.exceptions import (
     UnimplementedError,
     WriterNotClosedException,
 )
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.serialization import Watch
 from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
 from transport.log import get_logger
-from transport.store.kazoo_connections import Handler, impatient
 from transport.store.listeners import Listeners
 from transport.store.protocol import (
     ConnectionLost,
@@ -45,8 +47,12 @@ from transport.store.protocol import (
     WatchFired,
     WatchKind,
 )
-from transport.store.reachability import Server, joined, told_now_and_then, until_reachable
+from transport.store.reachability import ServerAddress, joined, told_now_and_then, until_reachable
 from transport.store.security import OPEN, ZooKeeperSecurity
+
+HANDSHAKE_SECONDS: Final = 5.0
+"""The timeout for connecting and for opening the session. A server that is starting leaves some clients unanswered, and
+a host that is down may send nothing at all; kazoo would wait until the session has expired."""
 
 MAX_IN_FLIGHT: Final = 64
 """The limit of requests in flight. Kazoo wakes its thread through a socket that blocks at about 270 wake-ups."""
@@ -71,7 +77,30 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 
-class Request(Protocol[T_co]):
+class KazooHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no annotations
+    """Kazoo's threads, with a short timeout for connections.
+
+    A TLS context secures the connections: kazoo's own would trust the system's authorities as well.
+    """
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        super().__init__()
+        self._tls = tls
+
+    def create_connection(
+        self,
+        address: tuple[str, int],
+        hostname: str,
+        timeout: float,
+        **_kazoo_tls: object,
+    ) -> socket.socket:
+        """Connect, with a TLS handshake if there is a context. Raises OSError."""
+        connection = socket.create_connection(address, min(timeout, HANDSHAKE_SECONDS))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return connection if self._tls is None else self._tls.wrap_socket(connection, server_hostname=hostname)
+
+
+class KazooRequest(Protocol[T_co]):
     """A request that kazoo can send: the encoding of its body, and the decoding of its reply."""
 
     @property
@@ -85,10 +114,10 @@ class Request(Protocol[T_co]):
         """Decode the reply."""
 
 
-class Reply(Generic[T]):
+class KazooReply(Generic[T]):
     """The reply to a request. Kazoo sets it in its thread, sometimes more than once."""
 
-    def __init__(self, land: Callable[[Reply[T], T | StoreError], None]) -> None:
+    def __init__(self, land: Callable[[KazooReply[T], T | StoreError], None]) -> None:
         self._land = land
         self._landed = trio.Event()
         self._outcome: T | StoreError
@@ -117,7 +146,9 @@ class Reply(Generic[T]):
 class KazooSession:
     """A session with ZooKeeper, from `connect` to `close`."""
 
-    def __init__(self, servers: Sequence[Server], session_timeout_ms: int, security: ZooKeeperSecurity = OPEN) -> None:
+    def __init__(
+        self, servers: Sequence[ServerAddress], session_timeout_ms: int, security: ZooKeeperSecurity = OPEN
+    ) -> None:
         self._servers = servers
         self._tls = None if security.tls is None else security.tls.context()
         self.listeners = Listeners()
@@ -126,7 +157,7 @@ class KazooSession:
         self.connections = 0
         self._token = trio.lowlevel.current_trio_token()
         self._free = trio.Semaphore(MAX_IN_FLIGHT)
-        self._under_way: dict[Reply[Any], None] = {}
+        self._under_way: dict[KazooReply[Any], None] = {}
         self._session_timeout = session_timeout_ms / 1000
         self._suspended = trio.CancelScope()
         self._client = KazooClient(
@@ -135,16 +166,16 @@ class KazooSession:
             connection_retry=KazooRetry(max_tries=-1, max_delay=RECONNECT_SECONDS),
             logger=_LOGGER,
             auth_data=[] if security.credentials is None else [("digest", security.credentials)],
-            handler=Handler(self._tls),
+            handler=KazooHandler(self._tls),
         )
         self._restarting = threading.Lock()
         self._is_refused = False
         self._client.add_listener(self._on_state)
         connection = self._client._connection  # noqa: SLF001
         connection._read_watch_event = self._on_watch  # noqa: SLF001
-        connection._invoke = impatient(connection._invoke)  # noqa: SLF001
+        connection._invoke = _impatient(connection._invoke)  # noqa: SLF001
 
-    async def send(self, request: Request[T]) -> Reply[T]:
+    async def send(self, request: KazooRequest[T]) -> KazooReply[T]:
         """Send a request after those sent before, and return without waiting for its reply.
 
         If it raises, nothing was sent.
@@ -158,7 +189,7 @@ class KazooSession:
         if self.state is not SessionState.CONNECTED:
             self._free.release()
             raise self._refusal()
-        reply: Reply[T] = Reply(self._land)
+        reply: KazooReply[T] = KazooReply(self._land)
         self._under_way[reply] = None
         self._client._call(request, reply)  # noqa: SLF001
         return reply
@@ -209,7 +240,7 @@ class KazooSession:
         with suppress(trio.RunFinishedError):
             self._token.run_sync_soon(function, *args)
 
-    def _land(self, reply: Reply[T], outcome: T | StoreError) -> None:
+    def _land(self, reply: KazooReply[T], outcome: T | StoreError) -> None:
         self._cross(self._settle, reply, outcome)
 
     def _on_watch(self, buffer: bytes, offset: int) -> None:
@@ -231,7 +262,7 @@ class KazooSession:
 
     # --- in trio's thread ---------------------------------------------------------------------------------------
 
-    def _settle(self, reply: Reply[T], outcome: T | StoreError) -> None:
+    def _settle(self, reply: KazooReply[T], outcome: T | StoreError) -> None:
         if reply in self._under_way:
             del self._under_way[reply]
             reply.settle(outcome)
@@ -317,3 +348,12 @@ def _translate(error: Exception) -> StoreError:
     if isinstance(error, UnimplementedError):
         return StoreUnavailable("this ZooKeeper cannot read in bulk: version 3.6 or later is needed")
     return StoreError(f"ZooKeeper refused a request: {error!r}")
+
+
+def _impatient(invoke: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Wrap the call with which kazoo opens a session, so that it waits at most `HANDSHAKE_SECONDS` for the answer."""
+
+    def invoke_soon(timeout: float, *request: object, **options: object) -> int | None:
+        return invoke(min(timeout, HANDSHAKE_SECONDS), *request, **options)
+
+    return invoke_soon

@@ -27,7 +27,7 @@ T = TypeVar("T")
 _log = get_logger(__name__)
 
 
-class Server(NamedTuple):
+class ServerAddress(NamedTuple):
     """The address of a ZooKeeper server."""
 
     host: str
@@ -42,12 +42,12 @@ class NothingListens(StoreUnavailable):
     """No server accepts connections at the moment."""
 
 
-def joined(servers: Sequence[Server]) -> str:
+def joined(servers: Sequence[ServerAddress]) -> str:
     """Return the servers as a connect string."""
     return ",".join(map(str, servers))
 
 
-async def until_reachable(servers: Sequence[Server], tls: ssl.SSLContext | None, deadline: float) -> None:
+async def until_reachable(servers: Sequence[ServerAddress], tls: ssl.SSLContext | None, deadline: float) -> None:
     """Wait until a server accepts connections, and log the reason from time to time.
 
     An unknown host does not end the wait, because its name may be registered after this service starts.
@@ -90,7 +90,7 @@ async def until_answered(work: Callable[[], Awaitable[T]]) -> T:
         await trio.sleep(LONGEST_DELAY_SECONDS)
 
 
-async def _look(servers: Sequence[Server], tls: ssl.SSLContext | None) -> None:
+async def _look(servers: Sequence[ServerAddress], tls: ssl.SSLContext | None) -> None:
     faults, closed = [], []
     for server in servers:
         try:
@@ -110,7 +110,7 @@ async def _look(servers: Sequence[Server], tls: ssl.SSLContext | None) -> None:
     raise NothingListens("; ".join(faults))
 
 
-async def _probe(server: Server, tls: ssl.SSLContext | None) -> None:
+async def _probe(server: ServerAddress, tls: ssl.SSLContext | None) -> None:
     stream: trio.abc.Stream = await trio.open_tcp_stream(*server)
     async with stream:
         if tls is None:

@@ -188,7 +188,7 @@ class LastZxid:
 
 
 @frozen
-class Refused:
+class RefusedOp:
     """The index of the first refused operation of a multi, and the server's error code."""
 
     index: int
@@ -207,7 +207,7 @@ class Multi:
         """Encode the request's body."""
         return b"".join([*(_encode_op(op, self.acl) for op in self.ops), _END])
 
-    def deserialize(self, buffer: bytes, offset: int) -> list[Committed | Refused]:
+    def deserialize(self, buffer: bytes, offset: int) -> list[Committed | RefusedOp]:
         """Decode the reply's body, which begins at `offset`.
 
         The outcome is in a list, because kazoo iterates over the replies of this type to strip its own chroot.
@@ -221,7 +221,7 @@ class Multi:
                 (code,) = _INT.unpack_from(buffer, offset)
                 offset += _INT.size
                 if code not in (_OK, _RUNTIME_INCONSISTENCY):
-                    return [Refused(index, code)]
+                    return [RefusedOp(index, code)]
             else:
                 result, offset = _read_result(kind, buffer, offset)
                 results.append(result)

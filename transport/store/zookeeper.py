@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import trio
 from attrs import evolve
 
-from transport.store.kazoo_session import KazooSession, Reply, Request
+from transport.store.kazoo_session import KazooReply, KazooRequest, KazooSession
 from transport.store.protocol import (
     Committed,
     Conflict,
@@ -26,7 +26,7 @@ from transport.store.protocol import (
     Znode,
     ensure_paths,
 )
-from transport.store.reachability import Server, until_answered
+from transport.store.reachability import ServerAddress, until_answered
 from transport.store.requests import (
     CONFLICT_REASONS,
     CREATOR_ALL_ACL,
@@ -38,7 +38,7 @@ from transport.store.requests import (
     ListMany,
     Multi,
     ReadMany,
-    Refused,
+    RefusedOp,
     SetWatches,
     describe,
     require_sendable,
@@ -58,7 +58,7 @@ _OPEN_ROOT: Final = "/consumers"
 _SENSITIVE_ROOTS: Final = ("/config/brokers", "/config/users", "/delegation_token")
 
 T = TypeVar("T")
-BulkRead = Callable[[Sequence[str]], Request[list[T]]]
+BulkRead = Callable[[Sequence[str]], KazooRequest[list[T]]]
 Watches = Callable[[int, Sequence[str], Sequence[T]], Iterator[SetWatches]]
 
 
@@ -102,7 +102,7 @@ class ZooKeeperStore:
         require_sendable(ops)
         full = [evolve(op, path=self._absolute(op.path)) for op in ops] if self._chroot else ops
         (outcome,) = await self._request(Multi(full, self._acl))
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, RefusedOp):
             raise _conflict(ops[outcome.index].path, outcome)
         return self._committed(outcome)
 
@@ -131,9 +131,9 @@ class ZooKeeperStore:
         parts = await self._pipelined(map(request, slices(paths)))
         return [item for part in parts for item in part]
 
-    async def _pipelined(self, requests: Iterable[Request[T]]) -> list[T]:
+    async def _pipelined(self, requests: Iterable[KazooRequest[T]]) -> list[T]:
         await trio.lowlevel.checkpoint()
-        under_way: deque[Reply[T]] = deque()
+        under_way: deque[KazooReply[T]] = deque()
         replies = []
         for request in requests:
             if len(under_way) == PIPELINE:
@@ -141,7 +141,7 @@ class ZooKeeperStore:
             under_way.append(await self._session.send(request))
         return replies + [await reply.wait() for reply in under_way]
 
-    async def _request(self, request: Request[T]) -> T:
+    async def _request(self, request: KazooRequest[T]) -> T:
         return (await self._pipelined([request]))[0]
 
     def _absolute(self, path: str) -> str:
@@ -197,7 +197,7 @@ async def _prepare(root: ZooKeeperStore, chroot: str) -> None:
         await ensure_paths(root, [chroot])
 
 
-def parse_hosts(hosts: str) -> tuple[list[Server], str]:
+def parse_hosts(hosts: str) -> tuple[list[ServerAddress], str]:
     """Split "host:port,host:port/chroot" into servers and chroot ("" for none).
 
     Raises:
@@ -208,7 +208,7 @@ def parse_hosts(hosts: str) -> tuple[list[Server], str]:
     if not all(host and port.isdecimal() and 0 < int(port[:6]) <= MAX_PORT for host, _, port in pairs):
         raise StoreUnavailable(f"{hosts!r} does not name a ZooKeeper: write host:port[,host:port...][/chroot]")
     path = chroot.strip("/")
-    return [Server(host.strip("[]"), int(port)) for host, _, port in pairs], f"/{path}" if path else ""
+    return [ServerAddress(host.strip("[]"), int(port)) for host, _, port in pairs], f"/{path}" if path else ""
 
 
 def _open_acl(_path: str) -> bytes:
@@ -246,7 +246,7 @@ def _child_watches(zxid: int, paths: Sequence[str], found: Sequence[list[str] | 
         yield SetWatches(zxid, children=part)
 
 
-def _conflict(path: str, refused: Refused) -> StoreError:
+def _conflict(path: str, refused: RefusedOp) -> StoreError:
     reason = CONFLICT_REASONS.get(refused.code)
     if reason is not None:
         return Conflict(refused.index, path, reason)
