@@ -205,7 +205,7 @@ class SimulatedCluster(Administered):
             while not holds():  # noqa: ASYNC110  anything may change what holds
                 await trio.sleep(POLL_SECONDS)
             return
-        raise NotInTime(f"{what} did not come about within {within:g} s")
+        raise NotInTime(f"{what} did not happen within {within:g} s")
 
     async def until_moved(self, name: str, *, within: float = 60.0) -> None:
         """Wait until a partition is no longer being reassigned. Raises NotInTime."""

@@ -126,7 +126,7 @@ class Disk:
         self.storage_id = f"disk-of-{broker_id}"
         self.logs: dict[TopicPartition, MemoryLog] = {}
         self.lost_at = -inf
-        """When the previous disk was lost."""
+        """The time at which the previous disk was lost."""
 
         self._failed: dict[int, None] = {}
         self._noticed: set[int] = set()

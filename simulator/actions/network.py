@@ -11,7 +11,7 @@ from simulator.settings import links_of
 
 @frozen
 class Isolate(Strike):
-    """Hold back everything between nodes and others, all others without a name; nothing of it is lost.
+    """Hold back everything between nodes and others (all others if none are named); nothing is lost.
 
     With `one_way`, nodes still receive what others send.
     """
@@ -48,7 +48,7 @@ class BreakConnections(Strike):
 
 @frozen
 class SilenceConnections(Strike):
-    """Let the connections between two nodes die without a sign."""
+    """Drop the connections between two nodes silently."""
 
     nodes: tuple[Node, ...] = field(converter=as_nodes)
 
@@ -59,7 +59,7 @@ class SilenceConnections(Strike):
 
 @frozen
 class Slow(Strike):
-    """Set the latency (seconds) and the speed of the links between nodes and others, all others without a name.
+    """Set the latency (seconds) and the speed of the links between nodes and others (all others if none are named).
 
     With `one_way`, only of the links from the nodes. `bytes_per_second` None stands for the usual links.
     """

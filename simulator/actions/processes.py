@@ -17,7 +17,7 @@ from transport.metadata import TopicPartition
 
 @frozen
 class Crash(NodeStrike):
-    """Kill nodes without a warning to anybody; with `noticed`, the store ends their sessions at once."""
+    """Kill nodes without warning; with `noticed`, the store ends their sessions at once."""
 
     noticed: bool = False
 
@@ -66,7 +66,7 @@ class ChangeEndpoint(NodeStrike):
 
 @frozen
 class Stop(Request):
-    """Shut nodes down in good order: a controlled shutdown of a broker."""
+    """Shut nodes down cleanly; brokers request a controlled shutdown."""
 
     nodes: tuple[Node, ...] = field(converter=as_nodes)
 
@@ -98,7 +98,7 @@ class Wake(NodeStrike):
 
 @frozen
 class Skew(Strike):
-    """Set by how many seconds the wall clocks of nodes are off."""
+    """Set the error of the wall clocks of nodes, in seconds."""
 
     seconds: Mapping[Node, float]
 
@@ -111,7 +111,7 @@ class Skew(Strike):
 
 @frozen
 class FailDisk(NodeStrike):
-    """Make a log directory of brokers fail, or every one; what it holds stays.
+    """Make a log directory of brokers fail, or all of them; the data stays intact.
 
     A broker finds out when it next uses the directory; if `noticed`, also when it next checks its directories.
     """
@@ -174,7 +174,7 @@ class ResumeFetching(_ReplicaStrike):
 
 @frozen
 class KeepOutOfIsr(Strike):
-    """Keep followers of partitions out of the ISR, however well they follow; an empty list ends it."""
+    """Keep followers of partitions out of the ISR, even if they are in sync; an empty list ends this."""
 
     followers: Mapping[str, Sequence[int]]
 
@@ -188,7 +188,7 @@ class KeepOutOfIsr(Strike):
 
 @frozen
 class HoldQueue(NodeStrike):
-    """Let events wait in the queues of controllers, after the one in progress."""
+    """Hold events in the queues of controllers, after the one in progress."""
 
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
         """Hold the queue of a controller."""
@@ -206,7 +206,7 @@ class ReleaseQueue(NodeStrike):
 
 @frozen
 class CrashOnArrival(Strike):
-    """Crash the controller that next publishes a round, once a request of it has arrived at each of some brokers.
+    """Crash the next controller that publishes a round, once its request has arrived at each of these brokers.
 
     Without `brokers`, at each that runs then. No broker has acted on its request before.
     """

@@ -69,7 +69,7 @@ class AddPartitions(Request):
 
 @frozen
 class DeleteTopic(Request):
-    """Delete topics; their data goes later."""
+    """Delete topics; their data is deleted later."""
 
     names: tuple[str, ...] = field(converter=as_names)
 
@@ -102,7 +102,7 @@ class Reassign(Request):
 
 @frozen
 class Elect(Request):
-    """Elect leaders of partitions, or of all that need it; `orders` gives partitions a new order of replicas."""
+    """Elect leaders of partitions, or of all that need one; `orders` gives partitions a new order of replicas."""
 
     kind: ElectionType
     partitions: tuple[str, ...] | None = None

@@ -74,7 +74,7 @@ def lose_answer(nodes: Node | tuple[Node, ...], *, applied: bool = True, path: s
 
 @frozen
 class SlowStore(Strike):
-    """Set how many seconds each message between nodes and the store takes; None is the usual time."""
+    """Set the latency of messages between nodes and the store, in seconds; None restores the usual one."""
 
     seconds: Mapping[Node, float | None]
 
@@ -90,7 +90,7 @@ class SlowStore(Strike):
 
 @frozen
 class Lag(Strike):
-    """Set how many seconds followers of the ensemble (servers 2, 3, ...) are behind with each commit."""
+    """Set by how many seconds followers of the ensemble (servers 2, 3, ...) lag behind each commit."""
 
     seconds: Mapping[int, float]
 

@@ -18,7 +18,7 @@ from transport.store.protocol import ANY_VERSION, Create, Op, Set
 
 @frozen
 class MarkForDeletion(Strike):
-    """Write the markers that have topics deleted, where they are missing."""
+    """Write the markers that request the deletion of topics, unless they exist."""
 
     names: tuple[str, ...] = field(converter=as_names)
 
@@ -70,7 +70,7 @@ class RewriteTopic(Strike):
 
 @frozen
 class NotifyIsrChange(Strike):
-    """Notify the controller that the ISRs of partitions changed, as leaders do that write them; it need not be so."""
+    """Notify the controller that ISRs changed, truthfully or not, as leaders that write ISRs themselves do."""
 
     partitions: tuple[str, ...] = field(converter=as_names)
 
@@ -82,7 +82,7 @@ class NotifyIsrChange(Strike):
 
 @frozen
 class NotifyLogDir(Strike):
-    """Notify the controller that a broker lost a log directory; it need not be so."""
+    """Notify the controller that a broker lost a log directory, truthfully or not."""
 
     broker: int
 

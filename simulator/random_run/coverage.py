@@ -45,7 +45,7 @@ NEEDED: Final = {
     "orders of replicas changed by elections": 200,
     "cancels after a failover between B4 and B6": 100,
 }
-"""How often each situation must happen in SEEDS random runs."""
+"""The number of times that each situation must happen in SEEDS random runs."""
 
 _ACCEPTED: Final[Mapping[type[Action], str]] = {
     Elect: "elections asked for and accepted",

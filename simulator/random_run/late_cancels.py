@@ -65,7 +65,7 @@ class CancelAfterFailover(Strike):
 
     by_hand: bool
     seconds: float
-    """How long the crashed nodes stay down."""
+    """The time for which the crashed nodes stay down."""
 
     def strike(self, scene: Scene) -> None:
         """Crash the controller of the step, and request the cancels."""

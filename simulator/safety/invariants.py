@@ -33,11 +33,11 @@ from transport.store.protocol import Committed, Op
 
 ONE_CONTROLLER = "at most one controller's writes and orders take effect per controller epoch"
 LEADERSHIP = "epochs never go down, a leader is in its ISR, an ISR within the replicas"
-IDENTITY = "a reassignment keeps its identity for as long as it goes on"
+IDENTITY = "a reassignment keeps its identity until it ends"
 DURABLE = "brokers are told only what is durable, and of one leader per leader epoch"
 ACKNOWLEDGED = "a record acknowledged with acks=all is never lost"
 ANSWERS = "every request gets exactly one answer"
-PROMISED = "what an answer says has come about, or does"
+PROMISED = "what an answer reports has happened, or is certain to happen"
 DELETION = "a replica's data are deleted only once the cluster can do without them"
 
 

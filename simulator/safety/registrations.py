@@ -1,4 +1,4 @@
-"""When each broker registered, and when its registration ended."""
+"""The times at which brokers registered, and at which their registrations ended."""
 
 from __future__ import annotations
 

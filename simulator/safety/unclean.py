@@ -52,7 +52,7 @@ class UncleanElections:
 
     by_default: bool
     _asked: dict[TopicPartition | None, float] = field(factory=dict, init=False)
-    """When an unclean election was last requested, by partition; None stands for all."""
+    """The time of the last request for an unclean election, by partition; None stands for all."""
 
     _settings: dict[str, _History] = field(factory=dict, init=False)
 

@@ -51,35 +51,36 @@ RATE: Final = number("records per second", 0.001)
 # --- cluster, topics, load --------------------------------------------------------------------------------------
 
 SETTINGS: Final[Mapping[str, Key]] = {
-    "brokers": Key(integer("how many brokers", 1), "How many brokers there are; their ids are 1, 2, ..."),
-    "broker_ids": Key(list_of(integer("a broker's id")), "The ids of the brokers, in place of how many there are."),
-    "first_controller": Key(integer("a controller's id", 101), "The controller that starts first, and is active."),
+    "brokers": Key(integer("how many brokers", 1), "The number of brokers; their ids are 1, 2, ..."),
+    "broker_ids": Key(list_of(integer("a broker's id")), "The ids of the brokers, instead of their number."),
+    "first_controller": Key(integer("a controller's id", 101), "The controller that starts first and becomes active."),
     "delete_topic_enable": Key(FLAG, "Whether topics can be deleted."),
-    "controllers": Key(integer("how many controllers", 1), "How many controllers; their ids are 101, 102, ..."),
-    "servers": Key(integer("how many servers", 1), "How many servers the ZooKeeper ensemble has."),
-    "racks": Key(list_of(text("the name of a rack")), "The racks; broker n is in number n modulo their count."),
-    "min_insync_replicas": Key(integer("how many replicas", 1), "How many must have a record that is acknowledged."),
-    "unclean_leader_election": Key(FLAG, "Whether a replica outside the ISR may lead in need."),
+    "controllers": Key(integer("how many controllers", 1), "The number of controllers; their ids are 101, 102, ..."),
+    "servers": Key(integer("how many servers", 1), "The number of servers in the ZooKeeper ensemble."),
+    "racks": Key(list_of(text("the name of a rack")), "The racks; broker n is in rack n modulo their number."),
+    "min_insync_replicas": Key(integer("how many replicas", 1), "The minimum size of the ISR for acks=all."),
+    "unclean_leader_election": Key(FLAG, "Whether a replica outside the ISR may lead if no member of it can."),
     "leader_rebalance_interval": Key(
-        integer("a number of seconds", 1), "How often leadership goes back to the preferred leaders; never without."
+        integer("a number of seconds", 1),
+        "The seconds between automatic preferred elections; without it there are none.",
     ),
-    "session_timeout": Key(SECONDS, "After how long the store gives a silent process up."),
-    "request_timeout": Key(SECONDS, "How long controllers wait for a broker's answer."),
-    "replica_lag_time": Key(SECONDS, "How long a follower may lag before its leader wants it out of the ISR."),
-    "fetch_wait": Key(SECONDS, "How long a follower's fetch waits for data."),
-    "fetch_timeout": Key(SECONDS, "How much longer a follower waits for the answer before it connects anew."),
-    "fetch_bytes": Key(integer("a number of bytes", 1), "How much one fetch of a follower brings."),
-    "latency": Key(SECONDS, "What a message takes from host to host."),
-    "bytes_per_second": Key(number("a number of bytes"), "How fast each link is, one way."),
-    "store_latency": Key(SECONDS, "What a message takes from and to the store."),
+    "session_timeout": Key(SECONDS, "The time after which the store ends the session of a silent process."),
+    "request_timeout": Key(SECONDS, "The time that controllers wait for a broker's answer."),
+    "replica_lag_time": Key(SECONDS, "The time that a follower may lag before its leader removes it from the ISR."),
+    "fetch_wait": Key(SECONDS, "The time that a follower's fetch waits for data."),
+    "fetch_timeout": Key(SECONDS, "The additional time that a follower waits for the answer before it reconnects."),
+    "fetch_bytes": Key(integer("a number of bytes", 1), "The most bytes in the answer to a follower's fetch."),
+    "latency": Key(SECONDS, "The latency of a message between two hosts."),
+    "bytes_per_second": Key(number("a number of bytes"), "The bandwidth of each link, in each direction."),
+    "store_latency": Key(SECONDS, "The latency of a message from or to the store."),
 }
 
 LOAD: Final = either(
     record(
         LoadPlan,
         {
-            "per_second": Key(RATE, "Records per second, all in all.", is_required=True),
-            "partitions": Key(PARTITIONS, "Where they go, in turn; without it to all partitions."),
+            "per_second": Key(RATE, "Records per second in total.", is_required=True),
+            "partitions": Key(PARTITIONS, "The partitions that they are written to, in turn; by default all."),
         },
     ),
     RATE.then(LoadPlan),
@@ -95,25 +96,29 @@ PARTITION_FIELDS: Final = record(
         "replicas": Key(BROKERS, "RS, in order."),
         "adding_replicas": Key(BROKERS, "AR, in order."),
         "removing_replicas": Key(BROKERS, "RR, in order."),
-        "leader": Key(ANY_OF, "The leader, or a list of which it is one; -1 is none."),
+        "leader": Key(ANY_OF, "The leader, or a list that contains it; -1 is none."),
         "isr": Key(BROKERS, "The in-sync replicas, in any order."),
-        "leader_epoch": Key(integer("an epoch"), "The leader epoch; it begins with 0."),
+        "leader_epoch": Key(integer("an epoch"), "The leader epoch, which begins with 0."),
         "controller_epoch": Key(integer("an epoch"), "The epoch of the controller that wrote the state."),
     },
 )
 
 EXPECT_KEYS: Final[Mapping[str, Key]] = {
-    "reaches": Key(map_of(PARTITION, ROUND_LIST), "Rounds a partition went through, in order, perhaps among others."),
+    "reaches": Key(
+        map_of(PARTITION, ROUND_LIST), "Rounds that a partition went through in this order, perhaps among others."
+    ),
     "skips": Key(map_of(PARTITION, ROUND_LIST), "Rounds that no controller decided for a partition."),
     "disks": Key(map_of(BROKER_ID, list_of(PARTITION)), "The replicas on a broker's disk, and no others."),
     "passes": Key(
         map_of(PARTITION, list_of(PARTITION_FIELDS)),
-        "States a partition went through, in order, perhaps among others.",
+        "States that a partition went through in this order, perhaps among others.",
     ),
     "never": Key(map_of(PARTITION, PARTITION_FIELDS), "States that no controller committed for a partition."),
-    "records": Key(map_of(PARTITION, integer("how many records")), "How many records a partition's leader holds."),
-    "unclean": Key(integer("how many elections"), "How many unclean elections there were."),
-    "controller": Key(ANY_OF, "The active controller, or a list of which it is one."),
+    "records": Key(
+        map_of(PARTITION, integer("how many records")), "The number of records that a partition's leader holds."
+    ),
+    "unclean": Key(integer("how many elections"), "The number of unclean elections."),
+    "controller": Key(ANY_OF, "The active controller, or a list that contains it."),
 }
 
 _CODES: Final = tuple(code.name for code in ErrorCode if code is not ErrorCode.NONE)
@@ -143,13 +148,13 @@ def _with_pairs(node: YamlNode, pairs: list[tuple[ScalarNode, YamlNode]]) -> Map
 # --- events -----------------------------------------------------------------------------------------------------
 
 EVENT_KEYS: Final[Mapping[str, Key]] = {
-    "at": Key(SECONDS, "When it happens, counted from the beginning."),
-    "when": Key(WHEN, "At which step: TOPIC-NUMBER (or anything) decides, reaches or publishes ROUND."),
-    "after": Key(SECONDS, "How long after the event before is done it happens."),
+    "at": Key(SECONDS, "The time of the event, counted from the beginning."),
+    "when": Key(WHEN, "The step at which it happens: TOPIC-NUMBER (or anything) decides, reaches or publishes ROUND."),
+    "after": Key(SECONDS, "The time between the end of the previous event and this one."),
     **{name: Key(verb.shape, verb.text) for name, verb in VERBS.items()},
-    "expect": Key(expectations({**EXPECT_KEYS, "refused": REFUSED}), "What is to hold when it is done."),
-    "within": Key(SECONDS, "How long to wait for what is expected."),
-    "stays": Key(SECONDS, "How long what is expected must hold from then on."),
+    "expect": Key(expectations({**EXPECT_KEYS, "refused": REFUSED}), "What must hold when the event is done."),
+    "within": Key(SECONDS, "The longest time to wait for the expectations."),
+    "stays": Key(SECONDS, "The time for which the expectations must continue to hold."),
 }
 
 _TRIGGERS: Final = ("at", "when", "after")
@@ -191,16 +196,16 @@ def _expects(node: YamlNode, code: ErrorCode | None = None) -> bool:
 # --- the whole --------------------------------------------------------------------------------------------------
 
 TOP_KEYS: Final[Mapping[str, Key]] = {
-    "cluster": Key(record(Settings, SETTINGS), "How big the cluster is, and how it is configured."),
-    "topics": Key(TOPICS, "The topics that there are from the beginning."),
-    "load": Key(LOAD, "Records per second that producers write all the time, with acks=all."),
+    "cluster": Key(record(Settings, SETTINGS), "The size and the configuration of the cluster."),
+    "topics": Key(TOPICS, "The topics that exist at the beginning."),
+    "load": Key(LOAD, "Records per second that producers write throughout, with acks=all."),
     "matrix": Key(
         map_of(text("a name of small letters", r"[a-z_]+"), list_of(Shape(lambda node, _: node, {}))),
-        "Values for which the scenario is run, each with each; $NAME stands for one anywhere.",
+        "Values with which the scenario runs, in all combinations; $NAME stands for a value anywhere.",
     ),
-    "events": Key(list_of(Shape(_event, object_schema(EVENT_KEYS))), "What happens, in order."),
-    "expect": Key(expectations(EXPECT_KEYS), "What is to hold in the end, once all faults are mended."),
-    "settles": Key(SECONDS, f"How long that may take, {PATIENCE:g} s if not given."),
+    "events": Key(list_of(Shape(_event, object_schema(EVENT_KEYS))), "The events, in order."),
+    "expect": Key(expectations(EXPECT_KEYS), "What must hold at the end, after all faults are repaired."),
+    "settles": Key(SECONDS, f"The longest time to wait for that, {PATIENCE:g} s by default."),
 }
 """The keys of a scenario's file."""
 

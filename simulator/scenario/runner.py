@@ -68,7 +68,7 @@ class _Play:
     _controller: int | None = field(default=None, init=False)
     _acknowledged: int = field(default=0, init=False)
     _began: float | None = field(default=None, init=False)
-    """When the topics had been created; times are counted from then."""
+    """The time at which all topics existed; the scenario's times are counted from then."""
 
     _ended: float = field(default=0.0, init=False)
 

@@ -106,15 +106,15 @@ def _assignment(rows: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
 COUNTS: Final = record(
     dict[str, Any],
     {
-        "partitions": Key(integer("how many partitions", 1), "How many partitions it has."),
-        "replication_factor": Key(integer("how many replicas", 1), "How many replicas each has."),
+        "partitions": Key(integer("how many partitions", 1), "The number of partitions."),
+        "replication_factor": Key(integer("how many replicas", 1), "The number of replicas of each."),
     },
 )
 TOPICS: Final = map_of(
     text("a topic's name", r"[a-zA-Z0-9._-]{1,249}"), either(COUNTS, list_of(BROKERS).then(_assignment))
 ).then(lambda topics: tuple(CreateTopic(name, **how) for name, how in topics.items()))
 
-ONE_WAY: Final = Key(FLAG, "Whether the nodes still receive what they are sent.")
+ONE_WAY: Final = Key(FLAG, "Whether messages to the nodes still arrive.")
 
 VERBS: Final[Mapping[str, Verb]] = {
     "create_topic": _verb(CreateTopics, TOPICS),
@@ -133,9 +133,9 @@ VERBS: Final[Mapping[str, Verb]] = {
         Elect,
         TARGETS,
         partial(Elect, ElectionType.PREFERRED, ()),
-        "Put the replicas of partitions into a new order, and elect the first of it.",
+        "Put the replicas of partitions into a new order, and elect the first one.",
     ),
-    "elect_unclean": _elect(ElectionType.UNCLEAN, "Elect leaders of partitions, from outside the ISR too."),
+    "elect_unclean": _elect(ElectionType.UNCLEAN, "Elect leaders of partitions, even from outside the ISR."),
     "produce": _verb(requests.Produce, map_of(PARTITION, integer("how many records", 1))),
     "write_requests": _verb(
         znodes.WriteRequests, map_of(text("a partition", PARTITION_PATTERN), list_of(integer("a broker's id")))
@@ -159,7 +159,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         processes.Restart,
         BROKER_NODES,
         partial(processes.Restart, wipe=True),
-        "Restart brokers on an empty disk: theirs is lost.",
+        "Restart brokers with empty disks; their data is lost.",
     ),
     "change_endpoint": _verb(processes.ChangeEndpoint, BROKER_NODES),
     "stop": _verb(processes.Stop, NODES),
@@ -177,8 +177,8 @@ VERBS: Final[Mapping[str, Verb]] = {
         processes.FailDisk,
         {
             "nodes": Key(BROKER_NODES, "The brokers.", is_required=True),
-            "directory": Key(integer("the number of a log directory"), "Which log directory fails: 0 or 1."),
-            "noticed": Key(FLAG, "Whether the brokers check their directories, and find out by themselves."),
+            "directory": Key(integer("the number of a log directory"), "The log directory that fails, 0 or 1."),
+            "noticed": Key(FLAG, "Whether the brokers check their directories and detect the failure themselves."),
         },
         BROKER_NODES,
     ),
@@ -192,7 +192,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         processes.CrashOnArrival,
         {
             "round": Key(choice(ROUNDS), "The round.", is_required=True),
-            "brokers": Key(BROKER_NODES, "The brokers; without it, all that run."),
+            "brokers": Key(BROKER_NODES, "The brokers; by default all that run."),
         },
         choice(ROUNDS),
     ),
@@ -203,7 +203,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         sessions.AtCommit,
         {
             "nodes": Key(NODES, "The nodes that commit.", is_required=True),
-            "applied": Key(FLAG, "Whether the commit takes effect; it does, unless false."),
+            "applied": Key(FLAG, "Whether the commit takes effect; by default it does."),
             "path": Key(text("the path of a znode", r"/.+"), "The commit changes this znode, or one below it."),
         },
         NODES,
@@ -217,7 +217,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         network.Isolate,
         {
             "nodes": Key(NODES, "The nodes that are isolated.", is_required=True),
-            "from": Key(NODES, "The nodes they are isolated from; without it, all others."),
+            "from": Key(NODES, "The nodes they are isolated from; by default all others."),
             "one_way": ONE_WAY,
         },
     ),
@@ -228,9 +228,9 @@ VERBS: Final[Mapping[str, Verb]] = {
         network.Slow,
         {
             "nodes": Key(NODES, "The nodes whose links are slow.", is_required=True),
-            "latency": Key(SECONDS, "What a message takes."),
-            "bytes_per_second": Key(number("a number of bytes", 1), "How fast the links are."),
-            "from": Key(NODES, "The nodes at the other end of the links; without it, all others."),
+            "latency": Key(SECONDS, "The latency of a message."),
+            "bytes_per_second": Key(number("a number of bytes", 1), "The bandwidth of the links."),
+            "from": Key(NODES, "The nodes at the other end of the links; by default all others."),
             "one_way": ONE_WAY,
         },
     ),

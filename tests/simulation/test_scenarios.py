@@ -94,7 +94,7 @@ def test_an_event_that_comes_too_late_for_its_time_is_a_miss() -> None:
 
 def test_a_cluster_that_does_not_start_is_told() -> None:
     [scenario] = parse("cluster: {latency: 100s}", "slow.yaml")
-    assert run(scenario).violation == "the start of the cluster did not come about within 60 s"
+    assert run(scenario).violation == "the start of the cluster did not happen within 60 s"
 
 
 @pytest.mark.parametrize(
