@@ -27,8 +27,7 @@ async def supervise(
     """Run `run` until it returns, restarting it with back-off after each exception of a type in `restart_on`.
 
     Any other exception propagates. An exception group leads to a restart if all its members do. A run that lasted
-    `healthy_after` seconds resets the back-off. Each restart is logged
-    to `log`, with the exception.
+    `healthy_after` seconds resets the back-off. Each restart is logged to `log`, with the exception.
     """
     while True:
         began = trio.current_time()

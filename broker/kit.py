@@ -131,12 +131,14 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
 ) -> None:
     """Run a broker until cancelled or shut down: serve, register, and obey the controller through the service.
 
-    `own_apis` are the rows of what the service's handlers answer besides our apis; who asks passes them to
-    `open_connection`. `storage_id` names what the service stores in; None takes that of the log directories, from their
-    `meta.properties`. Started when registered. The registration ends with the session of `store`, which is the
-    caller's to close. Raises WrongLogDir, InvalidSetting for an address that others cannot use, ValueError for own apis
-    that clash with ours, and BrokerIdInUse, which may come in an exception group. In an exception group it also raises
-    OSError if the address cannot be listened on, and whatever the service's background tasks raise.
+    `own_apis` are the additional apis that the service's handlers answer; clients pass the same rows to
+    `open_connection`. `storage_id` identifies the service's storage; None stands for the id in the `meta.properties` of
+    the log directories. Reports as started when registered. The registration ends with the session of `store`, which
+    the caller closes.
+
+    Raises WrongLogDir, InvalidSetting for an address that others cannot use, ValueError for own apis that clash with
+    ours, and BrokerIdInUse, possibly in an exception group. Also raises, in an exception group, OSError if the address
+    cannot be listened on, and the exceptions of the service's background tasks.
     """
     config.advertised(config.host, config.port)
     await until_answered(partial(_prepare, store, config.broker_id))

@@ -40,7 +40,7 @@ def on_files(files: Files, *, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, *, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  by name
-    """Let the links of a page lead to where the site has their targets."""
+    """Rewrite the links of a page to the places of their targets on the site."""
     folder = "" if page.file.src_uri in ROOT_PAGES.values() else "docs"
     return _LINK.sub(lambda match: _on_site(_in_repository(folder, match["path"])), markdown)
 
@@ -56,7 +56,7 @@ def _in_repository(folder: str, link: str) -> str:
 
 
 def _on_site(path: str) -> str:
-    """Return where the site has a file of the repository. Its pages are all in one folder."""
+    """Return the place of a repository's file on the site. Its pages are all in one folder."""
     if path in ROOT_PAGES:
         return ROOT_PAGES[path]
     return path.removeprefix("docs/") if path.startswith("docs/") else f"repository/{path}"

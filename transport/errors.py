@@ -55,7 +55,7 @@ class ErrorCode(IntEnum):
 
 
 Fault = tuple[ErrorCode, str]
-"""Why a request, or one item of it, is refused, and what to do about it."""
+"""The reason why a request, or one item of it, is refused, and a text that says what to do."""
 
 
 class ApiError(Exception):

@@ -1,3 +1,3 @@
-"""What a controller knows and how it decides, pure: values, tables and functions, no I/O and no clock."""
+"""The knowledge and the decisions of a controller. Pure: values, tables and functions, no I/O and no clock."""
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class ControllerContext:
     """Replicas of live brokers whose logs cannot be used."""
 
     config: ControllerConfig = Factory(lambda self: ControllerConfig(self.controller.id), takes_self=True)
-    """What the controller was started with."""
+    """The settings that the controller was started with."""
 
     _partitions: dict[str, tuple[TopicPartition, ...]] = field(factory=dict)
     """By topic. Dictionaries keyed by partition use these same objects as keys."""

@@ -48,7 +48,7 @@ class DemoOutcome:
     lost: int
     repeated: int
     gaps: list[str]
-    """What the table does not show: stages lost with a controller that died, and waits that were too short."""
+    """Gaps in the table: stages lost with a controller that died, and waits that were too short."""
 
     faults: list[str]
     """Faults in the store, the trace or the logs."""
