@@ -132,7 +132,7 @@ class Replica:
         return self.commit_watchers if reader == CONSUMER else self.end_watchers
 
     def has_news(self, reader: int, partition: FetchPartition, *, withheld: bool = False) -> bool:
-        """Return whether `read` has an answer: records that are not `withheld`, a divergence of the logs, or an error."""
+        """Return whether `read` has an answer: records unless `withheld`, a divergence of the logs, or an error."""
         try:
             self._admit(reader, partition)
         except ApiError:

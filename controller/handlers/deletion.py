@@ -229,7 +229,7 @@ def _is_ours(context: ControllerContext, name: str, znode: Znode | None) -> bool
     try:
         return formats.decode_topic(name, znode.data).topic_id in (None, context.topic_id(name))
     except formats.UndecodableZnode:
-        # Nobody creates a topic with a damaged znode: it is what is left of the old one.
+        # Nobody creates a topic with a damaged znode, so it belongs to the old one.
         return True
 
 

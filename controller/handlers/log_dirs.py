@@ -31,7 +31,6 @@ def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:
         log.error("a broker lost a log directory: it is asked which replicas it can use", broker=broker_id)
     led = [tp for tp in context.partitions_on(ids) if tp in context.leadership]
     yield from change("resend", [Step((tp,), publications=_resent(context, tp, ids)) for tp in led])
-    # Deleted last: if this controller fails before it has sent everything, the next one must find the notifications.
     yield from notifications.remove(entries)
 
 
