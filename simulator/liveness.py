@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -42,16 +42,18 @@ def faults(cluster: Cluster) -> list[str]:
     """Return the faults of a cluster that nothing disturbs any more; an empty list if all is well.
 
     A partition whose ISR is empty, because all its members lost their disks, has to wait for an unclean election unless
-    the settings allow that: it has no leader and no followers, and its reassignment makes no progress.
+    the settings allow that: it has no leader and no followers, and its reassignment makes no progress. Rows that were
+    damaged on purpose have no faults.
     """
-    assignments = dict(cluster.durable.partitions())
+    exempt = cluster.world.safety.exempt
+    assignments = {tp: of for tp, of in cluster.durable.partitions() if not exempt.has_topic(tp.topic)}
     leaderships = {tp: cluster.durable.leadership(tp) for tp in assignments}
     found = [
         *_processes(cluster),
         *_partitions(cluster, assignments, leaderships),
         *_preferred(cluster, assignments, leaderships),
-        *_requests(cluster.durable, leaderships),
-        *_identities(cluster.durable, assignments),
+        *_requests(cluster, leaderships),
+        *_identities(cluster, assignments),
         *_deletions(cluster),
         *_strays(cluster, assignments),
         *_metadata(cluster, assignments, leaderships),
@@ -65,9 +67,9 @@ def _processes(cluster: Cluster) -> Iterator[str]:
             yield f"{process.host} is {process.state.value}"
         elif not process.started.is_set():
             yield f"{process.host} is not in service yet"
-    registered = list(cluster.durable.brokers())
-    if registered != list(cluster.brokers):
-        yield f"brokers {registered} are registered, not {list(cluster.brokers)}"
+    registered, expected = _sound(cluster, cluster.durable.brokers()), _sound(cluster, cluster.brokers)
+    if registered != expected:
+        yield f"brokers {registered} are registered, not {expected}"
     active = [id_ for id_, process in cluster.controllers.items() if process.service and process.service.is_active]
     if active != [cluster.active_controller]:
         yield f"controllers {active} are active while {cluster.active_controller} holds /controller"
@@ -111,20 +113,21 @@ def _preferred(cluster: Cluster, assignments: _Assignments, leaderships: _Leader
             yield f"{tp} is led by {leader}, not by its preferred {preferred} (nor are {len(elsewhere) - 1} more)"
 
 
-def _requests(durable: Durable, leaderships: _Leaderships) -> Iterator[str]:
-    znode = durable.tree.read(paths.REASSIGN_PARTITIONS)
-    for tp in formats.decode_reassign_partitions(znode.data) if znode is not None else ():
+def _requests(cluster: Cluster, leaderships: _Leaderships) -> Iterator[str]:
+    tree, exempt = cluster.durable.tree, cluster.world.safety.exempt
+    requested = None if exempt.has(paths.REASSIGN_PARTITIONS) else tree.read(paths.REASSIGN_PARTITIONS)
+    for tp in formats.decode_reassign_partitions(requested.data) if requested is not None else ():
         leadership = leaderships.get(tp)
         if leadership is None or leadership.isr:
             yield f"{tp} is still in {paths.REASSIGN_PARTITIONS}"
-    if durable.tree.read(paths.PREFERRED_REPLICA_ELECTION) is not None:
-        yield f"{paths.PREFERRED_REPLICA_ELECTION} is still there"
-    for path in (paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION):
-        for name in durable.tree.children(path) or ():
-            yield f"{path}/{name} is still there"
+    notices = [paths.PREFERRED_REPLICA_ELECTION] if tree.read(paths.PREFERRED_REPLICA_ELECTION) is not None else []
+    for parent in (paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION):
+        notices += [f"{parent}/{name}" for name in tree.children(parent) or ()]
+    yield from (f"{path} is still there" for path in notices if not exempt.has(path))
 
 
-def _identities(durable: Durable, assignments: _Assignments) -> Iterator[str]:
+def _identities(cluster: Cluster, assignments: _Assignments) -> Iterator[str]:
+    durable, exempt = cluster.durable, cluster.world.safety.exempt
     moving: defaultdict[str, list[str]] = defaultdict(list)
     for tp, assignment in assignments.items():
         if assignment.is_being_reassigned:
@@ -132,28 +135,33 @@ def _identities(durable: Durable, assignments: _Assignments) -> Iterator[str]:
     for name in sorted({*moving, *(durable.tree.children(paths.REASSIGNMENTS) or ())}):
         path, expected = paths.topic_reassignments(name), sorted(moving.get(name, ())) or None
         found = durable.tree.children(path)
-        if found != expected:
+        if found != expected and not exempt.has_topic(name):
             yield f"{path} has {found}, though of its partitions {expected} are being moved"
 
 
 def _deletions(cluster: Cluster) -> Iterator[str]:
-    durable = cluster.durable
+    durable, exempt = cluster.durable, cluster.world.safety.exempt
     for name in durable.tree.children(paths.DELETE_TOPICS) or ():
-        yield f"topic {name} is marked for deletion, and still there"
+        if not exempt.has_topic(name):
+            yield f"topic {name} is marked for deletion, and still there"
     for name in cluster.world.safety.undead():
         yield f"topic {name} was marked for deletion, and is still there"
     topics = set(durable.topics())
     for name in durable.tree.children(paths.TOPIC_CONFIGS) or ():
-        if name not in topics:
+        if name not in topics and not exempt.has_topic(name):
             yield f"{paths.topic_config(name)} is still there, though the topic is not"
 
 
 def _strays(cluster: Cluster, assignments: _Assignments) -> Iterator[str]:
+    exempt = cluster.world.safety.exempt
     for name in cluster.durable.tree.children(paths.STRAYS) or ():
-        yield f"{paths.STRAYS}/{name} is still there"
+        if not exempt.has(f"{paths.STRAYS}/{name}"):
+            yield f"{paths.STRAYS}/{name} is still there"
     topics = {name: cluster.durable.topic(name) for name in cluster.durable.topics()}
     for broker in cluster.brokers.values():
         for tp, log in broker.disk.logs.items():
+            if exempt.has_topic(tp.topic):
+                continue
             topic = topics.get(tp.topic)
             is_wanted = tp in assignments and broker.id in assignments[tp].replicas
             if topic is None or not is_wanted or topic.topic_id != log.topic_id:
@@ -168,8 +176,8 @@ def _metadata(cluster: Cluster, assignments: _Assignments, leaderships: _Leaders
         if leadership is not None
     }
     registered = cluster.durable.brokers()
-    for broker in cluster.brokers.values():
-        yield from _metadata_of(cluster, broker, registered, durable)
+    for id_ in _sound(cluster, cluster.brokers):
+        yield from _metadata_of(cluster, cluster.brokers[id_], registered, durable)
 
 
 def _metadata_of(
@@ -194,7 +202,8 @@ def _metadata_of(
         believed = f"{controller} at epoch {metadata.controller_epoch}"
         yield f"broker {broker.id} obeys controller {believed}, not {cluster.active_controller} at epoch {epoch}"
     states = metadata.describe(MetadataRequest(None)).partitions
-    known = {state.tp: replace(state, offline_replicas=()) for state in states}
+    exempt = cluster.world.safety.exempt
+    known = {s.tp: replace(s, offline_replicas=()) for s in states if not exempt.has_topic(s.topic)}
     differing = [tp for tp in sorted({*known, *durable}) if known.get(tp) != durable.get(tp)]
     for tp in differing[:1]:
         others = f" (and {len(differing) - 1} more)" if differing[1:] else ""
@@ -210,4 +219,10 @@ def _text(state: PartitionState | None) -> str:
 
 
 def _live(cluster: Cluster) -> set[int]:
-    return {id_ for id_ in cluster.durable.brokers() if cluster.brokers[id_].state is ProcessState.RUNNING}
+    registered = [cluster.brokers[id_] for id_ in cluster.durable.brokers() if id_ in cluster.brokers]
+    return {broker.id for broker in registered if broker.state is ProcessState.RUNNING}
+
+
+def _sound(cluster: Cluster, broker_ids: Iterable[int]) -> list[int]:
+    """Return the brokers whose registrations were not damaged on purpose."""
+    return [id_ for id_ in broker_ids if not cluster.world.safety.exempt.has(paths.broker(id_))]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from klamm.testing import actions
 from klamm.testing.asyncio_cluster import AsyncioCluster, open_asyncio_cluster
 from klamm.testing.opening import ClusterFactory, open_cluster
+from klamm.testing.scenarios import run_scenario
 from klamm.testing.stepped_cluster import SteppedCluster
 from simulator.cluster import NotInTime, SimulatedCluster
 from simulator.safety.invariants import Violation
@@ -24,4 +25,5 @@ __all__ = [
     "actions",
     "open_asyncio_cluster",
     "open_cluster",
+    "run_scenario",
 ]

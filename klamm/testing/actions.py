@@ -37,6 +37,7 @@ from simulator.actions.requests import (
 from simulator.actions.scene import CannotBeDone, Request, Strike
 from simulator.actions.sessions import AtCommit, Depose, Disconnect, Expire, Lag, Reconnect, SlowStore, lose_answer
 from simulator.actions.znodes import (
+    Damage,
     MarkForDeletion,
     NotifyIsrChange,
     NotifyLogDir,
@@ -56,6 +57,7 @@ __all__ = [
     "CrashOnArrival",
     "CreateTopic",
     "CreateTopics",
+    "Damage",
     "DeleteTopic",
     "Depose",
     "Disconnect",

@@ -92,6 +92,33 @@ class NotifyLogDir(Strike):
         _write(scene.cluster, Create(f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", data, sequence=True))
 
 
+@frozen
+class Damage(Strike):
+    """Write damaged or absurd data to znodes by hand; no invariant is checked over their rows from then on.
+
+    A row of a topic exempts the whole topic. Missing znodes are created, with their parents.
+    """
+
+    rows: Mapping[str, str] = field()
+
+    @rows.validator
+    def _check_rows(self, _: object, rows: Mapping[str, str]) -> None:
+        for path in rows:
+            if path in (paths.CONTROLLER, paths.CONTROLLER_EPOCH):
+                raise ValueError(f"{path} cannot be damaged: every invariant rests on it")
+
+    def strike(self, scene: Scene) -> None:
+        """Exempt the rows and write them."""
+        tree = scene.cluster.durable.tree
+        for path, data in self.rows.items():
+            scene.cluster.world.safety.exempt.add(path)
+            places = [place for place, character in enumerate(path) if character == "/" and place > 0]
+            for parent in [path[:place] for place in places]:
+                if tree.read(parent) is None:
+                    _write(scene.cluster, Create(parent))
+            _put(scene.cluster, path, data.encode())
+
+
 def _put(cluster: SimulatedCluster, path: str, data: bytes) -> None:
     is_there = cluster.durable.tree.read(path) is not None
     _write(cluster, Set(path, data, ANY_VERSION) if is_there else Create(path, data))

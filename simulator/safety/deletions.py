@@ -62,7 +62,7 @@ class Deletions:
         # The topic is gone or was created again with another id, so the deleted data belong to no current partition.
         if partition is None or partition.topic_id != topic_id:
             return
-        if self.partitions.is_marked(tp.topic) and EPOCH_DURING_DELETE in epochs:
+        if self.partitions.is_exempt(tp.topic) and EPOCH_DURING_DELETE in epochs:
             return
         given_up_at = self._given_up.get((tp, topic_id), {}).get(broker_id)
         if given_up_at is None:

@@ -7,10 +7,10 @@ from typing import Final
 
 from attrs import define, field
 
+from simulator.safety.exemptions import Exemptions
 from simulator.store.durable import Durable
 from transport.metadata import TopicPartition, number_in
 from transport.store import paths
-from transport.store.formats import UndecodableZnode
 from transport.store.protocol import Op
 
 _BELOW_TOPICS: Final = f"{paths.TOPICS}/"
@@ -21,6 +21,7 @@ _BELOW_REASSIGNMENTS: Final = f"{paths.REASSIGNMENTS}/"
 class Identities:
     """The topic id and the identity of each move, as of the last commit."""
 
+    exempt: Exemptions
     _held: dict[TopicPartition, tuple[str, int]] = field(factory=dict, init=False)
 
     def committed(self, ops: Sequence[Op], durable: Durable) -> Iterator[str]:
@@ -45,15 +46,12 @@ class Identities:
             elif op.path.startswith(_BELOW_TOPICS):
                 name = op.path.removeprefix(_BELOW_TOPICS)
                 found.update(dict.fromkeys(tp for tp in self._held if tp.topic == name))
-        return list(found)
+        return [tp for tp in found if not self.exempt.has_topic(tp.topic)]
 
 
 def _identity(tp: TopicPartition, durable: Durable) -> tuple[str, int] | None:
     """Return topic id and identity of a partition's move, 0 if it has none yet; None if the partition is not moving."""
-    try:
-        topic = durable.topic(tp.topic)
-    except UndecodableZnode:
-        return None
+    topic = durable.topic(tp.topic)
     assignment = None if topic is None else topic.partitions.get(tp.partition)
     if topic is None or assignment is None or not assignment.is_being_reassigned:
         return None

@@ -11,6 +11,7 @@ from simulator.frames import ControlRequest, LeadershipRequest
 from simulator.safety.answers import Answers
 from simulator.safety.controllership import Controllership
 from simulator.safety.deletions import Deletions
+from simulator.safety.exemptions import Exemptions
 from simulator.safety.identities import Identities
 from simulator.safety.leadership import Leaderships
 from simulator.safety.ledger import Ledger
@@ -29,6 +30,7 @@ from transport.messages import (
     StopReplicaRequest,
 )
 from transport.metadata import TopicPartition
+from transport.store import paths
 from transport.store.protocol import Committed, Op
 
 ONE_CONTROLLER = "at most one controller's writes and orders take effect per controller epoch"
@@ -69,13 +71,16 @@ class Safety:
     disks: dict[int, Disk] = field(factory=dict, init=False)
     """The brokers' disks."""
 
+    exempt: Exemptions = field(factory=Exemptions, init=False)
+    """Rows that are not checked."""
+
     violation: Violation | None = field(default=None, init=False)
-    _partitions: Partitions = field(factory=Partitions, init=False)
+    _partitions: Partitions = field(init=False)
     _registrations: Registrations = field(factory=Registrations, init=False)
     _controllership: Controllership = field(factory=Controllership, init=False)
     _leaderships: Leaderships = field(factory=Leaderships, init=False)
-    _orders: Orders = field(factory=Orders, init=False)
-    _identities: Identities = field(factory=Identities, init=False)
+    _orders: Orders = field(init=False)
+    _identities: Identities = field(init=False)
     _answers: Answers = field(factory=Answers, init=False)
     _deletions: Deletions = field(init=False)
     _promises: Promises = field(init=False)
@@ -83,6 +88,8 @@ class Safety:
     _unclean: UncleanElections = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self._partitions = Partitions(self.exempt)
+        self._orders, self._identities = Orders(self.exempt), Identities(self.exempt)
         self._unclean = UncleanElections(self.unclean_by_default)
         self._deletions = Deletions(self._partitions, self._registrations)
         self._promises = Promises(self._partitions, self._controllership)
@@ -108,7 +115,8 @@ class Safety:
         for change in self._partitions.take(host, ops, self.durable):
             self._judge(ONE_CONTROLLER, self._controllership.changed(change))
             self._judge(LEADERSHIP, self._leaderships.changed(change))
-            self._judge(ACKNOWLEDGED, self._unclean.changed(change))
+            if not self.exempt.has(paths.broker_config(None)):
+                self._judge(ACKNOWLEDGED, self._unclean.changed(change))
             self._orders.changed(change)
             self._deletions.changed(change)
             self._promises.changed(change)
@@ -191,7 +199,7 @@ class Safety:
     def undead(self) -> list[str]:
         """Return the topics that were marked for deletion and still exist."""
         topics = {name: self.durable.topic(name) for name, _ in self._promises.doomed}
-        doomed = [(name, topic) for name, topic in topics.items() if topic is not None]
+        doomed = [(name, topic) for name, topic in topics.items() if topic and not self.exempt.has_topic(name)]
         return [name for name, topic in doomed if (name, topic.topic_id or "") in self._promises.doomed]
 
     def lost(self) -> list[str]:

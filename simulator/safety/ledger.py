@@ -60,7 +60,7 @@ class Ledger:
     def changed(self, change: PartitionChange) -> Iterator[str]:
         """Check that brokers that join an ISR or become leader have the acknowledged records on their disks."""
         before, after = change.before, change.after
-        if after is None or after.leadership is None or self.partitions.is_marked(change.tp.topic):
+        if after is None or after.leadership is None or self.partitions.is_exempt(change.tp.topic):
             return
         tp, leader = change.tp, after.leadership.leader
         account = self._accounts.setdefault((tp, after.topic_id), _Account())
@@ -103,7 +103,7 @@ class Ledger:
     def acknowledged(self, tp: TopicPartition, base_offset: int, values: Sequence[bytes]) -> Iterator[str]:
         """Enter acknowledged records, and check that every member of the ISR has them."""
         partition = self.partitions.get(tp)
-        if partition is None or partition.leadership is None or self.partitions.is_marked(tp.topic):
+        if partition is None or partition.leadership is None or self.partitions.is_exempt(tp.topic):
             return
         account = self._accounts.setdefault((tp, partition.topic_id), _Account())
         new = dict(enumerate(values, base_offset))
@@ -144,13 +144,13 @@ class Ledger:
         for (tp, topic_id), account in self._accounts.items():
             partition = self.partitions.get(tp)
             is_there = partition is not None and partition.topic_id == topic_id and partition.leadership is not None
-            if partition is not None and is_there and not self.partitions.is_marked(tp.topic):
+            if partition is not None and is_there and not self.partitions.is_exempt(tp.topic):
                 yield from self._differences(account, tp, partition)
 
     def _account(self, tp: TopicPartition, topic_id: str, member: int) -> _Account | None:
         """Return the acknowledged records if a broker is in the ISR and must have them, else None."""
         account = self._accounts.get((tp, topic_id))
-        is_judged = account is not None and member in account.joined and not self.partitions.is_marked(tp.topic)
+        is_judged = account is not None and member in account.joined and not self.partitions.is_exempt(tp.topic)
         return account if is_judged else None
 
     def _differences(self, account: _Account, tp: TopicPartition, partition: Partition) -> Iterator[str]:

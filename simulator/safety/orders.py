@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from attrs import define, field
 
+from simulator.safety.exemptions import Exemptions
 from simulator.safety.partitions import PartitionChange
 from transport.messages import LeaderAndIsrRequest, PartitionState, StopReplicaRequest, UpdateMetadataRequest
 from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, NO_LEADER, TopicPartition
@@ -25,6 +26,7 @@ _State = tuple[int, int, tuple[int, ...]]
 class Orders:
     """The latest states of each partition by partition epoch, and the leader that brokers were told for each epoch."""
 
+    exempt: Exemptions
     _states: dict[_Key, dict[int, _State]] = field(factory=dict, init=False)
     _leaders: dict[_Key, dict[int, int]] = field(factory=dict, init=False)
     _deleting: dict[tuple[int, TopicPartition, str], int] = field(factory=dict, init=False)
@@ -49,18 +51,19 @@ class Orders:
 
     def ordered(self, broker_id: int, request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Iterator[str]:
         """Check the states that a broker is sent."""
+        states = [state for state in _states_in(request) if not self.exempt.has_topic(state.topic)]
         if isinstance(request, LeaderAndIsrRequest):
-            yield from self._judge_revivals(broker_id, request)
-        for state in _states_in(request):
+            yield from self._judge_revivals(broker_id, states, request.controller_epoch)
+        for state in states:
             if state.leader != LEADER_DURING_DELETE:
                 yield from self._judge(broker_id, state)
                 yield from self._judge_leader(broker_id, state)
 
-    def _judge_revivals(self, broker_id: int, request: LeaderAndIsrRequest) -> Iterator[str]:
+    def _judge_revivals(self, broker_id: int, states: Sequence[PartitionState], epoch: int) -> Iterator[str]:
         """Check that a controller never orders a broker to hold a replica that it told it to delete with its topic."""
-        for state in _states_in(request):
+        for state in states:
             tp = state.tp
-            if self._deleting.get((broker_id, tp, state.topic_id)) == request.controller_epoch:
+            if self._deleting.get((broker_id, tp, state.topic_id)) == epoch:
                 yield f"broker {broker_id} was told {_text(_of(state))} of {tp}, which it was told to delete"
 
     def _judge(self, broker_id: int, told: PartitionState) -> Iterator[str]:

@@ -7,10 +7,10 @@ from typing import Final
 
 from attrs import define, field, frozen
 
+from simulator.safety.exemptions import Exemptions
 from simulator.store.durable import Durable
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition, number_in
 from transport.store import paths
-from transport.store.formats import UndecodableZnode
 from transport.store.protocol import Check, Create, Delete, Op
 
 _BELOW_TOPICS: Final = f"{paths.TOPICS}/"
@@ -54,28 +54,29 @@ def is_controller(host: str) -> bool:
 
 @define
 class Partitions:
-    """All partitions as of the last commit. A znode that cannot be decoded counts as missing."""
+    """All partitions as of the last commit, without those of exempt topics."""
 
+    exempt: Exemptions
     _topics: dict[str, dict[int, Partition]] = field(factory=dict)
     _marked: dict[str, None] = field(factory=dict)
 
     def get(self, tp: TopicPartition) -> Partition | None:
         """Return a partition, or None."""
-        return self._topics.get(tp.topic, {}).get(tp.partition)
+        return None if self.exempt.has_topic(tp.topic) else self._topics.get(tp.topic, {}).get(tp.partition)
 
-    def is_marked(self, topic: str) -> bool:
-        """Return whether a topic is marked for deletion: its data on the brokers' disks no longer matter."""
-        return topic in self._marked
+    def is_exempt(self, topic: str) -> bool:
+        """Return whether a topic's data no longer matter: it is marked for deletion, or damaged on purpose."""
+        return topic in self._marked or self.exempt.has_topic(topic)
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, Partition]]:
         for name, partitions in self._topics.items():
-            for number, partition in partitions.items():
+            for number, partition in partitions.items() if not self.exempt.has_topic(name) else ():
                 yield TopicPartition(name, number), partition
 
     def take(self, host: str, ops: Sequence[Op], durable: Durable) -> list[PartitionChange]:
         """Apply a commit, right after it took effect, and return the changes that it made."""
         self._take_markers(ops)
-        topics, states = _touched(ops)
+        topics, states = self._touched(ops)
         changes: list[PartitionChange] = []
         for name in topics:
             changes += self._take_topic(host, name, states, durable)
@@ -94,10 +95,7 @@ class Partitions:
     def _take_topic(
         self, host: str, name: str, states: Iterable[TopicPartition], durable: Durable
     ) -> Iterator[PartitionChange]:
-        try:
-            topic = durable.topic(name)
-        except UndecodableZnode:
-            topic = None
+        topic = durable.topic(name)
         before = self._topics.pop(name, {})
         after: dict[int, Partition] = {}
         # A tool that does not know topic ids omits the id when it writes; the topic keeps its id (KAFKA-14190).
@@ -109,7 +107,7 @@ class Partitions:
                 (topic and topic.topic_id) or known_id,
             )
             is_led_as_before = known is not None and known.topic_id == topic_id and tp not in states
-            leadership = known.leadership if known is not None and is_led_as_before else _leadership(tp, durable)
+            leadership = known.leadership if known is not None and is_led_as_before else durable.leadership(tp)
             after[number] = Partition(topic_id, assignment, leadership)
         if after:
             self._topics[name] = after
@@ -119,27 +117,21 @@ class Partitions:
 
     def _take_state(self, host: str, tp: TopicPartition, durable: Durable) -> PartitionChange:
         before = self._topics[tp.topic][tp.partition]
-        after = Partition(before.topic_id, before.assignment, _leadership(tp, durable))
+        after = Partition(before.topic_id, before.assignment, durable.leadership(tp))
         self._topics[tp.topic][tp.partition] = after
         return PartitionChange(host, tp, before, after)
 
-
-def _touched(ops: Sequence[Op]) -> tuple[dict[str, None], dict[TopicPartition, None]]:
-    topics: dict[str, None] = {}
-    states: dict[TopicPartition, None] = {}
-    for op in ops:
-        if isinstance(op, Check) or not op.path.startswith(_BELOW_TOPICS):
-            continue
-        match op.path.removeprefix(_BELOW_TOPICS).split("/"):
-            case [name]:
-                topics[name] = None
-            case [name, "partitions", number, "state"] if number_in(number) is not None:
-                states[TopicPartition(name, int(number))] = None
-    return topics, states
-
-
-def _leadership(tp: TopicPartition, durable: Durable) -> LeaderAndIsr | None:
-    try:
-        return durable.leadership(tp)
-    except UndecodableZnode:
-        return None
+    def _touched(self, ops: Sequence[Op]) -> tuple[dict[str, None], dict[TopicPartition, None]]:
+        topics: dict[str, None] = {}
+        states: dict[TopicPartition, None] = {}
+        for op in ops:
+            if isinstance(op, Check) or not op.path.startswith(_BELOW_TOPICS):
+                continue
+            match op.path.removeprefix(_BELOW_TOPICS).split("/"):
+                case [name, *_] if self.exempt.has_topic(name):
+                    continue
+                case [name]:
+                    topics[name] = None
+                case [name, "partitions", number, "state"] if number_in(number) is not None:
+                    states[TopicPartition(name, int(number))] = None
+        return topics, states

@@ -115,6 +115,8 @@ class Promises:
         """Check the answer that the deletion of a topic is certain."""
         ids = {topic_id for tp, topic_id in before.led if tp.topic == name}
         known = any((name, topic_id) in self.doomed for topic_id in ids)
+        if self.partitions.exempt.has_topic(name):
+            return
         if not known and not any(marked == name for marked, _ in list(self.doomed)[before.marks :]):
             yield f"topic {name} is said to be deleted for sure, but was not marked"
 
@@ -148,5 +150,5 @@ class Promises:
         for tp, partition in self.partitions:
             led = partition.leadership is not None and partition.leadership.leader == broker_id
             shared = min(len(partition.assignment.replicas), before.replicas.get((tp, partition.topic_id), 0)) > 1
-            if led and shared and not self.partitions.is_marked(tp.topic):
+            if led and shared and not self.partitions.is_exempt(tp.topic):
                 yield f"broker {broker_id} is said to be relieved, but leads {tp}: {partition.leadership}"

@@ -30,7 +30,7 @@ class Unfit(Exception):
     """The text of a scalar does not fit; without a message, the message names what is expected and what is found."""
 
 
-class ScenarioFault(Exception):
+class ScenarioFault(ValueError):
     """A scenario's file is invalid; the message has a line for each fault, as compilers print them."""
 
     def __init__(self, path: str, faults: Iterable[Fault]) -> None:

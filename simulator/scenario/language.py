@@ -153,7 +153,10 @@ EVENT_KEYS: Final[Mapping[str, Key]] = {
     "after": Key(SECONDS, "The time between the end of the previous event and this one."),
     **{name: Key(verb.shape, verb.text) for name, verb in VERBS.items()},
     "expect": Key(expectations({**EXPECT_KEYS, "refused": REFUSED}), "What must hold when the event is done."),
-    "within": Key(SECONDS, "The longest time to wait for the expectations."),
+    "waits_for": Key(
+        expectations(EXPECT_KEYS), "What to wait for after the event, up to `within`; expectations are compared then."
+    ),
+    "within": Key(SECONDS, "The longest time to wait for the expectations, or for what waits_for says."),
     "stays": Key(SECONDS, "The time for which the expectations must continue to hold."),
 }
 
@@ -170,20 +173,23 @@ def _event(node: YamlNode, names: Names) -> Event:
     for several, what in ((triggers, "time"), (verbs, "action")):
         if len(several) > 1:
             raise unreadable(keys[several[1]], f"one {what} is enough: there is {several[0]} already")
-    if not verbs and "expect" not in keys:
-        raise unreadable(node, f"nothing happens here: write one of {', '.join(VERBS)}, or expect")
+    if not verbs and not {"expect", "waits_for"}.intersection(keys):
+        raise unreadable(node, f"nothing happens here: write one of {', '.join(VERBS)}, expect or waits_for")
     if _expects(node) and (not verbs or not issubclass(VERBS[verbs[0]].kind, Request)):
         askable = ", ".join(name for name, verb in VERBS.items() if issubclass(verb.kind, Request))
         raise unreadable(keys["expect"], f"nothing is asked here that can be refused: write one of {askable}")
-    for key in ("within", "stays"):
-        if key in keys and "expect" not in keys:
+    for key, needed in (("within", {"expect", "waits_for"}), ("stays", {"expect"})):
+        if key in keys and needed.isdisjoint(keys):
             raise unreadable(keys[key], "nothing is expected here that could be waited for: write expect, too")
     action = values[verbs[0]] if verbs else None
-    text = f"{verbs[0]} {flow(dict(pairs_of(node))[keys[verbs[0]]])}" if verbs else "expect"
+    text = "expect" if "expect" in keys else "waits_for"
+    if verbs:
+        text = f"{verbs[0]} {flow(dict(pairs_of(node))[keys[verbs[0]]])}"
     trigger = Trigger(values.get("at"), values.get("when"), values.get("after", 0.0))
     expect = values.get("expect", Expectations())
-    times = values.get("within", 0.0), values.get("stays", 0.0)
-    return Event(node.start_mark.line + 1, text, trigger, action, expect, *times)
+    waits_for = values.get("waits_for")
+    within = values.get("within", 0.0 if waits_for is None else PATIENCE)
+    return Event(node.start_mark.line + 1, text, trigger, action, expect, within, values.get("stays", 0.0), waits_for)
 
 
 def _expects(node: YamlNode, code: ErrorCode | None = None) -> bool:

@@ -116,6 +116,9 @@ class Event:
     stays: float = 0.0
     """Seconds for which the expectations must continue to hold after that."""
 
+    waits_for: Expectations | None = None
+    """What is waited for, up to `within`, before the expectations are compared."""
+
 
 @frozen
 class Scenario:

@@ -207,24 +207,24 @@ class _Play:
     # --- expectations -------------------------------------------------------------------------------------------
 
     async def _expect(self, event: Event) -> None:
-        """Wait until the expectations of an event hold, and record those that do not in time."""
-        cluster = self._scene.cluster
+        """Wait for what an event waits for, or else for its expectations, and record what does not hold in time."""
         with trio.move_on_after(event.within):
-            while expectations.misses(  # noqa: ASYNC110  it is looked up in the store
-                event.expect, cluster, self.chronicle
-            ):
+            while self._misses(event.waits_for or event.expect):  # noqa: ASYNC110  it is looked up in the store
                 await trio.sleep(POLL_SECONDS)
+        if event.waits_for is not None:
+            self._compare(event.line, event.waits_for, f"waited {event.within:g} s: ")
         with trio.move_on_after(event.stays):
-            while not expectations.misses(  # noqa: ASYNC110  it is looked up in the store
-                event.expect, cluster, self.chronicle
-            ):
+            while not self._misses(event.expect):  # noqa: ASYNC110  it is looked up in the store
                 await trio.sleep(POLL_SECONDS)
         self._compare(event.line, event.expect)
 
-    def _compare(self, line: int, expected: Expectations) -> None:
+    def _misses(self, expected: Expectations) -> list[str]:
+        return expectations.misses(expected, self._scene.cluster, self.chronicle)
+
+    def _compare(self, line: int, expected: Expectations, prefix: str = "") -> None:
         self.chronicle.expectations += expectations.count(expected)
-        for text in expectations.misses(expected, self._scene.cluster, self.chronicle):
-            self._miss(line, text)
+        for text in self._misses(expected):
+            self._miss(line, prefix + text)
 
     # --- recording ----------------------------------------------------------------------------------------------
 

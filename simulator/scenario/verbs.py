@@ -143,6 +143,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     "rewrite_topic": _verb(znodes.RewriteTopic, TOPICS),
     "write_election": _verb(znodes.WriteElection, PARTITIONS),
     "mark_for_deletion": _verb(znodes.MarkForDeletion, TOPIC_NAMES),
+    "damage": _verb(znodes.Damage, map_of(text("the path of a znode", r"/.+"), text("data", r".*"))),
     "notify_isr_change": _verb(znodes.NotifyIsrChange, PARTITIONS),
     "notify_log_dir": _verb(znodes.NotifyLogDir, BROKER_ID),
     "crash": _keys(

@@ -20,7 +20,10 @@ decode_topic = lru_cache(maxsize=1024)(formats.decode_topic)
 
 @frozen
 class Durable:
-    """A view of a tree of znodes, which reads the tree at each call."""
+    """A view of a tree of znodes, which reads the tree at each call.
+
+    A topic, a partition state or a broker whose znode cannot be decoded counts as missing.
+    """
 
     tree: Tree
 
@@ -31,7 +34,9 @@ class Durable:
     def topic(self, name: str) -> TopicZnode | None:
         """Return a topic's znode; None if there is no such topic."""
         znode = self.tree.read(paths.topic(name))
-        return None if znode is None else decode_topic(name, znode.data)
+        with suppress(formats.UndecodableZnode):
+            return None if znode is None else decode_topic(name, znode.data)
+        return None
 
     def partitions(self) -> Iterator[tuple[TopicPartition, ReplicaAssignment]]:
         """Yield every partition and its assignment, in order."""
@@ -48,7 +53,9 @@ class Durable:
     def leadership(self, tp: TopicPartition) -> LeaderAndIsr | None:
         """Return a partition's leadership; None if it never had one."""
         znode = self.tree.read(paths.partition_state(tp))
-        return None if znode is None else formats.decode_partition_state(tp, znode.data, znode.stat.version)
+        with suppress(formats.UndecodableZnode):
+            return None if znode is None else formats.decode_partition_state(tp, znode.data, znode.stat.version)
+        return None
 
     def state(self, tp: TopicPartition) -> PartitionState | None:
         """Return assignment and leadership together; None if either is missing."""
@@ -58,7 +65,7 @@ class Durable:
         return PartitionState.of(tp, topic.topic_id or "", topic.partitions[tp.partition], leadership)
 
     def brokers(self) -> dict[int, BrokerRegistration]:
-        """Return the registered brokers in order of their ids, without those whose registration is damaged."""
+        """Return the registered brokers in order of their ids."""
         found = {}
         for id_ in sorted(paths.numbers(self.tree.children(paths.BROKER_IDS) or [])):
             znode = self.tree.read(paths.broker(id_))
