@@ -51,7 +51,7 @@ def _merged(known: dict[int, Broker], parts: Iterable[Part], new: BrokerState) -
         _check(where, row)
         id_ = row["id"]
         if id_ in seen:
-            raise PlanError(f"{where}: broker {id_} is there twice")
+            raise PlanError(f"{where}: broker {id_} is a duplicate")
         seen.add(id_)
         said = {name: row[name] for name in ("rack", "capacity", "disk") if row[name] not in {None, ""}}
         if row["state"]:

@@ -131,7 +131,7 @@ def _detail(fault: Fault, row: dict[str, Any]) -> str:
         case Fault.BROKER:
             return f"{name}: a broker id is from 0 to {_INT32_MAX}: {_ids(row)}, leader {row['leader']}"
         case Fault.TWICE_IN_LIST:
-            return f"{name}: a broker is there twice: {_ids(row)}"
+            return f"{name}: duplicate broker: {_ids(row)}"
         case Fault.NO_REPLICAS:
             return f"{name}: it has no replicas"
         case _:

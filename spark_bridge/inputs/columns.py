@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -208,41 +208,38 @@ def from_objects(objects: Sequence[object], rows: Sequence[int], layout: Layout)
 
 
 def _together(layout: Layout, objects: Sequence[Any], rows: Sequence[int]) -> pa.Table:
-    table = with_rows([column.array(objects) for column in layout.columns], rows, layout)
-    if layout.refused(set[str]().union(*objects)) is None:
-        return table
-    strange = [layout.refused(row) for row in objects]
-    said = {name: layout.complaint(name) for name in sorted(set(filter(None, strange)))}
-    complaints = [None if name is None else said[name] for name in strange]
-    return table.set_column(len(table.schema) - 1, UNKNOWN, pa.array(complaints, pa.string()))
+    have: dict[str, Any] = {column.name: column.array(objects) for column in layout.columns}
+    if layout.refused(set[str]().union(*objects)) is not None:
+        strange = [layout.refused(row) for row in objects]
+        said = {name: layout.complaint(name) for name in set(strange) if name is not None}
+        have[UNKNOWN] = [None if name is None else said[name] for name in strange]
+    return raw_table(layout, {**have, ROW: rows})
 
 
-def with_rows(arrays: Sequence[pa.Array], rows: Sequence[int], layout: Layout) -> pa.Table:
-    """Return a raw table of good rows, given their columns and positions."""
-    nothing = pa.nulls(len(rows), pa.string())
-    return pa.table([*arrays, pa.array(rows, pa.int64()), nothing, nothing], raw_schema(layout))
+def raw_table(layout: Layout, have: Mapping[str, Any]) -> pa.Table:
+    """Return a raw table of columns by name, of which ROW is needed; the others are null."""
+    schema = raw_schema(layout)
+    return pa.table([have.get(f.name, pa.nulls(len(have[ROW]), f.type)) for f in schema], schema)
 
 
 def _misfit(layout: Layout, row: object, number: int) -> pa.Table:
     """Return a raw table of one bad row: the values that fit, and the fault."""
     if not isinstance(row, dict):
         return unreadable(f"a row must be an object, not {quoted(row)}", number, layout)
-    arrays, wrong = [], []
+    have: dict[str, Any] = {ROW: [number]}
     for column in layout.columns:
         try:
-            arrays.append(column.array([row]))
+            have[column.name] = column.array([row])
         except MISFITS:
-            arrays.append(pa.nulls(1, column.type))
-            wrong.append(column.misfit(row[column.name]))
-    strange = layout.refused(row)
-    complaint = None if strange is None else layout.complaint(strange)
-    return pa.table([*arrays, [number], wrong[:1], pa.array([complaint], pa.string())], raw_schema(layout))
+            have.setdefault(WRONG, [column.misfit(row[column.name])])
+    if (strange := layout.refused(row)) is not None:
+        have[UNKNOWN] = [layout.complaint(strange)]
+    return raw_table(layout, have)
 
 
 def unreadable(wrong: str, row: int, layout: Layout) -> pa.Table:
     """Return a raw table of one unreadable row."""
-    nulls = [pa.nulls(1, column.type) for column in layout.columns]
-    return pa.table([*nulls, [row], [wrong], pa.nulls(1, pa.string())], raw_schema(layout))
+    return raw_table(layout, {ROW: [row], WRONG: [wrong]})
 
 
 def quoted(value: object) -> str:

@@ -22,14 +22,14 @@ class Fault(StrEnum):
     TOPIC = "not a topic name"
     PARTITION = "not a partition number"
     BROKER = "not a broker id"
-    TWICE_IN_LIST = "a replica twice"
+    TWICE_IN_LIST = "duplicate replica"
     NO_REPLICAS = "no replicas"
     NUMBER = "not a size or rate"
     UNKNOWN = "load of a partition that the snapshot lacks"
-    REPEATED = "row twice"
+    REPEATED = "duplicate row"
 
 
-AMONG_OTHERS: Final = {Fault.UNKNOWN: "is not in the snapshot", Fault.REPEATED: "is there twice"}
+AMONG_OTHERS: Final = {Fault.UNKNOWN: "is not in the snapshot", Fault.REPEATED: "is a duplicate"}
 """Faults that a row has only in relation to other rows."""
 
 
@@ -81,6 +81,6 @@ def settle(place: Place, bad: Iterable[Bad], on_bad_rows: OnBadRows, set_aside: 
             raise PlanError(first)
         more = sum(b.rows for b in refused) - 1
         also = f" (and {more} more bad rows)" if more > 1 else " (and 1 more bad row)" if more else ""
-        raise PlanError(f"{first}{also}: mend it, or leave such rows out with --set-aside-bad-rows")
+        raise PlanError(f"{first}{also}: correct it, or leave such rows out with --set-aside-bad-rows")
     for b in found:
         set_aside[b.fault] += b.rows

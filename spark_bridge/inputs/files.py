@@ -98,28 +98,22 @@ def open_snapshot(path: Path) -> Snapshot:
     Raises:
         PlanError: It cannot be read, or is not a snapshot.
     """
-    brokers: list[pa.Table] = []
-    match format_of(path):
-        case Format.PARQUET:
-            parts = tuple(_rows(path, PARTITIONS_TABLE))
-            beside = path / BROKERS_FILE
-            if beside.exists():
-                brokers.extend(_brokers_of_document(beside))
-            return Snapshot(parts, brokers, Place(beside, "entry"))
-        case Format.JSON_LINES:
-            place = Place(path, "line")
-            return Snapshot((Part(place, partial(_snapshot_lines, path, brokers)),), brokers, place)
-        case Format.JSON_DOCUMENT:
-            part = Part(Place(path, "entry"), partial(_snapshot_document, path, brokers))
-            return Snapshot((part,), brokers, Place(path, "entry"))
-        case Format.GENERATED:
-            part = Part(Place(path, "entry"), partial(_generated_tables, path))
-            return Snapshot((part,), brokers, Place(path, "entry"))
-        case Format.DESCRIBED:
-            part = Part(Place(path, "line"), partial(described_tables, path))
-            return Snapshot((part,), brokers, Place(path, "line"))
-        case _:
-            raise PlanError(f"{path}: not JSON: {_CURE}")
+    form, brokers = format_of(path), list[pa.Table]()
+    if form is Format.PARQUET:
+        parts, beside = tuple(_rows(path, PARTITIONS_TABLE)), path / BROKERS_FILE
+        if beside.exists():
+            brokers.extend(_brokers_of_document(beside))
+        return Snapshot(parts, brokers, Place(beside, "entry"))
+    readers: dict[Format, tuple[str, Tables]] = {
+        Format.JSON_LINES: ("line", partial(_snapshot_lines, path, brokers)),
+        Format.JSON_DOCUMENT: ("entry", partial(_snapshot_document, path, brokers)),
+        Format.GENERATED: ("entry", partial(_generated_tables, path)),
+        Format.DESCRIBED: ("line", partial(described_tables, path)),
+    }
+    if form not in readers:
+        raise PlanError(f"{path}: not JSON: {_CURE}")
+    unit, tables = readers[form]
+    return Snapshot((Part(Place(path, unit), tables),), brokers, Place(path, unit))
 
 
 def _rows(path: Path, layout: Layout) -> list[Part]:

@@ -13,6 +13,7 @@ from attrs import frozen
 from pyarrow import parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
+from pyspark.sql.pandas.types import from_arrow_type
 
 from spark_bridge.inputs.checks import check_loads, check_partitions
 from spark_bridge.inputs.columns import LOADS_TABLE, PARTITIONS_TABLE, ROW, Layout, raw_schema
@@ -159,23 +160,8 @@ def _of_lines(near: StandIns, part: Part, tell: Tell) -> Frame:
 def _raw(spark: SparkSession, urls: Sequence[str], kind: Kind, have: dict[str, Column]) -> DataFrame:
     """Return files of Parquet as raw rows with FILE; missing columns are null."""
     schema = pa.schema([*raw_schema(kind.layout), pa.field(FILE, pa.string())])
-    chosen = [have.get(f.name, F.lit(None)).cast(sql_type(f.type)).alias(f.name) for f in schema]
+    chosen = [have.get(f.name, F.lit(None)).cast(from_arrow_type(f.type)).alias(f.name) for f in schema]
     return spark.read.parquet(*urls).select(*chosen)
-
-
-def sql_type(type_: pa.DataType) -> str:
-    """Return the SQL name of a type of inputs."""
-    if pa.types.is_list(type_):
-        return f"array<{sql_type(type_.value_type)}>"
-    if pa.types.is_struct(type_):
-        return f"struct<{', '.join(f'{field.name}: {sql_type(field.type)}' for field in type_)}>"
-    return {
-        pa.string(): "string",
-        pa.binary(): "binary",
-        pa.int32(): "int",
-        pa.int64(): "bigint",
-        pa.float64(): "double",
-    }[type_]
 
 
 def _places(parts: Sequence[Part]) -> dict[str, Place]:

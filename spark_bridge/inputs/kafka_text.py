@@ -7,12 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import PARTITIONS_TABLE, ROW, UNKNOWN, WRONG, quoted, raw_schema
+from spark_bridge.inputs.columns import PARTITIONS_TABLE, ROW, WRONG, quoted, raw_table
 from spark_bridge.inputs.documents import Document
 from spark_bridge.inputs.text import numbered_lines, open_text, text_before
 
@@ -83,19 +82,11 @@ def _as_partitions(lines: pa.Array, rows: pa.Array) -> pa.Table:
         "removing_replicas": _lists(said["removing"]),
         ROW: rows,
         WRONG: pc.replace_with_mask(pa.nulls(len(lines), pa.string()), pc.is_null(found), pa.array(bad, pa.string())),
-        UNKNOWN: pa.nulls(len(lines), pa.string()),
     }
-    schema = raw_schema(PARTITIONS_TABLE)
-    return pa.table([have[name] for name in schema.names], schema)
+    return raw_table(PARTITIONS_TABLE, have)
 
 
 def _lists(texts: pa.Array) -> Any:  # noqa: ANN401 (Arrow's own types)
-    """Return lists of broker ids from texts with commas; an empty text is no list."""
+    """Return lists of broker ids written with commas; null for an empty text."""
     lists = pc.split_pattern(pc.replace_substring(texts, " ", ""), ",")
-    given = pc.fill_null(pc.not_equal(texts, ""), fill_value=False)
-    ids = lists.filter(given)
-    numbers = pa.ListArray.from_arrays(ids.offsets, ids.flatten().cast(pa.int64())) if len(ids) else None
-    if numbers is None:
-        return pa.nulls(len(texts), pa.list_(pa.int64()))
-    places = np.cumsum(given.to_numpy(zero_copy_only=False)) - 1
-    return numbers.take(pa.array(places, mask=~given.to_numpy(zero_copy_only=False)))
+    return pc.if_else(pc.equal(texts, ""), None, lists).cast(pa.list_(pa.int64()))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import LOADS_TABLE, ROW, WRONG, Column, Layout, from_objects, quoted, raw_schema
+from spark_bridge.inputs.columns import LOADS_TABLE, ROW, WRONG, Column, Layout, from_objects, quoted, raw_table
 from spark_bridge.inputs.documents import Document
 from spark_bridge.inputs.text import open_text, text_before
 
@@ -82,5 +82,4 @@ def _as_loads(raw: pa.Table) -> pa.Table:
         ROW: raw[ROW],
         WRONG: pc.coalesce(raw[WRONG], pa.array(wrong, pa.string())),
     }
-    schema = raw_schema(LOADS_TABLE)
-    return pa.table([have.get(f.name, pa.nulls(len(raw), f.type)) for f in schema], schema)
+    return raw_table(LOADS_TABLE, have)

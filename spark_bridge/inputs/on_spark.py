@@ -14,6 +14,7 @@ import pyarrow as pa
 from attrs import evolve, frozen
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_bridge.inputs.brokers import all_brokers
 from spark_bridge.inputs.columns import BROKERS_TABLE
@@ -21,7 +22,7 @@ from spark_bridge.inputs.dealing import DEALT, JOINED, VALUES, deal, join_dealt,
 from spark_bridge.inputs.faults import Bad, Fault, settle, to_refuse
 from spark_bridge.inputs.files import Part, Snapshot, broker_parts, load_parts, open_snapshot
 from spark_bridge.inputs.formats import Format, format_of
-from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, Kind, open_frame, open_parquet, sql_type
+from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, Kind, open_frame, open_parquet
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.inputs.stand_ins import StandIns
 from spark_bridge.inputs.text import json_table
@@ -103,17 +104,20 @@ def _open(near: StandIns, path: Path, parts: Sequence[Part], kind: Kind, scratch
 
 def _joined(spark: SparkSession, frames: Sequence[Frame], into: int, folder: SharedFolder) -> DataFrame:
     """Deal all rows into blocks, join each block's rows, and store the rows of `JOINED` in a folder."""
-    parts = [frame.raw.mapInArrow(partial(deal, frame.tell, n, into), _sql(DEALT)) for n, frame in enumerate(frames)]
+    parts = [
+        frame.raw.mapInArrow(partial(deal, frame.tell, n, into), from_arrow_schema(DEALT))
+        for n, frame in enumerate(frames)
+    ]
     of_replicas = [frame.of_replicas for frame in frames[1:]]
 
     def joined(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         return join_dealt(of_replicas, key[0].as_py(), rows)
 
     # An empty row for each block, so that blocks without any rows exist as well.
-    places = spark.createDataFrame([(n, 0, None, None, [], []) for n in range(into)], _sql(DEALT))
+    places = spark.createDataFrame([(n, 0, None, None, [], []) for n in range(into)], from_arrow_schema(DEALT))
     dealt = reduce(DataFrame.unionAll, parts, places)
-    dealt.groupBy("number").applyInArrow(joined, _sql(JOINED)).write.parquet(folder_url(folder))
-    return spark.read.schema(_sql(JOINED)).parquet(folder_url(folder))
+    dealt.groupBy("number").applyInArrow(joined, from_arrow_schema(JOINED)).write.parquet(folder_url(folder))
+    return spark.read.schema(from_arrow_schema(JOINED)).parquet(folder_url(folder))
 
 
 def deal_again(dealt: DataFrame, into: int) -> DataFrame:
@@ -122,12 +126,8 @@ def deal_again(dealt: DataFrame, into: int) -> DataFrame:
     def together(key: tuple[pa.Scalar, ...], rows: pa.Table) -> pa.Table:
         return put_together(key[0].as_py(), rows)
 
-    cut = dealt.mapInArrow(partial(shared_out, into), _sql(VALUES))
-    return cut.groupBy("number").applyInArrow(together, _sql(VALUES))
-
-
-def _sql(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {sql_type(field.type)}" for field in schema)
+    cut = dealt.mapInArrow(partial(shared_out, into), from_arrow_schema(VALUES))
+    return cut.groupBy("number").applyInArrow(together, from_arrow_schema(VALUES))
 
 
 def _sums(joined: DataFrame) -> tuple[int, int, list[int]]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import parquet as pq
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import ROW, Layout, raw_schema
+from spark_bridge.inputs.columns import ROW, Layout, raw_schema, raw_table
 
 _ROWS = 131_072
 """The number of rows that are read at a time."""
@@ -60,10 +60,8 @@ def parquet_tables(path: Path, layout: Layout) -> Iterator[pa.Table]:
         with pq.ParquetFile(path) as file:
             names = present(path, file.schema_arrow, layout)
             for batch in file.iter_batches(_ROWS, columns=names):
-                have = dict(zip(batch.schema.names, batch.columns, strict=True))
-                have[ROW] = pa.array(np.arange(first, first + len(batch)))
-                arrays = [have.get(f.name, pa.nulls(len(batch), f.type)).cast(f.type, safe=False) for f in schema]
-                yield pa.table(arrays, schema)
+                have = {name: batch[name].cast(schema.field(name).type, safe=False) for name in names}
+                yield raw_table(layout, {**have, ROW: np.arange(first, first + len(batch))})
                 first += len(batch)
     except (OSError, pa.ArrowException) as error:
         raise _unreadable(path, error) from None

@@ -20,7 +20,7 @@ from pyarrow import csv as arrow_csv
 from pyarrow import json as arrow_json
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import MISFITS, Layout, from_objects, in_halves, quoted, unreadable, with_rows
+from spark_bridge.inputs.columns import MISFITS, ROW, Layout, from_objects, in_halves, quoted, raw_table, unreadable
 
 _CHUNK = 4 << 20
 """The number of characters that are read at a time."""
@@ -102,8 +102,8 @@ def _json_together(layout: Layout, lines: Sequence[str], rows: Sequence[int]) ->
     if layout.refused(table.column_names) is not None:
         # Arrow does not report which lines have the column, because a null looks like a missing value.
         return from_objects([json.loads(line) for line in lines], rows, layout)
-    # A line with two objects makes more rows than lines, which `with_rows` does not accept either.
-    return with_rows(table.select(schema.names).columns, rows, layout)
+    # A line with two objects makes more rows than lines, which `raw_table` does not accept either.
+    return raw_table(layout, {**{name: table[name] for name in schema.names}, ROW: rows})
 
 
 def _json_one(layout: Layout, line: str, row: int) -> pa.Table:
@@ -134,7 +134,7 @@ class Header:
             raise PlanError(f"{path}: not CSV: {error}") from None
         layout.check(path, names, f" in its first line: name the columns there ({','.join(layout.names)})")
         if twice := [name for name in layout.names if names.count(name) > 1]:
-            raise PlanError(f"{path}: column {twice[0]} is there twice")
+            raise PlanError(f"{path}: column {twice[0]} is a duplicate")
         return cls(tuple(names), rows[0])
 
 
@@ -145,8 +145,8 @@ def csv_table(header: Header, lines: Sequence[str], rows: Sequence[int], layout:
 
 def _csv_together(header: Header, layout: Layout, lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
     cells = _cells(header, layout, lines)
-    arrays = [cells[column.name].cast(column.type) for column in layout.columns]
-    return with_rows(arrays, rows, layout)
+    have = {column.name: cells[column.name].cast(column.type) for column in layout.columns}
+    return raw_table(layout, {**have, ROW: rows})
 
 
 def _csv_one(header: Header, layout: Layout, line: str, row: int) -> pa.Table:

@@ -111,7 +111,7 @@ def test_without_brokers_in_the_snapshot_those_of_the_table_are_live(tmp_path: P
         ("id,capacity\n1,0\n", "line 2: broker 1: capacity must be a number above 0, not 0.0"),
         ("id,disk\n1,-5\n", "line 2: broker 1: disk must be a number of bytes, not -5"),
         ("id,state\n1,dying\n", "line 2: broker 1: state must be live, excluded, draining, dead, not 'dying'"),
-        ("id,rack\n1,a\n1,b\n", "line 3: broker 1 is there twice"),
+        ("id,rack\n1,a\n1,b\n", "line 3: broker 1 is a duplicate"),
     ],
 )
 def test_a_bad_broker_is_refused(tmp_path: Path, text: str, line: str) -> None:
@@ -127,7 +127,9 @@ def test_a_folder_of_parquet_is_read_in_the_order_of_its_files(tmp_path: Path) -
     assert cluster(tmp_path, tmp_path / "loads").partitions["bytes_in"].to_pylist() == [None, None, 1]
     for name in "9758246":
         pq.write_table(loads, tmp_path / "loads" / f"{name}.parquet")
-    assert refusal(tmp_path, tmp_path / "loads").startswith("loads/2.parquet: row 1: my-topic-2 is there twice: mend")
+    assert refusal(tmp_path, tmp_path / "loads").startswith(
+        "loads/2.parquet: row 1: my-topic-2 is a duplicate: correct"
+    )
 
 
 def test_rows_of_parquet_are_counted_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

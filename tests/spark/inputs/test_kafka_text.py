@@ -112,7 +112,7 @@ EXECUTED = GENERATED.replace(
 )
 
 
-AGAIN = "mend it, or leave such rows out with --set-aside-bad-rows"
+AGAIN = "correct it, or leave such rows out with --set-aside-bad-rows"
 WITH_X = "\tTopic: orders\tPartition: 2\tLeader: 1\tReplicas: 1,x\tIsr: 1"
 REFUSED = {
     "executed": (
@@ -136,7 +136,7 @@ REFUSED = {
     ),
     "a partition twice": (
         f"{DESCRIBED}\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1",
-        f"line 4: orders-0 is there twice: {AGAIN}",
+        f"line 4: orders-0 is a duplicate: {AGAIN}",
     ),
 }
 

@@ -120,10 +120,10 @@ def test_the_same_of_each_snapshot(as_snapshot: Write, spark: SparkSession, tmp_
     sources = Sources(path, on_bad_rows=OnBadRows.SET_ASIDE)
     here = outcome_here(sources)
     assert here[2] == {
-        "row twice": 1,
+        "duplicate row": 1,
         "not a topic name": 1,
         "not a partition number": 1,
-        "a replica twice": 1,
+        "duplicate replica": 1,
         "no replicas": 1,
         "not a broker id": 1,
     }

@@ -11,7 +11,7 @@ from spark_bridge.inputs.read import ClusterInputs, read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.brokers import Broker, BrokerState
 
-CURE = "mend it, or leave such rows out with --set-aside-bad-rows"
+CURE = "correct it, or leave such rows out with --set-aside-bad-rows"
 
 
 def row(**fields: object) -> dict[str, object]:
@@ -104,7 +104,7 @@ def test_what_a_later_file_says_counts(tmp_path: Path) -> None:
         (dumped(brokers=[7]), "s.json: entry 1: a row must be an object, not 7"),
         (dumped(brokers=[{"id": True}]), "s.json: entry 1: id must be a whole number, not True"),
         (dumped(brokers=[{"id": 1, "rack": 2}]), "s.json: entry 1: rack must be a string, not 2"),
-        (dumped(brokers=[{"id": 1}, {"id": 1}]), "s.json: entry 2: broker 1 is there twice"),
+        (dumped(brokers=[{"id": 1}, {"id": 1}]), "s.json: entry 2: broker 1 is a duplicate"),
     ],
 )
 def test_what_is_no_snapshot_is_refused(tmp_path: Path, document: object, line: str) -> None:
@@ -128,10 +128,10 @@ BAD_ROWS = [
         "not a broker id",
     ),
     (row(leader=-2), "orders-3: a broker id is from 0 to 2147483647: replicas [1, 2], leader -2", "not a broker id"),
-    (row(replicas=[1, 2, 1]), "orders-3: a broker is there twice: replicas [1, 2, 1]", "a replica twice"),
+    (row(replicas=[1, 2, 1]), "orders-3: duplicate broker: replicas [1, 2, 1]", "duplicate replica"),
     (row(replicas=[]), "orders-3: it has no replicas", "no replicas"),
     (row(removing_replicas=[2, 1]), "orders-3: it has no replicas", "no replicas"),
-    (row(partition=0), "orders-0 is there twice", "row twice"),
+    (row(partition=0), "orders-0 is a duplicate", "duplicate row"),
 ]
 
 
@@ -146,15 +146,19 @@ def test_a_bad_row_of_a_snapshot_is_named_or_counted(tmp_path: Path, bad: object
 
 def test_only_the_first_bad_row_is_named_and_the_others_are_counted(tmp_path: Path) -> None:
     document = dumped(row(), row(), row(topic="?"), row(replicas=[]), row())
-    assert refusal(tmp_path, document) == f"s.json: entry 2: orders-3 is there twice (and 3 more bad rows): {CURE}"
-    assert read(tmp_path, document, aside=True).set_aside == {"row twice": 2, "not a topic name": 1, "no replicas": 1}
+    assert refusal(tmp_path, document) == f"s.json: entry 2: orders-3 is a duplicate (and 3 more bad rows): {CURE}"
+    assert read(tmp_path, document, aside=True).set_aside == {
+        "duplicate row": 2,
+        "not a topic name": 1,
+        "no replicas": 1,
+    }
 
 
 def test_of_a_partition_that_is_there_often_the_first_row_is_kept(tmp_path: Path) -> None:
     rows = [row(partition=n % 7, replicas=[1 + n]) for n in range(700)]
     kept = read(tmp_path, dumped(*rows), aside=True)
     assert kept.partitions["replicas"].to_pylist() == [[1 + n] for n in range(7)]
-    assert kept.set_aside == {"row twice": 693}
+    assert kept.set_aside == {"duplicate row": 693}
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,7 @@ def test_of_a_partition_that_is_there_often_the_first_row_is_kept(tmp_path: Path
         ("topic,partition,bytes\norders,3,-1\n", "loads-0: line 2: orders-3: a size or rate must be a number from 0"),
         ("topic,partition,bytes_in\norders,3,nan\n", "loads-0: line 2: orders-3: a size or rate must be a number"),
         ("topic,partition\norders,3\norders,4\n", f"loads-0: line 3: orders-4 is not in the snapshot: {CURE}"),
-        ("topic,partition\norders,3\norders,3\n", f"loads-0: line 3: orders-3 is there twice: {CURE}"),
+        ("topic,partition\norders,3\norders,3\n", f"loads-0: line 3: orders-3 is a duplicate: {CURE}"),
         ('{"topic": "orders", "partition": 3}\n{"topic":\n', "loads-0: line 2: not JSON: '{\"topic\":'"),
         ('{"topic": "orders", "partition": 3}\n' + 2 * '{"topic": "a"}', "loads-0: line 2: not JSON: "),
         ('[{"topic": "orders", "partition": 3, "bytes": true}]', "loads-0: entry 1: bytes must be a number, not True"),
