@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
+from zlib import crc32
 
 import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from spark_bridge.generator.names import name_hashes, topic_states
 from spark_bridge.generator.placement import place
 from spark_bridge.generator.shapes import Shape
 from spark_bridge.model.block import Block, count_of_blocks
@@ -34,10 +34,10 @@ _OF_TOPICS, _OF_BLOCKS = 1, 2
 """Separate the random numbers that are drawn from one seed."""
 
 
-def generate_blocks(shape: Shape) -> tuple[Brokers, Iterator[Block]]:
-    """Return the brokers of a cluster and, one at a time, its blocks."""
-    cluster = GeneratedCluster(shape)
-    return cluster.brokers, cluster.blocks()
+def name_hashes(topics: NDArray[np.uint32], partition: NDArray[np.int32]) -> NDArray[np.uint32]:
+    """Return `name_hash` of partitions, given the hashes of their topics' names with the dash behind them."""
+    numbers = map(b"%d".__mod__, partition.tolist())
+    return np.fromiter(map(crc32, numbers, topics.tolist()), np.uint32, len(partition))
 
 
 @frozen(slots=False)
@@ -84,7 +84,7 @@ class GeneratedCluster:
             after=before,
             weights=np.stack([np.ones_like(size), size, bytes_in], axis=1),
             bytes_out=bytes_in * self._readers[all_topics],
-            tie=name_hashes(self._states[all_topics], partition),
+            tie=name_hashes(self._topic_hashes[all_topics], partition),
         )
 
     @cached_property
@@ -94,8 +94,8 @@ class GeneratedCluster:
         return tuple(f"topic-{n:0{digits}}" for n in range(self.shape.topics))
 
     @cached_property
-    def _states(self) -> NDArray[np.uint32]:
-        return topic_states(self.topics)
+    def _topic_hashes(self) -> NDArray[np.uint32]:
+        return np.array([crc32(f"{topic}-".encode()) for topic in self.topics], np.uint32)
 
     def _drawn(self, what: int) -> np.random.Generator:
         """Return the random numbers for one property of the topics, which are independent of the others."""
@@ -148,7 +148,7 @@ class GeneratedCluster:
         for start in range(0, self.shape.partitions, _SLICE):
             members = np.arange(start, min(start + _SLICE, self.shape.partitions))
             topic, partition = self._named(members)
-            block[members] = name_hashes(self._states[topic], partition) % np.uint32(count)
+            block[members] = name_hashes(self._topic_hashes[topic], partition) % np.uint32(count)
         return np.argsort(block, kind="stable"), np.concatenate([[0], np.cumsum(np.bincount(block, minlength=count))])
 
     def _members(self, number: int) -> NDArray[np.int64]:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_bridge.errors import PlanError
 from spark_bridge.generator.cluster import GeneratedCluster
-from spark_bridge.generator.rows import rows_of
 from spark_bridge.generator.shapes import Shape
+from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, Block
 from spark_bridge.model.brokers import Brokers
 
 SNAPSHOT: Final = "snapshot"
@@ -52,6 +53,23 @@ def write_cluster(shape: Shape, folder: Path, on_written: Callable[[int], None])
             on_written(len(block))
     except OSError as error:
         raise PlanError(f"{folder}: {error.strerror or error}") from None
+
+
+def rows_of(block: Block, brokers: Brokers) -> pa.RecordBatch:
+    """Return a block's partitions before a plan, with broker ids, and led by the first replica."""
+    replicas = block.before != NOBODY
+    ends = np.concatenate([[0], np.cumsum(replicas.sum(axis=1))]).astype(np.int32)
+    ids = brokers.ids[block.before]
+    columns = {
+        "topic": pa.array(block.topics, pa.string()).take(pa.array(block.topic)),
+        "partition": pa.array(block.partition),
+        "replicas": pa.ListArray.from_arrays(pa.array(ends), pa.array(ids[replicas])),
+        "leader": pa.array(ids[:, 0]),
+        "bytes": pa.array(block.weights[:, BYTES]),
+        "bytes_in": pa.array(block.weights[:, BYTES_IN]),
+        "bytes_out": pa.array(block.bytes_out),
+    }
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def _write_brokers(brokers: Brokers, path: Path) -> None:

@@ -129,7 +129,7 @@ def _detail(fault: Fault, row: dict[str, Any]) -> str:
         case Fault.PARTITION:
             return f"partition of {row['topic']} must be a number from 0 to {_INT32_MAX}, not {row['partition']}"
         case Fault.BROKER:
-            return f"{name}: a broker id is from 0 to {_INT32_MAX}: {_ids(row)}, leader {row['leader']}"
+            return f"{name}: a broker id must be from 0 to {_INT32_MAX}: {_ids(row)}, leader {row['leader']}"
         case Fault.TWICE_IN_LIST:
             return f"{name}: duplicate broker: {_ids(row)}"
         case Fault.NO_REPLICAS:

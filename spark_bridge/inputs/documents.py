@@ -67,7 +67,7 @@ class Document:
             try:
                 value, end = _DECODER.raw_decode(self._text, self._at)
             except RecursionError:
-                raise self._fault("nested too deep") from None
+                raise self._fault("nested too deeply") from None
             except json.JSONDecodeError as error:
                 # A value that is merely incomplete so far fails in its last token.
                 if len(self._text) - self._at > _LONGEST_VALUE:

@@ -128,7 +128,7 @@ def _rows(path: Path, layout: Layout) -> list[Part]:
             return [Part(Place(path, "line"), partial(_csv_tables, path, layout))]
         case Format.JSON_DOCUMENT:
             _refuse_foreign(path, layout)
-    raise PlanError(f"{path}: not {layout.name}: a JSON list, JSON lines, CSV or Parquet is")
+    raise PlanError(f"{path}: not {layout.name}: give a JSON list, JSON lines, CSV or Parquet")
 
 
 def _refuse_foreign(path: Path, layout: Layout) -> None:

@@ -48,10 +48,10 @@ def open_generated(path: Path) -> Iterator[Document]:
 def _what_follows(line: str) -> str:
     if "rollback" in line:
         return (
-            "it is what kafka-reassign-partitions --execute prints, and its partitions have been moved since: "
-            "give what --generate prints, or the output of `klamm state dump`"
+            "this is the output of kafka-reassign-partitions --execute, whose partitions have moved since: "
+            "give the output of --generate, or of `klamm state dump`"
         )
-    return f"{_PROPOSED!r} expected after the first document, as --generate prints it, not {quoted(line)}"
+    return f"{_PROPOSED!r} expected after the first document, as in the output of --generate, not {quoted(line)}"
 
 
 def described_tables(path: Path) -> Iterator[pa.Table]:

@@ -16,7 +16,7 @@ from spark_bridge.inputs.documents import Document
 from spark_bridge.inputs.text import open_text, text_before
 
 _REPLICAS: Final = Layout(
-    "what kafka-log-dirs --describe prints",
+    "the output of kafka-log-dirs --describe",
     (
         Column("partition", pa.string(), frozenset({str}), "a name such as orders-0"),
         Column("size", pa.float64(), frozenset({int, float}), "a number"),
@@ -64,7 +64,7 @@ def _lists(path: Path, broker: Any) -> list[list[Any]]:  # noqa: ANN401 (any JSO
     except (KeyError, TypeError):
         lists = [None]
     if not all(isinstance(replicas, list) for replicas in lists):
-        raise PlanError(f"{path}: no brokers[].logDirs[].partitions[]: give what kafka-log-dirs --describe prints")
+        raise PlanError(f"{path}: no brokers[].logDirs[].partitions[]: give the output of kafka-log-dirs --describe")
     return lists
 
 

@@ -43,8 +43,8 @@ def _refuse_table_format(path: Path) -> None:
     ):
         if is_it:
             raise PlanError(
-                f"{path}: a table of {name}, whose folder also has files that no longer count: "
-                "give what it holds now, written as plain Parquet"
+                f"{path}: a {name} table, whose folder also has files that no longer belong to it: "
+                "export its current rows as plain Parquet"
             )
 
 
@@ -80,7 +80,7 @@ def parquet_schema(path: Path) -> pa.Schema:
 
 
 def _unreadable(path: Path, error: Exception) -> PlanError:
-    return PlanError(f"{path}: not Parquet that can be read: {str(error).partition(chr(10))[0]}")
+    return PlanError(f"{path}: not readable as Parquet: {str(error).partition(chr(10))[0]}")
 
 
 def present(path: Path, schema: pa.Schema, layout: Layout) -> list[str]:

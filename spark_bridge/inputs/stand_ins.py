@@ -178,5 +178,5 @@ class StandIns:
         try:
             schema = to_arrow_schema(self.spark.read.parquet(url).schema)
         except _REFUSALS as error:
-            raise PlanError(f"{url}: not Parquet that can be read: {_said(error)}") from None
+            raise PlanError(f"{url}: not readable as Parquet: {_said(error)}") from None
         pq.write_table(schema.empty_table(), target)

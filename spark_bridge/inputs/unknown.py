@@ -6,17 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Final
 
-_PLAN: Final = "a plan that `klamm plan` wrote, and no cluster"
+_PLAN: Final = "a plan written by `klamm plan`, not a cluster"
 
 FOREIGN: Final[Mapping[str, str]] = {
     "brokerCapacities": "Cruise Control's capacity.json",
     "brokerSets": "Cruise Control's brokerSets.json",
-    "KafkaBrokerState": "what Cruise Control answers to kafka_cluster_state",
-    "KafkaPartitionState": "what Cruise Control answers to kafka_cluster_state",
-    "DiskMB": "what Cruise Control answers to load",
-    "networkInbound": "what Cruise Control answers to partition_load",
-    "proposals": "what Cruise Control answers to proposals",
-    "topics": "what kafka-reassign-partitions takes as --topics-to-move-json-file",
+    "KafkaBrokerState": "Cruise Control's answer to kafka_cluster_state",
+    "KafkaPartitionState": "Cruise Control's answer to kafka_cluster_state",
+    "DiskMB": "Cruise Control's answer to load",
+    "networkInbound": "Cruise Control's answer to partition_load",
+    "proposals": "Cruise Control's answer to proposals",
+    "topics": "the --topics-to-move-json-file of kafka-reassign-partitions",
     "before": _PLAN,
     "after": _PLAN,
 }

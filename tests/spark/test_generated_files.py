@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from klamm.cli.planning.generating import generate_cluster
 from spark_bridge.generator.cluster import GeneratedCluster
-from spark_bridge.generator.rows import rows_of
+from spark_bridge.generator.files import rows_of
 from spark_bridge.generator.shapes import Shape
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import Sources

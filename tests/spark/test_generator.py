@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -12,18 +12,21 @@ from attrs import evolve
 from numpy.typing import NDArray
 
 from spark_bridge.errors import PlanError
-from spark_bridge.generator.cluster import GeneratedCluster, generate_blocks
-from spark_bridge.generator.names import name_hashes, topic_states
-from spark_bridge.generator.rows import generated_rows, rows_of
+from spark_bridge.generator.cluster import GeneratedCluster, name_hashes
+from spark_bridge.generator.files import rows_of
 from spark_bridge.generator.shapes import SHAPES, Placement, Shape, shape_named
 from spark_bridge.model.block import BYTES, Block, count_of_blocks, name_hash
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from spark_bridge.model.brokers import Brokers
 
 pytestmark = pytest.mark.requirement("E3")
 
 TWO_BLOCKS = Shape(brokers=20, racks=4, topics=70, partitions=100_000)
+
+
+def generate_blocks(shape: Shape) -> tuple[Brokers, Iterator[Block]]:
+    """Return the brokers of a cluster and, one at a time, its blocks."""
+    cluster = GeneratedCluster(shape)
+    return cluster.brokers, cluster.blocks()
 
 
 def fingerprint(blocks: Iterable[Block]) -> str:
@@ -68,14 +71,14 @@ def test_partitions_are_in_the_block_of_their_hash_and_in_order() -> None:
 
 def test_hashes_of_arrays_are_those_of_single_names() -> None:
     numbers = [0, 7, 9, 10, 99, 100, 12_345, 2**31 - 1]
-    hashes = name_hashes(topic_states(["a.b"] * len(numbers)), np.array(numbers, np.int32))
+    hashes = name_hashes(np.full(len(numbers), crc32(b"a.b-"), np.uint32), np.array(numbers, np.int32))
     assert hashes.tolist() == [name_hash("a.b", n) for n in numbers]
 
 
 def test_a_seed_gives_the_same_cluster_and_another_seed_another() -> None:
-    first = fingerprint(generate_blocks(TWO_BLOCKS)[1])
-    assert fingerprint(generate_blocks(TWO_BLOCKS)[1]) == first
-    assert fingerprint(generate_blocks(evolve(TWO_BLOCKS, seed=2))[1]) != first
+    first = fingerprint(GeneratedCluster(TWO_BLOCKS).blocks())
+    assert fingerprint(GeneratedCluster(TWO_BLOCKS).blocks()) == first
+    assert fingerprint(GeneratedCluster(evolve(TWO_BLOCKS, seed=2)).blocks()) != first
 
 
 def test_a_block_made_alone_is_the_same() -> None:
@@ -137,14 +140,6 @@ def test_rows_have_ids_and_the_first_replica_leading() -> None:
     assert row["replicas"] == [index + 1 for index in block.before[7]]
     assert row["leader"] == row["replicas"][0]
     assert [row["bytes"], row["bytes_in"]] == block.weights[7, 1:].tolist()
-
-
-@pytest.mark.soak
-def test_spark_makes_the_same_rows(spark: SparkSession) -> None:
-    cluster = GeneratedCluster(TWO_BLOCKS)
-    here = [row for block in cluster.blocks() for row in rows_of(block, cluster.brokers).to_pylist()]
-    there = [row.asDict() for row in generated_rows(spark, TWO_BLOCKS).toLocalIterator()]
-    assert there == here
 
 
 @pytest.mark.parametrize(

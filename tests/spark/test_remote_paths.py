@@ -149,9 +149,9 @@ def test_files_are_read_as_those_of_this_machine(
     ("snapshot", "loads", "table", "line"),
     [
         ("none.json", None, None, "none.json: No such file or directory"),
-        ("delta", None, None, "delta: a table of Delta, whose folder also has files that no longer count: give what"),
+        ("delta", None, None, "delta: a Delta table, whose folder also has files that no longer belong to it: export"),
         ("s.json", "bad.csv", None, "bad.csv: line 4: orders-1: a size or rate must be a number from 0 to 2^53"),
-        ("s.json", "text.parquet", None, "text.parquet: not Parquet that can be read: "),
+        ("s.json", "text.parquet", None, "text.parquet: not readable as Parquet: "),
         ("s.json", None, "racks.csv", "racks.csv: column 'racks' is unknown: did you mean rack?"),
     ],
 )

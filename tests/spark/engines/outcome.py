@@ -11,7 +11,7 @@ from attrs import frozen
 
 from spark_bridge.engines.engine import Engine
 from spark_bridge.generator.cluster import GeneratedCluster
-from spark_bridge.generator.rows import rows_of
+from spark_bridge.generator.files import rows_of
 from spark_bridge.generator.shapes import Shape
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Brokers

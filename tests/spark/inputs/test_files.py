@@ -66,7 +66,7 @@ def test_other_json_is_no_log_directories(tmp_path: Path) -> None:
     path = tmp_path / "l"
     path.write_text('Received log directory information\n{"version": 1, "brokers": [{"broker": 1}]}')
     assert refusal(tmp_path, path) == (
-        "l: no brokers[].logDirs[].partitions[]: give what kafka-log-dirs --describe prints"
+        "l: no brokers[].logDirs[].partitions[]: give the output of kafka-log-dirs --describe"
     )
 
 
@@ -154,7 +154,7 @@ def test_parquet_with_other_columns_is_refused(tmp_path: Path, table: dict[str, 
 
 def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
     (tmp_path / "l.parquet").write_bytes(b"PAR1 and no more")
-    assert refusal(tmp_path, tmp_path / "l.parquet").startswith("l.parquet: not Parquet that can be read: ")
+    assert refusal(tmp_path, tmp_path / "l.parquet").startswith("l.parquet: not readable as Parquet: ")
     (tmp_path / "folder").mkdir()
     assert refusal(tmp_path, tmp_path / "folder") == "folder: no *.parquet in this folder"
     assert refusal(tmp_path, tmp_path / "nowhere") == "nowhere: No such file or directory"
@@ -178,8 +178,8 @@ def test_a_folder_with_files_that_no_longer_count_is_refused(tmp_path: Path, log
     for path in (table / "0.parquet", table / "data" / "0.parquet"):
         pq.write_table(rows, path)
     assert refusal(tmp_path, table / folder) == (
-        f"{(Path('table') / folder)}: a table of {name}, whose folder also has files that no longer count: give what "
-        "it holds now, written as plain Parquet"
+        f"{(Path('table') / folder)}: a {name} table, whose folder also has files that no longer belong to it: "
+        "export its current rows as plain Parquet"
     )
 
 

@@ -118,15 +118,15 @@ REFUSED = {
     "executed": (
         EXECUTED,
         (
-            "it is what kafka-reassign-partitions --execute prints, and its partitions have been moved since: give "
-            "what --generate prints, or the output of `klamm state dump`"
+            "this is the output of kafka-reassign-partitions --execute, whose partitions have moved since: give the "
+            "output of --generate, or of `klamm state dump`"
         ),
     ),
     "something else behind": (
         GENERATED.replace("Proposed", "Prposed"),
         (
-            "'Proposed partition reassignment configuration' expected after the first document, as --generate prints "
-            "it, not 'Prposed partition reassignment configuration'"
+            "'Proposed partition reassignment configuration' expected after the first document, as in the output of "
+            "--generate, not 'Prposed partition reassignment configuration'"
         ),
     ),
     "cut off": (GENERATED.partition("}")[0], "line 2: not JSON: Expecting ',' delimiter"),

@@ -124,10 +124,14 @@ BAD_ROWS = [
     (row(partition=-1), "partition of orders must be a number from 0 to 2147483647, not -1", "not a partition number"),
     (
         row(replicas=[1, 2**31]),
-        "orders-3: a broker id is from 0 to 2147483647: replicas [1, 2147483648], leader None",
+        "orders-3: a broker id must be from 0 to 2147483647: replicas [1, 2147483648], leader None",
         "not a broker id",
     ),
-    (row(leader=-2), "orders-3: a broker id is from 0 to 2147483647: replicas [1, 2], leader -2", "not a broker id"),
+    (
+        row(leader=-2),
+        "orders-3: a broker id must be from 0 to 2147483647: replicas [1, 2], leader -2",
+        "not a broker id",
+    ),
     (row(replicas=[1, 2, 1]), "orders-3: duplicate broker: replicas [1, 2, 1]", "duplicate replica"),
     (row(replicas=[]), "orders-3: it has no replicas", "no replicas"),
     (row(removing_replicas=[2, 1]), "orders-3: it has no replicas", "no replicas"),

@@ -39,7 +39,7 @@ NEAREST_LOAD = "column 'size' is unknown: did you mean bytes? Known are topic, p
 NEAREST_STATE = "column 'State' is unknown: did you mean state? Known are id, rack, capacity, disk, state"
 NEAREST_RACK = NEAREST_STATE.replace("State", "racks").replace("state?", "rack?")
 PLAN = (
-    "this is a plan that `klamm plan` wrote, and no cluster: a snapshot has the columns topic, partition, replicas, "
+    "this is a plan written by `klamm plan`, not a cluster: a snapshot has the columns topic, partition, replicas, "
     "removing_replicas, leader"
 )
 TABLE = "a table of brokers has the columns id, rack, capacity, disk, state"
@@ -128,7 +128,7 @@ BAD_SNAPSHOTS: dict[str, tuple[str, str | list[Row], str]] = {
     "topics to move": (
         "s.json",
         '{"topics": [{"topic": "orders"}],\n"version": 1}',
-        "s.json: this is what kafka-reassign-partitions takes as --topics-to-move-json-file: a snapshot has the "
+        "s.json: this is the --topics-to-move-json-file of kafka-reassign-partitions: a snapshot has the "
         "columns " + PLAN.partition("columns ")[2],
     ),
     "a misspelt list": (
@@ -180,9 +180,9 @@ BAD_TABLES: dict[str, tuple[str, str | list[Row], str]] = {
         "b.json", json.dumps(CAPACITIES), f"b.json: line 1: this is Cruise Control's capacity.json: {TABLE}"),
     "brokerSets.json": (
         "b.json", json.dumps(SETS, indent=1), f"b.json: this is Cruise Control's brokerSets.json: {TABLE}"),
-    "what Cruise Control answers": (
+    "an answer of Cruise Control": (
         "b.json", json.dumps(LOADED, indent=1),
-        f"b.json: entry 1: this is what Cruise Control answers to load: {TABLE}"),
+        f"b.json: entry 1: this is Cruise Control's answer to load: {TABLE}"),
     "a document of something else": (
         "b.json", '{\n"settings": []}',
         f"b.json: no list 'brokers' in it: {TABLE.replace('has', 'has one, with')}"),
