@@ -31,9 +31,9 @@ def write_cluster(shape: Shape, folder: Path, on_written: Callable[[int], None])
     """Write a cluster to a folder: `snapshot` and `loads`, which are folders of Parquet, and `brokers.csv`.
 
     Args:
-        shape: What to generate.
+        shape: The shape of the cluster.
         folder: The folder, which is created; it may exist if it is empty.
-        on_written: Told how many partitions were written, as they are.
+        on_written: Called with the number of partitions of each part that was written.
 
     Raises:
         PlanError: The folder is not empty, or cannot be written.

@@ -1,4 +1,4 @@
-"""A plan's summary as a JSON document: all of it, and what a reader would derive from it."""
+"""A plan's summary as a JSON document, with numbers derived from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plan by racks."""
+"""The brokers and the movement of a plan, by rack."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ NO_RACK = "(no rack)"
 
 
 def rack_name(rack: str | None) -> str:
-    """Return a rack as people read it."""
+    """Return the name of a rack for users."""
     return NO_RACK if rack is None else rack
 
 
 def by_rack(brokers: Iterable[BrokerChange]) -> dict[str | None, list[BrokerChange]]:
-    """Return the brokers of each rack, racks by name, those without one last."""
+    """Return the brokers of each rack, ordered by name; brokers without a rack come last."""
     members: dict[str | None, list[BrokerChange]] = defaultdict(list)
     for broker in brokers:
         members[broker.rack].append(broker)
@@ -27,7 +27,7 @@ def by_rack(brokers: Iterable[BrokerChange]) -> dict[str | None, list[BrokerChan
 
 
 def together(members: list[BrokerChange]) -> BrokerChange:
-    """Return some brokers as if they were one: what they carry, and the capacity of those that take anything new."""
+    """Return some brokers as one, with the sum of their loads, and of the capacities of those that are live."""
     capacity = sum(broker.capacity for broker in members if broker.state == BrokerState.LIVE)
     state = BrokerState.LIVE if capacity else members[0].state
     before, after = (_sum(getattr(broker, when) for broker in members) for when in ("before", "after"))
@@ -40,7 +40,7 @@ def _sum(loads: Iterable[Load]) -> Load:
 
 
 def rack_flows(summary: Summary) -> tuple[RackFlow, ...]:
-    """Return what moves between racks; when nobody counted that, what is known of it from the greatest flows."""
+    """Return the movement between racks; if it was not counted, that of the largest flows between brokers."""
     if summary.rack_flows:
         return summary.rack_flows
     rack = {broker.id: broker.rack for broker in summary.brokers}

@@ -21,7 +21,7 @@ class Cost:
 
     @classmethod
     def of(cls, summary: Summary) -> Cost:
-        """Return what a plan costs: with no sizes at all, every replica costs 1."""
+        """Return the cost of a plan; if no sizes are known, each replica costs 1."""
         if summary.partitions and not any(broker.before.bytes for broker in summary.brokers):
             return cls(summary.moved_replicas, summary.lower_bound, in_replicas=True)
         return cls(summary.moved_bytes, summary.lower_bound, in_replicas=False)
@@ -38,7 +38,7 @@ class Cost:
         return things(number, "replica") if self.in_replicas else size(number)
 
     def compared(self) -> str:
-        """Return how the plan compares with the least."""
+        """Return a comparison with the least cost, in words."""
         if self.moved == self.least:
             return "the plan moves no more than that" if self.moved else "nothing has to move"
         return f"the plan moves {self.ratio:.3f} times that" if self.ratio else "the goal forces no move"
@@ -50,7 +50,7 @@ def things(number: int, name: str) -> str:
 
 
 def verdict(row: Evenness) -> str:
-    """Return how a measure ends."""
+    """Return the outcome for a measure in a word or two."""
     if row.after <= row.reachable + 1e-9:
         return "reached"
     return "nearer" if row.after < row.before else "as before" if row.after == row.before else "worse"
