@@ -84,11 +84,20 @@ class Layout:
 
     def refused(self, names: Collection[str]) -> str | None:
         """Return the column for which a table is rejected; None if all are allowed."""
-        return unknown.refused(names, self.names, self.beside) if self.is_closed else None
+        known = {*self.names, *self.beside}
+        strange = [name for name in names if self.is_closed and name not in known]
+        return next((name for name in strange if name in unknown.FOREIGN), strange[0] if strange else None)
 
     def complaint(self, name: str) -> str:
         """Return the fault of a column that is not allowed, in words."""
-        return unknown.complaint(name, self.names, self.name, self.beside)
+        known = ", ".join(self.names)
+        if mark := unknown.separator(name):
+            return f"its columns are separated by {unknown.SEPARATORS[mark]}: separate them by commas"
+        if name in unknown.FOREIGN:
+            return f"this is {unknown.FOREIGN[name]}: {self.name} has the columns {known}"
+        meant = unknown.nearest(name, self.names, self.beside)
+        cure = f"did you mean {meant}? Known are" if meant else "known are"
+        return f"column {name!r} is unknown: {cure} {known}"
 
     def check(self, path: Path, names: Sequence[str], missing: str) -> None:
         """Check the columns of a table.

@@ -17,8 +17,7 @@ from spark_bridge.inputs.columns import BROKERS_TABLE, LOADS_TABLE, PARTITIONS_T
 from spark_bridge.inputs.documents import Document
 from spark_bridge.inputs.faults import Place
 from spark_bridge.inputs.formats import Format, format_of
-from spark_bridge.inputs.kafka_text import described_tables, open_generated
-from spark_bridge.inputs.log_dirs import log_dir_tables
+from spark_bridge.inputs.kafka_text import described_tables, log_dir_tables, open_generated
 from spark_bridge.inputs.parquet import parquet_files, parquet_tables
 from spark_bridge.inputs.text import Header, by_kind, csv_table, json_table, numbered_lines, open_text
 

@@ -36,25 +36,13 @@ _MEANT: Final[Mapping[str, str]] = {
 """Other tools' names for our columns that are not similar in spelling."""
 
 
-_SEPARATORS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs", "|": "bars"}
+SEPARATORS: Final[Mapping[str, str]] = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """Separators that other programs write; no column's name contains one."""
 
 
 def separator(name: str) -> str | None:
     """Return the separator in a table's first line that was read as a single name; None if it is a single name."""
-    return next((mark for mark in _SEPARATORS if mark in name), None)
-
-
-def refused(names: Collection[str], known: Sequence[str], beside: Collection[str] = ()) -> str | None:
-    """Return the column for which a table is rejected, None if all are known.
-
-    Args:
-        names: The columns of the table, in order.
-        known: The columns that are read.
-        beside: Other columns that are allowed.
-    """
-    strange = [name for name in names if name not in known and name not in beside]
-    return next((name for name in strange if name in FOREIGN), strange[0] if strange else None)
+    return next((mark for mark in SEPARATORS if mark in name), None)
 
 
 def nearest(name: str, known: Sequence[str], beside: Collection[str] = ()) -> str | None:
@@ -64,21 +52,3 @@ def nearest(name: str, known: Sequence[str], beside: Collection[str] = ()) -> st
         return _MEANT[lower]
     near = get_close_matches(lower, [*known, *sorted(beside)], n=1)
     return near[0] if near else None
-
-
-def complaint(name: str, known: Sequence[str], table: str, beside: Collection[str] = ()) -> str:
-    """Return the complaint about an unknown column.
-
-    Args:
-        name: Its name.
-        known: The columns that are read.
-        table: The expected kind of table, with its article.
-        beside: Other columns that are allowed.
-    """
-    if mark := separator(name):
-        return f"its columns are separated by {_SEPARATORS[mark]}: separate them by commas"
-    if name in FOREIGN:
-        return f"this is {FOREIGN[name]}: {table} has the columns {', '.join(known)}"
-    meant = nearest(name, known, beside)
-    cure = f"did you mean {meant}? Known are" if meant else "known are"
-    return f"column {name!r} is unknown: {cure} {', '.join(known)}"
