@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import click
 
 from broker.client import Consumer, GaveUp, Producer
+from controller.admin.active_controller import Address
 from klamm.cli.connect import DEFAULT_BOOTSTRAP, require_served
 from klamm.cli.names import OFFSET, PARTITION, TOPIC
 from klamm.cli.running import parse_addresses, patience_option, run
@@ -50,9 +51,7 @@ def produce(topic: str, partition: int, acks: str, bootstrap_server: str, timeou
     if sys.stdin is None:
         raise click.ClickException("standard input is closed: there is nothing to write")
 
-    async def work() -> int:
-        bootstrap = parse_addresses(bootstrap_server)
-        await require_served(bootstrap)
+    async def work(bootstrap: Sequence[Address]) -> int:
         async with Producer(TcpNetwork(), bootstrap, host=Host()) as producer:
             sent, standard_input = 0, Lines()
             while lines := await standard_input.take():
@@ -60,17 +59,21 @@ def produce(topic: str, partition: int, acks: str, bootstrap_server: str, timeou
                 sent += len(lines)
             return sent
 
-    click.echo(f"{_run(work)} records acknowledged", err=True)
+    click.echo(f"{_run(work, bootstrap_server)} records acknowledged", err=True)
 
 
-def _run(work: Callable[[], Awaitable[T]]) -> T:
-    async def with_cure() -> T:
+def _run(work: Callable[[Sequence[Address]], Awaitable[T]], bootstrap_server: str) -> T:
+    """Run `work` with the addresses of brokers, as soon as one of them answers or may still do so."""
+
+    async def with_brokers() -> T:
+        bootstrap = parse_addresses(bootstrap_server)
+        await require_served(bootstrap)
         try:
-            return await work()
+            return await work(bootstrap)
         except GaveUp as error:
             raise click.ClickException(f"{error}: see `klamm topic list` and `klamm broker list`") from None
 
-    return run(with_cure)
+    return run(with_brokers)
 
 
 @click.command()
@@ -83,9 +86,7 @@ def _run(work: Callable[[], Awaitable[T]]) -> T:
 def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstrap_server: str, timeout: float) -> None:
     """Print the records of TOPIC as lines."""
 
-    async def work() -> None:
-        bootstrap = parse_addresses(bootstrap_server)
-        await require_served(bootstrap)
+    async def work(bootstrap: Sequence[Address]) -> None:
         async with Consumer(TcpNetwork(), bootstrap, host=Host()) as consumer:
             if follow:
                 async for _, value in consumer.records(topic, partition, from_offset, give_up_after=timeout):
@@ -94,4 +95,4 @@ def consume(topic: str, partition: int, from_offset: int, follow: bool, bootstra
                 for value in await consumer.read_all(topic, partition, from_offset, give_up_after=timeout):
                     click.echo(value)
 
-    _run(work)
+    _run(work, bootstrap_server)

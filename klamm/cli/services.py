@@ -103,30 +103,23 @@ def _serve(work: Callable[[], Awaitable[None]], host: str, port: int, *expected:
     run(listening, *expected)
 
 
-def _require_directory(path: Path, option: str) -> None:
-    """Create a directory for data. Raises click.ClickException if it cannot be used."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path):
-            pass
-    except OSError as error:
-        raise click.ClickException(
-            f"cannot write to {path} ({error.strerror}): choose another directory with {option}"
-        ) from None
-
-
 def _require_directories(paths: Sequence[Path], option: str) -> None:
     """Create directories for data. Raises click.ClickException if none of them can be used."""
     if not paths:
         raise click.ClickException(f"{option} needs at least one directory: separate several with commas")
-    faults = []
-    for path in paths:
-        try:
-            _require_directory(path, option)
-        except click.ClickException as fault:
-            faults.append(fault)
+    faults = [fault for path in paths if (fault := _fault_of(path))]
     if len(faults) == len(paths):
-        raise faults[0]
+        raise click.ClickException(f"cannot write to {faults[0]}: choose another directory with {option}")
+
+
+def _fault_of(path: Path) -> str:
+    """Create a directory; return it with the reason why it cannot be used, empty if it can."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            return ""
+    except OSError as error:
+        return f"{path} ({error.strerror})"
 
 
 # --- klamm broker -----------------------------------------------------------------------------------------------

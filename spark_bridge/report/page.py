@@ -19,7 +19,7 @@ from markupsafe import Markup
 
 from spark_bridge.model.summary import BrokerChange, Flow, Summary
 from spark_bridge.report.charts import plot
-from spark_bridge.report.charts.matrix import MOST, Cell, Matrix, gathered
+from spark_bridge.report.charts.matrix import MOST, Cell, Matrix, gathered, shortened
 from spark_bridge.report.measures import BYTES, EVENED, REPLICAS, Measure, known, percent, size
 from spark_bridge.report.racks import by_rack, rack_flows, rack_name, together
 from spark_bridge.report.shares import aims, hottest, share_of, that_change_most
@@ -76,6 +76,7 @@ def _environment() -> Environment:
         "percent": percent,
         "px": _pixels,
         "rack_name": rack_name,
+        "shortened": shortened,
         "size": size,
         "verdict": verdict,
     }
@@ -182,7 +183,6 @@ class _Movement:
     Attributes:
         places: What moves are shown between.
         matrix: The amounts.
-        greatest: The largest of them, as text.
         is_partial: Whether the matrix lacks flows that the summary does not list.
         listed: The largest flows between brokers.
         unlisted: The number of all other flows.
@@ -190,7 +190,6 @@ class _Movement:
 
     places: str
     matrix: Matrix
-    greatest: str
     is_partial: bool
     listed: Sequence[Flow]
     unlisted: int
@@ -210,12 +209,10 @@ def _movement(summary: Summary) -> _Movement | None:
     else:
         cells = [Cell(str(f.source), str(f.destination), amount(f)) for f in summary.flows]
         places, order = "brokers", [str(broker.id) for broker in summary.brokers]
-    drawn = gathered(cells)
     listed = summary.flows[:_MOST_FLOWS]
     return _Movement(
         places,
-        Matrix.of(drawn, order, write, f"What moves between {places}"),
-        write(max(cell.amount for cell in drawn)),
+        Matrix.of(gathered(cells), order, write, f"What moves between {places}"),
         is_partial=summary.flows_left > 0 and not (summary.rack_flows and by_racks),
         listed=listed,
         unlisted=len(summary.flows) - len(listed) + summary.flows_left,

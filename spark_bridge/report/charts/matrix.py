@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import Final
 
 from attrs import frozen
@@ -53,38 +54,6 @@ def _greatest(amounts: Iterable[tuple[str, int]], most: int) -> set[str]:
 
 
 @frozen
-class Label:
-    """The name of a row or column; `turn` is its SVG transformation, None for a horizontal one."""
-
-    text: str
-    x: float
-    y: float
-    anchor: str
-    turn: str | None = None
-
-
-@frozen
-class Square:
-    """A cell as drawn.
-
-    Attributes:
-        x: Its left edge.
-        y: Its upper edge.
-        opacity: The stronger, the more moves; at most 1.
-        title: The text for a pointer that rests on it.
-        amount: The text on it; None if the cells are too narrow.
-        kind: The class of that text, which decides its colour.
-    """
-
-    x: float
-    y: float
-    opacity: float
-    title: str
-    amount: str | None
-    kind: str
-
-
-@frozen
 class Matrix:
     """The amounts from sources (rows) to destinations (columns): the more, the darker. Lengths are in pixels.
 
@@ -119,9 +88,9 @@ class Matrix:
         sources, destinations = {cell.source for cell in cells}, {cell.destination for cell in cells}
         rows = [name for name in names if name in sources]
         columns = [name for name in names if name in destinations]
-        left = max(_NARROWEST, 12 + _DIGIT * max(len(_short(name)) for name in rows))
+        left = max(_NARROWEST, 12 + _DIGIT * max(len(shortened(name)) for name in rows))
         width = min(_WIDEST, (_WIDTH - left) / len(columns))
-        longest = _DIGIT * max(len(_short(name)) for name in columns)
+        longest = _DIGIT * max(len(shortened(name)) for name in columns)
         is_upright = longest > width - 4
         top = 30 + (longest if is_upright else 14)
         return cls(title, cells, write, rows, columns, left, top, width, min(_TALLEST, width), is_upright)
@@ -132,6 +101,11 @@ class Matrix:
         most = max(self.cells, key=lambda cell: cell.amount)
         return f"Most goes from {most.source} to {most.destination}: {self.write(most.amount)}."
 
+    @cached_property
+    def greatest(self) -> int:
+        """The greatest amount."""
+        return max(cell.amount for cell in self.cells)
+
     def x(self, column: int) -> float:
         """Return the left edge of a column."""
         return self.left + column * self.width
@@ -140,30 +114,18 @@ class Matrix:
         """Return the upper edge of a row."""
         return self.top + row * self.height
 
-    def labels(self) -> Iterator[Label]:
-        """Yield the names of rows and of columns, shortened."""
-        for place, name in enumerate(self.rows):
-            yield Label(_short(name), self.left - 6, self.y(place) + self.height / 2 + 4, "end")
-        y = self.top - 6
-        for place, name in enumerate(self.columns):
-            x = self.x(place) + self.width / 2
-            if self.is_upright:
-                yield Label(_short(name), x + 4, y, "start", f"rotate(-90 {x + 4:.1f} {y:.1f})")
-            else:
-                yield Label(_short(name), x, y, "middle")
+    def opacity(self, cell: Cell) -> float:
+        """Return the opacity of a cell, at most 1."""
+        return _PALEST + (1 - _PALEST) * cell.amount / (self.greatest or 1)
 
-    def squares(self) -> Iterator[Square]:
-        """Yield the cells as drawn."""
-        greatest = max(cell.amount for cell in self.cells) or 1
-        for cell in self.cells:
-            x, y = self.x(self.columns.index(cell.destination)), self.y(self.rows.index(cell.source))
-            opacity = _PALEST + (1 - _PALEST) * cell.amount / greatest
-            amount = self.write(cell.amount)
-            title = f"{cell.source} to {cell.destination}: {amount}"
-            shown = amount if self.width >= _ROOM_FOR_TEXT else None
-            kind = "amount stronger" if opacity > _STRONGER else "amount strong" if opacity > _STRONG else "amount"
-            yield Square(x, y, opacity, title, shown, kind)
+    def text_class(self, cell: Cell) -> str:
+        """Return the class of the amount on a cell, which decides its colour; empty if there is no room for text."""
+        if self.width < _ROOM_FOR_TEXT:
+            return ""
+        opacity = self.opacity(cell)
+        return "amount stronger" if opacity > _STRONGER else "amount strong" if opacity > _STRONG else "amount"
 
 
-def _short(name: str) -> str:
+def shortened(name: str) -> str:
+    """Return a name that fits beside a row or above a column."""
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
