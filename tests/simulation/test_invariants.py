@@ -253,6 +253,7 @@ def assignment_rewritten_by_hand_is_written_back(h: History) -> None:
 
 def all_members_lose_their_disks(h: History) -> None:
     h.bump(isr=(1,))
+    h.wipe(1)
     h.bump(isr=(), leader=-1)
 
 
