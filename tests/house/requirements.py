@@ -19,6 +19,8 @@ from attrs import define, field
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "requirements.md"
 MARKER: Final = "requirement"
 IN_PROCESSES: Final = "tests/cluster/"
+FOLDERS: Final = {"tests/spark/": "E3"}
+"""Folders all of whose tests claim a row."""
 FINISHED: Final = frozenset(
     {
         f"{section}{number}"
@@ -44,8 +46,9 @@ def parse(document: str) -> dict[str, str]:
 
 
 def claims(item: pytest.Item) -> list[str]:
-    """Return the ids that a test's `requirement` markers name; a marker that names none counts as naming "nothing"."""
-    return [str(argument) for marker in item.iter_markers(MARKER) for argument in marker.args or ("nothing",)]
+    """Return the ids that a test's folder and its `requirement` markers name; one without ids names "nothing"."""
+    by_folder = [row for folder, row in FOLDERS.items() if item.nodeid.startswith(folder)]
+    return by_folder + [str(id_) for marker in item.iter_markers(MARKER) for id_ in marker.args or ("nothing",)]
 
 
 def problem(claimed: Iterable[str], rows: Collection[str]) -> str | None:

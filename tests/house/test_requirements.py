@@ -64,6 +64,12 @@ def test_shortens_long_rows() -> None:
     assert line.endswith("…")
 
 
+def test_a_folder_claims_a_row_for_its_tests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert requirements.claims(request.node) == []
+    monkeypatch.setitem(requirements.FOLDERS, "tests/house/", "A1")
+    assert requirements.claims(request.node) == ["A1"]
+
+
 @pytest.mark.parametrize("marker", ['pytest.mark.requirement("Z9")', "pytest.mark.requirement"])
 def test_a_wrong_claim_stops_the_collection(marker: str, tmp_path: Path) -> None:
     test = tmp_path / "test_claim.py"

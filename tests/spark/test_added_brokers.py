@@ -11,8 +11,6 @@ from click.testing import CliRunner, Result
 
 from klamm.cli.planning import plan
 
-pytestmark = pytest.mark.requirement("E3")
-
 FULL = (1, 2, 3)
 """Brokers with twenty replicas each."""
 

@@ -23,8 +23,6 @@ from spark_bridge.model.summary import Summary
 from spark_bridge.planning import check, plan_cluster, refuse_worse
 from spark_bridge.summing import summarize
 
-pytestmark = pytest.mark.requirement("E3")
-
 BLOCK_SIZE = "spark_bridge.model.block.BLOCK_SIZE"
 MANY = Shape(brokers=12, racks=3, topics=60, partitions=2_000, seed=5)
 

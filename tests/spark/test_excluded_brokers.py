@@ -16,8 +16,6 @@ from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.planning import plan_cluster
 from tests.spark.shapes.clusters import shaped
 
-pytestmark = pytest.mark.requirement("E3")
-
 BROKERS = Brokers.of(Broker(n) for n in range(5))
 EXCLUDED = 4
 

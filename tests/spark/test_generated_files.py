@@ -15,8 +15,6 @@ from spark_bridge.generator.shapes import Shape
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import Sources
 
-pytestmark = pytest.mark.requirement("E3")
-
 SMALL = ("--brokers", "4", "--racks", "2", "--topics", "3", "--partitions", "20", "--replication-factor", "2")
 
 

@@ -7,8 +7,6 @@ import pytest
 from spark_bridge.errors import PlanError
 from spark_bridge.model.goal import Goal, GoalKind
 
-pytestmark = pytest.mark.requirement("E3")
-
 
 def test_a_broker_is_not_both_named_and_excluded() -> None:
     with pytest.raises(PlanError, match=r"^broker 3 is both named and excluded: it can be one of them$"):

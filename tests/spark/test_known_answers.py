@@ -7,15 +7,12 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import pytest
 from attrs import frozen
 
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind
 from tests.spark.planned import plan_blocks
-
-pytestmark = pytest.mark.requirement("E3")
 
 FOLDER = Path(__file__).parent.parent / "fixtures"
 

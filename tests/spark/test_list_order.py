@@ -15,8 +15,6 @@ from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.planning import plan_cluster
 
-pytestmark = pytest.mark.requirement("E3")
-
 
 @pytest.mark.parametrize(
     ("before", "after", "ordered"),

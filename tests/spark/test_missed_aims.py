@@ -17,8 +17,6 @@ from spark_bridge.planning import plan_cluster
 from spark_bridge.report.words import warnings
 from spark_bridge.summing import summarize
 
-pytestmark = pytest.mark.requirement("E3")
-
 MORE = "`klamm plan rebalance` evens out more"
 NOTHING_ELSE = f"because only forced moves are made; {MORE}"
 

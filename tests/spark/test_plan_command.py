@@ -11,8 +11,6 @@ from click.testing import CliRunner, Result
 
 from klamm.cli.planning import plan
 
-pytestmark = pytest.mark.requirement("E3")
-
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> tuple[str, ...]:

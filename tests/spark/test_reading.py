@@ -3,7 +3,6 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-import pytest
 from attrs import evolve
 
 from spark_bridge.engines.in_process import InProcess
@@ -13,8 +12,6 @@ from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.planning import plan_cluster
 from spark_bridge.progress import Progress
-
-pytestmark = pytest.mark.requirement("E3")
 
 BROKERS = 20
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
@@ -11,8 +9,6 @@ from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from spark_bridge.model.summary import Summary
 from spark_bridge.planning import plan_cluster
 from spark_bridge.summing import summarize
-
-pytestmark = pytest.mark.requirement("E3")
 
 TWELVE = 12
 

@@ -11,8 +11,6 @@ from controller.admin.planning import PlanError, Progress, compute_plan, open_br
 from tests.spark.bridge.conftest import Asking
 from tests.spark.bridge.processes import files_in, is_gone
 
-pytestmark = pytest.mark.requirement("E3")
-
 
 async def bridge_pid(told: list[Progress]) -> int:
     """Wait until a plan runs, and return the id of the process."""

@@ -20,7 +20,7 @@ from spark_bridge.process.request import EngineName
 from tests.spark.bridge.conftest import Asking
 from tests.spark.bridge.processes import files_in, is_gone, until
 
-pytestmark = [pytest.mark.requirement("E3"), pytest.mark.usefixtures("java")]
+pytestmark = pytest.mark.usefixtures("java")
 
 COUNTED = ("4000000",)
 

@@ -22,7 +22,7 @@ from tests.spark.bridge.conftest import Asking, start_instead
 from tests.spark.bridge.processes import files_in, until
 from tests.spark.clusters import SMALL, bare_python, connect_server, standalone_cluster
 
-pytestmark = [pytest.mark.requirement("E3"), pytest.mark.usefixtures("java")]
+pytestmark = pytest.mark.usefixtures("java")
 
 
 @frozen

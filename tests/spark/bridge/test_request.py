@@ -17,8 +17,6 @@ from spark_bridge.planning import plans_on_spark
 from spark_bridge.process.document import from_document
 from spark_bridge.process.request import EngineName, PlanRequest
 
-pytestmark = pytest.mark.requirement("E3")
-
 GOAL = Goal(GoalKind.REMOVE_BROKERS, frozenset({7, 3}), tolerance=0.1, leaders=LeaderScope.NONE)
 FULL = PlanRequest(
     sources=Sources(Path("snapshot.json"), (Path("loads.csv"),), Path("brokers.csv")),

@@ -12,8 +12,6 @@ pytest.importorskip("pyspark")
 
 from spark_bridge.process.session import classic_settings
 
-pytestmark = pytest.mark.requirement("E3")
-
 HERE = ("local[*]", "local-cluster[2,1,1024]", "spark://127.0.0.1:7077", "spark://localhost:7077")
 ELSEWHERE = ("spark://host:7077", "yarn", "k8s://https://host:6443", "spark://h1:7077,h2:7077")
 

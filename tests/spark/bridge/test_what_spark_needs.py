@@ -14,8 +14,6 @@ from spark_bridge.process.opener import Opener, java_problem
 from spark_bridge.process.request import EngineName
 from tests.spark.bridge.conftest import Asking
 
-pytestmark = pytest.mark.requirement("E3")
-
 
 def fake_java(folder: Path, version: str) -> None:
     """Put a java there that knows its version and nothing else."""

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from spark_bridge.engines.spark import OnSpark
 
-pytestmark = pytest.mark.requirement("E3")
 
 PARTITIONS = 1_500
 REBALANCE = GOALS[0]

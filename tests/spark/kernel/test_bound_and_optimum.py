@@ -18,8 +18,6 @@ from tests.spark.kernel.small import block_of, in_racks
 from tests.spark.kernel.verdict import is_proven
 from tests.spark.planned import Planned, plan_blocks
 
-pytestmark = pytest.mark.requirement("E3")
-
 LIVE, EXCLUDED, DRAINING, DEAD = BrokerState
 SEEDS = range(25)
 FEW_STEPS = 300

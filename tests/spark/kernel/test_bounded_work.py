@@ -25,8 +25,6 @@ from spark_bridge.summing import summarize
 from tests.spark.kernel.small import REBALANCE, block_of, load_of, terms_of
 from tests.spark.planned import plan_blocks
 
-pytestmark = pytest.mark.requirement("E3")
-
 ALONE = Turn(0, 1, 1)
 
 

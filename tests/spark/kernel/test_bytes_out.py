@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.bytes_out import OutRounds, OutView, even_bytes_out
 from spark_bridge.model.block import Block
 
-pytestmark = pytest.mark.requirement("E3")
-
 
 def blocks_of(lists: Sequence[Sequence[int]], read: Sequence[int], count: int = 1) -> list[Block]:
     """Deal partitions with their bytes out into blocks, one after the other."""

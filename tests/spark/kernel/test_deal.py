@@ -13,8 +13,6 @@ from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
 from tests.spark.kernel.small import REBALANCE, block_of, in_racks, lists_of, load_of, terms_of
 
-pytestmark = pytest.mark.requirement("E3")
-
 _ = NOBODY
 ALONE = Turn(0, 1, 1)
 

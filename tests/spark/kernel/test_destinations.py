@@ -11,8 +11,6 @@ from spark_bridge.kernel.terms import UNBOUNDED
 from spark_bridge.kernel.view import Turn, View
 from tests.spark.kernel.small import block_of, in_racks, terms_of
 
-pytestmark = pytest.mark.requirement("E3")
-
 ONE = [1, 0, 0]
 
 

@@ -15,8 +15,6 @@ from spark_bridge.rules import violations
 from tests.spark.kernel.small import load_of
 from tests.spark.planned import plan_blocks
 
-pytestmark = pytest.mark.requirement("E3")
-
 GB = 10**9
 
 

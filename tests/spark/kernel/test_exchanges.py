@@ -26,7 +26,6 @@ from tests.spark.shapes.rules import broken_rules
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.requirement("E3")
 
 DRAIN = Goal(GoalKind.REMOVE_BROKERS, frozenset({0}))
 

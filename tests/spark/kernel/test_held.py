@@ -8,8 +8,6 @@ import pytest
 from spark_bridge.kernel.held import Held
 from spark_bridge.model.block import NOBODY
 
-pytestmark = pytest.mark.requirement("E3")
-
 
 @pytest.mark.parametrize("brokers", [4, 65_534, 65_535, 65_536, 70_000])
 def test_every_broker_has_its_replicas_in_the_order_of_the_lists(brokers: int) -> None:

@@ -15,8 +15,6 @@ from spark_bridge.kernel.leaders import choose_leaders
 from spark_bridge.model.block import Block
 from tests.spark.kernel.leader_cases import Case, cases, even
 
-pytestmark = pytest.mark.requirement("E3")
-
 
 def split(case: Case, blocks: int) -> tuple[list[Block], list[NDArray[np.bool_]]]:
     """Deal a case's partitions into blocks, one after the other."""

@@ -12,8 +12,6 @@ from spark_bridge.kernel.leaders import choose_leaders
 from spark_bridge.model.block import NOBODY
 from tests.spark.kernel.leader_cases import Case, cases, even, feasible, fewest_changes, price
 
-pytestmark = pytest.mark.requirement("E3")
-
 
 def leaders(case: Case) -> tuple[int, ...]:
     return tuple(case.solved().after[:, 0].tolist())

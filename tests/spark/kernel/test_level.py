@@ -15,8 +15,6 @@ from spark_bridge.model.brokers import Broker, Brokers
 from spark_bridge.model.goal import Goal, GoalKind
 from tests.spark.kernel.small import REBALANCE, block_of, in_racks, lists_of, load_of, terms_of
 
-pytestmark = pytest.mark.requirement("E3")
-
 
 def terms_for(count: int, goal: Goal, brokers: Brokers | None = None) -> Terms:
     """Return the terms for a hundred replicas of a hundred bytes on average for each broker."""

@@ -16,8 +16,6 @@ from spark_bridge.model.goal import Goal, GoalKind
 from tests.spark.kernel.small import REBALANCE, block_of, in_racks, load_of, terms_of
 from tests.spark.planned import plan_blocks
 
-pytestmark = pytest.mark.requirement("E3")
-
 
 def bound_of(brokers: Brokers, goal: Goal, *blocks: Block) -> int:
     terms, load = terms_of(blocks, brokers, goal), load_of(blocks, brokers)

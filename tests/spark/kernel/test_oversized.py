@@ -25,8 +25,6 @@ from tests.spark.planned import plan_blocks
 from tests.spark.shapes.against_optimum import small
 from tests.spark.shapes.clusters import shaped
 
-pytestmark = pytest.mark.requirement("E3")
-
 RELIEVE = Goal(GoalKind.RELIEVE, frozenset({0}))
 BROKERS = 15
 MEAN = 5_000

@@ -20,8 +20,6 @@ from tests.spark.kernel.exact import Problem
 from tests.spark.kernel.small import block_of, in_racks, lists_of
 from tests.spark.planned import plan_blocks
 
-pytestmark = pytest.mark.requirement("E3")
-
 LIVE, EXCLUDED, DRAINING, DEAD = BrokerState
 MOST_FACTOR = 8
 FEW_STEPS = 300

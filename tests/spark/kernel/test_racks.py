@@ -10,8 +10,6 @@ from spark_bridge.model.block import NOBODY
 from spark_bridge.model.goal import MOST_REPLICAS
 from tests.spark.kernel.small import in_racks
 
-pytestmark = pytest.mark.requirement("E3")
-
 _ = NOBODY
 
 

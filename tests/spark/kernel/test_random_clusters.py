@@ -15,8 +15,6 @@ from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.rules import violations
 from tests.spark.planned import plan_blocks
 
-pytestmark = pytest.mark.requirement("E3")
-
 SHAPES = [
     pytest.param(
         evolve(shape_named(name), topics=300, partitions=1_667, replication_factor=factor),

@@ -26,8 +26,6 @@ from tests.spark.kernel.verdict import checked
 from tests.spark.planned import plan_blocks
 from tests.spark.shapes.against_optimum import compared
 
-pytestmark = pytest.mark.requirement("E3")
-
 DRAIN = Goal(GoalKind.REMOVE_BROKERS, frozenset({0}))
 NODES = 1_000
 """Of the solver."""

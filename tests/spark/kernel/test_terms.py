@@ -15,8 +15,6 @@ from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import MOST_REPLICAS, Goal, GoalKind
 from tests.spark.kernel.small import block_of, in_racks, terms_of
 
-pytestmark = pytest.mark.requirement("E3")
-
 STATES = {
     "l": BrokerState.LIVE,
     "x": BrokerState.EXCLUDED,

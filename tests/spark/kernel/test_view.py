@@ -10,8 +10,6 @@ from spark_bridge.kernel.view import Turn, View
 from spark_bridge.model.block import BYTES, NOBODY, Block
 from tests.spark.kernel.small import block_of, in_racks, terms_of
 
-pytestmark = pytest.mark.requirement("E3")
-
 BLOCK = block_of([[0, 1], [1, 2], [2, 3], [3, 0]], size=[100, 200, 300, 400], bytes_in=[10, 10, 10, 10])
 LOAD = np.array([[1000, 100_000, 9_000]] * 4)
 

@@ -9,8 +9,6 @@ import pytest
 from spark_bridge.model.block import NOBODY, Block, name_hash
 from spark_bridge.model.packing import blocks_of, hashes_of, pack
 
-pytestmark = pytest.mark.requirement("E3")
-
 IDS = np.array([3, 10, 20], np.int32)
 ROWS = [
     {"topic": "b", "partition": 10, "replicas": [20, 3], "bytes": 5, "bytes_in": None, "bytes_out": 7},

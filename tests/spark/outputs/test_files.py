@@ -18,8 +18,6 @@ from spark_bridge.outputs.reasons import Marks, reasons_of
 from spark_bridge.outputs.rows import SCHEMA, plan_rows
 from transport.metadata import TopicPartition
 
-pytestmark = pytest.mark.requirement("E3")
-
 MARKS = Marks(
     must_leave=np.array([False, True, False, False]),
     relieved=np.zeros(4, np.bool_),

@@ -10,8 +10,6 @@ from spark_bridge.kernel.flows import FLOWS, Flows
 from spark_bridge.model.block import Block, padded
 from spark_bridge.model.summary import Flow
 
-pytestmark = pytest.mark.requirement("E3")
-
 IDS = np.array([10, 11, 12, 13, 14], np.int32)
 
 

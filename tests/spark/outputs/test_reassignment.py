@@ -16,8 +16,6 @@ from spark_bridge.outputs.reassignment import LIMIT, steps
 from spark_bridge.outputs.rows import SCHEMA
 from transport.metadata import TopicPartition
 
-pytestmark = pytest.mark.requirement("E3")
-
 Row = tuple[str, int, list[int], list[int]]
 
 

@@ -12,8 +12,6 @@ from spark_bridge.model.summary import RackFlow, Summary
 from spark_bridge.report.page import html
 from tests.spark.report.clusters import drain, growth, planned, still
 
-pytestmark = pytest.mark.requirement("E3")
-
 EVIL = "<script>alert(1)</script>"
 
 

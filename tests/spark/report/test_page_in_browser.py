@@ -13,7 +13,7 @@ from spark_bridge.report.page import html
 from tests.spark.report.chromium import MISSING, chromium, opened, with_script
 from tests.spark.report.clusters import drain, growth, still
 
-pytestmark = [pytest.mark.requirement("E3"), pytest.mark.skipif(chromium() is None, reason=MISSING)]
+pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 
 
 @pytest.mark.parametrize(

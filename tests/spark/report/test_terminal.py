@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import io
 
-import pytest
 from attrs import evolve
 
 from klamm.cli.plan_report import WIDTH, print_report
 from spark_bridge.model.summary import Summary
 from tests.spark.report.clusters import drain, growth, still, without_sizes
-
-pytestmark = pytest.mark.requirement("E3")
-
 
 REPORT = """\
 broker  rack     state  replicas  after  change  leaders  after  change

@@ -24,7 +24,6 @@ from tests.spark.shapes.worker import Line, compared, line_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.requirement("E3")
 
 SEEDS = {"kernel": range(14), "blocks": range(28), "spark": range(0, 28, 9)}
 LONG = range(60, 660)
