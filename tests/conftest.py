@@ -1,4 +1,4 @@
-"""What tests of every feature share: one development ZooKeeper for the whole run."""
+"""Fixtures for tests of every feature: ZooKeeper, as a process for the whole run and in memory, and controllers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 import trio
 
+from tests.kit.service import Controllers
+from transport.host import Host
+from transport.store.memory import MemoryZooKeeper
 from transport.zookeeper_server import DevelopmentServerError, development_zookeeper, find_jars, find_java
 
 # A shell lets what it starts in the background ignore Ctrl-C, and whatever the tests start would inherit that.
@@ -40,6 +43,18 @@ def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield address
         finally:
             token.run_sync_soon(stop.set)
+
+
+@pytest.fixture
+def memory() -> MemoryZooKeeper:
+    """Give the test a ZooKeeper of its own in memory."""
+    return MemoryZooKeeper(Host().now_ms)
+
+
+@pytest.fixture
+def controllers(memory: MemoryZooKeeper, nursery: trio.Nursery) -> Controllers:
+    """Give the test what starts controllers on `memory`."""
+    return Controllers(memory, nursery)
 
 
 async def _serve(data_dir: Path, started: Future[tuple[str, Stop]]) -> None:

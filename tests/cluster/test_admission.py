@@ -15,7 +15,8 @@ from controller.node.service import ControllerService
 from klamm.cli.demo.clusters import CONTROLLERS
 from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import until
-from transport.errors import ApiError, ErrorCode
+from tests.kit.service import connected, error_code
+from transport.errors import ErrorCode
 from transport.messages import (
     AlterPartitionReassignmentsRequest,
     CreateTopicsRequest,
@@ -32,11 +33,10 @@ from transport.messages import (
     Request,
 )
 from transport.metadata import TopicPartition
-from transport.network import TcpNetwork
 from transport.store import paths
 from transport.store.protocol import MetadataStore
 from transport.store.zookeeper import open_zookeeper
-from transport.wire import Caller, open_connection
+from transport.wire import Caller
 
 BROKERS = (1, 2)
 ORDERS = TopicPartition("orders", 0)
@@ -67,19 +67,13 @@ class Permissions:
 
 async def ask(service: ControllerService, client_id: str, request: Request[object]) -> ErrorCode:
     """Ask over TCP; return the error that the whole request is answered with."""
-    where = service.endpoint
-    async with open_connection(TcpNetwork(), where.host, where.port, client_id=client_id) as connection:
-        try:
-            await connection.call(request)
-        except ApiError as error:
-            return error.code
-    return ErrorCode.NONE
+    async with connected(service, client_id) as connection:
+        return await error_code(connection, request)
 
 
 async def topic_error(service: ControllerService, client_id: str, request: DeleteTopicsRequest) -> ErrorCode:
     """Ask over TCP; return the error of the one topic."""
-    where = service.endpoint
-    async with open_connection(TcpNetwork(), where.host, where.port, client_id=client_id) as connection:
+    async with connected(service, client_id) as connection:
         [outcome] = (await connection.call(request)).topics
         return outcome.error
 

@@ -13,6 +13,7 @@ from controller.admin.reassignments import Reassignment
 from klamm.cli.demo.clusters import CONTROLLERS
 from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller, until_live
+from tests.kit.service import error_code
 from transport.errors import ApiError, ErrorCode
 from transport.messages import UNTHROTTLED, ListReassignmentsRequest, NewTopic, ReassignablePartition
 from transport.metadata import TopicPartition
@@ -54,11 +55,7 @@ async def ask_standby(store: MetadataStore) -> ErrorCode:
     assert znode is not None
     where = formats.decode_controller_endpoint(SECOND, znode.data)
     async with open_connection(TcpNetwork(), where.host, where.port, client_id="test") as connection:
-        try:
-            await connection.call(ListReassignmentsRequest())
-        except ApiError as error:
-            return error.code
-    return ErrorCode.NONE
+        return await error_code(connection, ListReassignmentsRequest())
 
 
 @pytest.fixture

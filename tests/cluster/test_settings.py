@@ -14,7 +14,8 @@ from klamm.cli.demo.clusters import CONTROLLERS
 from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from klamm.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import until, until_controller
-from transport.errors import ApiError, ErrorCode
+from tests.kit.service import error_code
+from transport.errors import ErrorCode
 from transport.messages import ProduceRequest
 from transport.network import TcpNetwork
 from transport.store.zookeeper import open_zookeeper
@@ -60,11 +61,7 @@ async def test_min_insync_replicas_changes_while_the_cluster_runs(zookeeper: str
             metadata = await admin.read_metadata([ORDERS.topic])
             leader = next(broker for broker in metadata.brokers if broker.id == metadata.partitions[0].leader)
             async with open_connection(TcpNetwork(), leader.host, leader.port, client_id="test") as connection:
-                try:
-                    await connection.call(ProduceRequest(*ORDERS, -1, 20_000, (b"a record",)))
-                except ApiError as error:
-                    return error.code
-            return ErrorCode.NONE
+                return await error_code(connection, ProduceRequest(*ORDERS, -1, 20_000, (b"a record",)))
 
         async def is_refused() -> bool:
             return await produced() is ErrorCode.NOT_ENOUGH_REPLICAS

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from attrs import define, evolve, field
 from structlog.contextvars import merge_contextvars
 from structlog.testing import capture_logs
 
-import klamm
 from controller.events import BrokerChange, TopicChange
 from controller.model.facts import LeadershipWritten, PartitionMoved
 from controller.model.rounds import Step, change
@@ -26,7 +24,7 @@ from controller.node.service import ControllerService
 from controller.observation.event_log import EventLog
 from controller.observation.instruments import Instruments
 from tests.controller.conftest import HOST, TP, Bench
-from transport.host import Host
+from tests.kit.service import Controllers, until
 from transport.messages import TracedCommit
 from transport.metadata import BrokerRegistration, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
@@ -185,25 +183,19 @@ async def set_up(store: MetadataStore, brokers: Sequence[int]) -> None:
     await store.multi([Create(paths.topic(TP.topic), formats.encode_topic(topic))])
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(10):
-        while not condition():
-            await trio.sleep(0.001)
-
-
 @pytest.mark.requirement("D11", "E1")
-async def test_one_id_leads_from_the_trace_over_the_state_changes_to_the_log(tmp_path: Path) -> None:
-    zookeeper, file = MemoryZooKeeper(Host().now_ms), tmp_path / "state-change.log"
-    config = klamm.ControllerConfig(1001, state_change_log=str(file))
+async def test_one_id_leads_from_the_trace_over_the_state_changes_to_the_log(
+    tmp_path: Path, memory: MemoryZooKeeper
+) -> None:
+    file = tmp_path / "state-change.log"
 
     async def last_commit(service: ControllerService) -> TracedCommit:
         return (await service.trace.read(0, 0)).commits[-1]
 
     with capture_logs(processors=[merge_contextvars]) as logs:
-        async with zookeeper.session() as store, trio.open_nursery() as nursery:
+        async with memory.session() as store, trio.open_nursery() as nursery:
             await set_up(store, (1, 2))
-            start = partial(klamm.run, config, open_store=zookeeper.session)
-            service: ControllerService = await nursery.start(start)
+            service = await Controllers(memory, nursery).start(state_change_log=str(file))
             await until(lambda: "in office" in {line["event"] for line in logs})
             await store.multi([Delete(paths.broker(1))])
             await until(lambda: "BrokerChange" in service.statistics())

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-import klamm
 from controller.admin.client import AdminClient
 from controller.events import PartitionModifications
 from controller.node.admission import CLUSTER, NEEDED, Authorizer, Operation, Resource, ResourceType, allow_all
 from controller.node.service import ControllerService
+from tests.kit.service import Controllers, connected, error_code, hang, until
 from transport.errors import ApiError, ErrorCode
-from transport.host import Host
 from transport.messages import (
     APIS,
     AlterConfigsResource,
@@ -48,9 +46,8 @@ from transport.messages import (
 from transport.metadata import ReplicaAssignment
 from transport.network import TcpNetwork
 from transport.store import formats, paths
-from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import Create
-from transport.wire import Caller, Connection, open_connection
+from transport.wire import Caller, Connection
 
 DESCRIBING = (ListReassignmentsRequest(), DescribeReassignmentsRequest(), ListPartitionReassignmentsRequest())
 BROKER = ConfigResource(ConfigResourceType.BROKER, "")
@@ -81,37 +78,15 @@ BY_ITEM: dict[Request[Any], tuple[Operation, Resource]] = {
 """Requests each of whose items is an operation on a resource."""
 
 
-async def _start(nursery: trio.Nursery, running: Callable[..., Awaitable[None]]) -> ControllerService:
-    service: ControllerService = await nursery.start(running)
-    with trio.fail_after(10):
-        while not service.readiness().is_ready:
-            await trio.sleep(0.001)
-    return service
-
-
 @asynccontextmanager
 async def asking(
-    authorizer: Authorizer = allow_all, *, standby: bool = False, client_id: str = "test"
+    controllers: Controllers, authorizer: Authorizer = allow_all, *, client_id: str = "test"
 ) -> AsyncIterator[tuple[ControllerService, Connection]]:
-    """Run a controller, or a second one that stands by, and connect to it."""
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with trio.open_nursery() as nursery:
-        running = partial(klamm.run, open_store=zookeeper.session, authorizer=authorizer)
-        service = await _start(nursery, partial(running, klamm.ControllerConfig(1001)))
-        if standby:
-            service = await _start(nursery, partial(running, klamm.ControllerConfig(1002)))
-        where = service.endpoint
-        async with open_connection(TcpNetwork(), where.host, where.port, client_id=client_id) as connection:
-            yield service, connection
-        nursery.cancel_scope.cancel()
-
-
-async def code(connection: Connection, request: Request[object]) -> ErrorCode:
-    try:
-        await connection.call(request)
-    except ApiError as error:
-        return error.code
-    return ErrorCode.NONE
+    """Run a controller and connect to it once it is ready."""
+    service = await controllers.start(authorizer=authorizer)
+    await until(lambda: service.readiness().is_ready)
+    async with connected(service, client_id) as connection:
+        yield service, connection
 
 
 def name_of(request: Request[Any]) -> str:
@@ -129,8 +104,8 @@ def error_of(response: object) -> ErrorCode:
     return error
 
 
-async def test_every_request_that_is_answered_is_in_the_table() -> None:
-    async with asking() as (_, connection):
+async def test_every_request_that_is_answered_is_in_the_table(controllers: Controllers) -> None:
+    async with asking(controllers) as (_, connection):
         offered = {api.api_key for api in (await connection.call(ApiVersionsRequest())).apis}
     answered = {api.request for api in APIS if api.key in offered}
     assert answered - {ApiVersionsRequest} == set(NEEDED)
@@ -146,17 +121,17 @@ def test_the_docs_have_the_same_table() -> None:
 
 
 @pytest.mark.requirement("B4")
-async def test_who_may_do_nothing_is_refused_everything_but_how_to_ask() -> None:
+async def test_who_may_do_nothing_is_refused_everything_but_how_to_ask(controllers: Controllers) -> None:
     asked: list[tuple[Caller, Operation, Resource]] = []
 
     def deny_all(caller: Caller, operation: Operation, resource: Resource) -> bool:
         asked.append((caller, operation, resource))
         return False
 
-    async with asking(deny_all, client_id="eve") as (service, connection):
+    async with asking(controllers, deny_all, client_id="eve") as (service, connection):
         for request, operation in WHOLE.items():
             asked.clear()
-            assert await code(connection, request) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED, name_of(request)
+            assert await error_code(connection, request) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED, name_of(request)
             assert asked == [(Caller("eve", "127.0.0.1"), operation, CLUSTER)]
         refusals = {
             ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
@@ -174,12 +149,12 @@ async def test_who_may_do_nothing_is_refused_everything_but_how_to_ask() -> None
 
 @pytest.mark.requirement("B4")
 @pytest.mark.parametrize("request_", WHOLE, ids=name_of)
-async def test_who_may_do_it_to_the_cluster_is_let_in(request_: Request[Any]) -> None:
+async def test_who_may_do_it_to_the_cluster_is_let_in(controllers: Controllers, request_: Request[Any]) -> None:
     def only(_: Caller, operation: Operation, resource: Resource) -> bool:
         return (operation, resource) == (WHOLE[request_], CLUSTER)
 
-    async with asking(only) as (_, connection):
-        assert await code(connection, request_) is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    async with asking(controllers, only) as (_, connection):
+        assert await error_code(connection, request_) is not ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def only_mine(_: Caller, __: Operation, resource: Resource) -> bool:
@@ -188,8 +163,8 @@ def only_mine(_: Caller, __: Operation, resource: Resource) -> bool:
 
 
 @pytest.mark.requirement("B4")
-async def test_what_is_asked_of_some_topics_is_done_though_it_is_refused_for_others() -> None:
-    async with asking(only_mine) as (_, connection):
+async def test_what_is_asked_of_some_topics_is_done_though_it_is_refused_for_others(controllers: Controllers) -> None:
+    async with asking(controllers, only_mine) as (_, connection):
         names = ("mine", "yours")
         refused, unknown = ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         created = await connection.call(CreateTopicsRequest(tuple(NewTopic(name, 1, 1, ((1,),)) for name in names)))
@@ -208,11 +183,11 @@ async def test_what_is_asked_of_some_topics_is_done_though_it_is_refused_for_oth
         ]
 
 
-async def test_who_may_create_topics_in_the_cluster_may_create_each() -> None:
+async def test_who_may_create_topics_in_the_cluster_may_create_each(controllers: Controllers) -> None:
     def creator(_: Caller, operation: Operation, resource: Resource) -> bool:
         return (operation, resource) == (Operation.CREATE, CLUSTER)
 
-    async with asking(creator) as (_, connection):
+    async with asking(controllers, creator) as (_, connection):
         created = await connection.call(CreateTopicsRequest((NewTopic("orders", 1, 1, ((1,),)),)))
         assert error_of(created) is ErrorCode.BROKER_NOT_AVAILABLE
         deleted = await connection.call(DeleteTopicsRequest(("orders",)))
@@ -220,8 +195,10 @@ async def test_who_may_create_topics_in_the_cluster_may_create_each() -> None:
 
 
 @pytest.mark.requirement("B4")
-async def test_topics_that_may_not_be_described_are_left_out_of_all_and_refused_if_named() -> None:
-    async with asking(only_mine) as (service, connection):
+async def test_topics_that_may_not_be_described_are_left_out_of_all_and_refused_if_named(
+    controllers: Controllers,
+) -> None:
+    async with asking(controllers, only_mine) as (service, connection):
         topics = ("mine", "mine-too", "yours")
         znodes = {name: formats.TopicZnode({0: ReplicaAssignment((1,))}, f"id-{name}") for name in topics}
         creations = [Create(paths.topic(name), formats.encode_topic(znode)) for name, znode in znodes.items()]
@@ -252,25 +229,18 @@ async def service_topics(service: ControllerService) -> MetadataResponse:
 
 
 @pytest.mark.requirement("B4")
-async def test_who_is_not_the_controller_says_so() -> None:
-    async with asking(standby=True) as (_, connection):
-        assert [await code(connection, each) for each in DESCRIBING] == [ErrorCode.NOT_CONTROLLER] * 3
+async def test_who_is_not_the_controller_says_so(controllers: Controllers) -> None:
+    await controllers.start_active()
+    standby = await controllers.start(1002)
+    async with connected(standby) as connection:
+        assert [await error_code(connection, each) for each in DESCRIBING] == [ErrorCode.NOT_CONTROLLER] * 3
 
 
 @pytest.mark.requirement("B4")
 @pytest.mark.parametrize("request_", [ListReassignmentsRequest(None, 1), DescribeReassignmentsRequest(None, 1)])
 async def test_a_controller_that_is_busy_for_too_long_says_so(
-    monkeypatch: pytest.MonkeyPatch, request_: Request[object]
+    controllers: Controllers, monkeypatch: pytest.MonkeyPatch, request_: Request[object]
 ) -> None:
-    async with asking() as (service, connection):
-        is_stuck = trio.Event()
-
-        async def read(*_: object, **__: object) -> None:
-            is_stuck.set()
-            await trio.sleep_forever()
-
-        with monkeypatch.context() as patched:
-            patched.setattr(service.store, "read", read)
-            service.tell(PartitionModifications("orders"))
-            await is_stuck.wait()
-        assert await code(connection, request_) is ErrorCode.REQUEST_TIMED_OUT
+    async with asking(controllers) as (service, connection):
+        await hang(service, monkeypatch, PartitionModifications("orders"))
+        assert await error_code(connection, request_) is ErrorCode.REQUEST_TIMED_OUT

@@ -8,7 +8,6 @@ import pytest
 
 import klamm
 from controller.node.service import ControllerService
-from transport.host import Host
 from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import StoreUnavailable
 
@@ -29,13 +28,12 @@ async def until_active(service: ControllerService) -> None:
         await asyncio.sleep(0.001)
 
 
-def test_one_controller_after_another_in_one_event_loop() -> None:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
+def test_one_controller_after_another_in_one_event_loop(memory: MemoryZooKeeper) -> None:
 
     async def lead_once() -> int:
         started: asyncio.Future[ControllerService] = asyncio.get_running_loop().create_future()
         config = klamm.ControllerConfig(1001)
-        run = klamm.run_asyncio(config, on_started=started.set_result, open_store=zookeeper.session)
+        run = klamm.run_asyncio(config, on_started=started.set_result, open_store=memory.session)
         task = asyncio.create_task(run)
         service = await started
         await until_active(service)

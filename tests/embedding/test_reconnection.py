@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any
 
 import pytest
@@ -13,12 +11,11 @@ import trio.testing
 from attrs import define
 from structlog.testing import capture_logs
 
-import klamm
 from controller.events import PartitionModifications
 from controller.node import alarms
 from controller.node.service import ControllerService
+from tests.kit.service import Controllers
 from transport.errors import ApiError
-from transport.host import Host
 from transport.messages import CreateTopicsRequest, NewTopic
 from transport.metadata import BrokerRegistration, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
@@ -131,110 +128,107 @@ class Fixture:
         await self.rest()
 
 
-@asynccontextmanager
-async def in_office() -> AsyncIterator[Fixture]:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with zookeeper.session() as tool, trio.open_nursery() as nursery:
+@pytest.fixture
+async def it(controllers: Controllers) -> AsyncIterator[Fixture]:
+    async with controllers.memory.session() as tool:
         await ensure_paths(tool, paths.PERSISTENT)
         await tool.multi(list(CLUSTER))
-        running = partial(klamm.run, klamm.ControllerConfig(1001), open_store=zookeeper.session)
-        fixture = Fixture(zookeeper, await nursery.start(running), tool)
+        fixture = Fixture(controllers.memory, await controllers.start(), tool)
         await fixture.rest()
         yield fixture
-        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.requirement("E1")
 @pytest.mark.parametrize("when", ["while it is broken", "after it is back"])
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES.keys())
-async def test_what_changes_is_known_without_a_new_election(changes: Sequence[Op], when: str) -> None:
-    async with in_office() as it:
-        await it.break_while(changes if when == "while it is broken" else ())
-        await it.change(changes if when == "after it is back" else ())
-        assert it.epoch() == 1
-        kept, watched = it.known(), it.watches()
-        it.zookeeper.expire(it.store.session_id)
-        await it.rest()
-        assert it.epoch() == 2
-        assert kept == it.known(), "as a new controllership loads it"
-        assert all(fresh <= armed for fresh, armed in zip(it.watches(), watched, strict=True))
+async def test_what_changes_is_known_without_a_new_election(it: Fixture, changes: Sequence[Op], when: str) -> None:
+    await it.break_while(changes if when == "while it is broken" else ())
+    await it.change(changes if when == "after it is back" else ())
+    assert it.epoch() == 1
+    kept, watched = it.known(), it.watches()
+    it.zookeeper.expire(it.store.session_id)
+    await it.rest()
+    assert it.epoch() == 2
+    assert kept == it.known(), "as a new controllership loads it"
+    assert all(fresh <= armed for fresh, armed in zip(it.watches(), watched, strict=True))
 
 
 @pytest.mark.requirement("E1")
-async def test_every_watch_that_was_armed_is_armed_again() -> None:
-    async with in_office() as it:
-        before = it.watches()
-        assert {paths.CONTROLLER, paths.broker(1), *map(paths.topic, ("orders", "carts", "damaged"))} <= before[0]
-        await it.break_while(())
-        assert it.watches() == before
+async def test_every_watch_that_was_armed_is_armed_again(it: Fixture) -> None:
+    before = it.watches()
+    assert {paths.CONTROLLER, paths.broker(1), *map(paths.topic, ("orders", "carts", "damaged"))} <= before[0]
+    await it.break_while(())
+    assert it.watches() == before
 
 
-async def test_what_is_asked_while_the_connection_is_broken_waits_for_it() -> None:
-    async with in_office() as it, trio.open_nursery() as nursery:
-        request = CreateTopicsRequest((NewTopic("users", 1, 1, ((1,),)),))
-        answers: list[object] = []
+async def test_what_is_asked_while_the_connection_is_broken_waits_for_it(it: Fixture, nursery: trio.Nursery) -> None:
+    request = CreateTopicsRequest((NewTopic("users", 1, 1, ((1,),)),))
+    answers: list[object] = []
 
-        async def ask() -> None:
-            answers.append(await it.service.answer(request))
+    async def ask() -> None:
+        answers.append(await it.service.answer(request))
 
-        it.zookeeper.disconnect(it.store.session_id)
-        nursery.start_soon(ask)
-        await trio.testing.wait_all_tasks_blocked(0.02)
-        assert answers == []
-        it.zookeeper.reconnect(it.store.session_id)
-        await it.rest()
-        assert len(answers) == 1
-        assert it.epoch() == 1
+    it.zookeeper.disconnect(it.store.session_id)
+    nursery.start_soon(ask)
+    await trio.testing.wait_all_tasks_blocked(0.02)
+    assert answers == []
+    it.zookeeper.reconnect(it.store.session_id)
+    await it.rest()
+    assert len(answers) == 1
+    assert it.epoch() == 1
 
 
-async def test_what_is_asked_while_the_connection_is_broken_is_refused_when_the_session_ends() -> None:
-    async with in_office() as it, trio.open_nursery() as nursery:
+async def test_what_is_asked_while_the_connection_is_broken_is_refused_when_the_session_ends(
+    it: Fixture, nursery: trio.Nursery
+) -> None:
 
-        async def ask() -> None:
-            with pytest.raises(ApiError, match="NOT_CONTROLLER"):
-                await it.service.answer(CreateTopicsRequest((NewTopic("users", 1, 1, ((1,),)),)))
+    async def ask() -> None:
+        with pytest.raises(ApiError, match="NOT_CONTROLLER"):
+            await it.service.answer(CreateTopicsRequest((NewTopic("users", 1, 1, ((1,),)),)))
 
-        it.zookeeper.disconnect(it.store.session_id)
-        nursery.start_soon(ask)
-        await trio.testing.wait_all_tasks_blocked(0.02)
-        it.zookeeper.expire(it.store.session_id)
-        it.zookeeper.reconnect(it.store.session_id)
-        await it.rest()
-        assert it.epoch() == 2
+    it.zookeeper.disconnect(it.store.session_id)
+    nursery.start_soon(ask)
+    await trio.testing.wait_all_tasks_blocked(0.02)
+    it.zookeeper.expire(it.store.session_id)
+    it.zookeeper.reconnect(it.store.session_id)
+    await it.rest()
+    assert it.epoch() == 2
 
 
 @pytest.mark.requirement("E1")
-async def test_what_was_under_way_when_the_connection_broke_costs_the_office(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with in_office() as it:
-        read = it.store.read
+async def test_what_was_under_way_when_the_connection_broke_costs_the_office(
+    it: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = it.store.read
 
-        async def breaking(names: Sequence[str], *, watch: bool = False) -> Any:  # noqa: ANN401
-            monkeypatch.setattr(it.store, "read", read)
-            it.zookeeper.disconnect(it.store.session_id)
-            return await read(names, watch=watch)
+    async def breaking(names: Sequence[str], *, watch: bool = False) -> Any:  # noqa: ANN401
+        monkeypatch.setattr(it.store, "read", read)
+        it.zookeeper.disconnect(it.store.session_id)
+        return await read(names, watch=watch)
 
-        monkeypatch.setattr(it.store, "read", breaking)
-        with capture_logs() as logs:
-            it.service.tell(PartitionModifications("orders"))
-            await it.rest()
-            it.zookeeper.reconnect(it.store.session_id)
-            await it.rest()
-        assert "metadata store failed: loading again" in [line["event"] for line in logs]
-        assert it.epoch() == 2
+    monkeypatch.setattr(it.store, "read", breaking)
+    with capture_logs() as logs:
+        it.service.tell(PartitionModifications("orders"))
+        await it.rest()
+        it.zookeeper.reconnect(it.store.session_id)
+        await it.rest()
+    assert "metadata store failed: loading again" in [line["event"] for line in logs]
+    assert it.epoch() == 2
 
 
-async def test_a_topic_that_came_closed_is_looked_at_until_it_may_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_topic_that_came_closed_is_looked_at_until_it_may_be_read(
+    it: Fixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(alarms, "CLOSED_SECONDS", 0.05)
     users = TopicPartition("users", 0)
-    async with in_office() as it:
-        it.zookeeper.disconnect(it.store.session_id)
-        await it.change(CHANGES["a topic comes"])
-        it.zookeeper.tree.allow(paths.topic("users"), Access.NONE)
-        it.zookeeper.reconnect(it.store.session_id)
-        await it.rest()
-        assert users not in it.known()["leadership"]
-        it.zookeeper.tree.allow(paths.topic("users"), Access.ALL)
-        with trio.fail_after(5):
-            while users not in it.known()["leadership"]:
-                await trio.sleep(0.01)
-        assert it.epoch() == 1
+    it.zookeeper.disconnect(it.store.session_id)
+    await it.change(CHANGES["a topic comes"])
+    it.zookeeper.tree.allow(paths.topic("users"), Access.NONE)
+    it.zookeeper.reconnect(it.store.session_id)
+    await it.rest()
+    assert users not in it.known()["leadership"]
+    it.zookeeper.tree.allow(paths.topic("users"), Access.ALL)
+    with trio.fail_after(5):
+        while users not in it.known()["leadership"]:
+            await trio.sleep(0.01)
+    assert it.epoch() == 1

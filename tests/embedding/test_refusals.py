@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-import trio
 from structlog.testing import capture_logs
 
 import klamm
@@ -12,7 +11,7 @@ from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds
 from controller.node import dispatch
 from controller.node.controller_election import ForeignCluster, refuse_foreign
-from tests.embedding.test_service import start, until
+from tests.kit.service import Controllers, until
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import MetadataRequest
@@ -29,92 +28,85 @@ KAFKA_BROKER = (
 )
 
 
-async def test_a_cluster_with_a_kafka_broker_is_left_alone() -> None:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with zookeeper.session() as store:
+async def test_a_cluster_with_a_kafka_broker_is_left_alone(controllers: Controllers) -> None:
+    async with controllers.memory.session() as store:
         await ensure_paths(store, [paths.BROKER_IDS])
         await store.multi([Create(paths.broker(5), KAFKA_BROKER, ephemeral=True)])
         with pytest.raises(ForeignCluster, match="broker 5 is not of this kind"):
-            await klamm.run(klamm.ControllerConfig(1001), open_store=zookeeper.session)
+            await controllers.start()
         assert await store.read([paths.CONTROLLER, paths.CONTROLLER_EPOCH, paths.KLAMM_CONTROLLERS]) == [None] * 3
 
 
-async def test_a_cluster_with_a_kafka_controller_is_left_alone() -> None:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with zookeeper.session() as store:
+async def test_a_cluster_with_a_kafka_controller_is_left_alone(controllers: Controllers) -> None:
+    async with controllers.memory.session() as store:
         await store.multi([Create(paths.CONTROLLER, formats.encode_controller(1, 0), ephemeral=True)])
         with pytest.raises(ForeignCluster, match="/controller is held by another kind"):
-            await klamm.run(klamm.ControllerConfig(1001), open_store=zookeeper.session)
+            await controllers.start()
 
 
 @pytest.mark.parametrize("data", [b'{"endpoints":[1e30]}', b'{"endpoints":5,"host":null}', b'{"endpoints":["KLAMM"]}'])
-async def test_a_registration_that_says_no_address_is_damaged_and_not_foreign(data: bytes) -> None:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with zookeeper.session() as store:
+async def test_a_registration_that_says_no_address_is_damaged_and_not_foreign(
+    memory: MemoryZooKeeper, data: bytes
+) -> None:
+    async with memory.session() as store:
         await ensure_paths(store, [paths.BROKER_IDS])
         await store.multi([Create(paths.broker(5), data)])
         await refuse_foreign(store)
 
 
-async def test_a_registration_that_may_not_be_read_is_foreign_unless_there_are_brokers_of_ours() -> None:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with zookeeper.session() as store:
+async def test_a_registration_that_may_not_be_read_is_foreign_unless_there_are_brokers_of_ours(
+    memory: MemoryZooKeeper,
+) -> None:
+    async with memory.session() as store:
         await ensure_paths(store, [paths.BROKER_IDS])
         await store.multi([Create(paths.broker(5), KAFKA_BROKER)])
-        zookeeper.tree.allow(paths.broker(5), Access.NONE)
+        memory.tree.allow(paths.broker(5), Access.NONE)
         with pytest.raises(ForeignCluster, match="broker 5 is not of this kind"):
             await refuse_foreign(store)
         ours = formats.encode_broker(BrokerRegistration(1, "127.0.0.1", 9092, -1), 0)
         await store.multi([Create(paths.broker(1), ours)])
         await refuse_foreign(store)
-        zookeeper.tree.allow(paths.BROKER_IDS, Access.NONE)
+        memory.tree.allow(paths.BROKER_IDS, Access.NONE)
         with pytest.raises(StoreError, match="the children of /brokers/ids may not be listed"):
             await refuse_foreign(store)
 
 
-async def test_our_own_cluster_is_not_foreign() -> None:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with trio.open_nursery() as nursery:
-        service = await start(nursery, zookeeper, 1001)
-        await until(lambda: service.is_active)
-        async with zookeeper.session() as store:
-            await refuse_foreign(store)
-        nursery.cancel_scope.cancel()
+async def test_our_own_cluster_is_not_foreign(controllers: Controllers) -> None:
+    await controllers.start_active()
+    async with controllers.memory.session() as store:
+        await refuse_foreign(store)
 
 
-async def test_a_twin_of_a_live_controller_does_not_start() -> None:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with trio.open_nursery() as nursery, zookeeper.session() as store:
-        service = await start(nursery, zookeeper, 1001)
-        await until(lambda: service.is_active)
+async def test_a_twin_of_a_live_controller_does_not_start(controllers: Controllers) -> None:
+    async with controllers.memory.session() as store:
+        service = await controllers.start_active()
         with pytest.raises(klamm.ControllerIdInUse, match=r"^controller id 1001 is already live at 127.0.0.1:\d+: "):
-            await klamm.run(klamm.ControllerConfig(1001), open_store=zookeeper.session)
+            await controllers.start()
         assert await find_controller(store) == service.endpoint
-        nursery.cancel_scope.cancel()
 
 
 @pytest.mark.parametrize("left", [b'{"host":"127.0.0.1","port":1}', b"damage"])
-async def test_the_successor_of_a_killed_controller_need_not_wait_for_its_session_to_end(left: bytes) -> None:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with trio.open_nursery() as nursery, zookeeper.session() as store:
+async def test_the_successor_of_a_killed_controller_need_not_wait_for_its_session_to_end(
+    controllers: Controllers, left: bytes
+) -> None:
+    async with controllers.memory.session() as store:
         await ensure_paths(store, paths.PERSISTENT)
         await store.multi([Create(paths.controller_endpoint(1001), left, ephemeral=True)])
-        service = await start(nursery, zookeeper, 1001)
-        await until(lambda: service.is_active)
+        service = await controllers.start_active()
         assert await find_controller(store) == service.endpoint
-        nursery.cancel_scope.cancel()
 
 
-async def test_a_controller_whose_endpoint_ended_before_its_office_is_not_foreign() -> None:
+async def test_a_controller_whose_endpoint_ended_before_its_office_is_not_foreign(memory: MemoryZooKeeper) -> None:
     """The endpoint is that of its latest session, `/controller` may still be that of the one before."""
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with zookeeper.session() as store:
+    async with memory.session() as store:
         await ensure_paths(store, paths.PERSISTENT)
         await store.multi([Create(paths.CONTROLLER, formats.encode_controller(1001, 0), ephemeral=True)])
         await refuse_foreign(store)
 
 
-async def test_a_request_that_brings_the_controller_down_is_set_aside(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_request_that_brings_the_controller_down_is_set_aside(
+    controllers: Controllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     poison = MetadataRequest(("poison",))
     sound = dispatch.rounds_for
 
@@ -124,40 +116,34 @@ async def test_a_request_that_brings_the_controller_down_is_set_aside(monkeypatc
         return sound(context, event, host)
 
     monkeypatch.setattr(dispatch, "rounds_for", rounds_for)
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with trio.open_nursery() as nursery:
-        service = await start(nursery, zookeeper, 1001)
-        codes = []
-        for _ in range(4):
-            await until(lambda: service.is_active)
-            with pytest.raises(ApiError) as caught:
-                await service.answer(poison)
-            codes.append(caught.value.code)
-        assert codes == [ErrorCode.REQUEST_TIMED_OUT] * 3 + [ErrorCode.INVALID_REQUEST]
-        assert await service.answer(MetadataRequest()) is not None
-        nursery.cancel_scope.cancel()
+    service = await controllers.start()
+    codes = []
+    for _ in range(4):
+        await until(lambda: service.is_active)
+        with pytest.raises(ApiError) as caught:
+            await service.answer(poison)
+        codes.append(caught.value.code)
+    assert codes == [ErrorCode.REQUEST_TIMED_OUT] * 3 + [ErrorCode.INVALID_REQUEST]
+    assert await service.answer(MetadataRequest()) is not None
 
 
-async def test_nobody_is_elected_on_a_damaged_epoch_until_it_is_gone() -> None:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with zookeeper.session() as store, trio.open_nursery() as nursery:
+async def test_nobody_is_elected_on_a_damaged_epoch_until_it_is_gone(controllers: Controllers) -> None:
+    async with controllers.memory.session() as store:
         await store.multi([Create(paths.CONTROLLER_EPOCH, b"damage")])
         with capture_logs() as logs:
-            service = await start(nursery, zookeeper, 1001)
+            service = await controllers.start()
             await until(lambda: any(log["event"] == "not standing for election" for log in logs))
         reason = f"{paths.CONTROLLER_EPOCH}: not a number: b'damage': nobody is elected until that znode is repaired"
         assert logs[-1]["reason"].startswith(reason)
         await store.multi([Delete(paths.CONTROLLER_EPOCH)])
         await until(lambda: service.is_active)
-        nursery.cancel_scope.cancel()
 
 
-async def test_a_broker_whose_registration_is_damaged_makes_the_cluster_no_foreign_one() -> None:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with zookeeper.session() as store, trio.open_nursery() as nursery:
+async def test_a_broker_whose_registration_is_damaged_makes_the_cluster_no_foreign_one(
+    controllers: Controllers,
+) -> None:
+    async with controllers.memory.session() as store:
         await ensure_paths(store, paths.PERSISTENT)
         for broker_id, data in enumerate((b"", b"[]", b"{}", b'{"endpoints":["KLAMM://h:x"]}')):
             await store.multi([Create(paths.broker(broker_id), data, ephemeral=True)])
-        service = await start(nursery, zookeeper, 1001)
-        await until(lambda: service.is_active)
-        nursery.cancel_scope.cancel()
+        await controllers.start_active()

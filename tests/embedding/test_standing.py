@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -11,18 +10,16 @@ from attrs import define
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 
-import klamm
 from controller.events import ControllerEvent, PartitionModifications
 from controller.model.context import ControllerContext
 from controller.model.rounds import Rounds
 from controller.node import dispatch, service
 from controller.node.quarantine import QUARANTINE_SECONDS
-from controller.node.service import ControllerService
+from tests.kit.service import Controllers
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
 from transport.messages import MetadataRequest
 from transport.network import StreamHandler
-from transport.store.memory import MemoryZooKeeper
 
 DAY = 24 * 3600
 
@@ -46,16 +43,9 @@ class Alone:
         await trio.sleep_forever()
 
 
-async def start(nursery: trio.Nursery, zookeeper: MemoryZooKeeper) -> ControllerService:
-    config = klamm.ControllerConfig(1001)
-    running = partial(klamm.run, config, open_store=zookeeper.session, network=Alone())
-    started: ControllerService = await nursery.start(running)
-    return started
-
-
 @pytest.mark.requirement("D1", "E1")
 async def test_a_fault_in_every_failover_is_tried_later_and_later_and_holds_up_nothing(
-    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    controllers: Controllers, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = []
 
@@ -64,9 +54,8 @@ async def test_a_fault_in_every_failover_is_tried_later_and_later_and_holds_up_n
         raise ZeroDivisionError
 
     monkeypatch.setattr(service, "failover", failover)
-    zookeeper = MemoryZooKeeper(Host().now_ms)
     with capture_logs() as logs:
-        faulty = await start(nursery, zookeeper)
+        faulty = await controllers.start(network=Alone())
         await trio.sleep(100)
         pauses = [later - earlier for earlier, later in pairwise(times)]
         assert pauses[0] <= 0.1
@@ -79,14 +68,14 @@ async def test_a_fault_in_every_failover_is_tried_later_and_later_and_holds_up_n
         with pytest.raises(ApiError) as caught:
             await faulty.answer(MetadataRequest())
         assert caught.value.code is ErrorCode.NOT_CONTROLLER
-        zookeeper.expire(faulty.store.session_id)
+        controllers.memory.expire(faulty.store.session_id)
         while "SessionEnded" not in faulty.statistics():
             await trio.lowlevel.checkpoint()
         assert autojump_clock.current_time() == now
 
 
 async def test_a_topic_that_is_set_aside_is_looked_at_again_after_an_hour(
-    nursery: trio.Nursery, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+    controllers: Controllers, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     poison = PartitionModifications("poison")
     sound = dispatch.rounds_for
@@ -100,9 +89,8 @@ async def test_a_topic_that_is_set_aside_is_looked_at_again_after_an_hour(
         return sound(context, event, host)
 
     monkeypatch.setattr(dispatch, "rounds_for", rounds_for)
-    zookeeper = MemoryZooKeeper(Host().now_ms)
     with capture_logs():
-        running = await start(nursery, zookeeper)
+        running = await controllers.start(network=Alone())
         for _ in range(10):
             running.tell(poison)
             await trio.sleep(10)

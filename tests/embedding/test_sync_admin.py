@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import inspect
 import threading
-from functools import partial
 
 import pytest
 import trio
 
-import klamm
 from controller.admin.active_controller import ClusterUnreachable
 from controller.admin.client import AdminClient
 from controller.admin.sync_client import SyncAdminClient, open_sync_admin
-from controller.node.service import ControllerService
+from tests.kit.service import Controllers
 from transport.errors import ErrorCode
-from transport.host import Host
 from transport.messages import NewTopic
-from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import StoreUnavailable
 
 
@@ -28,13 +24,9 @@ def script(port: int) -> tuple[int, ErrorCode]:
         return admin.read_metadata().controller_epoch, outcome.error
 
 
-async def test_a_script_asks_and_leaves_no_thread_behind() -> None:
-    config = klamm.ControllerConfig(1001)
-    async with trio.open_nursery() as nursery:
-        run = partial(klamm.run, config, open_store=MemoryZooKeeper(Host().now_ms).session)
-        service: ControllerService = await nursery.start(run)
-        outcome = await trio.to_thread.run_sync(script, service.endpoint.port)
-        nursery.cancel_scope.cancel()
+async def test_a_script_asks_and_leaves_no_thread_behind(controllers: Controllers) -> None:
+    service = await controllers.start()
+    outcome = await trio.to_thread.run_sync(script, service.endpoint.port)
     assert outcome == (1, ErrorCode.BROKER_NOT_AVAILABLE)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("klamm-admin")]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -11,13 +11,12 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-import klamm
 from controller.events import BrokerChange, PartitionModifications
 from controller.node import waiting_requests
 from controller.node.service import ControllerService
 from controller.observation.observer import Observer
-from transport.errors import ApiError, ErrorCode
-from transport.host import Host
+from tests.kit.service import Controllers, connected, error_code, until
+from transport.errors import ErrorCode
 from transport.messages import (
     AlterPartitionRequest,
     CommitTraceRequest,
@@ -28,18 +27,9 @@ from transport.messages import (
     NewTopic,
     Request,
 )
-from transport.network import TcpNetwork
 from transport.store import paths
-from transport.store.memory import MemoryZooKeeper
-from transport.wire import open_connection
 
 NOTHING_WAITS = 0
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with trio.fail_after(10):
-        while not condition():
-            await trio.sleep(0.001)
 
 
 class Begun(Observer):
@@ -52,17 +42,10 @@ class Begun(Observer):
         self.names.append(event)
 
 
-@asynccontextmanager
-async def active_service(observer: Observer | None = None) -> AsyncIterator[tuple[ControllerService, trio.Nursery]]:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with trio.open_nursery() as nursery:
-        config = klamm.ControllerConfig(1001)
-        service: ControllerService = await nursery.start(
-            partial(klamm.run, config, observer=observer, open_store=zookeeper.session)
-        )
-        await until(lambda: service.readiness().is_ready and service.queue_size() == NOTHING_WAITS)
-        yield service, nursery
-        nursery.cancel_scope.cancel()
+async def ready(controllers: Controllers, observer: Observer | None = None) -> ControllerService:
+    service = await controllers.start(observer=observer)
+    await until(lambda: service.readiness().is_ready and service.queue_size() == NOTHING_WAITS)
+    return service
 
 
 @asynccontextmanager
@@ -92,43 +75,41 @@ def processed(service: ControllerService) -> Counter[str]:
 
 
 async def outcome(service: ControllerService, request: Request[object], *, client: str = "test") -> ErrorCode:
-    async with open_connection(
-        TcpNetwork(), service.endpoint.host, service.endpoint.port, client_id=client
-    ) as connection:
-        try:
-            await connection.call(request)
-        except ApiError as error:
-            return error.code
-    return ErrorCode.NONE
+    async with connected(service, client) as connection:
+        return await error_code(connection, request)
 
 
 # --- what nobody waits for --------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("B4", "E1")
-async def test_what_was_answered_by_time_is_not_computed_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with active_service() as (service, _):
-        async with busy(service, monkeypatch):
-            for request in (ListReassignmentsRequest(None, 0), DescribeReassignmentsRequest(None, 1)):
-                for _ in range(50):
-                    assert await outcome(service, request) is ErrorCode.REQUEST_TIMED_OUT
-            assert service.queue_size() == NOTHING_WAITS
-        assert await outcome(service, ListReassignmentsRequest()) is ErrorCode.NONE
-        counts = processed(service)
-        assert (counts["ListReassignments"], counts["DescribeReassignments"]) == (1, 0)
+async def test_what_was_answered_by_time_is_not_computed_any_more(
+    controllers: Controllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = await ready(controllers)
+    async with busy(service, monkeypatch):
+        for request in (ListReassignmentsRequest(None, 0), DescribeReassignmentsRequest(None, 1)):
+            for _ in range(50):
+                assert await outcome(service, request) is ErrorCode.REQUEST_TIMED_OUT
+        assert service.queue_size() == NOTHING_WAITS
+    assert await outcome(service, ListReassignmentsRequest()) is ErrorCode.NONE
+    counts = processed(service)
+    assert (counts["ListReassignments"], counts["DescribeReassignments"]) == (1, 0)
 
 
 @pytest.mark.requirement("E1")
-async def test_what_a_client_asked_for_that_is_gone_is_not_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with active_service() as (service, nursery):
-        async with busy(service, monkeypatch):
-            client = trio.CancelScope()
-            nursery.start_soon(_ask_within, client, service, CreateTopicsRequest((NewTopic("orders", 1, 1),)))
-            await until(lambda: service.queue_size() == 1)
-            client.cancel()
-            await until(lambda: service.queue_size() == NOTHING_WAITS)
-        assert await outcome(service, ListReassignmentsRequest()) is ErrorCode.NONE
-        assert processed(service)["CreateTopics"] == 0
+async def test_what_a_client_asked_for_that_is_gone_is_not_done(
+    controllers: Controllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = await ready(controllers)
+    async with busy(service, monkeypatch):
+        client = trio.CancelScope()
+        controllers.nursery.start_soon(_ask_within, client, service, CreateTopicsRequest((NewTopic("orders", 1, 1),)))
+        await until(lambda: service.queue_size() == 1)
+        client.cancel()
+        await until(lambda: service.queue_size() == NOTHING_WAITS)
+    assert await outcome(service, ListReassignmentsRequest()) is ErrorCode.NONE
+    assert processed(service)["CreateTopics"] == 0
 
 
 async def _ask_within(scope: trio.CancelScope, service: ControllerService, request: Request[object]) -> None:
@@ -137,63 +118,68 @@ async def _ask_within(scope: trio.CancelScope, service: ControllerService, reque
 
 
 @pytest.mark.parametrize("ms", [-1, -(2**63), 2**31])
-async def test_a_time_that_nobody_can_wait_is_refused_in_a_sentence(ms: int) -> None:
-    async with active_service() as (service, _):
-        with capture_logs() as logs:
-            for request in (
-                ListReassignmentsRequest(None, ms),
-                DescribeReassignmentsRequest(None, ms),
-                CommitTraceRequest(10, ms),
-            ):
-                assert await outcome(service, request) is ErrorCode.INVALID_REQUEST
-        assert [line for line in logs if line["log_level"] in ("error", "critical")] == []
+async def test_a_time_that_nobody_can_wait_is_refused_in_a_sentence(controllers: Controllers, ms: int) -> None:
+    service = await ready(controllers)
+    with capture_logs() as logs:
+        for request in (
+            ListReassignmentsRequest(None, ms),
+            DescribeReassignmentsRequest(None, ms),
+            CommitTraceRequest(10, ms),
+        ):
+            assert await outcome(service, request) is ErrorCode.INVALID_REQUEST
+    assert [line for line in logs if line["log_level"] in ("error", "critical")] == []
 
 
 # --- who goes first ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("E1")
-async def test_a_dead_broker_waits_for_no_administrator(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_dead_broker_waits_for_no_administrator(
+    controllers: Controllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It waits at most for the request that is being processed."""
     begun = Begun()
-    async with active_service(begun) as (service, nursery):
-        async with busy(service, monkeypatch):
-            for number in range(100):
-                request = CreateTopicsRequest((NewTopic(f"orders-{number}", 1, 1),))
-                nursery.start_soon(partial(outcome, service, request, client=f"client-{number}"))
-            await until(lambda: service.queue_size() == 100)
-            nursery.start_soon(outcome, service, AlterPartitionRequest(1, 1, ()))
-            await until(lambda: service.queue_size() == 101)
-            service.tell(BrokerChange())
-            begun.names.clear()
-        await until(lambda: begun.names.count("CreateTopics") == 100)
-        assert begun.names[:2] == ["AlterPartition", "BrokerChange"]
+    service = await ready(controllers, begun)
+    async with busy(service, monkeypatch):
+        for number in range(100):
+            request = CreateTopicsRequest((NewTopic(f"orders-{number}", 1, 1),))
+            controllers.nursery.start_soon(partial(outcome, service, request, client=f"client-{number}"))
+        await until(lambda: service.queue_size() == 100)
+        controllers.nursery.start_soon(outcome, service, AlterPartitionRequest(1, 1, ()))
+        await until(lambda: service.queue_size() == 101)
+        service.tell(BrokerChange())
+        begun.names.clear()
+    await until(lambda: begun.names.count("CreateTopics") == 100)
+    assert begun.names[:2] == ["AlterPartition", "BrokerChange"]
 
 
-async def test_requests_that_list_too_much_together_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_requests_that_list_too_much_together_are_told_so(
+    controllers: Controllers, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(waiting_requests, "MAX_WAITING_ENTRIES", 10)
-    async with active_service() as (service, nursery):
-        async with busy(service, monkeypatch):
-            nursery.start_soon(outcome, service, DeleteTopicsRequest(("a",) * 6))
-            await until(lambda: service.queue_size() == 1)
-            assert await outcome(service, DeleteTopicsRequest(("b",) * 5)) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
-            nursery.start_soon(outcome, service, DeleteTopicsRequest(("b",) * 4))
-            await until(lambda: service.queue_size() == 2)
-        await until(lambda: service.queue_size() == NOTHING_WAITS)
-        assert await outcome(service, DeleteTopicsRequest(("b",) * 10)) is ErrorCode.NONE
+    service = await ready(controllers)
+    async with busy(service, monkeypatch):
+        controllers.nursery.start_soon(outcome, service, DeleteTopicsRequest(("a",) * 6))
+        await until(lambda: service.queue_size() == 1)
+        assert await outcome(service, DeleteTopicsRequest(("b",) * 5)) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        controllers.nursery.start_soon(outcome, service, DeleteTopicsRequest(("b",) * 4))
+        await until(lambda: service.queue_size() == 2)
+    await until(lambda: service.queue_size() == NOTHING_WAITS)
+    assert await outcome(service, DeleteTopicsRequest(("b",) * 10)) is ErrorCode.NONE
 
 
 async def test_administrators_that_are_too_many_are_told_so_and_brokers_are_not(
+    controllers: Controllers,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(waiting_requests, "MAX_WAITING_REQUESTS", 20)
-    async with active_service() as (service, nursery):
-        async with busy(service, monkeypatch):
-            for _ in range(20):
-                nursery.start_soon(outcome, service, ListReassignmentsRequest())
-            await until(lambda: service.queue_size() == 20)
-            assert await outcome(service, ListReassignmentsRequest()) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
-            nursery.start_soon(outcome, service, AlterPartitionRequest(1, 1, ()))
-            await until(lambda: service.queue_size() == 21)
-        await until(lambda: service.queue_size() == NOTHING_WAITS)
-        assert await outcome(service, ListReassignmentsRequest()) is ErrorCode.NONE
+    service = await ready(controllers)
+    async with busy(service, monkeypatch):
+        for _ in range(20):
+            controllers.nursery.start_soon(outcome, service, ListReassignmentsRequest())
+        await until(lambda: service.queue_size() == 20)
+        assert await outcome(service, ListReassignmentsRequest()) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+        controllers.nursery.start_soon(outcome, service, AlterPartitionRequest(1, 1, ()))
+        await until(lambda: service.queue_size() == 21)
+    await until(lambda: service.queue_size() == NOTHING_WAITS)
+    assert await outcome(service, ListReassignmentsRequest()) is ErrorCode.NONE

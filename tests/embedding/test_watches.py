@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import pytest
-import trio
 
-import klamm
 from controller.node.service import ControllerService
-from transport.host import Host
+from tests.kit.service import Controllers, until
 from transport.metadata import BrokerRegistration, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
-from transport.store.memory import MemoryZooKeeper
 from transport.store.protocol import Create, Op, Set
 
 BROKER = formats.encode_broker(BrokerRegistration(1, "127.0.0.1", 1, -1), 0)
@@ -38,22 +33,17 @@ PARTITIONS = formats.encode_partitions([TopicPartition("t", 0)])
     ],
     ids=lambda value: value if isinstance(value, str) else None,
 )
-async def test_a_change_of_the_store_becomes_its_event(change: Op, event: str) -> None:
-    zookeeper = MemoryZooKeeper(Host().now_ms)
-    async with zookeeper.session() as store, trio.open_nursery() as nursery:
-        running = partial(klamm.run, klamm.ControllerConfig(1001), open_store=zookeeper.session)
-        service: ControllerService = await nursery.start(running)
-        await _until(service, "Elect")
+async def test_a_change_of_the_store_becomes_its_event(controllers: Controllers, change: Op, event: str) -> None:
+    async with controllers.memory.session() as store:
+        service = await controllers.start()
+        await until(lambda: count(service, "Elect") > 0)
         await store.multi([Create(paths.broker(1), BROKER, ephemeral=True)])
         await store.multi([Create(paths.topic("t"), TOPIC)])
-        await _until(service, "TopicChange")
-        seen = service.statistics()[event].count if event in service.statistics() else 0
+        await until(lambda: count(service, "TopicChange") > 0)
+        seen = count(service, event)
         await store.multi([change])
-        await _until(service, event, seen + 1)
-        nursery.cancel_scope.cancel()
+        await until(lambda: count(service, event) > seen)
 
 
-async def _until(service: ControllerService, event: str, count: int = 1) -> None:
-    with trio.fail_after(10):
-        while event not in service.statistics() or service.statistics()[event].count < count:
-            await trio.sleep(0.001)
+def count(service: ControllerService, event: str) -> int:
+    return service.statistics()[event].count if event in service.statistics() else 0
