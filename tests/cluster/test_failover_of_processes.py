@@ -10,13 +10,10 @@ import trio
 
 from controller.admin.move_rows import Stage
 from klamm.cli.demo import scenario
-from klamm.cli.demo.clusters import CONTROLLERS
-from klamm.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.clusters import BROKERS
+from tests.cluster.running import FIRST, SECOND, Cluster
 from tests.cluster.waiting import until_controller
 from transport.store import paths
-from transport.store.zookeeper import open_zookeeper
-
-FIRST, SECOND = CONTROLLERS
 
 
 @pytest.mark.requirement("A2", "A5", "A6", "A8", "D1", "D7", "D10", "E2")
@@ -34,20 +31,18 @@ FIRST, SECOND = CONTROLLERS
     ],
 )
 async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Path, round_: str, moment: str) -> None:
-    address = f"{zookeeper}/failover-{round_}"
-    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(FIRST, "tests.cluster.dying_controller", "--after", round_, moment)
-        await until_controller(store, FIRST)
-        cluster.start(SECOND, "klamm", "controller", "run")
-        cluster.start_brokers()
-        async with trio.open_nursery() as nursery:
-            scene = await scenario.set_up(cluster, nursery)
-            await scenario.move(scene)
-            assert cluster.processes[FIRST].poll() == -signal.SIGKILL
-            assert await scene.admin.list_partition_reassignments() == (), "what waits for a move waits for its end"
-            outcome = await scenario.judge(scene)
-            assert await store.children([paths.STRAYS, paths.REASSIGNMENTS]) == [[], []]
-            nursery.cancel_scope.cancel()
+    dying = ("tests.cluster.dying_controller", "--after", round_, moment)
+    async with (
+        Cluster.running(f"{zookeeper}/failover-{round_}", tmp_path, *dying, standby=True, brokers=BROKERS) as cluster,
+        trio.open_nursery() as nursery,
+    ):
+        scene = await scenario.set_up(cluster, nursery)
+        await scenario.move(scene)
+        assert cluster.processes[FIRST].poll() == -signal.SIGKILL
+        assert await scene.admin.list_partition_reassignments() == (), "what waits for a move waits for its end"
+        outcome = await scenario.judge(scene)
+        assert await cluster.store.children([paths.STRAYS, paths.REASSIGNMENTS]) == [[], []]
+        nursery.cancel_scope.cancel()
 
     assert outcome.faults == []
     assert outcome.lost == 0
@@ -57,13 +52,9 @@ async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Pat
 
 @pytest.mark.requirement("D12")
 async def test_a_controller_that_gets_sigterm_resigns(zookeeper: str, tmp_path: Path) -> None:
-    address = f"{zookeeper}/sigterm"
-    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(FIRST, "klamm", "controller", "run")
-        await until_controller(store, FIRST)
-        cluster.start(SECOND, "klamm", "controller", "run")
+    async with Cluster.running(f"{zookeeper}/sigterm", tmp_path, standby=True) as cluster:
         process = cluster.processes[FIRST]
         process.send_signal(signal.SIGTERM)
-        await until_controller(store, SECOND)
+        await until_controller(cluster.store, SECOND)
         assert await trio.to_thread.run_sync(process.wait) == 0
-        assert "resigned" in (tmp_path / f"{FIRST}.log").read_text()
+        assert "resigned" in cluster.log(FIRST)

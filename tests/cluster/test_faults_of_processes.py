@@ -12,28 +12,24 @@ import pytest
 import trio
 
 from klamm.cli.demo import scenario
-from klamm.cli.demo.clusters import CONTROLLERS, log_dir
-from klamm.cli.demo.process_cluster import SESSION_TIMEOUT_MS, ProcessCluster, stopping
+from klamm.cli.demo.clusters import BROKERS, log_dir
+from klamm.cli.demo.process_cluster import SESSION_TIMEOUT_MS
 from klamm.cli.demo.scenario import ORDERS, ORIGIN, TARGET, Scene
+from tests.cluster.running import FIRST, SECOND, Cluster
 from tests.cluster.waiting import has_stepped_down, orders, until, until_controller
 from transport.store import paths
-from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import development_zookeeper
-
-FIRST, SECOND = CONTROLLERS
 
 
 @asynccontextmanager
-async def playing(address: str, data_dir: Path, *first: str) -> AsyncIterator[tuple[ProcessCluster, Scene]]:
+async def playing(address: str, data_dir: Path, *first: str) -> AsyncIterator[tuple[Cluster, Scene]]:
     """Run a cluster whose first controller leads, and is run by `first` if that is given."""
-    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, data_dir, address)) as cluster:
-        cluster.start(FIRST, *(first or ("klamm", "controller", "run")))
-        await until_controller(store, FIRST)
-        cluster.start(SECOND, "klamm", "controller", "run")
-        cluster.start_brokers()
-        async with trio.open_nursery() as nursery:
-            yield cluster, await scenario.set_up(cluster, nursery)
-            nursery.cancel_scope.cancel()
+    async with (
+        Cluster.running(address, data_dir, *first, standby=True, brokers=BROKERS) as cluster,
+        trio.open_nursery() as nursery,
+    ):
+        yield cluster, await scenario.set_up(cluster, nursery)
+        nursery.cancel_scope.cancel()
 
 
 async def assert_nothing_is_lost(scene: Scene) -> None:

@@ -8,17 +8,13 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from controller.admin.client import AdminClient
-from klamm.cli.demo.clusters import CONTROLLERS
-from klamm.cli.demo.process_cluster import ProcessCluster, stopping
-from tests.cluster.waiting import until, until_controller
+from tests.cluster.running import CONTROLLER, Cluster
+from tests.cluster.waiting import until
 from transport.errors import ErrorCode
 from transport.messages import ReassignablePartition
 from transport.metadata import BrokerRegistration, ReplicaAssignment, TopicPartition
-from transport.network import TcpNetwork
 from transport.store import formats, paths
 from transport.store.protocol import Create, MetadataStore, Set, ensure_paths
-from transport.store.zookeeper import open_zookeeper
 
 BROKERS = (1, 2, 3, 4, 5, 6)
 ORIGIN, TARGET = (1, 2, 3), (4, 5, 6)
@@ -57,18 +53,15 @@ async def grow_isrs(store: MetadataStore) -> None:
 @pytest.mark.requirement("A1", "A5", "A11")
 async def test_ten_thousand_partitions_move_in_few_writes(zookeeper: str, tmp_path: Path) -> None:
     address = f"{zookeeper}/large-batches"
-    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
+    async with Cluster.running(address, tmp_path, *CONTROLLER, "--log-level", "error") as cluster:
+        store, admin = cluster.store, cluster.admin
         await make_cluster(store)
-        cluster.start(CONTROLLERS[0], "klamm", "controller", "run", "--log-level", "error")
-        await until_controller(store, CONTROLLERS[0])
-        admin = AdminClient(TcpNetwork(), [], store, 60)
 
         async def are_led() -> bool:
             return (await admin.describe_cluster()).partitions == MANY
 
         async def topic() -> tuple[formats.TopicZnode, int]:
-            [znode] = await store.read([paths.topic("orders")])
-            assert znode is not None
+            znode = await cluster.znode(paths.topic("orders"))
             return formats.decode_topic("orders", znode.data), znode.stat.version
 
         async def have_moved() -> bool:

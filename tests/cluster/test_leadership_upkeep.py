@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 import trio
+from attrs import define, field
 
-from controller.admin.client import AdminClient
 from klamm.cli.demo.clusters import CONTROLLERS, log_dir
-from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.waiting import until, until_controller, until_live
+from tests.cluster.running import CONTROLLER, Cluster
+from tests.cluster.waiting import until
 from transport.errors import ErrorCode
 from transport.messages import (
     AlterableConfig,
@@ -27,44 +27,26 @@ from transport.messages import (
     ConfigResourceType,
     ElectionType,
     MetadataRequest,
-    NewTopic,
-    PartitionError,
     PartitionState,
-    ReassignablePartition,
 )
 from transport.metadata import NO_LEADER, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment
 from transport.network import TcpNetwork
 from transport.store import formats, paths
 from transport.store.protocol import Create, Znode
-from transport.store.zookeeper import open_zookeeper
 from transport.wire import open_connection
 
 BROKERS = (1, 2, 3)
 
 
-class Cluster:
+@define
+class Upkeep(Cluster):
     """Three brokers with one partition."""
 
-    def __init__(self, processes: ProcessCluster) -> None:
-        self.processes = processes
-        self.store = processes.store
-        self.starts = Counter[int]()
-        self.admin = AdminClient(TcpNetwork(), [], processes.store, 60)
+    starts: Counter[int] = field(factory=Counter)
 
-    def start(self, brokers: Sequence[int]) -> None:
-        self.processes.start_brokers(brokers)
-        self.starts.update(brokers)
-
-    def log(self, id_: int) -> str:
-        return (self.processes.data_dir / f"{id_}.log").read_text()
-
-    async def state(self) -> LeaderAndIsr:
-        [znode] = await self.store.read([paths.partition_state(ORDERS)])
-        assert znode is not None
-        return formats.decode_partition_state(ORDERS, znode.data, znode.stat.version)
-
-    async def is_led(self) -> bool:
-        return await self.store.read([paths.partition_state(ORDERS)]) != [None]
+    def start_brokers(self, ids: Iterable[int] = BROKERS) -> None:
+        super().start_brokers(ids)
+        self.starts.update(ids)
 
     async def until_led(self, leader: int, isr: Sequence[int]) -> LeaderAndIsr:
         """Wait until a broker leads with these in the ISR, whatever their order; return the state."""
@@ -78,32 +60,22 @@ class Cluster:
 
     async def lose_the_isr(self, *, survivor: int) -> None:
         """Let all brokers die, 1 as the last member of the ISR, and only the `survivor` come back."""
-        await self.processes.kill(2)
-        await self.processes.kill(3)
+        await self.kill(2)
+        await self.kill(3)
         await self.until_led(1, (1,))
-        await self.processes.kill(1)
+        await self.kill(1)
         await self.until_led(NO_LEADER, (1,))
-        self.start([survivor])
-        await until_live(self.admin, [survivor])
+        self.start_brokers([survivor])
+        await self.until_live([survivor])
         assert (await self.state()).leader == NO_LEADER
 
     async def znodes(self) -> tuple[Znode, Znode]:
         """Return those of the topic and of the partition's state."""
-        topic, state = await self.store.read([paths.topic(ORDERS.topic), paths.partition_state(ORDERS)])
-        assert topic is not None
-        assert state is not None
-        return topic, state
-
-    async def assignment(self) -> ReplicaAssignment:
-        topic, _ = await self.znodes()
-        return formats.decode_topic(ORDERS.topic, topic.data).partitions[ORDERS.partition]
+        return await self.znode(paths.topic(ORDERS.topic)), await self.znode(paths.partition_state(ORDERS))
 
     async def elect_in_order(self, *replicas: int) -> ErrorCode:
         [outcome] = await self.admin.elect_leaders(ElectionType.PREFERRED, orders={ORDERS: replicas})
         return outcome.error
-
-    async def reassign(self, *replicas: int) -> tuple[PartitionError, ...]:
-        return (await self.admin.alter_partition_reassignments([ReassignablePartition(*ORDERS, replicas)])).partitions
 
     async def until_brokers_know(self, replicas: tuple[int, ...], leader: int) -> None:
         """Wait until every broker tells its clients so."""
@@ -115,9 +87,6 @@ class Cluster:
 
         await until(know)
 
-    async def has_no_request(self) -> bool:
-        return await self.store.read([paths.PREFERRED_REPLICA_ELECTION]) == [None]
-
     async def terminate(self, broker_id: int) -> str:
         """Stop a broker by SIGTERM and wait for its end; return what it logged."""
 
@@ -125,7 +94,7 @@ class Cluster:
             return self.log(broker_id).count("listens on") == self.starts[broker_id]
 
         await until(has_started)
-        process = self.processes.processes.pop(broker_id)
+        process = self.processes.pop(broker_id)
         process.send_signal(signal.SIGTERM)
         with trio.fail_after(60):
             while process.poll() is None:
@@ -153,18 +122,11 @@ async def _ask(broker: BrokerEndpoint) -> tuple[PartitionState, ...]:
 
 
 @asynccontextmanager
-async def running(address: str, data_dir: Path, *settings: str) -> AsyncIterator[Cluster]:
+async def upkeep(address: str, data_dir: Path, *settings: str) -> AsyncIterator[Upkeep]:
     """Run a cluster whose leaders stay where they are, unless the controller's settings say otherwise."""
     settings = settings or ("--no-auto-leader-rebalance-enable",)
-    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, data_dir, address)) as processes:
-        processes.start(CONTROLLERS[0], "klamm", "controller", "run", *settings)
-        await until_controller(store, CONTROLLERS[0])
-        cluster = Cluster(processes)
-        cluster.start(BROKERS)
-        await until_live(cluster.admin, BROKERS)
-        [created] = (await cluster.admin.create_topics([NewTopic(ORDERS.topic, 1, 3, (BROKERS,))])).topics
-        assert created.error is ErrorCode.NONE
-        await until(cluster.is_led)
+    async with Upkeep.running(address, data_dir, *CONTROLLER, *settings, brokers=BROKERS) as cluster:
+        await cluster.create_topic(ORDERS.topic, BROKERS)
         yield cluster
 
 
@@ -172,14 +134,14 @@ async def running(address: str, data_dir: Path, *settings: str) -> AsyncIterator
 async def test_brokers_that_are_terminated_are_relieved_first_as_long_as_others_can_lead(
     zookeeper: str, tmp_path: Path
 ) -> None:
-    async with running(f"{zookeeper}/terminated", tmp_path) as cluster:
+    async with upkeep(f"{zookeeper}/terminated", tmp_path) as cluster:
         assert "stops though" not in await cluster.terminate(3)
         assert "isrs=1" in await cluster.relief(1)
         assert (await cluster.until_led(1, (1, 2))).leader_epoch == 1
         assert "stops though" not in await cluster.terminate(2)
         assert "isrs=1" in await cluster.relief(2)
         assert (await cluster.until_led(1, (1,))).leader_epoch == 2
-        cluster.start([2])
+        cluster.start_brokers([2])
         await cluster.until_led(1, (1, 2))
         assert "stops though" not in await cluster.terminate(1)
         assert "leaders=1" in await cluster.relief(3)
@@ -191,19 +153,19 @@ async def test_brokers_that_are_terminated_are_relieved_first_as_long_as_others_
 
 @pytest.mark.requirement("C1", "C4", "D4")
 async def test_elections_that_administrators_ask_for(zookeeper: str, tmp_path: Path) -> None:
-    async with running(f"{zookeeper}/elections", tmp_path) as cluster:
+    async with upkeep(f"{zookeeper}/elections", tmp_path) as cluster:
         await cluster.terminate(1)
         await cluster.until_led(2, (2, 3))
         [refused] = await cluster.admin.elect_leaders(ElectionType.PREFERRED, [ORDERS])
         assert refused.error is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-        cluster.start([1])
+        cluster.start_brokers([1])
         await cluster.until_led(2, BROKERS)
         await cluster.store.multi([Create(paths.PREFERRED_REPLICA_ELECTION, formats.encode_partitions([ORDERS]))])
         await cluster.until_led(1, BROKERS)
-        await until(cluster.has_no_request)
+        await cluster.until_gone(paths.PREFERRED_REPLICA_ELECTION)
 
         await cluster.terminate(1)
-        cluster.start([1])
+        cluster.start_brokers([1])
         await cluster.until_led(2, BROKERS)
         [elected] = await cluster.admin.elect_leaders(ElectionType.PREFERRED)
         assert elected.error is ErrorCode.NONE
@@ -214,7 +176,7 @@ async def test_elections_that_administrators_ask_for(zookeeper: str, tmp_path: P
         assert elected.error is ErrorCode.NONE
         state = await cluster.until_led(3, (3,))
         assert state.leader_recovery_state is LeaderRecoveryState.RECOVERING
-        cluster.start([1, 2])
+        cluster.start_brokers([1, 2])
         whole = await cluster.until_led(3, BROKERS)
         assert whole.leader_recovery_state is LeaderRecoveryState.RECOVERED
 
@@ -222,10 +184,10 @@ async def test_elections_that_administrators_ask_for(zookeeper: str, tmp_path: P
 @pytest.mark.requirement("C4", "D9")
 async def test_what_settings_say_of_leadership(zookeeper: str, tmp_path: Path) -> None:
     interval = ("--leader-imbalance-check-interval-seconds", "1")
-    async with running(f"{zookeeper}/settings", tmp_path, *interval) as cluster:
+    async with upkeep(f"{zookeeper}/settings", tmp_path, *interval) as cluster:
         await cluster.terminate(1)
         await cluster.until_led(2, (2, 3))
-        cluster.start([1])
+        cluster.start_brokers([1])
         # Nobody asks: the preferred leader leads again by itself.
         await cluster.until_led(1, BROKERS)
 
@@ -240,7 +202,7 @@ async def test_what_settings_say_of_leadership(zookeeper: str, tmp_path: Path) -
 
 @pytest.mark.requirement("C2", "C3")
 async def test_an_administrator_names_the_leader_and_changes_orders(zookeeper: str, tmp_path: Path) -> None:
-    async with running(f"{zookeeper}/orders", tmp_path) as cluster:
+    async with upkeep(f"{zookeeper}/orders", tmp_path) as cluster:
         before = await cluster.until_led(1, BROKERS)
         assert await cluster.elect_in_order(3, 1, 2) is ErrorCode.NONE
         elected = await cluster.state()
@@ -252,14 +214,13 @@ async def test_an_administrator_names_the_leader_and_changes_orders(zookeeper: s
         await cluster.until_brokers_know((3, 1, 2), 3)
 
         # A reassignment to the same replicas: their order and no more.
-        [reordered] = await cluster.reassign(2, 3, 1)
-        assert reordered.error is ErrorCode.NONE
+        assert (await cluster.reassign((2, 3, 1))).error is ErrorCode.NONE
         assert await cluster.assignment() == ReplicaAssignment((2, 3, 1))
         assert ((await cluster.state()).leader, sorted((await cluster.state()).isr)) == (3, list(BROKERS))
         await cluster.until_brokers_know((2, 3, 1), 3)
         assert all((log_dir(tmp_path, id_) / str(ORDERS)).exists() for id_ in BROKERS)
 
-        await cluster.processes.kill(1)
+        await cluster.kill(1)
         await cluster.until_led(3, (2, 3))
         untouched = await cluster.znodes()
         assert await cluster.elect_in_order(1, 2, 3) is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
@@ -271,13 +232,12 @@ async def test_an_administrator_names_the_leader_and_changes_orders(zookeeper: s
         await cluster.until_led(2, (2, 3))
 
         # A move to a broker that does not come along goes on as long as we like.
-        cluster.processes.start_brokers([4])
-        await until_live(cluster.admin, [2, 3, 4])
-        cluster.processes.processes[4].send_signal(signal.SIGSTOP)
-        [begun] = await cluster.reassign(4, 2, 3)
-        assert begun.error is ErrorCode.NONE
-        await cluster.processes.kill(4)
-        await until_live(cluster.admin, [2, 3])
+        cluster.start_brokers([4])
+        await cluster.until_live([2, 3, 4])
+        cluster.processes[4].send_signal(signal.SIGSTOP)
+        assert (await cluster.reassign((4, 2, 3))).error is ErrorCode.NONE
+        await cluster.kill(4)
+        await cluster.until_live([2, 3])
         untouched = await cluster.znodes()
         assert await cluster.elect_in_order(3, 2, 4, 1) is ErrorCode.REASSIGNMENT_IN_PROGRESS
         assert await cluster.znodes() == untouched

@@ -10,19 +10,13 @@ from typing import Any
 
 import pytest
 
-from controller.admin.client import AdminClient
-from klamm.cli.demo.clusters import CONTROLLERS
-from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.waiting import until, until_controller
+from tests.cluster.running import CONTROLLER, FIRST, SECOND, Cluster
+from tests.cluster.waiting import until
 from tests.kit.scrape import get, scrape
 from transport.errors import ErrorCode
-from transport.messages import NewTopic, ReassignablePartition
 from transport.metadata import NO_LEADER
-from transport.network import TcpNetwork
-from transport.store.zookeeper import open_zookeeper
 
-FIRST, SECOND = CONTROLLERS
 ACTIVE = "kafka_controller_kafkacontroller_activecontrollercount"
 OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"
 UNDER_REPLICATED = "klamm_under_replicated_partitions"
@@ -32,9 +26,9 @@ def state_log(data_dir: Path, controller_id: int) -> Path:
     return data_dir / f"{controller_id}-state-change.log"
 
 
-def start_controller(cluster: ProcessCluster, id_: int) -> None:
-    pages = ("--metrics-port", "0", "--state-change-log", str(state_log(cluster.data_dir, id_)))
-    cluster.start(id_, "klamm", "controller", "run", *pages)
+def pages(data_dir: Path, id_: int) -> tuple[str, ...]:
+    """Return the words that start a controller with pages and a log of its state changes."""
+    return (*CONTROLLER, "--metrics-port", "0", "--state-change-log", str(state_log(data_dir, id_)))
 
 
 async def metrics_port(data_dir: Path, controller_id: int) -> int:
@@ -64,36 +58,20 @@ def is_ready(port: int, answer: tuple[int, str]) -> Callable[[], Awaitable[bool]
     return is_
 
 
-async def move(admin: AdminClient, broker_id: int) -> None:
-    """Move the partition to one broker, and wait until it is there alone."""
-    [begun] = (await admin.alter_partition_reassignments([ReassignablePartition(*ORDERS, (broker_id,))])).partitions
-    assert begun.error is ErrorCode.NONE
-
-    async def has_moved() -> bool:
-        [state] = (await admin.read_metadata([ORDERS.topic])).partitions
-        return state.replicas == (broker_id,)
-
-    await until(has_moved)
-
-
 def lines(file: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
 @pytest.mark.requirement("A10", "D3", "D11", "E1")
 async def test_pages_and_ids_follow_the_cluster_through_a_failover(zookeeper: str, tmp_path: Path) -> None:
-    address = f"{zookeeper}/monitoring"
-    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        start_controller(cluster, FIRST)
-        await until_controller(store, FIRST)
-        start_controller(cluster, SECOND)
+    async with Cluster.running(f"{zookeeper}/monitoring", tmp_path, *pages(tmp_path, FIRST)) as cluster:
+        cluster.start(SECOND, *pages(tmp_path, SECOND))
         first, second = await metrics_port(tmp_path, FIRST), await metrics_port(tmp_path, SECOND)
         await until(is_ready(first, (200, "active\n")))
         await until(is_ready(second, (200, f"standing by for controller {FIRST}\n")))
         cluster.start_brokers((1, 2, 3))
         await until(shows(first, kafka_controller_kafkacontroller_activebrokercount=3))
-        admin = AdminClient(TcpNetwork(), [], store, 60)
-        await admin.create_topics([NewTopic(ORDERS.topic, 1, 2, ((1, 2),))])
+        await cluster.create_topic(ORDERS.topic, (1, 2))
         await until(shows(first, **{ACTIVE: 1, OFFLINE: 0, UNDER_REPLICATED: 0}))
         assert (await scrape(second))[ACTIVE] == 0
 
@@ -102,17 +80,22 @@ async def test_pages_and_ids_follow_the_cluster_through_a_failover(zookeeper: st
         # One id leads from the partition's leader to the cause.
         change = [line for line in lines(state_log(tmp_path, FIRST)) if line["change"] == "leadership"][-1]
         assert (change["partition"], change["leader_before"], change["leader"]) == ("orders-0", 1, 2)
-        [cause] = re.findall(rf".*changed event_id={change['event_id']} .*", (tmp_path / f"{FIRST}.log").read_text())
+        [cause] = re.findall(rf".*changed event_id={change['event_id']} .*", cluster.log(FIRST))
         assert "during=BrokerChange" in cause
         assert "brokers_gone=[1]" in cause
 
         await cluster.kill(FIRST)
         await until(is_ready(second, (200, "active\n")))
         await until(shows(second, **{ACTIVE: 1, UNDER_REPLICATED: 1, "klamm_controller_epoch": 2}))
-        await move(admin, 3)
+        assert (await cluster.reassign((3,))).error is ErrorCode.NONE
+
+        async def has_moved() -> bool:
+            return [state.replicas for state in await cluster.states()] == [(3,)]
+
+        await until(has_moved)
         await cluster.kill(3)
         await until(shows(second, **{OFFLINE: 1}))
-        [state] = (await admin.read_metadata([ORDERS.topic])).partitions
+        [state] = await cluster.states()
         assert (state.replicas, state.leader, state.isr) == ((3,), NO_LEADER, (3,))
         page = await scrape(second)
         assert page['klamm_partition_available{partition="0",reason="offline",topic="orders"}'] == 0

@@ -7,20 +7,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from attrs import frozen
+from attrs import define
 
 from broker.client import Producer
-from controller.admin.client import AdminClient
-from klamm.cli.demo.clusters import CONTROLLERS, log_dir
-from klamm.cli.demo.process_cluster import ProcessCluster, stopping
-from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller
+from klamm.cli.demo.clusters import log_dir
+from tests.cluster.running import Cluster
+from tests.cluster.waiting import until
 from transport.errors import ErrorCode
 from transport.host import Host
-from transport.messages import UNKNOWN, NewTopic, ReassignablePartition, ReassignmentDescription
+from transport.messages import UNKNOWN, ReassignablePartition, ReassignmentDescription
 from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
-from transport.store.protocol import MetadataStore
-from transport.store.zookeeper import open_zookeeper
 
 BROKERS = (1, 2, 3)
 SLOW, STUCK = 2, 3
@@ -29,19 +26,11 @@ RECORDS = 60_000
 """Followers here get one with each fetch, so that there is time to look."""
 
 BATCH = 1000
-FIRST, SECOND = CONTROLLERS
 
 
-@frozen
-class Office:
-    """A cluster with a topic of two partitions on broker 1 that are full of records."""
-
-    cluster: ProcessCluster
-    store: MetadataStore
-    admin: AdminClient
-
-    def signal(self, broker_id: int, what: signal.Signals) -> None:
-        self.cluster.processes[broker_id].send_signal(what)
+@define
+class Office(Cluster):
+    """A topic of two partitions on broker 1 that are full of records."""
 
     async def begin(self) -> None:
         """Move one partition to each of the other brokers."""
@@ -72,22 +61,12 @@ class Office:
 
 @pytest.fixture
 async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
-    address = f"{zookeeper}/move-progress"
-    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(FIRST, "klamm", "controller", "run")
-        await until_controller(store, FIRST)
-        cluster.start(SECOND, "klamm", "controller", "run")
+    async with Office.running(f"{zookeeper}/move-progress", tmp_path, standby=True) as office:
         for id_ in BROKERS:
             settings = ("--log-dir", str(log_dir(tmp_path, id_)), "--replica-fetch-max-bytes", "1")
-            cluster.start(id_, "klamm", "broker", "run", *settings, "--controlled-shutdown-max-retries", "1")
-        office = Office(cluster, store, AdminClient(TcpNetwork(), (), store, PATIENCE_SECONDS))
-
-        async def all_are_live() -> bool:
-            return len((await office.admin.read_metadata([])).brokers) == len(BROKERS)
-
-        await until(all_are_live)
-        [created] = (await office.admin.create_topics([NewTopic("orders", 2, 1, ((1,), (1,)))])).topics
-        assert created.error is ErrorCode.NONE
+            office.start(id_, "klamm", "broker", "run", *settings, "--controlled-shutdown-max-retries", "1")
+        await office.until_live(BROKERS)
+        await office.create_topic("orders", (1,), (1,))
         await fill(office)
         yield office
 
@@ -105,7 +84,7 @@ async def test_slow_and_stuck_are_told_apart_and_the_next_controller_goes_on(off
     assert await office.log_ends(1) == {0: RECORDS, 1: RECORDS}
     await office.begin()
     await until(office.becomes(TO_STUCK, lambda move: move.rate > 0))
-    office.signal(STUCK, signal.SIGSTOP)
+    office.processes[STUCK].send_signal(signal.SIGSTOP)
     await until(office.becomes(TO_STUCK, lambda move: move.stalled_since_ms != UNKNOWN))
     stuck = (await office.describe())[TO_STUCK]
     assert stuck.waits_for == f"broker {STUCK}, which is not alive"
@@ -121,13 +100,12 @@ async def test_slow_and_stuck_are_told_apart_and_the_next_controller_goes_on(off
     assert 0 < replica.log_bytes < replica.leader_bytes
     assert (await office.log_ends(SLOW))[0] >= replica.log_end_offset
 
-    await office.cluster.kill(FIRST)
-    await until_controller(office.store, SECOND)
+    await office.fail_over()
     await until(office.becomes(TO_SLOW, lambda move: move.rate > 0))
     later = (await office.describe())[TO_SLOW]
     assert (later.start_time_ms, later.czxid, later.setback) == (slow.start_time_ms, slow.czxid, "")
     assert later.progress[0].log_end_offset >= replica.log_end_offset
     assert (await office.describe())[TO_STUCK].waits_for == stuck.waits_for
 
-    office.signal(STUCK, signal.SIGCONT)
+    office.processes[STUCK].send_signal(signal.SIGCONT)
     await until(office.becomes(TO_STUCK, lambda move: move.rate > 0 and move.stalled_since_ms == UNKNOWN))

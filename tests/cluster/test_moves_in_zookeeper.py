@@ -8,15 +8,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from attrs import frozen
+from attrs import define
 
 from broker.client import Producer
 from broker.reference.log_dir import records_on_disk
-from controller.admin.client import AdminClient
-from klamm.cli.demo.clusters import BROKERS, CONTROLLERS, log_dir
-from klamm.cli.demo.process_cluster import ProcessCluster, stopping
+from klamm.cli.demo.clusters import BROKERS, log_dir
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.waiting import until, until_controller, until_live
+from tests.cluster.running import FIRST, Cluster
+from tests.cluster.waiting import until
 from transport.errors import ErrorCode
 from transport.host import Host
 from transport.messages import (
@@ -25,41 +24,21 @@ from transport.messages import (
     ConfigOperation,
     ConfigResource,
     ConfigResourceType,
-    NewTopic,
     PartitionError,
-    ReassignablePartition,
 )
-from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.network import TcpNetwork
 from transport.store import formats, paths
-from transport.store.protocol import Create, MetadataStore
-from transport.store.zookeeper import open_zookeeper
+from transport.store.protocol import Create
 
 ORIGIN, TARGET = (1, 2, 3), (4, 5, 6)
 SILENT = 5
 """The broker of the target that does not come along."""
 
 
-@frozen
-class Cluster:
+@define
+class Moves(Cluster):
     """Six brokers with one partition."""
-
-    processes: ProcessCluster
-    admin: AdminClient
-    store: MetadataStore
-
-    async def assignment(self) -> ReplicaAssignment:
-        [znode] = await self.store.read([paths.topic(ORDERS.topic)])
-        assert znode is not None
-        return formats.decode_topic(ORDERS.topic, znode.data).partitions[ORDERS.partition]
-
-    async def state(self) -> LeaderAndIsr:
-        [znode] = await self.store.read([paths.partition_state(ORDERS)])
-        assert znode is not None
-        return formats.decode_partition_state(ORDERS, znode.data, znode.stat.version)
-
-    async def is_led(self) -> bool:
-        return await self.store.read([paths.partition_state(ORDERS)]) != [None]
 
     async def until_replicas(self, *replicas: int) -> None:
         async def are_there() -> bool:
@@ -69,13 +48,9 @@ class Cluster:
 
     async def until_in_sync(self, *brokers: int) -> None:
         async def are_in_sync() -> bool:
-            return await self.is_led() and sorted((await self.state()).isr) == sorted(brokers)
+            return sorted((await self.state()).isr) == sorted(brokers)
 
         await until(are_in_sync)
-
-    async def reassign(self, replicas: tuple[int, ...] | None, tp: TopicPartition = ORDERS) -> PartitionError:
-        [outcome] = (await self.admin.alter_partition_reassignments([ReassignablePartition(*tp, replicas)])).partitions
-        return outcome
 
     async def require_in_sync(self, count: int) -> None:
         """Let the topic take records only while so many are in the ISR."""
@@ -86,13 +61,13 @@ class Cluster:
 
     async def begin_without_the_silent_one(self, replicas: tuple[int, ...]) -> None:
         """Begin a move to a broker that is alive as far as anybody knows, and does not hear of it."""
-        self.processes.processes[SILENT].send_signal(signal.SIGSTOP)
+        self.processes[SILENT].send_signal(signal.SIGSTOP)
         assert (await self.reassign(replicas)).error is ErrorCode.NONE
-        await self.processes.kill(SILENT)
+        await self.kill(SILENT)
 
     async def bring_back_the_silent_one(self) -> None:
         """Start it again, and let it delete what moves have left there."""
-        self.processes.start_brokers([SILENT])
+        self.start_brokers([SILENT])
 
         async def has_deleted() -> bool:
             return await self.store.children([paths.STRAYS]) == [[]]
@@ -100,24 +75,18 @@ class Cluster:
         await until(has_deleted)
 
     def logs(self) -> list[int]:
-        return [id_ for id_ in BROKERS if (log_dir(self.processes.data_dir, id_) / str(ORDERS)).exists()]
+        return [id_ for id_ in BROKERS if (log_dir(self.data_dir, id_) / str(ORDERS)).exists()]
 
 
 @asynccontextmanager
-async def running(address: str, data_dir: Path) -> AsyncIterator[Cluster]:
-    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, data_dir, address)) as processes:
-        processes.start(CONTROLLERS[0], "klamm", "controller", "run")
-        await until_controller(store, CONTROLLERS[0])
-        processes.start_brokers()
-        cluster = Cluster(processes, AdminClient(TcpNetwork(), [], store, 60), store)
-        await until_live(cluster.admin, BROKERS)
-        [created] = (await cluster.admin.create_topics([NewTopic(ORDERS.topic, 1, 3, (ORIGIN,))])).topics
-        assert created.error is ErrorCode.NONE
+async def moves(address: str, data_dir: Path) -> AsyncIterator[Moves]:
+    async with Moves.running(address, data_dir, brokers=BROKERS) as cluster:
+        await cluster.create_topic(ORDERS.topic, ORIGIN)
         await cluster.until_in_sync(*ORIGIN)
         yield cluster
 
 
-async def produce(cluster: Cluster, values: Sequence[bytes]) -> None:
+async def produce(cluster: Moves, values: Sequence[bytes]) -> None:
     brokers = [(broker.host, broker.port) for broker in (await cluster.admin.read_metadata()).brokers]
     async with Producer(TcpNetwork(), brokers, host=Host()) as producer:
         await producer.send(*ORDERS, values)
@@ -127,7 +96,7 @@ async def produce(cluster: Cluster, values: Sequence[bytes]) -> None:
 async def test_what_cannot_be_done_is_refused_with_its_reason_and_leaves_no_request(
     zookeeper: str, tmp_path: Path
 ) -> None:
-    async with running(f"{zookeeper}/refused-moves", tmp_path) as cluster:
+    async with moves(f"{zookeeper}/refused-moves", tmp_path) as cluster:
         before = await cluster.store.read([paths.topic(ORDERS.topic), paths.partition_state(ORDERS)])
         for replicas, why in [
             ((), "the list of replicas is empty"),
@@ -146,12 +115,8 @@ async def test_what_cannot_be_done_is_refused_with_its_reason_and_leaves_no_requ
 
         requests = {ORDERS: (1, 7), nowhere: (4,)}
         await cluster.store.multi([Create(paths.REASSIGN_PARTITIONS, formats.encode_reassign_partitions(requests))])
-
-        async def is_gone() -> bool:
-            return await cluster.store.read([paths.REASSIGN_PARTITIONS]) == [None]
-
-        await until(is_gone)
-        told = (tmp_path / f"{CONTROLLERS[0]}.log").read_text()
+        await cluster.until_gone(paths.REASSIGN_PARTITIONS)
+        told = cluster.log(FIRST)
         assert "replicas cannot be added on brokers [7], which are not alive" in told
         assert why in told
         assert await cluster.store.read([paths.topic(ORDERS.topic), paths.partition_state(ORDERS)]) == before
@@ -159,7 +124,7 @@ async def test_what_cannot_be_done_is_refused_with_its_reason_and_leaves_no_requ
 
 @pytest.mark.requirement("A4", "A9", "A11")
 async def test_a_move_that_waits_is_overridden_and_the_next_one_cancelled(zookeeper: str, tmp_path: Path) -> None:
-    async with running(f"{zookeeper}/overridden-moves", tmp_path) as cluster:
+    async with moves(f"{zookeeper}/overridden-moves", tmp_path) as cluster:
         values = [f"record {number}".encode() for number in range(100)]
         await produce(cluster, values)
         before = await cluster.state()
@@ -188,7 +153,7 @@ async def test_a_move_that_waits_is_overridden_and_the_next_one_cancelled(zookee
         await cluster.bring_back_the_silent_one()
         assert cluster.logs() == [2, 4, 6]
 
-        await cluster.processes.stop_brokers()
+        await cluster.stop_brokers()
         logs = [records_on_disk(log_dir(tmp_path, id_), ORDERS) for id_ in (2, 4, 6)]
         assert [[record.value for record in log] for log in logs] == [values] * 3
 
@@ -197,24 +162,24 @@ async def test_a_move_that_waits_is_overridden_and_the_next_one_cancelled(zookee
 async def test_a_cancel_is_refused_without_a_leader_and_a_move_back_below_min_insync_replicas(
     zookeeper: str, tmp_path: Path
 ) -> None:
-    async with running(f"{zookeeper}/unsafe-cancel", tmp_path) as cluster:
+    async with moves(f"{zookeeper}/unsafe-cancel", tmp_path) as cluster:
         await cluster.require_in_sync(2)
         assert (await cluster.reassign((2, 1))).error is ErrorCode.NONE
         await cluster.until_replicas(2, 1)
         await cluster.begin_without_the_silent_one((4, SILENT))
         await cluster.until_in_sync(1, 2, 4)
         for id_ in (1, 2):
-            await cluster.processes.kill(id_)
+            await cluster.kill(id_)
         await cluster.until_in_sync(4)
         before = await cluster.assignment(), await cluster.state()
         why = "no live member of the ISR would be left to lead"
         assert await cluster.reassign(None) == PartitionError(*ORDERS, ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)
         assert (await cluster.assignment(), await cluster.state()) == before
 
-        cluster.processes.start_brokers([1])
+        cluster.start_brokers([1])
         await cluster.until_in_sync(1, 4)
         assert (await cluster.reassign(None)).error is ErrorCode.NONE
         assert await cluster.assignment() == ReplicaAssignment((2, 1, 4), (), (4,))
-        cluster.processes.start_brokers([2])
+        cluster.start_brokers([2])
         await cluster.until_replicas(2, 1)
         await cluster.until_in_sync(1, 2)

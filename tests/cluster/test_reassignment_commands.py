@@ -11,19 +11,15 @@ from pathlib import Path
 
 import pytest
 import trio
-from attrs import frozen
+from attrs import define
 
-from controller.admin.client import AdminClient
-from klamm.cli.demo.clusters import CONTROLLERS, log_dir
-from klamm.cli.demo.process_cluster import ProcessCluster, stopping
-from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller
+from klamm.cli.demo.clusters import log_dir
+from klamm.cli.demo.process_cluster import ProcessCluster
+from tests.cluster.running import Cluster
+from tests.cluster.waiting import PATIENCE_SECONDS
 from transport.child_process import spawn
-from transport.errors import ErrorCode
-from transport.messages import NewTopic
-from transport.network import TcpNetwork
 from transport.store import paths
-from transport.store.protocol import Create, MetadataStore
-from transport.store.zookeeper import open_zookeeper
+from transport.store.protocol import Create
 
 BROKERS = (1, 2, 3, 4)
 SLOW = 4
@@ -33,25 +29,20 @@ INTERRUPTED = 130
 Said = tuple[int, list[str]]
 
 
-@frozen
-class Office:
-    """A cluster with a topic of two partitions on brokers 1 and 2, and an administrator's files."""
-
-    cluster: ProcessCluster
-    store: MetadataStore
-    admin: AdminClient
-    place: Path
+@define
+class Office(Cluster):
+    """A topic of two partitions on brokers 1 and 2, and an administrator's files."""
 
     def file(self, name: str, targets: dict[int, list[int]], topic: str = "orders") -> str:
         """Write a reassignment file."""
         entries = [{"topic": topic, "partition": p, "replicas": replicas} for p, replicas in targets.items()]
-        (self.place / name).write_text(json.dumps({"version": 1, "partitions": entries}))
-        return str(self.place / name)
+        (self.data_dir / name).write_text(json.dumps({"version": 1, "partitions": entries}))
+        return str(self.data_dir / name)
 
-    async def klamm(self, verb: str, *arguments: str, interrupt_at: str | None = None) -> Said:
+    async def run(self, verb: str, *arguments: str, interrupt_at: str | None = None) -> Said:
         """Run a verb of `klamm reassignment`; return its exit code and lines. Ctrl-C comes once it printed that."""
         command = [sys.executable, "-m", "klamm", "reassignment", verb, *arguments]
-        command += ["--zookeeper", self.cluster.zookeeper]
+        command += ["--zookeeper", self.zookeeper]
         process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         assert process.stdout is not None
         printed, interrupted = "", False
@@ -71,27 +62,16 @@ class Office:
 
     def pause(self) -> None:
         """Let the slow broker stand still: it keeps its session for a while, and joins no ISR."""
-        self.cluster.processes[SLOW].send_signal(signal.SIGSTOP)
+        self.processes[SLOW].send_signal(signal.SIGSTOP)
 
     async def resume(self) -> None:
         """Let the slow broker go on, and wait until it is alive again."""
-        self.cluster.processes[SLOW].send_signal(signal.SIGCONT)
-        await until(self._all_are_live)
-
-    async def _all_are_live(self) -> bool:
-        return len((await self.admin.read_metadata([])).brokers) == len(BROKERS)
-
-    async def until_nothing_moves(self) -> None:
-        """Wait for the end of all moves."""
-
-        async def is_still() -> bool:
-            return not await self.admin.list_partition_reassignments()
-
-        await until(is_still)
+        self.processes[SLOW].send_signal(signal.SIGCONT)
+        await self.until_live(BROKERS)
 
     async def replicas(self) -> list[tuple[int, ...]]:
         """Return the replicas of the partitions."""
-        return [state.replicas for state in (await self.admin.read_metadata(["orders"])).partitions]
+        return [state.replicas for state in await self.states()]
 
 
 def start_slow_broker(cluster: ProcessCluster) -> None:
@@ -104,70 +84,60 @@ def start_slow_broker(cluster: ProcessCluster) -> None:
 
 @pytest.fixture
 async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
-    address = f"{zookeeper}/reassignment-commands"
-    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(CONTROLLERS[0], "klamm", "controller", "run")
-        await until_controller(store, CONTROLLERS[0])
-        cluster.start_brokers(id_ for id_ in BROKERS if id_ != SLOW)
-        start_slow_broker(cluster)
-        office = Office(cluster, store, AdminClient(TcpNetwork(), (), store, PATIENCE_SECONDS), tmp_path)
-        await office.resume()
-        [created] = (await office.admin.create_topics([NewTopic("orders", 2, 2, ((1, 2), (2, 1)))])).topics
-        assert created.error is ErrorCode.NONE
+    async with Office.running(f"{zookeeper}/reassignment-commands", tmp_path, brokers=BROKERS[:-1]) as office:
+        start_slow_broker(office)
+        await office.until_live(BROKERS)
+        await office.create_topic("orders", (1, 2), (2, 1))
         yield office
 
 
 @pytest.mark.requirement("A1", "A2", "A3", "A9", "A11")
 async def test_an_administrators_day(office: Office) -> None:
-    json_file, back = "--reassignment-json-file", str(office.place / "back.json")
+    json_file, back = "--reassignment-json-file", str(office.data_dir / "back.json")
     bad = office.file("bad.json", {0: [3, 2], 1: [1, 99]})
     refused = "orders-1: refused: replicas cannot be added on brokers [99], which are not alive"
-    assert await office.klamm("execute", json_file, bad) == (
+    assert await office.run("execute", json_file, bad) == (
         1, [refused, "none of the 2 moves was begun: correct the file first"],
     )  # fmt: skip
 
     file = office.file("move.json", {0: [3, 2], 1: [1, SLOW]})
     office.pause()
-    code, said = await office.klamm(
+    code, said = await office.run(
         "execute", json_file, file, "--rollback-json-file", back, interrupt_at="orders-1 waits for"
     )
     assert code == INTERRUPTED
     assert any(line.startswith("orders-1: not complete, continues by itself: in progress, waits for") for line in said)
-    code, said = await office.klamm("verify", json_file, file)
+    code, said = await office.run("verify", json_file, file)
     assert code == 1
     assert said[0] == "orders-0: complete"
     assert said[1].startswith("orders-1: in progress, waits for ")
-    code, said = await office.klamm("list")
+    code, said = await office.run("list")
     assert said[2].split()[:4] == ["orders-1", "1,4,2", "4", "2"]
-    code, said = await office.klamm("describe", "--topic", "orders")
+    code, said = await office.run("describe", "--topic", "orders")
     assert code == 0
     assert any(line.startswith("waits for") and str(SLOW) in line for line in said)
     await office.resume()
     await office.until_nothing_moves()
-    assert await office.klamm("verify", json_file, file) == (0, ["orders-0: complete", "orders-1: complete"])
+    assert await office.run("verify", json_file, file) == (0, ["orders-0: complete", "orders-1: complete"])
 
-    code, said = await office.klamm("execute", json_file, back)
+    code, said = await office.run("execute", json_file, back)
     assert (code, said[-3:-1]) == (0, ["orders-0: complete", "orders-1: complete"])
     # Broker 1 led orders-1 and still does.
     assert said[-1].startswith("1 of 2 partitions keep a leader that is not the first of their new replicas: ")
     assert await office.replicas() == [(1, 2), (2, 1)]
 
     office.pause()
-    assert (await office.klamm("execute", json_file, file, "--no-wait"))[0] == 0
-    code, said = await office.klamm("cancel", "--topic", "orders", "--partition", "1")
+    assert (await office.run("execute", json_file, file, "--no-wait"))[0] == 0
+    code, said = await office.run("cancel", "--topic", "orders", "--partition", "1")
     assert (code, said) == (0, ["orders-1: cancelled, has replicas [2, 1] again"])
     await office.until_nothing_moves()
     assert await office.replicas() == [(3, 2), (2, 1)]
     nothing = "no reassignment is in progress: there is nothing to cancel"
-    assert await office.klamm("cancel", "--all") == (0, [nothing])
+    assert await office.run("cancel", "--all") == (0, [nothing])
     await office.resume()
 
     requested = office.file("znode.json", {0: [2, 3], 1: [1, SLOW], 7: [1]})
     await office.request_in_znode(requested)
-
-    async def is_taken_away() -> bool:
-        return await office.store.read([paths.REASSIGN_PARTITIONS]) == [None]
-
-    await until(is_taken_away)
-    code, said = await office.klamm("verify", json_file, requested)
+    await office.until_gone(paths.REASSIGN_PARTITIONS)
+    code, said = await office.run("verify", json_file, requested)
     assert (code, said) == (1, ["orders-0: complete", "orders-1: complete", "orders-7: there is no such partition"])

@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-import trio
 
-from controller.admin.client import AdminClient
-from klamm.cli.demo.clusters import CONTROLLERS
-from klamm.cli.demo.load import Load
-from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.waiting import until, until_controller
+from tests.cluster.running import CONTROLLER, Cluster
 from tests.kit.certificates import authority
-from transport.messages import NewTopic
-from transport.network import TcpNetwork
 from transport.store import paths
 from transport.store.protocol import Delete, Set, StoreError
-from transport.store.security import security_of_environment
 from transport.store.zookeeper import open_zookeeper
 from transport.zookeeper_server import ServerTls, development_zookeeper
 
@@ -53,32 +44,17 @@ async def test_a_cluster_on_a_secured_zookeeper(
     tls = arm(monkeypatch, tmp_path)
     async with development_zookeeper(tmp_path / "zookeeper", tls=tls) as server:
         address = f"{server.secure_address}/secured"
-        security = security_of_environment()
+        flags = flags_of_environment(tmp_path)
         async with (
-            open_zookeeper(address, security=security) as store,
+            Cluster.running(address, tmp_path, *CONTROLLER, *flags) as cluster,
             open_zookeeper(f"{server.address}/secured") as stranger,
-            stopping(ProcessCluster(store, tmp_path, address)) as cluster,
         ):
-            flags = flags_of_environment(tmp_path)
-            cluster.start(CONTROLLERS[0], "klamm", "controller", "run", *flags)
             for broker_id in PAIR:
                 where = ("--log-dir", str(tmp_path / f"broker-{broker_id}"))
                 cluster.start(broker_id, "klamm", "broker", "run", *where, *flags)
-            await until_controller(store, CONTROLLERS[0])
-            admin = AdminClient(TcpNetwork(), [], store, 60)
-
-            async def both_live() -> bool:
-                return [broker.id for broker in (await admin.read_metadata()).brokers] == [*PAIR]
-
-            await until(both_live)
-            await admin.create_topics([NewTopic(ORDERS.topic, 1, 2, (PAIR,))])
-
-            async def is_led() -> bool:
-                return await stranger.read([paths.partition_state(ORDERS)]) != [None]
-
-            await until(is_led)
-            brokers = (await admin.read_metadata()).brokers
-            load = Load(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic)
+            await cluster.until_live(PAIR)
+            await cluster.create_topic(ORDERS.topic, PAIR)
+            load = await cluster.load(ORDERS.topic)
             await load.fill(RECORDS, 10)
             assert len(await load.read_back()) == RECORDS
             everything = [paths.topic(ORDERS.topic), paths.partition_state(ORDERS), paths.CONTROLLER_EPOCH]
@@ -87,8 +63,7 @@ async def test_a_cluster_on_a_secured_zookeeper(
                     await stranger.multi([Set(path, b"", -1)])
             with pytest.raises(StoreError, match="may not be touched"):
                 await stranger.multi([Delete(paths.CONTROLLER)])
-            dump = [sys.executable, "-m", "klamm", "state", "dump", "--zookeeper", address]
-            shown = json.loads((await trio.run_process(dump, capture_stdout=True)).stdout)
+            shown = json.loads((await cluster.klamm("state", "dump"))[1])
             assert [(p["topic"], p["leader"]) for p in shown["partitions"]] == [(ORDERS.topic, 1)]
         logs = read_logs(tmp_path)
         assert len(logs) == 1 + len(PAIR)

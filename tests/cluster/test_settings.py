@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-import trio
 
-from controller.admin.client import AdminClient
-from klamm.cli.demo.clusters import CONTROLLERS
-from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.waiting import until, until_controller
+from tests.cluster.running import CONTROLLER, Cluster
+from tests.cluster.waiting import until
 from tests.kit.service import error_code
 from transport.errors import ErrorCode
 from transport.messages import ProduceRequest
 from transport.network import TcpNetwork
-from transport.store.zookeeper import open_zookeeper
 from transport.wire import open_connection
 
 BROKERS = (1, 2)
@@ -38,27 +32,20 @@ async def test_min_insync_replicas_changes_while_the_cluster_runs(zookeeper: str
     address = f"{zookeeper}/settings-at-run-time"
     file = tmp_path / "klamm.toml"
     file.write_text(FILE.format(address), encoding="utf-8")
-    async with open_zookeeper(address) as store, stopping(ProcessCluster(store, tmp_path, address)) as cluster:
-        cluster.start(CONTROLLERS[0], "klamm", "controller", "run", "--config", str(file))
+    async with Cluster.running(address, tmp_path, *CONTROLLER, "--config", str(file)) as cluster:
         for broker_id in BROKERS:
             data = ("--log-dir", str(tmp_path / f"broker-{broker_id}"), "--controlled-shutdown-max-retries", "1")
             cluster.start(broker_id, "klamm", "broker", "run", "--config", str(file), *data)
-        await until_controller(store, CONTROLLERS[0])
-        admin = AdminClient(TcpNetwork(), [], store, 60)
+        await cluster.until_live(BROKERS)
 
         async def klamm(*arguments: str) -> str:
-            command = [sys.executable, "-m", "klamm", *arguments, "--zookeeper", address]
-            done = await trio.run_process(command, capture_stdout=True, stderr=subprocess.STDOUT, check=False)
-            return done.stdout.decode()
+            return (await cluster.klamm(*arguments))[1]
 
         async def alter(*change: str) -> None:
             assert await klamm("config", "alter", *TOPIC, *change) == f"altered the settings of topic {ORDERS.topic}\n"
 
-        async def are_live() -> bool:
-            return [broker.id for broker in (await admin.read_metadata()).brokers] == [*BROKERS]
-
         async def produced() -> ErrorCode:
-            metadata = await admin.read_metadata([ORDERS.topic])
+            metadata = await cluster.admin.read_metadata([ORDERS.topic])
             leader = next(broker for broker in metadata.brokers if broker.id == metadata.partitions[0].leader)
             async with open_connection(TcpNetwork(), leader.host, leader.port, client_id="test") as connection:
                 return await error_code(connection, ProduceRequest(*ORDERS, -1, 20_000, (b"a record",)))
@@ -70,9 +57,8 @@ async def test_min_insync_replicas_changes_while_the_cluster_runs(zookeeper: str
             return await produced() is ErrorCode.NONE
 
         async def one_is_left() -> bool:
-            return (await admin.read_metadata([ORDERS.topic])).partitions[0].isr == (1,)
+            return (await cluster.states())[0].isr == (1,)
 
-        await until(are_live)
         new = ("--replica-assignment", "1:2", "--config", "min.insync.replicas=2")
         assert await klamm("topic", "create", ORDERS.topic, *new) == f"created topic {ORDERS.topic}\n"
         refused = await klamm("config", "alter", *TOPIC, "--add-config", "min.insinc.replicas=1")
