@@ -1,4 +1,4 @@
-"""Where commands print: full devices, streams that are closed, and pipes that nobody reads any more."""
+"""Streams that commands print to: full devices, closed streams, and pipes without a reader."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -54,72 +55,89 @@ def into_closed_pipe(*arguments: str) -> tuple[int, bytes]:
     return done.returncode, done.stderr
 
 
-def commands(tmp_path: Path) -> list[tuple[str, ...]]:
-    """Return commands that print, each in another way, and need no cluster."""
-    snapshot = tmp_path / "snapshot.json"
-    snapshot.write_text(SNAPSHOT)
-    plan = ("plan", "remove-brokers", "--snapshot", str(snapshot), "--brokers", "1")
-    return [
-        ("--help",),
-        ("--version",),
-        ("topic", "create", "--help"),
-        ("simulate", "--seed", "1", "-o", "json"),
-        ("simulate", "--seed", "1"),
-        plan,
-        (*plan, "--json", "-o", str(tmp_path / "plan")),
+COMMANDS = {
+    "help": ("--help",),
+    "version": ("--version",),
+    "help of a command": ("topic", "create", "--help"),
+    "a document": ("simulate", "--seed", "1", "-o", "json"),
+    "a table": ("simulate", "--seed", "1"),
+    "a plan's moves": ("plan", "remove-brokers", "--snapshot", "snapshot.json", "--brokers", "1"),
+    "a plan's summary": (
+        *("plan", "remove-brokers", "--snapshot", "snapshot.json", "--brokers", "1"),
+        *("--json", "-o", "plan"),
+    ),
+}
+"""Commands that print, each in another way, and need no cluster."""
+
+PLAN = COMMANDS["a plan's moves"]
+
+
+def each_in_the_soak(*always: str) -> pytest.MarkDecorator:
+    """Parametrize with commands: some always, all of them in the soak."""
+    rows = [
+        pytest.param(words, id=name, marks=() if name in always else pytest.mark.soak)
+        for name, words in COMMANDS.items()
     ]
+    return pytest.mark.parametrize("command", rows)
 
 
-def test_a_full_device_is_told_in_one_line(tmp_path: Path, full: Path) -> None:
-    for command in commands(tmp_path):
-        done = redirected(f"> {full}", *command)
-        assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, [FULL.strip()]), (command, done.stderr)
-        assert "Traceback" not in done.stderr
+@pytest.fixture(autouse=True)
+def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run commands in a folder with a snapshot."""
+    (tmp_path / "snapshot.json").write_text(SNAPSHOT)
+    monkeypatch.chdir(tmp_path)
 
 
-def test_a_closed_stdout_is_told_in_one_line(tmp_path: Path) -> None:
-    for command in commands(tmp_path):
-        done = redirected(">&-", *command)
-        assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, [CLOSED.strip()]), (command, done.stderr)
-        assert "Traceback" not in done.stderr
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_full_device_is_told_in_one_line(command: Sequence[str], full: Path) -> None:
+    done = redirected(f"> {full}", *command)
+    assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, [FULL.strip()]), done.stderr
+    assert "Traceback" not in done.stderr
 
 
-def test_a_pipe_that_nobody_reads_is_a_quiet_end(tmp_path: Path) -> None:
-    for command in commands(tmp_path):
-        code, said = into_closed_pipe(*command)
-        assert code == 0, (command, said)
-        assert b"Error" not in said
-        assert b"Traceback" not in said
-        assert b"Exception" not in said
+@each_in_the_soak("help", "a table")
+def test_a_closed_stdout_is_told_in_one_line(command: Sequence[str]) -> None:
+    done = redirected(">&-", *command)
+    assert (done.returncode, done.stderr.splitlines()[-1:]) == (1, [CLOSED.strip()]), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@each_in_the_soak("help of a command", "a document", "a plan's moves")
+def test_a_pipe_that_nobody_reads_is_a_quiet_end(command: Sequence[str]) -> None:
+    code, said = into_closed_pipe(*command)
+    assert code == 0, said
+    assert b"Error" not in said
+    assert b"Traceback" not in said
+    assert b"Exception" not in said
 
 
 @pytest.mark.parametrize("stderr", ["2>&-", "2> {full}"])
-def test_messages_that_cannot_be_written_stop_nothing(stderr: str, tmp_path: Path, full: Path) -> None:
+def test_messages_that_cannot_be_written_stop_nothing(stderr: str, full: Path) -> None:
     redirection = stderr.format(full=full)
     help_ = redirected(redirection, "--help")
     assert (help_.returncode, "Usage: " in help_.stdout) == (0, True)
-    plan = commands(tmp_path)[-2]
-    done = redirected(redirection, *plan)
+    done = redirected(redirection, *PLAN)
     assert (done.returncode, '"replicas":[2]' in done.stdout) == (0, True)
     mistake = redirected(redirection, "topic", "list", "--zookeeper", "127.0.0.1:1", "--timeout", "0.1")
     assert (mistake.returncode, mistake.stdout) == (1, "")
 
 
-def test_messages_into_a_closed_pipe_stop_nothing(tmp_path: Path) -> None:
+def test_messages_into_a_closed_pipe_stop_nothing() -> None:
     read, write = os.pipe()
     os.close(read)
-    plan = commands(tmp_path)[-2]
-    done = subprocess.run([*KLAMM, *plan], stdout=subprocess.PIPE, stderr=write, timeout=60, check=False)
+    done = subprocess.run([*KLAMM, *PLAN], stdout=subprocess.PIPE, stderr=write, timeout=60, check=False)
     os.close(write)
     assert (done.returncode, b'"replicas":[2]' in done.stdout) == (0, True)
 
 
-def test_all_streams_closed(tmp_path: Path) -> None:
-    for command in commands(tmp_path):
-        assert redirected("<&- >&- 2>&-", *command).returncode == 1
-    assert redirected("<&- >&- 2>&-", "plan", "remove-brokers", *commands(tmp_path)[-2][2:], "-o",
-                      str(tmp_path / "moves.json")).returncode == 0  # fmt: skip
-    assert '"replicas":[2]' in (tmp_path / "moves.json").read_text()
+@each_in_the_soak("version", "a plan's summary")
+def test_all_streams_closed(command: Sequence[str]) -> None:
+    assert redirected("<&- >&- 2>&-", *command).returncode == 1
+
+
+def test_a_plan_needs_no_stream_to_write_its_moves_into_a_file() -> None:
+    assert redirected("<&- >&- 2>&-", *PLAN, "-o", "moves.json").returncode == 0
+    assert '"replicas":[2]' in Path("moves.json").read_text()
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
@@ -134,22 +152,28 @@ def test_a_terminal_that_knows_few_characters(encoding: str) -> None:
 # --- with a cluster ---------------------------------------------------------------------------------------------
 
 
-async def test_the_rules_hold_for_what_a_cluster_answers(klamm: Shell, full: Path) -> None:
+ANSWERED = (
+    ("consume", "t"),
+    ("topic", "describe", "t", "-o", "json"),
+    ("broker", "list"),
+    ("topic", "list"),
+    ("topic", "describe", "t", "-o", "yaml"),
+    ("reassignment", "list"),
+    ("reassignment", "list", "-o", "json"),
+    ("cluster", "describe"),
+    ("config", "describe", "--entity-type", "topics", "--entity-name", "t"),
+    ("leader", "elect", "--election-type", "preferred", "--all-topic-partitions"),
+)
+
+
+@pytest.mark.parametrize("commands", [ANSWERED[:3], pytest.param(ANSWERED, marks=pytest.mark.soak)], ids=["few", "all"])
+async def test_the_rules_hold_for_what_a_cluster_answers(
+    commands: Sequence[Sequence[str]], klamm: Shell, full: Path
+) -> None:
     await klamm("topic", "create", "t", "--replica-assignment", "1:2:3")
     await klamm("produce", "t", stdin=b"record\n" * 1000)
     bootstrap = ("--bootstrap-server", klamm.bootstrap)
-    for command in (
-        ("consume", "t"),
-        ("topic", "list"),
-        ("topic", "describe", "t", "-o", "json"),
-        ("topic", "describe", "t", "-o", "yaml"),
-        ("reassignment", "list"),
-        ("reassignment", "list", "-o", "json"),
-        ("broker", "list"),
-        ("cluster", "describe"),
-        ("config", "describe", "--entity-type", "topics", "--entity-name", "t"),
-        ("leader", "elect", "--election-type", "preferred", "--all-topic-partitions"),
-    ):
+    for command in commands:
         closed = await trio.to_thread.run_sync(partial(into_closed_pipe, *command, *bootstrap))
         assert closed == (0, b""), command
         done = await trio.to_thread.run_sync(partial(redirected, f"> {full}", *command, *bootstrap))

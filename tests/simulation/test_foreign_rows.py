@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-import hypothesis
 import pytest
 import trio
 from attrs import evolve, frozen
@@ -18,6 +17,7 @@ from trio.testing import MockClock
 from controller.monitoring import state_dump
 from klamm.testing import open_cluster
 from simulator.cluster import SimulatedCluster
+from tests.kit.examples import examples
 from tests.simulation.foreign_rows import (
     ABSURD_NAMES,
     ABSURD_VALUES,
@@ -191,8 +191,6 @@ def named(kind: str, name: str) -> Case:
 
 
 HUGE = 10**30
-SOAK = 1_000
-"""The number of examples in the profile of `make soak`."""
 
 KNOWN = {
     "a topic id in standard base64": absurd("topic", "ab/d+fgAAAAAAAAAAAAAAA==", "topic_id"),
@@ -231,7 +229,7 @@ def test_once_repaired_it_counts(name: str) -> None:
 
 
 # Each example is a whole cluster; examples that once failed are among the known ones.
-@hypothesis.settings(max_examples=2_000 if hypothesis.settings().max_examples >= SOAK else 50)
+@examples(50, 2_000)
 @given(cases())
 def test_a_row_of_others_costs_nothing_but_itself(case: Case) -> None:
     trio.run(run, case, clock=MockClock(autojump_threshold=0))

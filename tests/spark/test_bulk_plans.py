@@ -99,8 +99,12 @@ def test_plans_keep_all_replicas_and_planning_again_changes_nothing(
 @pytest.mark.parametrize(
     ("shape", "block_size"),
     [
-        # Less than one replica leaves for each broker and block.
-        (Shape(brokers=400, racks=10, topics=4_000, partitions=400_000, placement=Placement.UNIFORM, seed=3), 3_000),
+        pytest.param(
+            # Less than one replica leaves for each broker and block.
+            Shape(brokers=400, racks=10, topics=4_000, partitions=400_000, placement=Placement.UNIFORM, seed=3),
+            3_000,
+            marks=pytest.mark.soak,
+        ),
         # The largest partition fits no disk twenty times.
         (Shape(brokers=60, racks=10, topics=60, partitions=6_000, placement=Placement.UNIFORM, seed=3), 300),
     ],

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 from msgspec.structs import replace
 
+from tests.kit.examples import examples
 from transport import messages
 from transport.errors import ErrorCode
 from transport.messages import (
@@ -69,6 +70,7 @@ def _plain(value: object) -> object:
 
 
 @pytest.mark.parametrize("message_class", MESSAGES)
+@examples(25)
 @given(data=st.data())
 def test_every_message_survives_the_wire_in_the_documented_form(
     message_class: type[object], data: st.DataObject

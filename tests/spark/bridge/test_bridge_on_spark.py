@@ -1,4 +1,4 @@
-"""What the bridge does with Spark: keeps it, stops it, survives it, and takes it along."""
+"""The bridge and Spark: it keeps Spark, stops it, survives its end, and ends it with itself."""
 
 from __future__ import annotations
 
@@ -134,6 +134,7 @@ async def test_a_caller_that_is_killed_leaves_no_process_and_no_file(ask: Asking
     await until(lambda: not files_in(scratch))
 
 
+@pytest.mark.soak
 async def test_the_ui_serves_on_loopback_where_it_is_switched_on(tmp_path: Path) -> None:
     snapshot = tmp_path / "s.json"
     snapshot.write_text('{"partitions": [{"topic": "a", "partition": 0, "replicas": [1, 2]}]}')

@@ -78,7 +78,8 @@ def agree(spark: SparkSession, goal: Goal, folder: Path, rows: pa.Table | None =
     there.close()
 
 
-@goals
+@pytest.mark.soak
+@pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.kind)
 def test_one_block_is_planned_alike(spark: SparkSession, goal: Goal, tmp_path: Path) -> None:
     agree(spark, goal, tmp_path)
 
@@ -123,7 +124,7 @@ def test_rows_in_any_order_make_the_same_blocks(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.soak
 def test_forty_rounds_on_top_of_each_other_end_as_the_first(spark: SparkSession, tmp_path: Path) -> None:
-    """Where plans grow from round to round, Spark takes twice as long for each, or runs out of stack."""
+    """If plans grew from round to round, Spark would take twice as long for each, or run out of stack."""
     rows, brokers = cluster()
     engine = on_spark(spark, tmp_path / "blocks", rows, brokers)
     count = len(brokers)

@@ -1,4 +1,4 @@
-"""What is true of every plan, whatever the cluster and the goal."""
+"""Properties of every plan, whatever the cluster and the goal."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from spark_bridge.kernel import polish
 from spark_bridge.model.block import NOBODY, Block, name_hash
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
+from tests.kit.examples import examples
 from tests.spark.kernel.instances import Instance
 from tests.spark.kernel.verdict import Planned, checked
 from tests.spark.planned import plan_blocks
@@ -130,6 +131,7 @@ def test_every_plan_of_several_blocks_keeps_the_hard_rules(cluster: Instance, co
     checked(cluster, planned(cluster, dealt(cluster, count)))
 
 
+@examples(60)
 @given(clusters(), st.integers(1, 3))
 def test_planning_again_changes_nothing(cluster: Instance, count: int) -> None:
     once = planned(cluster, dealt(cluster, count))
@@ -137,12 +139,14 @@ def test_planning_again_changes_nothing(cluster: Instance, count: int) -> None:
     assert lists_of(again.blocks) == lists_of(once.blocks)
 
 
+@examples(40)
 @given(clusters(), st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(cluster: Instance, rng: Random) -> None:
     order = rng.sample(range(len(cluster.names)), len(cluster.names))
     assert lists_of(planned(cluster, [cluster.block(order)]).blocks) == lists_of(planned(cluster).blocks)
 
 
+@examples(40)
 @given(clusters(), st.integers(1, 3))
 def test_the_same_cluster_has_the_same_plan_each_time(cluster: Instance, count: int) -> None:
     first, second = (planned(cluster, dealt(cluster, count)) for _ in range(2))

@@ -124,7 +124,7 @@ def hold_to_limit(brokers: Brokers, goal: Goal, lists: list[list[int]], limit: i
         assert partition.crowd == (0 if goal.mends else crowd)
 
 
-@pytest.mark.parametrize("seed", [*range(25), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(25, 100))])
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(12, 100))])
 def test_no_plan_is_thrown_away_whatever_racks_and_states(seed: int) -> None:
     rng = Random(seed)
     brokers = brokers_of(rng)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from statistics import fmean
 
 import numpy as np
 import pytest
 from attrs import define, evolve, field
+from numpy.typing import NDArray
 
 from spark_bridge.engines.engine import Accept
 from spark_bridge.engines.in_process import InProcess
@@ -62,11 +64,11 @@ def asked(seed: int, kind: str) -> Instance:
     return evolve(given, kind=kind, brokers=Brokers.of(brokers), goal=goals[kind])
 
 
-def parts_of_best(kind: str, count: int) -> list[float]:
-    """Return the fullest brokers of some plans, each as a multiple of what it would be at the least."""
-    parts = []
-    for seed in range(12):
-        given = asked(seed, kind)
+@cache
+def solved(kind: str) -> list[tuple[Instance, Problem, NDArray[np.float64], float]]:
+    """Return random clusters with their problem, fair shares, and what the fullest broker has at the least."""
+    found = []
+    for given in (asked(seed, kind) for seed in range(12)):
         try:
             problem = Problem.of(given.block(), given.brokers, given.goal)
         except ValueError:
@@ -74,9 +76,17 @@ def parts_of_best(kind: str, count: int) -> list[float]:
         shares = fair_shares(problem, given.brokers)
         least = least_fullest(problem, shares, nodes=NODES)
         assert least is not None
+        found.append((given, problem, shares, least.bound))
+    return found
+
+
+def parts_of_best(kind: str, count: int) -> list[float]:
+    """Return the fullest brokers of some plans, each as a multiple of what it would be at the least."""
+    parts = []
+    for given, problem, shares, least in solved(kind):
         blocks = [given.block()] if count == 1 else list(_cut(given.block(), count))
         loads = problem.loads(checked(given, plan_blocks(blocks, given.brokers, given.goal)))
-        parts.append(fullest(problem, shares, loads) / least.bound)
+        parts.append(fullest(problem, shares, loads) / least)
     return parts
 
 
