@@ -48,7 +48,7 @@ soak: java $(INSTALLED) ## the long tests: 1,000 examples of each property, a qu
 	@$(BIN)/python -m pytest -q -m "hypothesis or soak" --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
 	@$(BIN)/python -m tests.cluster.kills_and_pauses
 	@$(BIN)/python -m tests.cluster.test_great_move
-	@$(BIN)/python -m tests.spark.kernel.against_optimum
+	@$(BIN)/python -m tests.spark.shapes.against_optimum --simple --instances 75
 	@$(BIN)/python benchmarks/planning.py --large
 
 bench: java $(INSTALLED) ## measure the rates that README and docs quote

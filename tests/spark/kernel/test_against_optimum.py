@@ -1,4 +1,4 @@
-"""Plans of small clusters next to the best there are; `python -m tests.spark.kernel.against_optimum` takes more."""
+"""Plans of small clusters next to the best ones; `python -m tests.spark.shapes.against_optimum --simple` takes more."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Plans of small clusters of all shapes next to the best there are: `python -m tests.spark.shapes.against_optimum`.
+"""Plans of small clusters next to the best ones: `python -m tests.spark.shapes.against_optimum`.
 
-For each goal: the bytes as multiples of the optimum, lower bounds, bounds that could be reached and were not, and, for
-goals that only move what must, the bytes of the fullest broker as multiples of the exact minimax.
+For each goal: the bytes and the lower bound as multiples of the optimum, bounds that could be reached and were not,
+and, for goals that only move what must, the bytes of the fullest broker as multiples of the exact minimax. `--simple`
+takes the clusters of `tests.spark.kernel.instances`; the others are of all shapes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import gcd
 from random import Random
-from statistics import fmean
+from statistics import fmean, median, quantiles
 
 import click
 from attrs import define, evolve, field, frozen
@@ -19,7 +20,8 @@ from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import FORCED_ONLY, Goal, GoalKind, LeaderScope
 from tests.spark.kernel.exact import Problem, fullest, least_fullest
 from tests.spark.kernel.fair import fair_shares
-from tests.spark.kernel.instances import Instance
+from tests.spark.kernel.instances import KINDS as SIMPLE
+from tests.spark.kernel.instances import Instance, instance
 from tests.spark.kernel.verdict import Planned, Refusal, Verdict, checked, judge
 from tests.spark.planned import plan_blocks
 from tests.spark.shapes.clusters import drawn
@@ -28,7 +30,7 @@ from tests.spark.shapes.goals import KINDS
 SOLVED = tuple(kind for kind in GoalKind if kind is not GoalKind.LEADERS)
 """The kinds that move data."""
 
-_UNEVEN = 0.001
+_UNEVEN, _DEAR, _FULL = 0.001, 1.2, 1.5
 _SOME = 5_000
 """Nodes of the solver: what it cannot prove with these counts as the least it could not rule out."""
 
@@ -95,39 +97,61 @@ def compared(seed: int, nodes: int = _SOME) -> Compared:
     return Compared(seed, verdict, reached / best.bound if best is not None and best.bound > 0 else None)
 
 
+def simple(seed: int) -> Compared:
+    """Plan for a seed's simple cluster and hold the plan against the best."""
+    return Compared(seed, judge(instance(seed), plan_blocks))
+
+
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--instances", default=200, show_default=True, help="How many clusters for each goal.")
 @click.option("--first", default=0, show_default=True, help="How many to leave out.")
 @click.option("--goal", "goals", multiple=True, type=click.Choice([str(k) for k in SOLVED]), help="Repeatable; all.")
-def main(instances: int, first: int, goals: Sequence[str]) -> None:
+@click.option("--simple", "are_simple", is_flag=True, help="Clusters of one kind, planned for four goals.")
+@click.option("--worst", default=5, show_default=True, help="How many of the worst to name, of each sort.")
+def main(instances: int, first: int, goals: Sequence[str], are_simple: bool, worst: int) -> None:
     """Print how plans compare with the best, goal by goal."""
-    click.echo(f"{'goal':<24} plans refused  bytes/optimum     bound   uneven  fullest/minimax")
-    click.echo(f"{'':<24}                 mean     max     wrong             mean     max")
-    for kind in SOLVED:
-        if goals and str(kind) not in goals:
+    click.echo(HEADER)
+    kinds: Sequence[str] = SIMPLE if are_simple else KINDS
+    judged = simple if are_simple else compared
+    for kind in SIMPLE if are_simple else SOLVED:
+        if goals and kind not in goals:
             continue
-        chosen = range(first * len(KINDS) + KINDS.index(kind), (first + instances) * len(KINDS), len(KINDS))
-        click.echo("\n".join(told(str(kind), [compared(seed) for seed in chosen])))
+        number = kinds.index(kind)
+        seeds = range(first * len(kinds) + number, (first + instances) * len(kinds), len(kinds))
+        click.echo("\n".join(told(kind, [judged(seed) for seed in seeds], worst)))
 
 
-def told(kind: str, all_: Sequence[Compared]) -> Iterator[str]:
+HEADER = f"""\
+{"":<24}                      bytes / optimum                  bound / optimum           fullest / minimax
+{"goal":<24} plans refused  optimal    mean  median     p90     max    mean     max  uneven    mean     max  unproven"""
+
+
+def told(kind: str, all_: Sequence[Compared], worst: int) -> Iterator[str]:
     """Yield a row of the table and the seeds that are worth a look."""
     verdicts = [c.verdict for c in all_ if isinstance(c.verdict, Verdict)]
     refused = [c.verdict for c in all_ if isinstance(c.verdict, Refusal)]
-    ratios = [v.ratio for v in verdicts if v.proven] or [1.0]
+    proven = [v for v in verdicts if v.proven]
+    ratios = [v.ratio for v in proven] or [1.0]
+    ninth = quantiles(ratios, n=10)[-1] if len(ratios) > 1 else ratios[0]
+    tightness = [v.lower_bound / v.optimum for v in proven if v.optimum] or [1.0]
     full = [c.fullest for c in all_ if c.fullest is not None] or [1.0]
-    wrong = [v for v in verdicts if v.proven and v.lower_bound > v.optimum]
     uneven = [v for v in verdicts if v.uneven > _UNEVEN]
     yield (
-        f"{kind:<24} {len(verdicts):>5} {len(refused):>7} {fmean(ratios):>7.3f} {max(ratios):>7.3f} {len(wrong):>7} "
-        f"{len(uneven):>8} {fmean(full):>9.3f} {max(full):>7.3f}"
+        f"{kind:<24} {len(verdicts):>5} {len(refused):>7} {sum(r <= 1 for r in ratios) / len(ratios):>8.0%} "
+        f"{fmean(ratios):>7.3f} {median(ratios):>7.3f} {ninth:>7.3f} {max(ratios):>7.3f} "
+        f"{fmean(tightness):>7.3f} {max(tightness):>7.3f} {len(uneven):>7} "
+        f"{fmean(full):>7.3f} {max(full):>7.3f} {len(verdicts) - len(proven):>9}"
     )
-    yield from (
-        f"  seed {v.seed}: {v.moved} moved, {v.optimum} would do" for v in verdicts if v.proven and v.ratio > 1.2
-    )
-    yield from (f"  seed {v.seed}: WRONG BOUND {v.lower_bound}, {v.optimum} would do" for v in wrong)
-    yield from (f"  seed {v.seed}: {v.excess:.3f} outside, {v.least_excess:.3f} is possible" for v in uneven)
-    yield from (f"  seed {c.seed}: the fullest {c.fullest:.2f} of the minimax" for c in all_ if (c.fullest or 0) > 1.5)
+    for v in sorted((v for v in proven if v.ratio > _DEAR), key=lambda v: -v.ratio)[:worst]:
+        yield f"  seed {v.seed}: {v.moved} moved, {v.optimum} would do ({v.ratio:.3f})"
+    for v in sorted(uneven, key=lambda v: -v.uneven)[:worst]:
+        yield f"  seed {v.seed}: {v.excess:.3f} of a share outside, {v.least_excess:.3f} is possible"
+    for c in sorted(all_, key=lambda c: -(c.fullest or 0))[:worst]:
+        if c.fullest is not None and c.fullest > _FULL:
+            yield f"  seed {c.seed}: the fullest {c.fullest:.2f} of the minimax"
+    for v in proven:
+        if v.lower_bound > v.optimum:
+            yield f"  seed {v.seed}: WRONG BOUND {v.lower_bound}, {v.optimum} would do"
     yield from (f"  seed {r.seed}: refused WRONGLY: {r.reason}" for r in refused if not r.rightly)
 
 
