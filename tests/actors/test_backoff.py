@@ -1,4 +1,4 @@
-"""How long to wait before trying again."""
+"""Pauses before another attempt."""
 
 from __future__ import annotations
 

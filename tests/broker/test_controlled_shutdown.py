@@ -1,4 +1,4 @@
-"""How a broker asks to be relieved before it stops, and when it gives up."""
+"""Controlled shutdown of a broker: its requests to be relieved, and their end."""
 
 from __future__ import annotations
 

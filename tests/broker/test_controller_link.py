@@ -1,4 +1,4 @@
-"""How a broker finds the active controller, and follows it to the next."""
+"""The link of a broker to the active controller, and to its successor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is in sync: the high watermark, joining and leaving the ISR, and the proposals to the controller."""
+"""The ISR in its leader: the high watermark, joining and leaving, and the proposals to the controller."""
 
 from __future__ import annotations
 

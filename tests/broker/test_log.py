@@ -23,7 +23,7 @@ TP = TopicPartition("t", 0)
 
 
 class LogAgainstList(RuleBasedStateMachine):
-    """What every log must do; a subclass says how one is opened."""
+    """The behaviour of every log; a subclass opens one."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Which log is whose: topic ids, deletion, and the identity of the storage."""
+"""The owners of logs: topic ids, deletion, and the identity of the storage."""
 
 from __future__ import annotations
 

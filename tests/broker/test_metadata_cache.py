@@ -1,4 +1,4 @@
-"""What a broker believes of the cluster, when it heard of a deletion and when it did not."""
+"""A broker's view of the cluster, with and without word of a deletion."""
 
 from __future__ import annotations
 

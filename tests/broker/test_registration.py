@@ -1,4 +1,4 @@
-"""How a broker announces itself: on virtual time, against the memory store."""
+"""The registration of a broker: on virtual time, against the memory store."""
 
 # ruff: noqa: ARG001 -- pytest-trio turns the clock that it finds among the arguments
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where two logs part: what a leader answers, and where a follower cuts, until their logs are equal."""
+"""Logs that diverge: the leader's answer and the follower's truncation, until both are equal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which replicas of a broker are throttled: read from settings, and kept if they cannot be read."""
+"""The throttled replicas of a broker: read from settings, and kept if those cannot be read."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ REQUESTS: Final = {api.key: api.request for api in APIS}
 
 
 class Act(Enum):
-    """What a broker does with a request that it received; it obeys it first, unless it loses it."""
+    """A broker's reaction to a request; it obeys the request first, unless it loses it."""
 
     ANSWER = auto()
     REFUSE = auto()

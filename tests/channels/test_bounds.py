@@ -1,4 +1,4 @@
-"""What waits for a broker is bounded by what exists, and leaves in few requests."""
+"""The queue for a broker: bounded by what exists, and sent in few requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a channel makes of a broker that does not answer as it should."""
+"""Channels to brokers that do not answer as they should."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ VARYING = [
 
 @frozen
 class Terminal:
-    """Where the page's commands are typed."""
+    """The terminal in which the page's commands are typed."""
 
     directory: Path
     bootstrap: str

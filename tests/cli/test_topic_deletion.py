@@ -1,4 +1,4 @@
-"""What `klamm topic delete` says that it waits for."""
+"""The progress that `klamm topic delete` reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown while moves go on: figures, stalled moves with their reason, and on a pipe only what is news."""
+"""The display while moves are in progress: figures, stalled moves with their reason, and on a pipe only news."""
 
 from __future__ import annotations
 

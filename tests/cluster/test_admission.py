@@ -1,4 +1,4 @@
-"""Who may look at moves and who may begin them: an embedded controller with an authorizer on ZooKeeper, and brokers."""
+"""Permissions to see and to begin moves: an embedded controller with an authorizer on ZooKeeper, and brokers."""
 
 from __future__ import annotations
 

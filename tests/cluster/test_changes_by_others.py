@@ -1,4 +1,4 @@
-"""What brokers and tools write into ZooKeeper by themselves: another address, an ISR, topics that grow; real."""
+"""Changes that brokers and tools write into a real ZooKeeper by themselves: another address, an ISR, partitions."""
 
 from __future__ import annotations
 

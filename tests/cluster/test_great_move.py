@@ -102,7 +102,7 @@ class Load:
 
 @define
 class Seen:
-    """What an administrator sees of the moves, look after look."""
+    """The moves as an administrator sees them, look after look."""
 
     looks: list[tuple[float, MoveStatus]] = field(factory=list)
 
@@ -197,7 +197,7 @@ async def kill_some(cluster: ProcessCluster, seen: Seen) -> None:
 
 @frozen
 class Outcome:
-    """What came of the move. Rates are of records per second, times in seconds."""
+    """The result of the move. Rates are in records per second, times in seconds."""
 
     seen: Seen
     faults: list[str]

@@ -26,7 +26,7 @@ REQUEST = b'{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas
 
 
 class KafkaEstate:
-    """What an operator has: the address of ZooKeeper, and the command."""
+    """An operator's means: the address of ZooKeeper, and the command."""
 
     def __init__(self, address: str, data_dir: Path, controller: KafkaController) -> None:
         self.address = address

@@ -1,4 +1,4 @@
-"""Who leads when brokers are stopped, and when somebody asks for elections: processes on ZooKeeper."""
+"""Leaders when brokers stop and when administrators request elections: processes on ZooKeeper."""
 
 from __future__ import annotations
 

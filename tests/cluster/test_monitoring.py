@@ -1,4 +1,4 @@
-"""What the pages of real controllers say while the cluster changes hands; real ZooKeeper, processes and sockets."""
+"""The pages of controllers during a failover; real ZooKeeper, processes and sockets."""
 
 from __future__ import annotations
 

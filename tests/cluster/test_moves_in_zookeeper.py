@@ -1,4 +1,4 @@
-"""What a move leaves in ZooKeeper and on disk: refused, begun, waiting, overridden, cancelled."""
+"""Moves as ZooKeeper and disks show them: rejected, begun, waiting, overridden, cancelled."""
 
 from __future__ import annotations
 

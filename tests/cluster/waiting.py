@@ -1,4 +1,4 @@
-"""What tests of a cluster of processes wait for."""
+"""Conditions that tests of a cluster of processes wait for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of deletions ask of the bench."""
+"""Questions that tests of deletions ask the bench."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def znodes(bench: Bench, name: str = "orders") -> list[str]:
 
 
 def leaves_no_trace(bench: Bench, name: str = "orders") -> bool:
-    """Whether the context knows nothing of a topic."""
+    """Return whether the context knows nothing of a topic."""
     context = bench.context
     replicas = [tp for tp, _ in (*context.replica_phases, *context.on_offline_dirs)]
     tps = [*context.leadership, *context.partition_phases, *context.reassigning, *replicas]

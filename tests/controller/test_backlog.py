@@ -1,4 +1,4 @@
-"""What waits for one broker: how it merges, and in which order it goes out."""
+"""The queue for one broker: merging, and the order of sending."""
 
 from __future__ import annotations
 

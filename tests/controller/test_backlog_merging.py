@@ -29,7 +29,7 @@ TPS = (TopicPartition("orders", 0), TopicPartition("orders", 1))
 
 @define
 class History:
-    """What a controller tells one broker, in the order in which it may: epochs rise, a replica begins as new."""
+    """The messages of a controller to one broker in a valid order: epochs rise, a replica begins as new."""
 
     states: dict[TopicPartition, PartitionState] = field(factory=dict)
     held: set[TopicPartition] = field(factory=set)

@@ -138,7 +138,7 @@ async def test_the_requests_that_would_outgrow_a_topics_znode_leave_the_list(ben
 
 @pytest.mark.requirement("A11")
 async def test_the_moves_of_a_large_topic_end_in_smaller_steps(bench: Bench) -> None:
-    """What is written along with a large znode does not push a multi over the limit: the office would be lost."""
+    """Small writes next to a large znode keep a multi within its limit; otherwise the office would be lost."""
     name = "x" * 100
     brokers = tuple(range(2_000_000_001, 2_000_000_025))
     origin, target = brokers[:12], brokers[12:]

@@ -1,4 +1,4 @@
-"""What somebody else writes while the controller decides: seen, taken over where it may be, not waited for in vain."""
+"""Concurrent writes while the controller decides: seen, adopted where possible, never waited for in vain."""
 
 from __future__ import annotations
 

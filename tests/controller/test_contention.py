@@ -1,4 +1,4 @@
-"""What is overtaken again and again is given up in the end, with a fault that says what: nothing goes on for ever."""
+"""Commits that lose again and again are given up with a fault that names them: nothing retries forever."""
 
 from __future__ import annotations
 

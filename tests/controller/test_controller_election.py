@@ -1,4 +1,4 @@
-"""Who is the controller: one session's ephemeral, and an epoch that each election raises."""
+"""The election of the controller: one session's ephemeral znode, and an epoch that each election raises."""
 
 from __future__ import annotations
 

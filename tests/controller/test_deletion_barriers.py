@@ -1,4 +1,4 @@
-"""What a topic that is being deleted keeps out, and who may ask for its deletion."""
+"""Operations that a pending deletion rejects, and requests for deletions."""
 
 from __future__ import annotations
 

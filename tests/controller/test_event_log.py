@@ -36,7 +36,7 @@ Logged = list[Any]
 
 @define
 class Lines:
-    """What was written to a state-change log."""
+    """The lines of a state-change log."""
 
     text: list[str] = field(factory=list)
 

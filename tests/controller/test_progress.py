@@ -1,4 +1,4 @@
-"""How far moves are, by table: what brokers say of their logs, and what is told of it."""
+"""The progress of moves, by table: brokers' logs, and the reports made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who asks brokers how far moves are: in requests of limited size, each broker for itself, where it listens now."""
+"""Requests for the progress of moves: of limited size, to each broker by itself, where it listens now."""
 
 from __future__ import annotations
 

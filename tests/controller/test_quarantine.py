@@ -1,4 +1,4 @@
-"""What makes the controller fail is set aside after the third time in a minute."""
+"""Subjects that make the controller fail are set aside after the third time in a minute."""
 
 from __future__ import annotations
 

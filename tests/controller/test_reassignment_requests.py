@@ -1,4 +1,4 @@
-"""What administrators ask of reassignments: through the znode of Kafka's tools, and through the admin API."""
+"""Requests for reassignments: through the znode of Kafka's tools, and through the admin API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What administrators are told of reassignments: which there are, what they wait for, and when they are over."""
+"""Reassignments as administrators see them: the list, what each waits for, and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a running controller answers to those who may not ask, who ask another one, or who do not wait long enough."""
+"""A running controller's answers to clients without permission, of another controller, or with too short a timeout."""
 
 from __future__ import annotations
 

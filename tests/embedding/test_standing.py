@@ -1,4 +1,4 @@
-"""What a controller does between a failure and its next election, and how long it sets a subject aside."""
+"""A controller between a failure and its next election, and the time for which it sets a subject aside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What pytest does in this repository beyond its configuration; loaded with `-p` in pyproject.toml."""
+"""The pytest plugin of this repository; loaded with `-p` in pyproject.toml."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the distribution is made of."""
+"""The contents of the distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the metrics page says of a controllership."""
+"""The metrics page during a controllership."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is no goal is refused with a line that says why."""
+"""Goals that contradict themselves are rejected with a line that says why."""
 
 from __future__ import annotations
 

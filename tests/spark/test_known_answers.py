@@ -19,7 +19,7 @@ FOLDER = Path(__file__).parent.parent / "fixtures"
 
 @frozen
 class Answer:
-    """What came of one of the files: lists of broker ids before and after, and what others found."""
+    """The plan for one of the files: lists of broker ids before and after, and the results of other tools."""
 
     expect: dict[str, Any]
     before: list[list[int]]

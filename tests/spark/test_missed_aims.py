@@ -1,4 +1,4 @@
-"""What a report says that a plan aimed at, and why it ends farther from that than it might."""
+"""The aims of a plan in its report, and the reasons why it misses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which partitions `--leaders touched` lets have another leader: all those whose list changes in any way."""
+"""The scope of `--leaders touched`: all partitions whose list changes in any way."""
 
 from __future__ import annotations
 

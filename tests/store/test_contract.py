@@ -1,4 +1,4 @@
-"""What holds for every metadata store: ZooKeeper's semantics."""
+"""The contract of every metadata store: ZooKeeper's semantics."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ Send = Callable[[], Awaitable[T]]
 
 
 class Point(Enum):
-    """Where the connection breaks."""
+    """The points at which the connection breaks."""
 
     NOWHERE = "kept"
     BEFORE = "request lost"

@@ -1,4 +1,4 @@
-"""What is ZooKeeper's and kazoo's alone: hosts and chroots, connecting, watches between read and arming, threads."""
+"""ZooKeeper and kazoo alone: hosts and chroots, connecting, watches between read and arming, threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is below `/config`, byte for byte as Kafka writes it."""
+"""The znodes below `/config`, byte for byte as Kafka writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the znodes: Kafka's bytes, read leniently, written exactly, and named where they cannot be read."""
+"""The contents of znodes: Kafka's bytes, read leniently, written exactly, and named where they cannot be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How brokers and tools call the controller: Kafka's bytes, and what cannot be decoded is named."""
+"""Notifications for the controller: Kafka's bytes; what cannot be decoded is named."""
 
 from __future__ import annotations
 

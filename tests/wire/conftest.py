@@ -1,4 +1,4 @@
-"""What the tests of the wire share."""
+"""Fixtures for tests of the wire."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where mistakes are made: a cluster, a folder, and a process that becomes `klamm` in no time."""
+"""The scene of the mistakes: a cluster, a folder, and a process that becomes `klamm` in no time."""
 
 from __future__ import annotations
 

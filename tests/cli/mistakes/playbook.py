@@ -37,7 +37,7 @@ class Row:
 
     @property
     def needs_shell(self) -> bool:
-        """Whether it is more than a command with its arguments and its input."""
+        """True if the row is more than a command with its arguments and its input."""
         return _OF_A_SHELL.search(self.typed) is not None
 
     def words(self, names: Mapping[str, str]) -> tuple[list[str], str | None, bytes]:

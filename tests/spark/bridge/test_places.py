@@ -1,4 +1,4 @@
-"""Where Spark runs other than inside the bridge's own JVM: on a standalone cluster, and over Spark Connect.
+"""Spark outside the bridge's own JVM: on a standalone cluster, and over Spark Connect.
 
 The plans are those of the kernel, to the byte; workers have NumPy and PyArrow, and of this program what they are sent.
 """

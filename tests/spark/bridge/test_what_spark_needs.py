@@ -1,4 +1,4 @@
-"""What is missing or wrong on a machine is told before or instead of a plan, in one line with the cure."""
+"""Machines that lack something: one line with the cure, before or instead of a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each kind of file says: log directories, tables of brokers, Parquet, and documents of any shape."""
+"""The kinds of input files: log directories, tables of brokers, Parquet, and documents of any shape."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ Loads = NDArray[np.float64]
 
 @frozen
 class Partition:
-    """What a partition has, and what it may become.
+    """A partition's list of replicas, and the lists it may get.
 
     Attributes:
         before: Broker indices.
@@ -157,7 +157,7 @@ class _Rules:
 
 @frozen
 class Answer:
-    """What the solver found.
+    """The result of the solver.
 
     Attributes:
         value: Of the best plan it found: bytes, or the worst excess. Infinite when it found none.

@@ -1,4 +1,4 @@
-"""What would be every broker's fair share, by linear programs: the measure of evenness that the planner has no part in.
+"""Fair shares of brokers by linear programs: a measure of evenness that is independent of the planner.
 
 Partitions may be cut up for it, but not put on a broker twice, nor on racks beyond their limits.
 """

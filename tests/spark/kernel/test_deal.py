@@ -1,4 +1,4 @@
-"""What has to move: which replicas leave, which places open, and who gets them."""
+"""Forced moves: the replicas that leave, the places that open, and their receivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is next to take a replica."""
+"""The next destination of a replica."""
 
 from __future__ import annotations
 

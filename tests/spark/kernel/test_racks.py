@@ -1,4 +1,4 @@
-"""How many replicas of a partition a rack may hold, and which are too many."""
+"""The limit on replicas of a partition in a rack, and the replicas beyond it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How blocks see the cluster: whose turn it is, the dither, and what counts how many times."""
+"""The cluster as a block sees it: turns, the dither, and the weights of the tallies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a plan compares with the best there is: its bytes, how even it is, and the lower bound that it states."""
+"""A plan compared with the best one: its bytes, its evenness, and its lower bound."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.spark.kernel.instances import Instance
 
 
 class Bound(Protocol):
-    """What a planner states of a plan; only what is judged."""
+    """A planner's statements about a plan, as far as they are judged."""
 
     @property
     def lower_bound(self) -> int:
@@ -28,7 +28,7 @@ class Bound(Protocol):
 
 
 class Planned(Protocol):
-    """What a planner returns; only what is judged."""
+    """A planner's result, as far as it is judged."""
 
     @property
     def blocks(self) -> Sequence[Block]:

@@ -1,4 +1,4 @@
-"""Which broker's replica goes to which."""
+"""Flows of replicas from broker to broker."""
 
 from __future__ import annotations
 

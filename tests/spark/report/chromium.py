@@ -28,7 +28,7 @@ _CONSOLE = re.compile(r"CONSOLE[:(].*")
 
 @frozen
 class Opened:
-    """What a page was once its scripts had run, and what the console told of it."""
+    """A page after its scripts have run, and the messages on the console."""
 
     dom: str
     console: list[str]

@@ -1,4 +1,4 @@
-"""What a matrix of movement shows when there is too much for it."""
+"""A matrix of movement with more brokers than it can show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How amounts are written."""
+"""The form of amounts."""
 
 from __future__ import annotations
 

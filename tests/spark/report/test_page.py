@@ -17,7 +17,7 @@ EVIL = "<script>alert(1)</script>"
 
 @define
 class Page(HTMLParser):
-    """What a browser would make of a page, as far as a test looks."""
+    """A page as a browser would parse it, as far as a test looks."""
 
     tags: list[str] = field(factory=list)
     links: list[str] = field(factory=list)

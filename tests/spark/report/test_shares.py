@@ -1,4 +1,4 @@
-"""Who carries more than its share once a plan is carried out, and why."""
+"""Brokers above their share after a plan, and the reasons."""
 
 from __future__ import annotations
 

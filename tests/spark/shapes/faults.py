@@ -1,4 +1,4 @@
-"""What is wrong with the plans of one instance, on one engine or on two that have to agree."""
+"""Faults of the plans of one instance, on one engine or on two that must agree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.spark.shapes.rules import STILL, Rules, broken_rules, moved
 
 @frozen
 class Fault:
-    """What is wrong with a plan: a few words that many have in common, and the details of this one."""
+    """A fault of a plan: a few words that many have in common, and the details of this one."""
 
     what: str
     details: str
@@ -27,7 +27,7 @@ _CHANGES = ("again: moves", "again: other leaders")
 
 @frozen
 class Outcome:
-    """What came of an instance.
+    """The result of an instance.
 
     Attributes:
         faults: What is wrong.

@@ -1,4 +1,4 @@
-"""Whether a cluster has any plan for its goal: the judge of refusals, by mixed-integer programming where disks bind."""
+"""The judge of refusals: does any plan meet a goal? By mixed-integer programming where disks bind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a plan leaves a broker fuller than the fullest was, and than tolerance and whole replicas permit."""
+"""Brokers that a plan leaves fuller than the fullest was, and than tolerance and whole replicas permit."""
 
 from __future__ import annotations
 

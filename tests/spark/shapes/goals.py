@@ -23,7 +23,7 @@ def kind_of(seed: int) -> GoalKind:
 
 @frozen
 class Held:
-    """What a goal is drawn for.
+    """The cluster for which a goal is drawn.
 
     Attributes:
         brokers: The brokers.

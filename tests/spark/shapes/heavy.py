@@ -150,7 +150,7 @@ def _goal(name: str, kind: GoalKind, brokers: int, added: int, fullest: Sequence
 
 @frozen(eq=False)
 class _Placement:
-    """How strongly brokers drew replicas so far, (B), and their racks, (B)."""
+    """The weights with which brokers drew replicas so far, (B), and their racks, (B)."""
 
     pull: NDArray[np.float64]
     rack: NDArray[np.int64]

@@ -40,7 +40,7 @@ class TookTooLong(BaseException):
 
 @frozen
 class Plan:
-    """What came of planning.
+    """The result of planning.
 
     Attributes:
         lists: The replicas of every partition, in the order of the instance.

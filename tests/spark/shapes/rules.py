@@ -23,7 +23,7 @@ STILL: Final = frozenset({"relieve", "leaders"})
 
 @frozen
 class Rules:
-    """What a goal lets brokers do.
+    """The rights of brokers under a goal.
 
     Attributes:
         goal: The goal.

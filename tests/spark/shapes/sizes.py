@@ -1,4 +1,4 @@
-"""How sizes and rates of partitions are distributed."""
+"""Distributions of the sizes and rates of partitions."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _SMALL = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
 
 @frozen
 class Line:
-    """What a worker says of a plan.
+    """A worker's report on a plan.
 
     Attributes:
         seed: Of the instance.
