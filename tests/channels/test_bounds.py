@@ -16,12 +16,7 @@ from trio.testing import MockClock
 from controller.model.rounds import Publication, TellMetadata, TellStopReplica
 from tests.channels.controller_side import BROKER, ENDPOINT, know, lead, open_channels, registered, state, stop
 from tests.channels.scripted_broker import MemoryNetwork, ScriptedBroker, listen
-from transport.messages import (
-    LeaderAndIsrRequest,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+from transport.messages import LeaderAndIsrRequest, StopReplicaPartition, StopReplicaRequest, UpdateMetadataRequest
 from transport.network import TcpNetwork
 
 PARTITIONS: Final = 100

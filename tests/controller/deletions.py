@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from controller.events import (
-    ReplicasDeleted,
-    TopicDeletion,
-)
+from controller.model.replica_states import ReplicaPhase
+
+from controller.events import ReplicasDeleted, TopicDeletion
 from controller.model.rounds import TellStopReplica
 from controller.model.state_machines import ReplicaPhase
 from tests.controller.conftest import TP, Bench
-from transport.metadata import (
-    EPOCH_DURING_DELETE,
-    Stray,
-    TopicPartition,
-)
+from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
 from transport.store import paths
 from transport.store.protocol import Create
 

@@ -8,12 +8,7 @@ from msgspec.structs import replace
 
 from tests.controller.conftest import TP, Bench
 from transport.errors import ApiError, ErrorCode
-from transport.messages import (
-    AlterPartitionItem,
-    AlterPartitionRequest,
-    AlterPartitionResponse,
-    AlterPartitionResult,
-)
+from transport.messages import AlterPartitionItem, AlterPartitionRequest, AlterPartitionResponse, AlterPartitionResult
 from transport.metadata import LeaderRecoveryState, TopicPartition
 
 SECOND = TopicPartition("orders", 1)

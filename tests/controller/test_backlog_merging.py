@@ -13,13 +13,7 @@ from msgspec.structs import replace
 from controller.channels.backlog import MAX_PARTITIONS, BrokerBacklog
 from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.controller.backlog_broker import ModelBroker
-from transport.messages import (
-    BrokerEndpoint,
-    LeaderAndIsrRequest,
-    PartitionState,
-    Request,
-    StopReplicaPartition,
-)
+from transport.messages import BrokerEndpoint, LeaderAndIsrRequest, PartitionState, Request, StopReplicaPartition
 from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, TopicPartition
 
 BROKER = 1

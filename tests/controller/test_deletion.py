@@ -30,18 +30,8 @@ from tests.controller.deletions import (
     znodes,
 )
 from transport.errors import ErrorCode
-from transport.messages import (
-    LeaderAndIsrPartition,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    PartitionError,
-)
-from transport.metadata import (
-    EPOCH_DURING_DELETE,
-    LEADER_DURING_DELETE,
-    Stray,
-    TopicPartition,
-)
+from transport.messages import LeaderAndIsrPartition, LeaderAndIsrRequest, LeaderAndIsrResponse, PartitionError
+from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, Stray, TopicPartition
 from transport.store import paths
 from transport.store.protocol import Create
 

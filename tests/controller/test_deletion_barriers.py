@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from controller.events import (
-    PartitionModifications,
-    TopicChange,
-    TopicDeletion,
-    ZkPartitionReassignment,
-)
+from controller.events import PartitionModifications, TopicChange, TopicDeletion, ZkPartitionReassignment
 from controller.model.state_machines import PartitionPhase
 from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import (
@@ -44,10 +39,7 @@ from transport.messages import (
     NewPartitions,
     NewTopic,
 )
-from transport.metadata import (
-    LEADER_DURING_DELETE,
-    ReplicaAssignment,
-)
+from transport.metadata import LEADER_DURING_DELETE, ReplicaAssignment
 from transport.store import formats, paths
 from transport.store.protocol import Delete
 

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.events import (
-    PartitionModifications,
-    TopicChange,
-    TopicDeletion,
-)
+from controller.events import PartitionModifications, TopicChange, TopicDeletion
 from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import (
     INELIGIBLE,
@@ -23,9 +19,7 @@ from tests.controller.deletions import (
     znodes,
 )
 from tests.controller.meddler import Meddler
-from transport.metadata import (
-    ReplicaAssignment,
-)
+from transport.metadata import ReplicaAssignment
 from transport.store import formats, paths
 from transport.store.protocol import Create, Delete, Op
 

@@ -13,14 +13,7 @@ import trio
 from attrs import define, field
 
 from tests.kit.ports import free_ports
-from transport.zookeeper_server import (
-    HOST,
-    LOG_NAME,
-    spawn_server,
-    stop_server,
-    wait_until_serving,
-    write_config,
-)
+from transport.zookeeper_server import HOST, LOG_NAME, spawn_server, stop_server, wait_until_serving, write_config
 
 SIZE: Final = 3
 MAIN: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"

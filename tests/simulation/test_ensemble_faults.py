@@ -9,18 +9,7 @@ import trio
 
 from simulator.store.ensemble import SimulatedEnsemble
 from simulator.store.host import Moment
-from tests.simulation.ensembles import (
-    LATENCY,
-    LATEST,
-    MOMENT,
-    TIMEOUT,
-    World,
-    data,
-    note,
-    on_ensemble,
-    outcome,
-    replay,
-)
+from tests.simulation.ensembles import LATENCY, LATEST, MOMENT, TIMEOUT, World, data, note, on_ensemble, outcome, replay
 from tests.store.events import CONNECTED, EXPIRED, SUSPENDED, Events, changed, created, deleted
 from transport.store.protocol import Create, Delete, SessionState, Set, StoreEvent
 

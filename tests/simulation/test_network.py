@@ -18,15 +18,7 @@ from trio.abc import Clock
 from simulator.network.network import Link, SimulatedNetwork
 from simulator.network.pipe import MAX_CHUNKS
 from simulator.scheduling import run
-from tests.simulation.networks import (
-    DELIVERIES,
-    PORT,
-    SOON,
-    World,
-    hangs,
-    now,
-    received,
-)
+from tests.simulation.networks import DELIVERIES, PORT, SOON, World, hangs, now, received
 from transport.messages import ProduceRequest, ProduceResponse
 from transport.wire import Connection, ConnectionBroken, open_connection, serve
 

@@ -14,15 +14,7 @@ from trio.abc import Clock
 
 from simulator.network.network import Link
 from simulator.network.pipe import MAX_CHUNKS
-from tests.simulation.networks import (
-    PORT,
-    SOON,
-    World,
-    expect_none,
-    hangs,
-    now,
-    received,
-)
+from tests.simulation.networks import PORT, SOON, World, expect_none, hangs, now, received
 
 # Partitions.
 
