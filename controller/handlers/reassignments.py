@@ -123,6 +123,7 @@ def write_assignments(
         for name_of_topic, assignments in by_topic.items():
             if assignments:
                 steps.append(_largest_step(context, name_of_topic, assignments, alongside))
+                # What did not fit into the multi is written in the next attempt.
                 later += list(assignments)[len(steps[-1].subjects) :]
         refused = yield from change(name, steps)
         again = yield from _read_again(context, [tp for step in refused for tp in step.subjects])
@@ -138,6 +139,7 @@ def _largest_step(
     members = list(assignments.items())
     while True:
         step = _topic_step(context, name, dict(members), alongside)
+        # One partition cannot be split; requests for topics that would outgrow their znode were refused.
         if len(members) == 1 or weight_of(step.writes) <= MAX_GROUP_BYTES:
             return step
         members = members[: len(members) // 2]
@@ -175,6 +177,7 @@ def _drop(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment
     The multi with the new target also shrinks the ISR, and moves leadership to a replica that stays (KAFKA-14808).
     """
     current = context.leadership[tp]
+    # The leader stays if the target keeps it; otherwise `leaves_a_leader` has made sure of a survivor.
     leader = current.leader if current.leader in new.replicas else _surviving(context, tp, new)[0]
     isr = tuple(r for r in current.isr if r in new.replicas)
     leadership = elections.next_epoch(current, context.epoch, leader=leader, isr=isr)
@@ -190,6 +193,7 @@ def _leave_strays(context: ControllerContext, tp: TopicPartition, new: ReplicaAs
 
 def leaves_a_leader(context: ControllerContext, tp: TopicPartition, new: ReplicaAssignment) -> bool:
     """Return whether a replica of `new`, which may abandon others, could still lead the partition."""
+    # Only a new target for a move in progress abandons replicas at once.
     if tp not in context.leadership or not context.assignment(tp).is_being_reassigned:
         return True
     return bool(_surviving(context, tp, new))
@@ -200,10 +204,12 @@ def _in_safety(context: ControllerContext, tp: TopicPartition, new: ReplicaAssig
 
     During the move back, abandoned replicas that are in the ISR stay until the original replicas have caught up.
     """
+    # Only a cancellation ends the move at once; a new target keeps ORS until its own phase B.
     if new.is_being_reassigned or not context.assignment(tp).is_being_reassigned or tp not in context.leadership:
         return new
     isr = context.leadership[tp].isr
     left = [r for r in isr if r in new.replicas]
+    # An ISR that is below min.insync.replicas already only must not shrink.
     if len(left) >= min(context.min_isr(tp.topic), len(isr)):
         return new
     helpers = tuple(r for r in isr if r not in new.replicas)
@@ -279,6 +285,7 @@ def finish(context: ControllerContext, tps: Sequence[TopicPartition]) -> Rounds[
         _ready_to_retire(context, led),
         lambda pending: [_retire(context, tp) for tp in _ready_to_retire(context, pending)],
     )
+    # Looked at again after each round: a write that the store refused was decided again, perhaps with another leader.
     ready = _ready_to_retire(context, retired)
     yield from change("B5", [_delete(context, tp) for tp in ready])
     yield from write_assignments(context, "B6", ready, lambda tp: completed(context.assignment(tp)), _leave_strays)
@@ -331,6 +338,7 @@ def _retire(context: ControllerContext, tp: TopicPartition) -> Step:
     shrunk = elections.without_replicas(context.leadership[tp], removing, context.epoch)
     leadership = shrunk or context.leadership[tp]
     stop = stop_replicas(context, tp, removing, leadership, delete=False)
+    # The removing replicas are not in the ISR any more: only the order to stop remains.
     if shrunk is None:
         return Step((tp,), facts=moved, publications=(stop,))
     told = tell(context, tp, leadership, target.replicas, assignment=target)
@@ -372,6 +380,7 @@ def rewrite_requests(is_over: Callable[[TopicPartition, tuple[int, ...]], bool])
         except formats.UndecodableZnode:
             entries = {}
         left = {tp: replicas for tp, replicas in entries.items() if not is_over(tp, replicas)}
+        # An empty list is deleted even so: while the znode exists, Kafka's tools take a reassignment to be in progress.
         if len(left) == len(entries) and entries:
             return []
         write = formats.requests_write(left, znode.stat.version)
