@@ -15,7 +15,8 @@ from typing import Final
 import trio
 from kazoo.client import KazooClient
 
-from benchmarks.kit.partition_states import OPS_PER_MULTI, create_states, state_of, state_paths
+from benchmarks.kit.cluster import commit_all
+from benchmarks.kit.partition_states import create_states, state_of, state_paths
 from benchmarks.kit.side_by_side import Comparison, Rates, pipelined, run
 from transport.store.protocol import ANY_VERSION, Set, StoreEvent, WatchFired
 from transport.store.zookeeper import ZooKeeperStore
@@ -37,9 +38,7 @@ def kazoo_watches(client: KazooClient, paths: list[str], fired: Counter[str]) ->
 
 async def require_fired(store: ZooKeeperStore, paths: list[str], both: tuple[Counter[str], Counter[str]]) -> None:
     """Change every znode; end the process unless every watch fires exactly once."""
-    ops = [Set(path, state_of(number), ANY_VERSION) for number, path in enumerate(paths)]
-    for start in range(0, len(ops), OPS_PER_MULTI):
-        await store.multi(ops[start : start + OPS_PER_MULTI])
+    await commit_all(store, [Set(path, state_of(number), ANY_VERSION) for number, path in enumerate(paths)])
     with trio.move_on_after(PATIENCE_SECONDS):
         while any(fired.total() < len(paths) for fired in both):  # noqa: ASYNC110 - kazoo counts in its own thread
             await trio.sleep(POLL_SECONDS)

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from transport.store.protocol import Create, MetadataStore, ensure_paths
+from benchmarks.kit.cluster import Shape, create_topics, state_znodes
+from transport.store import paths
+from transport.store.protocol import MetadataStore, ensure_paths
 
 PARTITIONS_PER_TOPIC: Final = 100
-OPS_PER_MULTI: Final = 500
 
 
-def topic_paths(partitions: int) -> list[str]:
-    """List the paths of topics with this many partitions in total."""
-    return [f"/brokers/topics/topic-{number:04}" for number in range(partitions // PARTITIONS_PER_TOPIC)]
+def _shape(partitions: int) -> Shape:
+    return Shape(partitions // PARTITIONS_PER_TOPIC, PARTITIONS_PER_TOPIC)
 
 
 def state_paths(partitions: int) -> list[str]:
     """List the paths of the states of this many partitions."""
-    numbers = range(PARTITIONS_PER_TOPIC)
-    return [f"{topic}/partitions/{number}/state" for topic in topic_paths(partitions) for number in numbers]
+    return [path for path, _ in state_znodes(_shape(partitions))]
 
 
 def state_of(number: int, leader_epoch: int = 0) -> bytes:
@@ -31,11 +30,5 @@ def state_of(number: int, leader_epoch: int = 0) -> bytes:
 
 async def create_states(store: MetadataStore, partitions: int) -> None:
     """Create the states and everything above them."""
-    await ensure_paths(store, ["/brokers/topics"])
-    topics, states = topic_paths(partitions), state_paths(partitions)
-    ops = [Create(path) for path in topics]
-    ops += [Create(f"{path}/partitions") for path in topics]
-    ops += [Create(path.removesuffix("/state")) for path in states]
-    ops += [Create(path, state_of(number)) for number, path in enumerate(states)]
-    for start in range(0, len(ops), OPS_PER_MULTI):
-        await store.multi(ops[start : start + OPS_PER_MULTI])
+    await ensure_paths(store, [paths.TOPICS])
+    await create_topics(store, _shape(partitions))
