@@ -1,4 +1,4 @@
-"""Why a request is refused: the rules that the controller shares with the clients that check before they ask. Pure."""
+"""The reasons to refuse requests: rules that the controller shares with clients that check before they ask. Pure."""
 
 from __future__ import annotations
 

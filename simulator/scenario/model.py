@@ -117,7 +117,7 @@ class Event:
     """Seconds for which the expectations must continue to hold after that."""
 
     waits_for: Expectations | None = None
-    """What is waited for, up to `within`, before the expectations are compared."""
+    """Conditions to wait for, up to `within`, before the expectations are compared."""
 
 
 @frozen

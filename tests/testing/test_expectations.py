@@ -104,5 +104,5 @@ async def test_a_test_waits_for_something_with_a_name(autojump_clock: MockClock)
         Crash("controller").on(c)
         first = c.active_controller
         await c.until(lambda: c.active_controller not in {first, None}, what="another controller")
-        with pytest.raises(NotInTime, match="an eclipse did not come about within 300 s"):
+        with pytest.raises(NotInTime, match="an eclipse did not happen within 300 s"):
             await c.until(lambda: False, within=300, what="an eclipse")
