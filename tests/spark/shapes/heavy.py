@@ -54,6 +54,12 @@ SCALES: Final = ((7_214, 58), (10_000, 100), (100_000, 300))
 GOALS: Final = ("rebalance", "add-brokers", "remove-brokers", "rf-up", "rf-down", "relieve", "repair-racks", "leaders")
 _FACTOR: Final = 3
 
+_SPREAD: Final = 0.95
+"""The part of the partitions whose replicas are in different racks."""
+
+_TOGETHER: Final = 10_000
+"""The most partitions that are drawn together; each needs a number for every broker."""
+
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--shape", "shapes", multiple=True, type=click.Choice(list(SIZES_OF)), help="Repeatable; all.")
@@ -163,14 +169,18 @@ class _Placement:
 
     def draw(self, drawn: np.random.Generator, partitions: int) -> NDArray[np.int64]:
         """Draw (P, 3) replicas; of one partition in twenty without regard for racks."""
-        lists = np.empty((partitions, _FACTOR), np.int64)
-        for row in range(partitions):
-            keys = drawn.exponential(size=len(self.pull)) / self.pull
-            order = np.argsort(keys)
-            if drawn.random() < 0.95:
-                _, first = np.unique(self.rack[order], return_index=True)
-                order = order[np.sort(first)]
-            lists[row] = order[:_FACTOR]
+        parts = range(0, partitions, _TOGETHER)
+        return np.concatenate([self._some(drawn, min(_TOGETHER, partitions - first)) for first in parts])
+
+    def _some(self, drawn: np.random.Generator, count: int) -> NDArray[np.int64]:
+        """Draw (n, 3) replicas, one column after another: the broker with the least key of those that may follow."""
+        keys = drawn.exponential(size=(count, len(self.pull))) / self.pull
+        spread, rows = drawn.random(count) < _SPREAD, np.arange(count)
+        lists = np.empty((count, _FACTOR), np.int64)
+        for column in range(_FACTOR):
+            lists[:, column] = broker = keys.argmin(axis=1)
+            keys[rows, broker] = np.inf
+            keys[spread[:, None] & (self.rack == self.rack[broker][:, None])] = np.inf
         return lists
 
 

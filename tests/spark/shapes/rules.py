@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from attrs import frozen
+from attrs import field, frozen
 
 from spark_bridge.model.brokers import BrokerState
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
@@ -31,6 +31,7 @@ class Rules:
         named: Brokers that the goal names.
         drained: Brokers whose replicas all have to leave.
         receivers: Brokers that may get replicas.
+        limits: What `limit` found so far; it looks at every receiver.
     """
 
     goal: Goal
@@ -38,6 +39,7 @@ class Rules:
     named: frozenset[int]
     drained: frozenset[int]
     receivers: frozenset[int]
+    limits: dict[int, int] = field(factory=dict, init=False, eq=False, repr=False)
 
     @classmethod
     def of(cls, given: Instance) -> Rules:
@@ -68,6 +70,11 @@ class Rules:
 
     def limit(self, wanted: int) -> int:
         """Return how many replicas of a partition a rack may hold: the fewest with which all find a receiver."""
+        if wanted not in self.limits:
+            self.limits[wanted] = self._limit(wanted)
+        return self.limits[wanted]
+
+    def _limit(self, wanted: int) -> int:
         alone = sum(self.racks[b] is None for b in self.receivers)
         in_racks = Counter(self.racks[b] for b in self.receivers if self.racks[b] is not None)
         for limit in range(1, wanted + 1):
