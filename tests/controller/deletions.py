@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from controller.model.replica_states import ReplicaPhase
-
 from controller.events import ReplicasDeleted, TopicDeletion
 from controller.model.rounds import TellStopReplica
 from controller.model.state_machines import ReplicaPhase

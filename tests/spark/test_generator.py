@@ -18,7 +18,6 @@ from spark_bridge.generator.shapes import SHAPES, Placement, Shape, shape_named
 from spark_bridge.model.block import BYTES, Block, count_of_blocks, name_hash
 from spark_bridge.model.brokers import Brokers
 
-
 TWO_BLOCKS = Shape(brokers=20, racks=4, topics=70, partitions=100_000)
 
 
