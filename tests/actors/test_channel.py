@@ -15,6 +15,8 @@ from trio.testing import MockClock
 
 from actors import Actor, Backlog, Backoff, Channel, ChannelStatistics
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 
 class Refused(Exception):
     """The peer answers that it will not."""
@@ -113,7 +115,7 @@ async def test_it_is_an_actor_for_items_and_the_test_has_a_backlog() -> None:
     assert channel.statistics().queue_size == len(backlog) == 1
 
 
-async def test_it_connects_when_there_is_something_to_send(nursery: trio.Nursery, autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_it_connects_when_there_is_something_to_send(nursery: trio.Nursery) -> None:
     peer = Peer()
     channel, answers = make_channel(peer)
     await nursery.start(channel.run)
@@ -130,10 +132,7 @@ async def test_it_connects_when_there_is_something_to_send(nursery: trio.Nursery
 
 
 @pytest.mark.requirement("E2")
-async def test_one_request_is_under_way_while_what_comes_merges(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_one_request_is_under_way_while_what_comes_merges(nursery: trio.Nursery) -> None:
     peer = Peer()
     channel, answers = make_channel(peer)
     channel.tell(("a", 1))
@@ -154,10 +153,7 @@ async def test_one_request_is_under_way_while_what_comes_merges(
     [("refuse to connect", 1), ("lose the request", 1), ("lose the answer", 2), ("hang", 1)],
 )
 async def test_after_a_failure_the_same_request_is_sent_first_over_a_new_connection(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-    failure: str,
-    deliveries: int,
+    nursery: trio.Nursery, failure: str, deliveries: int
 ) -> None:
     peer = Peer(failure)
     channel, answers = make_channel(peer)
@@ -173,10 +169,7 @@ async def test_after_a_failure_the_same_request_is_sent_first_over_a_new_connect
     nursery.cancel_scope.cancel()
 
 
-async def test_it_tries_for_ever_with_back_off_which_a_success_resets(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_it_tries_for_ever_with_back_off_which_a_success_resets(nursery: trio.Nursery) -> None:
     peer = Peer(*["refuse to connect"] * 10, "ok", "lose the request", "ok")
     channel, answers = make_channel(peer)
     channel.tell(("a", 1))
@@ -196,10 +189,7 @@ async def test_it_tries_for_ever_with_back_off_which_a_success_resets(
     nursery.cancel_scope.cancel()
 
 
-async def test_an_answered_error_is_the_response_and_is_not_retried(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_an_answered_error_is_the_response_and_is_not_retried(nursery: trio.Nursery) -> None:
     peer = Peer("refuse")
     channel, answers = make_channel(peer)
     nursery.start_soon(channel.run)
@@ -213,9 +203,7 @@ async def test_an_answered_error_is_the_response_and_is_not_retried(
     nursery.cancel_scope.cancel()
 
 
-async def test_a_fault_of_ours_ends_the_run_and_the_next_one_begins_with_the_same_request(
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_a_fault_of_ours_ends_the_run_and_the_next_one_begins_with_the_same_request() -> None:
     peer = Peer("crash")
     channel, answers = make_channel(peer)
     channel.tell(("a", 1))
@@ -227,9 +215,7 @@ async def test_a_fault_of_ours_ends_the_run_and_the_next_one_begins_with_the_sam
     assert [request for request, _ in answers] == [{"a": 1}, {"a": 2}]
 
 
-async def test_a_fault_of_who_takes_the_responses_ends_the_run_and_the_request_counts_as_answered(
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_a_fault_of_who_takes_the_responses_ends_the_run_and_the_request_counts_as_answered() -> None:
     def fail(request: dict[str, int], response: str | Exception) -> None:
         raise ZeroDivisionError(request, response)
 
@@ -244,7 +230,7 @@ async def test_a_fault_of_who_takes_the_responses_ends_the_run_and_the_request_c
     assert peer.open_connections == 0
 
 
-async def test_a_cancelled_run_goes_on_with_the_request_under_way(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_a_cancelled_run_goes_on_with_the_request_under_way() -> None:
     peer = Peer()
     channel, answers = make_channel(peer)
     channel.tell(("a", 1))

@@ -8,9 +8,10 @@ import attrs
 import pytest
 import trio
 from attrs import define, field
-from trio.testing import MockClock
 
 from actors import Actor, Event, EventQueue, EventStatistics, MailboxFull
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 @define(eq=False)
@@ -59,7 +60,7 @@ async def test_it_is_an_actor_for_events() -> None:
 
 
 @pytest.mark.requirement("E1")
-async def test_events_are_processed_one_at_a_time_in_the_order_in_which_they_came(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_events_are_processed_one_at_a_time_in_the_order_in_which_they_came() -> None:
     recorder = Recorder()
     queue: EventQueue[Note] = EventQueue(process, observer=recorder)
     for name, seconds in (("a", 3.0), ("b", 1.0), ("c", 2.0)):
@@ -76,7 +77,7 @@ async def test_events_are_processed_one_at_a_time_in_the_order_in_which_they_cam
 
 
 @pytest.mark.requirement("E1")
-async def test_an_event_that_can_wait_does_so_while_others_come(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_an_event_that_can_wait_does_so_while_others_come() -> None:
     recorder = Recorder()
     queue: EventQueue[Note] = EventQueue(process, observer=recorder)
     queue.tell(Note("patient", seconds=1), later=True)
@@ -91,7 +92,7 @@ async def test_an_event_that_can_wait_does_so_while_others_come(autojump_clock: 
 
 
 @pytest.mark.requirement("E1")
-async def test_a_withdrawn_event_is_preempted_unless_its_turn_has_come(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_a_withdrawn_event_is_preempted_unless_its_turn_has_come() -> None:
     queue: EventQueue[Note] = EventQueue(process)
     begun, waiting, kept = (Note(name, key=name, seconds=1) for name in ("begun", "waiting", "kept"))
     for note in (begun, waiting, kept):
@@ -106,7 +107,7 @@ async def test_a_withdrawn_event_is_preempted_unless_its_turn_has_come(autojump_
 
 
 @pytest.mark.requirement("E1")
-async def test_queue_and_processing_time_are_counted_by_event_name(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_queue_and_processing_time_are_counted_by_event_name() -> None:
     queue: EventQueue[Note] = EventQueue(process)
     for name, seconds in (("a", 3.0), ("b", 1.0), ("a", 2.0)):
         queue.tell(Note(name, seconds=seconds))
@@ -145,7 +146,7 @@ async def test_an_event_is_queued_at_most_once_per_key_and_again_while_it_is_pro
     queue.close()
 
 
-async def test_a_full_queue_refuses(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_a_full_queue_refuses() -> None:
     queue: EventQueue[Note] = EventQueue(process, capacity=1)
     kept, refused = Note("a"), Note("b")
     queue.tell(kept)
@@ -157,10 +158,7 @@ async def test_a_full_queue_refuses(autojump_clock: MockClock) -> None:  # noqa:
 
 
 @pytest.mark.requirement("E1")
-async def test_preempting_drops_all_that_is_queued_and_lets_the_running_event_end(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_preempting_drops_all_that_is_queued_and_lets_the_running_event_end(nursery: trio.Nursery) -> None:
     queue: EventQueue[Note] = EventQueue(process)
     running, dropped, keyed, expiry, later = (Note(str(n), seconds=5) for n in range(5))
     keyed.key = later.key = "k"
@@ -179,10 +177,7 @@ async def test_preempting_drops_all_that_is_queued_and_lets_the_running_event_en
 
 
 @pytest.mark.requirement("E1")
-async def test_preempting_cancels_the_running_event_if_asked_to(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_preempting_cancels_the_running_event_if_asked_to(nursery: trio.Nursery) -> None:
     recorder = Recorder()
     queue: EventQueue[Note] = EventQueue(process, observer=recorder)
     running, dropped, expiry = Note("running", seconds=50), Note("dropped"), Note("expiry", seconds=2)
@@ -224,9 +219,7 @@ async def test_an_event_that_ends_in_spite_of_its_cancellation_counts_as_process
     queue.close()
 
 
-async def test_a_fault_ends_the_run_and_leaves_the_rest_for_the_next_one(
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_a_fault_ends_the_run_and_leaves_the_rest_for_the_next_one() -> None:
     recorder = Recorder()
     queue: EventQueue[Note] = EventQueue(process, observer=recorder)
     bad, left = Note("bad"), Note("left")
@@ -242,9 +235,7 @@ async def test_a_fault_ends_the_run_and_leaves_the_rest_for_the_next_one(
     assert left.fate == ["begun", "processed"]
 
 
-async def test_cancelling_the_run_preempts_the_running_event_and_leaves_the_rest(
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_cancelling_the_run_preempts_the_running_event_and_leaves_the_rest() -> None:
     async def process_in_a_nursery(note: Note) -> None:
         async with trio.open_nursery() as nursery:  # which wraps what it raises
             nursery.start_soon(process, note)
@@ -263,7 +254,6 @@ async def test_cancelling_the_run_preempts_the_running_event_and_leaves_the_rest
 
 async def test_closing_preempts_what_is_queued_and_what_comes_later_and_lets_the_running_event_end(
     nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
 ) -> None:
     queue: EventQueue[Note] = EventQueue(process)
     running, queued, later, last = (Note(str(n), seconds=5) for n in range(4))

@@ -6,9 +6,10 @@ import pytest
 import structlog
 import trio
 from structlog.testing import capture_logs
-from trio.testing import MockClock
 
 from actors import Backoff, supervise
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 class _Flaky:
@@ -33,9 +34,7 @@ def _backoff() -> Backoff:
     return Backoff(1.0, 10.0, jitter=lambda: 1.0)
 
 
-async def test_it_runs_again_after_each_fault_with_back_off_and_ends_when_the_task_does(
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_it_runs_again_after_each_fault_with_back_off_and_ends_when_the_task_does() -> None:
     faults = [OSError(1), OSError(2), OSError(3)]
     flaky = _Flaky(*faults)
     with capture_logs() as logs:
@@ -46,7 +45,7 @@ async def test_it_runs_again_after_each_fault_with_back_off_and_ends_when_the_ta
     ]
 
 
-async def test_a_healthy_period_resets_the_back_off(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_a_healthy_period_resets_the_back_off() -> None:
     ailing, healthy = (_Flaky(*map(OSError, range(3)), lasting=seconds) for seconds in (59.0, 60.0))
     await supervise(ailing.run, name="a", backoff=_backoff(), healthy_after=60)
     await supervise(healthy.run, name="b", backoff=_backoff(), healthy_after=60)
@@ -70,13 +69,13 @@ async def test_other_faults_take_the_parent_down(fault: Exception) -> None:
     assert len(flaky.starts) == 1
 
 
-async def test_a_group_of_nothing_but_faults_to_restart_on_restarts(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_a_group_of_nothing_but_faults_to_restart_on_restarts() -> None:
     flaky = _Flaky(ExceptionGroup("", [OSError(), ExceptionGroup("", [ValueError()])]))
     await supervise(flaky.run, name="a", backoff=_backoff(), restart_on=(OSError, ValueError))
     assert len(flaky.starts) == 2
 
 
-async def test_cancelling_is_no_fault(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_cancelling_is_no_fault() -> None:
     with trio.move_on_after(5) as scope:
         await supervise(trio.sleep_forever, name="a", backoff=_backoff())
     assert scope.cancelled_caught

@@ -1,6 +1,5 @@
 """The registration of a broker: on virtual time, against the memory store."""
 
-# ruff: noqa: ARG001 -- pytest-trio turns the clock that it finds among the arguments
 from __future__ import annotations
 
 from pathlib import Path
@@ -16,6 +15,8 @@ from transport.store import formats, paths
 from transport.store.memory import MemoryStore, MemoryZooKeeper
 from transport.store.protocol import Create, SessionState, StoreEvent, WatchFired, ensure_paths
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 CONFIG = BrokerConfig(3, Path("unused"), host="h", rack="r", zookeeper_session_timeout_ms=6_000)
 PATH = paths.broker(3)
 
@@ -24,7 +25,7 @@ def registration_of(store: MemoryStore) -> Registration:
     return Registration(store, new_host(), CONFIG, "storage-1")
 
 
-async def test_a_registration_is_kafkas_with_the_czxid_as_broker_epoch(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_registration_is_kafkas_with_the_czxid_as_broker_epoch() -> None:
     async with MemoryZooKeeper(lambda: 0).session() as store:
         await ensure_paths(store, paths.PERSISTENT)
         registration = registration_of(store)
@@ -38,7 +39,7 @@ async def test_a_registration_is_kafkas_with_the_czxid_as_broker_epoch(autojump_
         assert (found.host, found.port, found.rack, found.storage_id) == ("h", 9092, "r", "storage-1")
 
 
-async def test_a_registration_whose_answer_was_lost_is_ours(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_registration_whose_answer_was_lost_is_ours() -> None:
     zookeeper = MemoryZooKeeper(lambda: 0)
     async with zookeeper.session() as store, zookeeper.session() as observer, trio.open_nursery() as nursery:
         await ensure_paths(store, paths.PERSISTENT)
@@ -61,7 +62,7 @@ async def test_a_registration_whose_answer_was_lost_is_ours(autojump_clock: trio
         assert registration.epoch == znode.stat.czxid
 
 
-async def test_a_dead_predecessors_registration_is_waited_for(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_dead_predecessors_registration_is_waited_for() -> None:
     zookeeper = MemoryZooKeeper(lambda: 0)
     async with zookeeper.session() as store, zookeeper.session() as predecessor, trio.open_nursery() as nursery:
         await ensure_paths(store, paths.PERSISTENT)
@@ -78,9 +79,7 @@ async def test_a_dead_predecessors_registration_is_waited_for(autojump_clock: tr
         assert registration.epoch > 0
 
 
-async def test_an_id_that_stays_in_use_is_an_error_that_names_its_holder(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_an_id_that_stays_in_use_is_an_error_that_names_its_holder() -> None:
     zookeeper = MemoryZooKeeper(lambda: 0)
     async with zookeeper.session() as store, zookeeper.session() as other:
         await ensure_paths(store, paths.PERSISTENT)
@@ -89,7 +88,7 @@ async def test_an_id_that_stays_in_use_is_an_error_that_names_its_holder(
             await registration_of(store).register(2)
 
 
-async def test_a_registration_of_another_kind_is_in_the_way_too(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_registration_of_another_kind_is_in_the_way_too() -> None:
     zookeeper = MemoryZooKeeper(lambda: 0)
     async with zookeeper.session() as store, zookeeper.session() as other:
         await ensure_paths(store, paths.PERSISTENT)
@@ -98,7 +97,7 @@ async def test_a_registration_of_another_kind_is_in_the_way_too(autojump_clock: 
             await registration_of(store).register(2)
 
 
-async def test_another_port_is_announced_under_the_same_broker_epoch(autojump_clock: trio.testing.MockClock) -> None:
+async def test_another_port_is_announced_under_the_same_broker_epoch() -> None:
     zookeeper = MemoryZooKeeper(lambda: 0)
     async with zookeeper.session() as store, zookeeper.session() as other, trio.open_nursery() as nursery:
         await ensure_paths(store, paths.PERSISTENT)
@@ -119,9 +118,7 @@ async def test_another_port_is_announced_under_the_same_broker_epoch(autojump_cl
 
 
 @pytest.mark.requirement("D5")
-async def test_a_new_session_is_a_new_registration_and_a_new_broker_epoch(
-    autojump_clock: trio.testing.MockClock,
-) -> None:
+async def test_a_new_session_is_a_new_registration_and_a_new_broker_epoch() -> None:
     zookeeper = MemoryZooKeeper(lambda: 0)
     async with zookeeper.session() as store, trio.open_nursery() as nursery:
         await ensure_paths(store, paths.PERSISTENT)

@@ -6,12 +6,13 @@ import pytest
 import trio
 from msgspec.structs import replace
 from structlog.testing import capture_logs
-from trio.testing import MockClock
 
 from controller.model.rounds import Publication, TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.channels.controller_side import BROKER, know, lead, leader_and_isr, open_channels, registered, state
 from tests.channels.scripted_broker import MemoryNetwork, ScriptedBroker
 from transport.messages import BrokerEndpoint, StopReplicaPartition, StopReplicaRequest, UpdateMetadataRequest
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 BEYOND = 2**64
 """A number too large for msgpack's integers."""
@@ -32,10 +33,7 @@ CASES: dict[str, tuple[list[Publication], str]] = {
 
 @pytest.mark.parametrize(("published", "hint"), CASES.values(), ids=CASES)
 async def test_a_row_that_cannot_be_encoded_is_set_aside_and_the_rest_is_sent(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-    published: list[Publication],
-    hint: str,
+    nursery: trio.Nursery, published: list[Publication], hint: str
 ) -> None:
     broker = ScriptedBroker()
     near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}))
@@ -62,10 +60,7 @@ async def test_a_row_that_cannot_be_encoded_is_set_aside_and_the_rest_is_sent(
     assert broker.connections == 1
 
 
-async def test_a_request_that_cannot_be_mended_is_dropped_and_the_channel_goes_on(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_a_request_that_cannot_be_mended_is_dropped_and_the_channel_goes_on(nursery: trio.Nursery) -> None:
     broker = ScriptedBroker()
     near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}))
     near.channels.endpoint = replace(near.channels.endpoint, host="\ud800")

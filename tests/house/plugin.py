@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
 import hypothesis
 import pytest
+import trio
 
 from tests.house import requirements
 
@@ -22,3 +27,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     wrong = [f"{item.nodeid}: {problem}" for item, problem in problems if problem]
     if wrong:
         raise pytest.UsageError("\n".join(wrong))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Run a trio test on the clock among its fixtures; pytest-trio sees only the one that is a parameter."""
+    clocks = [value for value in getattr(item, "funcargs", {}).values() if isinstance(value, trio.abc.Clock)]
+    if clocks and item.get_closest_marker("trio") is not None:
+        item.add_marker(pytest.mark.trio(run=partial(_run_on, clocks[0])), append=False)
+    yield
+
+
+def _run_on(own: trio.abc.Clock, main: Callable[[], Any], **options: Any) -> object:
+    return trio.run(main, **{**options, "clock": own})

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 import trio
-from trio.testing import MockClock
 
 from simulator.store.agenda import Agenda
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
-async def test_calls_come_in_the_order_of_their_times(nursery: trio.Nursery, autojump_clock: MockClock) -> None:  # noqa: ARG001
+
+async def test_calls_come_in_the_order_of_their_times(nursery: trio.Nursery) -> None:
     agenda = Agenda()
     nursery.start_soon(agenda.run)
     seen: list[tuple[str, float]] = []
@@ -25,10 +27,7 @@ async def test_calls_come_in_the_order_of_their_times(nursery: trio.Nursery, aut
     assert seen == [("now", 0), ("soon", 1), ("as soon", 1), ("late", 5)]
 
 
-async def test_what_is_added_beside_something_that_is_due_is_not_forgotten(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+async def test_what_is_added_beside_something_that_is_due_is_not_forgotten(nursery: trio.Nursery) -> None:
     agenda = Agenda()
     nursery.start_soon(agenda.run)
     seen: list[float] = []

@@ -1,16 +1,16 @@
 """Controlled shutdowns of brokers in a simulated cluster: producers notice nothing."""
 
-# ruff: noqa: ARG001 -- pytest-trio turns the clock that it finds among the arguments
 from __future__ import annotations
 
 import pytest
-from trio.testing import MockClock
 
 from klamm.testing import open_cluster
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 
 @pytest.mark.requirement("D6")
-async def test_leadership_has_moved_before_a_broker_is_gone(autojump_clock: MockClock) -> None:
+async def test_leadership_has_moved_before_a_broker_is_gone() -> None:
     async with open_cluster(brokers=3) as c:
         await c.create_topic("t", [(1, 2, 3)])
         await c.produce("t-0", [b"before"])
@@ -28,7 +28,7 @@ async def test_leadership_has_moved_before_a_broker_is_gone(autojump_clock: Mock
 
 
 @pytest.mark.requirement("D6")
-async def test_the_last_replica_stops_regardless_and_leads_again_when_it_returns(autojump_clock: MockClock) -> None:
+async def test_the_last_replica_stops_regardless_and_leads_again_when_it_returns() -> None:
     async with open_cluster(brokers=2) as c:
         await c.create_topic("t", [(1, 2)])
         await c.produce("t-0", [b"before"])
@@ -44,7 +44,7 @@ async def test_the_last_replica_stops_regardless_and_leads_again_when_it_returns
 
 
 @pytest.mark.requirement("D6")
-async def test_a_broker_that_stops_while_the_controller_moves_asks_the_next_one(autojump_clock: MockClock) -> None:
+async def test_a_broker_that_stops_while_the_controller_moves_asks_the_next_one() -> None:
     async with open_cluster(brokers=3) as c:
         await c.create_topic("t", [(1, 2, 3)])
         active = c.active_controller

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from controller.admin.move_throttles import lift, throttle
 from klamm.testing import SimulatedCluster, open_cluster
@@ -18,6 +17,8 @@ from transport.messages import (
 )
 from transport.metadata import TopicPartition
 from transport.store import formats, paths
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 RECORD = bytes(1000)
@@ -74,7 +75,7 @@ async def begin(c: SimulatedCluster, tp: TopicPartition, *target: int) -> None:
 
 
 @pytest.mark.requirement("A11")
-async def test_a_throttled_move_is_slower_and_nothing_is_left_of_its_throttle(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_a_throttled_move_is_slower_and_nothing_is_left_of_its_throttle() -> None:
     async with open_cluster(brokers=3) as c:
         await start(c)
         before = everything(c)
@@ -92,7 +93,7 @@ async def test_a_throttled_move_is_slower_and_nothing_is_left_of_its_throttle(au
 
 
 @pytest.mark.requirement("A11")
-async def test_what_others_have_set_stays(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_what_others_have_set_stays() -> None:
     async with open_cluster(brokers=3) as c:
         await start(c)
         replicas = {"leader_replication_throttled_replicas": "0:1,1:1", "max_message_bytes": "2000"}
@@ -110,7 +111,7 @@ async def test_what_others_have_set_stays(autojump_clock: MockClock) -> None:  #
 
 
 @pytest.mark.requirement("A11")
-async def test_all_replicas_of_a_topic_are_throttled_already(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_all_replicas_of_a_topic_are_throttled_already() -> None:
     async with open_cluster(brokers=3) as c:
         await start(c)
         await alter(c, ConfigResourceType.TOPIC, "orders", follower_replication_throttled_replicas="*")
@@ -122,7 +123,7 @@ async def test_all_replicas_of_a_topic_are_throttled_already(autojump_clock: Moc
 
 
 @pytest.mark.requirement("A11")
-async def test_a_broker_keeps_its_rate_for_the_moves_that_go_on(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_a_broker_keeps_its_rate_for_the_moves_that_go_on() -> None:
     async with open_cluster(brokers=3) as c:
         await start(c)
         before = everything(c)
@@ -138,7 +139,7 @@ async def test_a_broker_keeps_its_rate_for_the_moves_that_go_on(autojump_clock: 
 
 
 @pytest.mark.requirement("A11")
-async def test_a_dead_brokers_rate_is_lifted_too(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_a_dead_brokers_rate_is_lifted_too() -> None:
     async with open_cluster(brokers=3) as c:
         await start(c)
         before = everything(c)
@@ -151,6 +152,6 @@ async def test_a_dead_brokers_rate_is_lifted_too(autojump_clock: MockClock) -> N
         assert everything(c) == before
 
 
-async def test_a_topic_that_is_gone_has_nothing_to_lift(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_a_topic_that_is_gone_has_nothing_to_lift() -> None:
     async with open_cluster(brokers=3) as c:
         assert not await lift(c.admin, [FIRST])

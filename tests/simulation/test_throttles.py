@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from klamm.testing import SimulatedCluster, open_cluster
 from transport.errors import ErrorCode
@@ -17,6 +16,8 @@ from transport.messages import (
     ConfigResource,
     ConfigResourceType,
 )
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 NAME = "orders-0"
 RECORD = bytes(1000)
@@ -67,9 +68,7 @@ THROTTLES = {
 @pytest.mark.requirement("A11")
 @pytest.mark.parametrize(("throttles", "is_slow"), THROTTLES.values(), ids=THROTTLES.keys())
 async def test_a_move_is_slowed_by_what_throttles_it(
-    autojump_clock: MockClock,  # noqa: ARG001
-    throttles: list[tuple[str, list[str], str]],
-    is_slow: bool,
+    throttles: list[tuple[str, list[str], str]], is_slow: bool
 ) -> None:
     async with open_cluster(brokers=3) as c:
         await fill(c)
@@ -85,7 +84,7 @@ async def test_a_move_is_slowed_by_what_throttles_it(
 
 @pytest.mark.requirement("A11")
 @pytest.mark.parametrize("who", [LEADER, FOLLOWER])
-async def test_who_is_in_the_isr_is_not_throttled(autojump_clock: MockClock, who: str) -> None:  # noqa: ARG001
+async def test_who_is_in_the_isr_is_not_throttled(who: str) -> None:
     async with open_cluster(brokers=2) as c:
         await c.create_topic("orders", [(1, 2)])
         await throttle(c, who, ["1", "2"], "*")
@@ -98,10 +97,7 @@ async def test_who_is_in_the_isr_is_not_throttled(autojump_clock: MockClock, who
 
 @pytest.mark.requirement("A11")
 @pytest.mark.parametrize("who", [LEADER, FOLLOWER])
-async def test_a_rate_can_be_altered_and_taken_away_while_a_move_waits_for_it(
-    autojump_clock: MockClock,  # noqa: ARG001
-    who: str,
-) -> None:
+async def test_a_rate_can_be_altered_and_taken_away_while_a_move_waits_for_it(who: str) -> None:
     async with open_cluster(brokers=2) as c:
         await fill(c)
         await throttle(c, who, ["1", "2"], "0:1,0:2", rate=0)
@@ -118,7 +114,7 @@ async def test_a_rate_can_be_altered_and_taken_away_while_a_move_waits_for_it(
 
 
 @pytest.mark.requirement("A11")
-async def test_a_broker_that_starts_again_keeps_to_its_rate(autojump_clock: MockClock) -> None:  # noqa: ARG001
+async def test_a_broker_that_starts_again_keeps_to_its_rate() -> None:
     async with open_cluster(brokers=2) as c:
         await fill(c)
         await throttle(c, FOLLOWER, ["2"], "0:2")

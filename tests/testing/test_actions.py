@@ -1,11 +1,9 @@
 """What tests and scenarios can do to a cluster and expect of it, written with the public names of Klamm only."""
 
-# ruff: noqa: ARG001 -- pytest-trio turns the clock that it finds among the arguments
 from __future__ import annotations
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from klamm import ApiError, ErrorCode
 from klamm.testing import open_cluster, run_scenario
@@ -30,6 +28,8 @@ from klamm.testing.actions import (
 )
 from transport.messages import AlterPartitionReassignmentsRequest
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
 
 def test_a_scenario_adds_partitions() -> None:
     scenario = """
@@ -42,14 +42,14 @@ def test_a_scenario_adds_partitions() -> None:
     assert run_scenario(scenario) == []
 
 
-async def test_a_test_adds_partitions(autojump_clock: MockClock) -> None:
+async def test_a_test_adds_partitions() -> None:
     async with open_cluster() as c:
         await c.create_topic("orders", [[1, 2, 3]])
         await AddPartitions({"orders": 3}).on(c)
         await c.until(lambda: c.partition("orders-2") is not None)
 
 
-async def test_words_mean_who_they_mean_now(autojump_clock: MockClock) -> None:
+async def test_words_mean_who_they_mean_now() -> None:
     async with open_cluster() as c:
         await c.create_topic("orders", [[2, 3]])
         await c.until(lambda: c.partition("orders-0") is not None)
@@ -62,7 +62,7 @@ async def test_words_mean_who_they_mean_now(autojump_clock: MockClock) -> None:
         assert c.process(2).state.value == "running"
 
 
-async def test_an_action_about_nobody_cannot_be_done(autojump_clock: MockClock) -> None:
+async def test_an_action_about_nobody_cannot_be_done() -> None:
     async with open_cluster() as c:
         with pytest.raises(CannotBeDone, match="nobody is 'leader of orders-0' now"):
             Crash("leader of orders-0").on(c)
@@ -109,7 +109,7 @@ def test_an_idle_follower_is_kept_out_of_the_isr() -> None:
 
 
 @pytest.mark.parametrize("ids", [(0, 7, 1000), (200, 5)], ids=["zero, a gap and over 100", "any order"])
-async def test_brokers_have_ids_of_ones_choice(autojump_clock: MockClock, ids: tuple[int, ...]) -> None:
+async def test_brokers_have_ids_of_ones_choice(ids: tuple[int, ...]) -> None:
     async with open_cluster(broker_ids=ids) as c:
         await c.create_topic("orders", [ids])
         await Produce({"orders-0": 3}).on(c)
@@ -126,7 +126,7 @@ async def test_brokers_have_ids_of_ones_choice(autojump_clock: MockClock, ids: t
         ((), "one or more different numbers"),
     ],
 )
-async def test_impossible_ids_are_refused(autojump_clock: MockClock, ids: tuple[int, ...], text: str) -> None:
+async def test_impossible_ids_are_refused(ids: tuple[int, ...], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         async with open_cluster(broker_ids=ids):
             pass
@@ -135,10 +135,7 @@ async def test_impossible_ids_are_refused(autojump_clock: MockClock, ids: tuple[
 
 
 @pytest.mark.parametrize("keeps_session", [True, False])
-async def test_a_paused_broker_keeps_its_session_or_loses_it(
-    autojump_clock: MockClock,
-    keeps_session: bool,
-) -> None:
+async def test_a_paused_broker_keeps_its_session_or_loses_it(keeps_session: bool) -> None:
     async with open_cluster() as c:
         Pause(1, keeps_session=keeps_session).on(c)
         await trio.sleep(60)
@@ -148,7 +145,7 @@ async def test_a_paused_broker_keeps_its_session_or_loses_it(
         assert 1 in c.durable.brokers()
 
 
-async def test_a_pause_after_one_with_the_session_alive_ends_the_session(autojump_clock: MockClock) -> None:
+async def test_a_pause_after_one_with_the_session_alive_ends_the_session() -> None:
     async with open_cluster() as c:
         Pause(1, keeps_session=True).on(c)
         Wake(1).on(c)
@@ -157,7 +154,7 @@ async def test_a_pause_after_one_with_the_session_alive_ends_the_session(autojum
         assert 1 not in c.durable.brokers()
 
 
-async def test_events_wait_while_the_queue_is_held(autojump_clock: MockClock) -> None:
+async def test_events_wait_while_the_queue_is_held() -> None:
     async with open_cluster() as c:
         await c.create_topic("orders", [[1, 2]])
         await c.until(lambda: c.partition("orders-0") is not None)
@@ -176,7 +173,7 @@ def test_a_held_queue_is_released_in_the_end() -> None:
 
 
 @pytest.mark.parametrize("applied", [True, False])
-async def test_the_answer_to_a_named_commit_is_lost(autojump_clock: MockClock, applied: bool) -> None:
+async def test_the_answer_to_a_named_commit_is_lost(applied: bool) -> None:
     async with open_cluster() as c:
         lose_answer("controller", applied=applied, path="/brokers/topics/second").on(c)
         await CreateTopics((CreateTopic("first", ((1,),)), CreateTopic("second", ((1,),)))).on(c)
@@ -188,7 +185,7 @@ async def test_the_answer_to_a_named_commit_is_lost(autojump_clock: MockClock, a
         assert (commits[0] > lost) is not applied
 
 
-async def test_a_controller_crashes_once_a_rounds_requests_have_arrived(autojump_clock: MockClock) -> None:
+async def test_a_controller_crashes_once_a_rounds_requests_have_arrived() -> None:
     async with open_cluster() as c:
         first = c.active_controller
         CrashOnArrival("create", brokers=(2, 3)).on(c)
@@ -203,7 +200,7 @@ async def test_a_controller_crashes_once_a_rounds_requests_have_arrived(autojump
 
 
 @pytest.mark.parametrize("noticed", [True, False])
-async def test_a_broker_notices_a_failed_directory_by_itself(autojump_clock: MockClock, noticed: bool) -> None:
+async def test_a_broker_notices_a_failed_directory_by_itself(noticed: bool) -> None:
     async with open_cluster() as c:
         await CreateTopics((CreateTopic("orders", ((1, 2),)),)).on(c)
         FailDisk(1, directory=0, noticed=noticed).on(c)
@@ -215,7 +212,7 @@ async def test_a_broker_notices_a_failed_directory_by_itself(autojump_clock: Moc
         await c.settle()
 
 
-async def test_a_running_broker_gets_another_endpoint(autojump_clock: MockClock) -> None:
+async def test_a_running_broker_gets_another_endpoint() -> None:
     async with open_cluster() as c:
         await CreateTopics((CreateTopic("orders", ((2, 3),)),)).on(c)
         epoch = c.durable.brokers()[2].epoch
@@ -238,7 +235,7 @@ async def test_a_running_broker_gets_another_endpoint(autojump_clock: MockClock)
         await c.settle()
 
 
-async def test_the_endpoint_of_a_dead_broker_cannot_be_changed(autojump_clock: MockClock) -> None:
+async def test_the_endpoint_of_a_dead_broker_cannot_be_changed() -> None:
     async with open_cluster() as c:
         Crash(2).on(c)
         with pytest.raises(CannotBeDone, match="broker 2 is not in service now"):
@@ -265,7 +262,7 @@ DAMAGE = {
 
 
 @pytest.mark.parametrize("rows", DAMAGE.values(), ids=DAMAGE)
-async def test_a_damaged_row_costs_nothing_but_itself(autojump_clock: MockClock, rows: dict[str, str]) -> None:
+async def test_a_damaged_row_costs_nothing_but_itself(rows: dict[str, str]) -> None:
     async with open_cluster(brokers=3) as c:
         topics = (CreateTopic("orders", ((1, 2),)), CreateTopic("others", ((1, 2),)))
         await CreateTopics(topics).on(c)
@@ -290,7 +287,7 @@ def test_what_every_invariant_rests_on_cannot_be_damaged() -> None:
 
 
 @pytest.mark.parametrize("first", [101, 102, 103])
-async def test_the_first_controller_is_active(autojump_clock: MockClock, first: int) -> None:
+async def test_the_first_controller_is_active(first: int) -> None:
     async with open_cluster(controllers=3, first_controller=first) as c:
         assert c.active_controller == first
 
@@ -307,7 +304,7 @@ def test_topics_cannot_be_deleted_where_that_is_disabled() -> None:
     assert run_scenario(scenario) == []
 
 
-async def test_a_controller_is_asked_once_without_retries(autojump_clock: MockClock) -> None:
+async def test_a_controller_is_asked_once_without_retries() -> None:
     async with open_cluster(first_controller=101) as c:
         with pytest.raises(ApiError) as refusal:
             await c.ask(102, AlterPartitionReassignmentsRequest(()))
