@@ -13,16 +13,19 @@ from actors import Mailbox, MailboxClosed, MailboxFull
 from actors.mailbox import MAX_OVERTAKEN
 
 
-async def test_items_are_received_in_the_order_in_which_they_were_put() -> None:
-    mailbox: Mailbox[int] = Mailbox()
+@pytest.fixture
+async def mailbox() -> Mailbox[int]:
+    return Mailbox()
+
+
+async def test_items_are_received_in_the_order_in_which_they_were_put(mailbox: Mailbox[int]) -> None:
     assert [mailbox.tell(number) for number in (1, 2, 3)] == [True] * 3
     assert len(mailbox) == 3
     assert [await mailbox.receive() for _ in range(3)] == [1, 2, 3]
     assert len(mailbox) == 0
 
 
-async def test_a_receiver_waits_for_an_item(nursery: trio.Nursery) -> None:
-    mailbox: Mailbox[int] = Mailbox()
+async def test_a_receiver_waits_for_an_item(mailbox: Mailbox[int], nursery: trio.Nursery) -> None:
     received = []
 
     async def receive() -> None:
@@ -116,8 +119,9 @@ async def test_preempting_returns_what_was_waiting_and_frees_its_keys() -> None:
     assert [await mailbox.receive(), await mailbox.receive()] == [3, 4]
 
 
-async def test_closing_returns_what_was_waiting_and_ends_the_receivers(nursery: trio.Nursery) -> None:
-    mailbox: Mailbox[int] = Mailbox()
+async def test_closing_returns_what_was_waiting_and_ends_the_receivers(
+    mailbox: Mailbox[int], nursery: trio.Nursery
+) -> None:
     ended = []
 
     async def receive() -> None:
@@ -137,8 +141,7 @@ async def test_closing_returns_what_was_waiting_and_ends_the_receivers(nursery: 
         await mailbox.receive()
 
 
-async def test_a_cancelled_receiver_loses_nothing() -> None:
-    mailbox: Mailbox[int] = Mailbox()
+async def test_a_cancelled_receiver_loses_nothing(mailbox: Mailbox[int]) -> None:
     mailbox.tell(1)
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -147,8 +150,9 @@ async def test_a_cancelled_receiver_loses_nothing() -> None:
     assert await mailbox.receive() == 1
 
 
-async def test_a_receiver_that_is_cancelled_as_its_item_arrives_does_not_lose_it(nursery: trio.Nursery) -> None:
-    mailbox: Mailbox[int] = Mailbox()
+async def test_a_receiver_that_is_cancelled_as_its_item_arrives_does_not_lose_it(
+    mailbox: Mailbox[int], nursery: trio.Nursery
+) -> None:
     received: list[int] = []
     scope = trio.CancelScope()
 
@@ -164,8 +168,7 @@ async def test_a_receiver_that_is_cancelled_as_its_item_arrives_does_not_lose_it
     assert received == [1]
 
 
-async def test_closing_wakes_every_waiting_receiver(nursery: trio.Nursery) -> None:
-    mailbox: Mailbox[int] = Mailbox()
+async def test_closing_wakes_every_waiting_receiver(mailbox: Mailbox[int], nursery: trio.Nursery) -> None:
     ended: list[int] = []
 
     async def receive(number: int) -> None:
@@ -181,8 +184,7 @@ async def test_closing_wakes_every_waiting_receiver(nursery: trio.Nursery) -> No
     assert sorted(ended) == [1, 2]
 
 
-async def test_receivers_share_the_items(nursery: trio.Nursery) -> None:
-    mailbox: Mailbox[int] = Mailbox()
+async def test_receivers_share_the_items(mailbox: Mailbox[int], nursery: trio.Nursery) -> None:
     received: list[int] = []
 
     async def receive() -> None:
@@ -207,16 +209,14 @@ def _in_thread(function: object) -> None:
     thread.join()
 
 
-async def test_a_foreign_thread_puts_items_in_order() -> None:
-    mailbox: Mailbox[int] = Mailbox()
+async def test_a_foreign_thread_puts_items_in_order(mailbox: Mailbox[int]) -> None:
     told: list[bool] = []
     await trio.to_thread.run_sync(lambda: told.extend(mailbox.tell(number) for number in range(100)))
     assert told == [True] * 100
     assert [await mailbox.receive() for _ in range(100)] == list(range(100))
 
 
-async def test_a_foreign_thread_wakes_a_waiting_receiver(nursery: trio.Nursery) -> None:
-    mailbox: Mailbox[int] = Mailbox()
+async def test_a_foreign_thread_wakes_a_waiting_receiver(mailbox: Mailbox[int], nursery: trio.Nursery) -> None:
     release = threading.Event()
 
     def tell_later() -> None:

@@ -126,12 +126,18 @@ def test_a_member_outside_the_replica_set_stays_while_it_keeps_up_and_does_not_c
     assert leadership.propose(6, 6, 12.0) is None
 
 
-@pytest.mark.parametrize("error", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
-def test_what_is_refused_is_dropped_and_proposed_again_later(error: ErrorCode) -> None:
+def proposing() -> tuple[Leadership, AlterPartitionItem]:
+    """Return leadership of which broker 2 has caught up, and the proposal to let it join."""
     leadership = leadership_of(state_of(isr=(1,)))
     leadership.record_fetch(2, 0, 0, 1.0)
     item = leadership.propose(0, 0, 1.0)
     assert item is not None
+    return leadership, item
+
+
+@pytest.mark.parametrize("error", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
+def test_what_is_refused_is_dropped_and_proposed_again_later(error: ErrorCode) -> None:
+    leadership, item = proposing()
     assert leadership.settle(item, AlterPartitionResult("t", 0, error), 1.0) is Settled.DONE
     assert leadership.maximal_isr == (1,)
     assert leadership.propose(0, 0, 1.0) is None
@@ -200,10 +206,7 @@ def test_what_is_overtaken_is_held_to_until_the_news_come(error: ErrorCode) -> N
 
 
 def test_what_may_have_been_written_is_sent_again() -> None:
-    leadership = leadership_of(state_of(isr=(1,)))
-    leadership.record_fetch(2, 0, 0, 1.0)
-    item = leadership.propose(0, 0, 1.0)
-    assert item is not None
+    leadership, item = proposing()
     answer = AlterPartitionResult("t", 0, ErrorCode.UNKNOWN_SERVER_ERROR)
     assert leadership.settle(item, answer, 1.0) is Settled.TRY_AGAIN
     assert leadership.maximal_isr == (1, 2)
@@ -211,20 +214,14 @@ def test_what_may_have_been_written_is_sent_again() -> None:
 
 def test_an_answer_to_an_older_proposal_changes_nothing() -> None:
     """KAFKA-12686."""
-    leadership = leadership_of(state_of(isr=(1,)))
-    leadership.record_fetch(2, 0, 0, 1.0)
-    item = leadership.propose(0, 0, 1.0)
-    assert item is not None
+    leadership, item = proposing()
     leadership.renew(state_of(isr=(1,), leader_epoch=1, partition_epoch=4), 0, 2.0)
     assert leadership.settle(item, success((1, 2), 1), 2.0) is Settled.DONE
     assert leadership.state == state_of(isr=(1,), leader_epoch=1, partition_epoch=4)
 
 
 def test_news_from_before_the_last_answer_are_no_news() -> None:
-    leadership = leadership_of(state_of(isr=(1,)))
-    leadership.record_fetch(2, 0, 0, 1.0)
-    item = leadership.propose(0, 0, 1.0)
-    assert item is not None
+    leadership, item = proposing()
     leadership.settle(item, success((1, 2), 5), 1.0)
     leadership.renew(state_of(isr=(1,), partition_epoch=4), 0, 2.0)
     assert leadership.state.isr == (1, 2)

@@ -6,8 +6,8 @@ from controller.events import ReplicasDeleted, TopicDeletion
 from controller.model.rounds import TellStopReplica
 from controller.model.state_machines import ReplicaPhase
 from tests.controller.conftest import TP, Bench
-from transport.metadata import EPOCH_DURING_DELETE, Stray, TopicPartition
-from transport.store import paths
+from transport.metadata import EPOCH_DURING_DELETE, ReplicaAssignment, Stray, TopicPartition
+from transport.store import formats, paths
 from transport.store.protocol import Create
 
 SECOND = TopicPartition("orders", 1)
@@ -29,6 +29,18 @@ def replica(broker_id: int, partition: int = 0, topic: str = "orders") -> Stray:
 async def deleted(bench: Bench, *replicas: Stray) -> None:
     """Let brokers answer that they have deleted replicas."""
     await bench.handle(ReplicasDeleted(tuple((item, EPOCH_DURING_DELETE) for item in replicas)))
+
+
+async def strays(bench: Bench) -> list[Stray | None]:
+    """Return the strays in the store, in order; None for one whose name is not that of a stray."""
+    [names] = await bench.store.children([paths.STRAYS])
+    return [paths.parse_stray(name) for name in names or []]
+
+
+async def create(bench: Bench, topic_id: str, *replicas: int) -> None:
+    """Let somebody write the znode of a topic `orders` of one partition."""
+    data = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment(replicas)}, topic_id))
+    await bench.store.multi([Create(paths.topic("orders"), data)])
 
 
 def told_to_delete(bench: Bench) -> list[tuple[int, TopicPartition]]:

@@ -10,6 +10,7 @@ from tests.controller.deletions import (
     INELIGIBLE,
     SECOND,
     STARTED,
+    create,
     deleted,
     leaves_no_trace,
     mark,
@@ -85,11 +86,6 @@ async def test_a_topic_that_was_never_led_is_deleted(bench: Bench) -> None:
 
 
 # --- namesakes --------------------------------------------------------------------------------------------------------
-
-
-async def create(bench: Bench, topic_id: str, *replicas: int) -> None:
-    data = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment(replicas)}, topic_id))
-    await bench.store.multi([Create(paths.topic("orders"), data)])
 
 
 @pytest.mark.requirement("D8")

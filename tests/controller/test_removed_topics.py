@@ -9,29 +9,15 @@ from controller.channels.backlog import BrokerBacklog
 from controller.events import BrokerChange, ControllerEvent, PartitionModifications, ReplicasDeleted, TopicChange
 from controller.model.rounds import TellLeaderAndIsr, TellMetadata, TellStopReplica
 from tests.controller.conftest import ENDPOINT, TP, Bench
+from tests.controller.deletions import SECOND, create, replica, strays
 from tests.controller.meddler import Meddler, set_assignments
 from transport.errors import ErrorCode
 from transport.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
-from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, ReplicaAssignment, Stray, TopicPartition
-from transport.store import formats, paths
+from transport.metadata import EPOCH_DURING_DELETE, LEADER_DURING_DELETE, ReplicaAssignment
+from transport.store import paths
 from transport.store.protocol import Create
 
-SECOND = TopicPartition("orders", 1)
 ID = "id-of-orders"
-
-
-def stray(broker_id: int, partition: int = 0) -> Stray:
-    return Stray(ID, "orders", partition, broker_id)
-
-
-async def stored(bench: Bench) -> list[Stray | None]:
-    [names] = await bench.store.children([paths.STRAYS])
-    return [paths.parse_stray(name) for name in names or []]
-
-
-async def create(bench: Bench, topic_id: str, *replicas: int) -> None:
-    data = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment(replicas)}, topic_id))
-    await bench.store.multi([Create(paths.topic("orders"), data)])
 
 
 def told_to_delete(bench: Bench) -> list[tuple[int, str, int]]:
@@ -50,8 +36,8 @@ async def test_its_replicas_are_strays_until_they_are_deleted(bench: Bench, even
     await bench.delete_topic("orders", 2)
     await bench.handle(event)
 
-    everywhere = [stray(1), stray(2), stray(2, 1), stray(3, 1), stray(4, 1)]
-    assert sorted(filter(None, await stored(bench))) == sorted(everywhere)
+    everywhere = [replica(1), replica(2), replica(2, 1), replica(3, 1), replica(4, 1)]
+    assert sorted(filter(None, await strays(bench))) == sorted(everywhere)
     assert told_to_delete(bench) == [(s.broker_id, ID, s.partition) for s in everywhere]
     stops = [p.partition.leader_epoch for p in bench.seen.published if isinstance(p, TellStopReplica)]
     assert set(stops) == {EPOCH_DURING_DELETE}, "whatever epoch the replica has"
@@ -65,8 +51,8 @@ async def test_its_replicas_are_strays_until_they_are_deleted(bench: Bench, even
     assert told_to_delete(bench) == []
     await bench.revive(3)
     assert told_to_delete(bench) == [(3, ID, 1)]
-    await bench.handle(ReplicasDeleted(((stray(3, 1), EPOCH_DURING_DELETE),)))
-    assert await stored(bench) == []
+    await bench.handle(ReplicasDeleted(((replica(3, 1), EPOCH_DURING_DELETE),)))
+    assert await strays(bench) == []
 
 
 @pytest.mark.requirement("D8")
@@ -75,7 +61,7 @@ async def test_nobody_is_told_to_delete_what_is_not_written_down(bench: Bench) -
     await bench.delete_topic("orders", 2)
     await bench.crash(bench.handle(TopicChange()), after="gone")
     assert told_to_delete(bench) == []
-    assert len(await stored(bench)) == 4
+    assert len(await strays(bench)) == 4
     await bench.fail_over()
     assert told_to_delete(bench) == [(1, ID, 0), (2, ID, 0), (2, ID, 1), (3, ID, 1)]
 
@@ -89,7 +75,7 @@ async def test_a_broker_deletes_the_log_before_it_hears_of_a_namesake(bench: Ben
         await bench.handle(TopicChange())
     await create(bench, "another-id", 2, 3)
     await bench.handle(TopicChange() if is_seen_between else PartitionModifications("orders"))
-    assert sorted(filter(None, await stored(bench))) == [stray(1), stray(2)]
+    assert sorted(filter(None, await strays(bench))) == [replica(1), replica(2)]
 
     backlog = BrokerBacklog(ENDPOINT, 1, 1)
     for publication in bench.seen.published:
@@ -119,7 +105,7 @@ async def test_a_topic_that_comes_back_under_its_id_loses_its_strays_and_not_its
     deletion = bench.seen.metadata()[-1]
     bench.seen.clear()
     await (bench.handle(TopicChange()) if is_led else bench.fail_over())
-    assert await stored(bench) == [stray(1)]
+    assert await strays(bench) == [replica(1)]
     assert (await bench.read_state(TP)).isr == (2, 3)
     assert told_to_delete(bench) == ([] if is_led else [(1, ID, 0)])
     backlog = BrokerBacklog(ENDPOINT, 1, 1)
@@ -136,11 +122,11 @@ async def test_a_topic_that_comes_back_under_its_id_loses_its_strays_and_not_its
 async def test_a_stray_that_is_there_already_is_not_waited_for(bench: Bench) -> None:
     await bench.start((1, 2))
     await bench.delete_topic("orders", 1)
-    theirs = Create(paths.stray(stray(2)))
-    bench.runner.store = Meddler(bench.store, paths.stray(stray(1)), [theirs])
+    theirs = Create(paths.stray(replica(2)))
+    bench.runner.store = Meddler(bench.store, paths.stray(replica(1)), [theirs])
     with trio.fail_after(20):
         await bench.handle(TopicChange())
-    assert sorted(filter(None, await stored(bench))) == [stray(1), stray(2)]
+    assert sorted(filter(None, await strays(bench))) == [replica(1), replica(2)]
     assert told_to_delete(bench) == [(1, ID, 0), (2, ID, 0)]
 
 
@@ -159,7 +145,7 @@ async def test_many_partitions_go_in_commits_that_a_store_accepts(bench: Bench) 
     await bench.delete_topic("orders", 600)
     await bench.handle(TopicChange())
     assert bench.seen.rounds == [*["gone", "(gone)"] * 3, "(gone)"]
-    assert len(await stored(bench)) == len(told_to_delete(bench)) == 1200
+    assert len(await strays(bench)) == len(told_to_delete(bench)) == 1200
 
 
 @pytest.mark.requirement("D8")

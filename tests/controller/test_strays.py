@@ -10,34 +10,15 @@ from controller.handlers import reassignments, strays
 from controller.handlers.brokers import broker_change
 from controller.handlers.deletion import RETRY_SECONDS
 from controller.handlers.failover import failover
-from controller.model.rounds import TellStopReplica
 from controller.node import alarms, dispatch
-from tests.controller.conftest import Bench
+from tests.controller import deletions
+from tests.controller.conftest import TP, Bench
+from tests.controller.deletions import replica
 from transport.errors import ErrorCode
 from transport.host import Host
 from transport.messages import ElectionType, ElectLeadersRequest, ElectLeadersResponse
-from transport.metadata import EPOCH_DURING_DELETE, NO_LEADER, Stray, TopicPartition
+from transport.metadata import EPOCH_DURING_DELETE, NO_LEADER
 from transport.store import paths
-
-TP = TopicPartition("orders", 0)
-
-
-def stray(broker_id: int) -> Stray:
-    return Stray("id-of-orders", "orders", 0, broker_id)
-
-
-async def stored(bench: Bench) -> list[Stray | None]:
-    [names] = await bench.store.children([paths.STRAYS])
-    return [paths.parse_stray(name) for name in names or []]
-
-
-def told_to_delete(bench: Bench) -> set[int]:
-    return {
-        broker_id
-        for publication in bench.seen.published
-        if isinstance(publication, TellStopReplica) and publication.partition.delete
-        for broker_id in publication.brokers
-    }
 
 
 async def shrink(bench: Bench) -> None:
@@ -51,10 +32,10 @@ async def shrink(bench: Bench) -> None:
 @pytest.mark.requirement("A6")
 async def test_removed_replicas_are_strays_until_their_brokers_answer(bench: Bench) -> None:
     await shrink(bench)
-    assert await stored(bench) == [stray(2), stray(3)]
-    await bench.run(strays.deleted(bench.context, [(stray(2), EPOCH_DURING_DELETE)]))
-    assert await stored(bench) == [stray(3)]
-    assert list(bench.context.strays) == [stray(3)]
+    assert await deletions.strays(bench) == [replica(2), replica(3)]
+    await bench.run(strays.deleted(bench.context, [(replica(2), EPOCH_DURING_DELETE)]))
+    assert await deletions.strays(bench) == [replica(3)]
+    assert list(bench.context.strays) == [replica(3)]
 
 
 @pytest.mark.requirement("A8")
@@ -62,7 +43,7 @@ async def test_the_next_controller_tells_them_again(bench: Bench) -> None:
     await shrink(bench)
     bench.seen.published.clear()
     await bench.fail_over()
-    assert told_to_delete(bench) == {2, 3}
+    assert bench.seen.stopped(delete=True) == {2, 3}
 
 
 async def test_a_broker_that_was_dead_is_told_when_it_starts(bench: Bench) -> None:
@@ -72,16 +53,16 @@ async def test_a_broker_that_was_dead_is_told_when_it_starts(bench: Bench) -> No
     bench.seen.published.clear()
     await bench.register(3)
     await bench.run(broker_change(bench.context))
-    assert told_to_delete(bench) == {3}
+    assert bench.seen.stopped(delete=True) == {3}
 
 
 async def test_a_stray_that_is_wanted_again_is_none(bench: Bench) -> None:
     await shrink(bench)
     await bench.run(reassignments.begin(bench.context, {TP: (1, 2)}))
-    assert await stored(bench) == [stray(3)]
+    assert await deletions.strays(bench) == [replica(3)]
     bench.seen.published.clear()
     await bench.fail_over()
-    assert told_to_delete(bench) == {3}
+    assert bench.seen.stopped(delete=True) == {3}
 
 
 @pytest.mark.requirement("C4")
@@ -96,7 +77,7 @@ async def test_a_replica_that_is_wanted_again_leads_uncleanly_once_its_broker_ha
     await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
     await bench.kill(1)
     assert bench.context.leadership[TP].leader == NO_LEADER
-    answer = ReplicasDeleted(((stray(2), obeyed),)) if is_deleted else ReplicasNotDeleted((stray(2),))
+    answer = ReplicasDeleted(((replica(2), obeyed),)) if is_deleted else ReplicasNotDeleted((replica(2),))
     await bench.run(dispatch.rounds_for(bench.context, answer, Host()))
     assert (bench.context.leadership[TP].leader, bench.context.recalled) == (2, {})
 
@@ -123,35 +104,35 @@ async def test_a_late_answer_about_an_earlier_replica_leaves_the_stray(bench: Be
     obeyed_first = bench.context.leadership[TP].leader_epoch
     await bench.move(TP, (1, 2, 3))
     await bench.move(TP, None)
-    assert stray(3) in await stored(bench)
-    await bench.run(strays.deleted(bench.context, [(stray(3), obeyed_first)]))
-    assert stray(3) in await stored(bench)
-    await bench.run(strays.deleted(bench.context, [(stray(3), bench.context.leadership[TP].leader_epoch)]))
-    assert stray(3) not in await stored(bench)
+    assert replica(3) in await deletions.strays(bench)
+    await bench.run(strays.deleted(bench.context, [(replica(3), obeyed_first)]))
+    assert replica(3) in await deletions.strays(bench)
+    await bench.run(strays.deleted(bench.context, [(replica(3), bench.context.leadership[TP].leader_epoch)]))
+    assert replica(3) not in await deletions.strays(bench)
 
 
 async def test_an_answer_about_no_stray_changes_nothing(bench: Bench) -> None:
     await shrink(bench)
-    await bench.run(strays.deleted(bench.context, [(stray(7), EPOCH_DURING_DELETE)]))
-    assert await stored(bench) == [stray(2), stray(3)]
+    await bench.run(strays.deleted(bench.context, [(replica(7), EPOCH_DURING_DELETE)]))
+    assert await deletions.strays(bench) == [replica(2), replica(3)]
 
 
 def test_names_of_strays_go_both_ways_and_others_are_none() -> None:
-    assert paths.parse_stray(paths.stray(stray(2)).rpartition("/")[2]) == stray(2)
+    assert paths.parse_stray(paths.stray(replica(2)).rpartition("/")[2]) == replica(2)
     assert paths.parse_stray("x:y:z") is None
     assert paths.parse_stray("id:topic:zero:1") is None
 
 
 async def test_a_live_broker_that_failed_is_told_again_after_a_while(bench: Bench) -> None:
     await shrink(bench)
-    failure = ReplicasNotDeleted((stray(2),))
+    failure = ReplicasNotDeleted((replica(2),))
     await bench.handle(failure)
-    assert await stored(bench) == [stray(2), stray(3)]
+    assert await deletions.strays(bench) == [replica(2), replica(3)]
     assert alarms.alarms(bench.context, failure) == [(RETRY_SECONDS, StrayDeletion())]
     bench.seen.published.clear()
     await bench.handle(StrayDeletion())
-    assert told_to_delete(bench) == {2, 3}
-    await bench.run(strays.deleted(bench.context, [(stray(2), EPOCH_DURING_DELETE)]))
+    assert bench.seen.stopped(delete=True) == {2, 3}
+    await bench.run(strays.deleted(bench.context, [(replica(2), EPOCH_DURING_DELETE)]))
     assert alarms.alarms(bench.context, failure) == []
 
 
@@ -160,7 +141,7 @@ async def test_a_replica_whose_order_was_answered_before_it_is_wanted_again_may_
     """Its broker has failed to delete it, and no order is on its way until it is told again."""
     bench.context.config = evolve(bench.context.config, unclean_leader_election_enable=True)
     await shrink(bench)
-    await bench.run(dispatch.rounds_for(bench.context, ReplicasNotDeleted((stray(2),)), Host()))
+    await bench.run(dispatch.rounds_for(bench.context, ReplicasNotDeleted((replica(2),)), Host()))
     await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
     assert not bench.context.recalled
     await bench.kill(1)
@@ -170,7 +151,7 @@ async def test_a_replica_whose_order_was_answered_before_it_is_wanted_again_may_
 @pytest.mark.requirement("C4")
 async def test_a_replica_that_was_told_again_is_waited_for(bench: Bench) -> None:
     await shrink(bench)
-    await bench.run(dispatch.rounds_for(bench.context, ReplicasNotDeleted((stray(2),)), Host()))
+    await bench.run(dispatch.rounds_for(bench.context, ReplicasNotDeleted((replica(2),)), Host()))
     await bench.run(dispatch.rounds_for(bench.context, StrayDeletion(), Host()))
     await bench.run(reassignments.begin(bench.context, {TP: (2,)}))
     assert list(bench.context.recalled) == [(TP, 2)]

@@ -1,4 +1,4 @@
-"""The world of the network tests, on each supported clock."""
+"""The world of the network tests, on each supported clock, and histories for the invariants."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 import trio
 from trio.abc import Clock
 
+from tests.simulation.histories import History
 from tests.simulation.networks import CLOCKS, World, make_clock
 
 
@@ -15,7 +16,13 @@ def clock(request: pytest.FixtureRequest) -> Clock:
 
 
 @pytest.fixture
-async def world(nursery: trio.Nursery) -> World:
+async def world(clock: Clock, nursery: trio.Nursery) -> World:  # noqa: ARG001 - trio takes the test's clock
     world = World(nursery)
     await world.listen()
     return world
+
+
+@pytest.fixture
+async def h() -> History:
+    """Give the test a history in which nothing has happened."""
+    return History()

@@ -1,12 +1,9 @@
 """Deletions of replicas: only replicas that were given up may be deleted."""
 
-# ruff: noqa: ARG001  autojump_clock is for trio, which takes the clock that a test asks for
-
 from __future__ import annotations
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from simulator.safety.registrations import STALE_SECONDS
 from tests.simulation.histories import FIRST, MOVING, History, topic_of_the_same_name, whole_move
@@ -14,17 +11,17 @@ from transport.metadata import EPOCH_DURING_DELETE, ReplicaAssignment
 from transport.store import paths
 from transport.store.protocol import Create, Delete
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
-async def test_a_replica_is_deleted_after_b4() -> None:
-    h = History()
+
+async def test_a_replica_is_deleted_after_b4(h: History) -> None:
     whole_move(h)
     h.order_deletion(1)
     h.delete(1)
     assert h.found is None
 
 
-async def test_a_stray_is_deleted_though_the_partition_lost_its_leader_since() -> None:
-    h = History()
+async def test_a_stray_is_deleted_though_the_partition_lost_its_leader_since(h: History) -> None:
     whole_move(h)
     h.bump(leader=-1)
     h.order_deletion(1)
@@ -32,15 +29,13 @@ async def test_a_stray_is_deleted_though_the_partition_lost_its_leader_since() -
     assert h.found is None
 
 
-async def test_a_member_of_the_isr_that_is_deleted_is_seen() -> None:
-    h = History()
+async def test_a_member_of_the_isr_that_is_deleted_is_seen(h: History) -> None:
     h.order_deletion(1)
     h.delete(1)
     assert "broker 1 deleted orders-0, which nobody had given up" in (h.found or "")
 
 
-async def test_a_replica_that_left_the_isr_for_want_of_life_is_not_given_up() -> None:
-    h = History()
+async def test_a_replica_that_left_the_isr_for_want_of_life_is_not_given_up(h: History) -> None:
     h.bump(isr=(1, 2))
     h.order_deletion(3)
     h.delete(3)
@@ -48,8 +43,7 @@ async def test_a_replica_that_left_the_isr_for_want_of_life_is_not_given_up() ->
 
 
 @pytest.mark.parametrize("dead", [True, False])
-async def test_only_a_live_leader_lets_a_replica_be_given_up(autojump_clock: MockClock, *, dead: bool) -> None:
-    h = History()
+async def test_only_a_live_leader_lets_a_replica_be_given_up(h: History, *, dead: bool) -> None:
     if dead:
         h.expire(4)
     await trio.sleep(STALE_SECONDS + 1)
@@ -59,8 +53,7 @@ async def test_only_a_live_leader_lets_a_replica_be_given_up(autojump_clock: Moc
     assert ("broker 1 deleted orders-0" in (h.found or "")) == dead
 
 
-async def test_a_controller_may_not_know_yet_that_a_leader_died(autojump_clock: MockClock) -> None:
-    h = History()
+async def test_a_controller_may_not_know_yet_that_a_leader_died(h: History) -> None:
     h.expire(4)
     await trio.sleep(1)
     whole_move(h)
@@ -69,8 +62,7 @@ async def test_a_controller_may_not_know_yet_that_a_leader_died(autojump_clock: 
     assert h.found is None
 
 
-async def test_a_leader_that_comes_back_lets_a_replica_be_given_up(autojump_clock: MockClock) -> None:
-    h = History()
+async def test_a_leader_that_comes_back_lets_a_replica_be_given_up(h: History) -> None:
     h.expire(4)
     await trio.sleep(STALE_SECONDS + 1)
     whole_move(h)
@@ -80,8 +72,7 @@ async def test_a_leader_that_comes_back_lets_a_replica_be_given_up(autojump_cloc
     assert h.found is None
 
 
-async def test_a_leader_outside_the_target_lets_nobody_be_given_up() -> None:
-    h = History()
+async def test_a_leader_outside_the_target_lets_nobody_be_given_up(h: History) -> None:
     h.write(assignment=MOVING)
     h.bump()
     h.grow(1, 2, 3, 4, 5, 6)
@@ -91,8 +82,7 @@ async def test_a_leader_outside_the_target_lets_nobody_be_given_up() -> None:
     assert "broker 2 deleted orders-0, which nobody had given up" in (h.found or "")
 
 
-async def test_an_override_abandons_adding_replicas_while_ors_leads() -> None:
-    h = History()
+async def test_an_override_abandons_adding_replicas_while_ors_leads(h: History) -> None:
     h.write(assignment=MOVING)
     h.grow(1, 2, 3, 4)
     h.bump(assignment=ReplicaAssignment((5, 1, 2, 3), (5,), (1, 2, 3)), isr=(1, 2, 3))
@@ -102,8 +92,7 @@ async def test_an_override_abandons_adding_replicas_while_ors_leads() -> None:
 
 
 @pytest.mark.parametrize("late", [True, False])
-async def test_a_replica_that_is_wanted_again_is_deleted_by_a_late_order_only(*, late: bool) -> None:
-    h = History()
+async def test_a_replica_that_is_wanted_again_is_deleted_by_a_late_order_only(h: History, *, late: bool) -> None:
     whole_move(h)
     if late:
         h.order_deletion(1)
@@ -115,8 +104,7 @@ async def test_a_replica_that_is_wanted_again_is_deleted_by_a_late_order_only(*,
     assert ("given up at leader epoch 3: it was told so at leader epochs [4]" in (h.found or "")) != late
 
 
-async def test_a_replica_that_came_back_into_the_isr_is_not_given_up_any_more() -> None:
-    h = History()
+async def test_a_replica_that_came_back_into_the_isr_is_not_given_up_any_more(h: History) -> None:
     whole_move(h)
     h.order_deletion(1)
     h.write(assignment=ReplicaAssignment((4, 5, 6, 1), (1,)))
@@ -125,8 +113,7 @@ async def test_a_replica_that_came_back_into_the_isr_is_not_given_up_any_more() 
     assert "broker 1 deleted orders-0, which nobody had given up" in (h.found or "")
 
 
-async def test_the_data_of_a_topic_that_is_gone_may_be_deleted() -> None:
-    h = History()
+async def test_the_data_of_a_topic_that_is_gone_may_be_deleted(h: History) -> None:
     h.delete(1, "an earlier id")
     topic_of_the_same_name(h)
     h.delete(1)
@@ -138,9 +125,8 @@ async def test_the_data_of_a_topic_that_is_gone_may_be_deleted() -> None:
     [(True, EPOCH_DURING_DELETE, True), (True, 0, False), (False, EPOCH_DURING_DELETE, False)],
 )
 async def test_of_a_topic_that_is_marked_all_goes_by_orders_that_say_so(
-    *, is_marked: bool, epoch: int, may_go: bool
+    h: History, *, is_marked: bool, epoch: int, may_go: bool
 ) -> None:
-    h = History()
     if is_marked:
         h.commit(FIRST, Create(paths.delete_topic("orders")))
     h.order_deletion(1, epoch)
@@ -148,8 +134,7 @@ async def test_of_a_topic_that_is_marked_all_goes_by_orders_that_say_so(
     assert (h.found is None) is may_go
 
 
-async def test_a_marker_that_is_gone_counts_no_more() -> None:
-    h = History()
+async def test_a_marker_that_is_gone_counts_no_more(h: History) -> None:
     h.commit(FIRST, Create(paths.delete_topic("orders")))
     h.commit(FIRST, Delete(paths.delete_topic("orders")))
     h.order_deletion(1, EPOCH_DURING_DELETE)
@@ -157,8 +142,7 @@ async def test_a_marker_that_is_gone_counts_no_more() -> None:
     assert "broker 1 deleted orders-0" in (h.found or "")
 
 
-async def test_what_was_acknowledged_of_a_topic_that_is_marked_may_be_lost() -> None:
-    h = History()
+async def test_what_was_acknowledged_of_a_topic_that_is_marked_may_be_lost(h: History) -> None:
     h.append((1, 2, 3), b"a", b"b")
     h.acknowledge(0, b"a", b"b")
     h.commit(FIRST, Create(paths.delete_topic("orders")))

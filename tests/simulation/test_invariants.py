@@ -99,8 +99,7 @@ async def test_a_second_controller_is_seen(story: Story, text: str) -> None:
     assert text in judged(story)
 
 
-async def test_a_new_controller_takes_over_what_the_old_one_had() -> None:
-    h = History()
+async def test_a_new_controller_takes_over_what_the_old_one_had(h: History) -> None:
     h.commit(SECOND, Create("/klamm/controllers"), Check(paths.CONTROLLER_EPOCH, 1))
     h.elect(SECOND)
     h.bump(SECOND, controller_epoch=2)
@@ -111,8 +110,7 @@ async def test_a_new_controller_takes_over_what_the_old_one_had() -> None:
     assert h.found is None
 
 
-async def test_an_operator_may_write_what_a_controller_may_not() -> None:
-    h = History()
+async def test_an_operator_may_write_what_a_controller_may_not(h: History) -> None:
     h.commit("admin", Set(paths.partition_state(TP), b"damage", -1))
     h.commit("admin", Set(paths.topic(TP.topic), b"damage", -1), Delete(paths.CONTROLLER))
     assert h.found is None
@@ -319,8 +317,7 @@ async def test_a_reassignment_that_becomes_another_one_is_seen(story: Story) -> 
 
 
 @pytest.mark.requirement("B2")
-async def test_the_next_reassignment_of_a_partition_may_be_another_one() -> None:
-    h = History()
+async def test_the_next_reassignment_of_a_partition_may_be_another_one(h: History) -> None:
     begins_to_move(h)
     h.write(assignment=ReplicaAssignment((6, 1, 2, 3), (6,), (1, 2, 3)))
     h.write(assignment=PLAIN)
@@ -333,8 +330,7 @@ async def test_the_next_reassignment_of_a_partition_may_be_another_one() -> None
 # --- orders -----------------------------------------------------------------------------------------------------
 
 
-async def test_an_order_that_was_never_durable_is_seen() -> None:
-    h = History()
+async def test_an_order_that_was_never_durable_is_seen(h: History) -> None:
     h.tell(2, h.told(leader=2, leader_epoch=1, partition_epoch=1))
     assert h.found == (
         "broker 2 was told leader epoch 1, leader 2, ISR (1, 2, 3) of orders-0 at partition epoch 1, "
@@ -342,14 +338,12 @@ async def test_an_order_that_was_never_durable_is_seen() -> None:
     )
 
 
-async def test_metadata_that_differ_from_what_is_durable_are_seen() -> None:
-    h = History()
+async def test_metadata_that_differ_from_what_is_durable_are_seen(h: History) -> None:
     h.publish(2, h.told(isr=(1, 2)))
     assert "ISR (1, 2) of orders-0 at partition epoch 0, where leader epoch 0, leader 1" in (h.found or "")
 
 
-async def test_two_leaders_of_one_epoch_are_seen() -> None:
-    h = History()
+async def test_two_leaders_of_one_epoch_are_seen(h: History) -> None:
     h.tell(1, h.told())
     h.commit("admin", Delete(paths.partition_state(TP)))
     h.state = h.state.__class__(2, 0, (2,), 0, 1)
@@ -360,8 +354,7 @@ async def test_two_leaders_of_one_epoch_are_seen() -> None:
     assert h.found == "broker 2 was told that 2 leads orders-0, as 1 does in 0"
 
 
-async def test_late_orders_and_orders_about_a_topic_under_deletion_pass() -> None:
-    h = History()
+async def test_late_orders_and_orders_about_a_topic_under_deletion_pass(h: History) -> None:
     first = h.told()
     for _ in range(100):
         h.bump()

@@ -1,16 +1,15 @@
 """The ledger of acknowledged records: which disks must hold them, and which records may be lost."""
 
-# ruff: noqa: ARG001  autojump_clock is for trio, which takes the clock that a test asks for
-
 from __future__ import annotations
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from simulator.safety.registrations import STALE_SECONDS
 from tests.simulation.histories import MOVING, TP, History
 from transport.messages import ControlledShutdownRequest, Record
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
 
 def produced() -> History:
@@ -23,8 +22,12 @@ def produced() -> History:
     return h
 
 
-async def test_records_that_are_where_they_must_be_are_not_lost() -> None:
-    h = produced()
+@pytest.fixture
+async def h() -> History:
+    return produced()
+
+
+async def test_records_that_are_where_they_must_be_are_not_lost(h: History) -> None:
     h.bump(leader=2, isr=(2, 3))
     h.truncate(1, 3)
     assert h.found is None
@@ -38,8 +41,7 @@ async def test_an_acknowledgement_of_what_a_member_of_the_isr_has_not_is_seen() 
     assert h.found == "the record of orders-0 at offset 0 was acknowledged, but broker 3 in the ISR has it not"
 
 
-async def test_two_records_at_one_offset_are_seen() -> None:
-    h = produced()
+async def test_two_records_at_one_offset_are_seen(h: History) -> None:
     for disk in h.safety.disks.values():
         for log in disk.logs.values():
             log.records[1] = Record(0, b"x")
@@ -47,54 +49,47 @@ async def test_two_records_at_one_offset_are_seen() -> None:
     assert h.found == "two records of orders-0 were acknowledged at offset 1"
 
 
-async def test_a_leader_that_lost_a_record_is_seen() -> None:
-    h = produced()
+async def test_a_leader_that_lost_a_record_is_seen(h: History) -> None:
     h.safety.disks[2].logs[TP].records.pop()
     h.bump(leader=2)
     assert h.found == "broker 2 leads orders-0 without the acknowledged record at offset 2"
 
 
-async def test_a_replica_that_joins_the_isr_too_early_is_seen() -> None:
-    h = produced()
+async def test_a_replica_that_joins_the_isr_too_early_is_seen(h: History) -> None:
     h.write(assignment=MOVING)
     h.append((4,), b"a", b"b")
     h.grow(1, 2, 3, 4)
     assert h.found == "broker 4 is in the ISR of orders-0 without the acknowledged record at offset 2"
 
 
-async def test_a_replica_joins_the_isr_with_all_records() -> None:
-    h = produced()
+async def test_a_replica_joins_the_isr_with_all_records(h: History) -> None:
     h.write(assignment=MOVING)
     h.append((4,), b"a", b"b", b"c")
     h.grow(1, 2, 3, 4)
     assert h.found is None
 
 
-async def test_a_member_of_the_isr_that_cuts_off_a_record_is_seen() -> None:
-    h = produced()
+async def test_a_member_of_the_isr_that_cuts_off_a_record_is_seen(h: History) -> None:
     h.truncate(3, 2)
     text = "cut its log off at 2, where records up to 2 were acknowledged"
     assert h.found == f"broker 3 in the ISR of orders-0 {text}"
 
 
-async def test_who_is_not_in_the_isr_may_cut_off_what_it_likes() -> None:
-    h = produced()
+async def test_who_is_not_in_the_isr_may_cut_off_what_it_likes(h: History) -> None:
     h.bump(isr=(1, 2))
     h.truncate(3, 0)
     h.append((3,), b"x")
     assert h.found is None
 
 
-async def test_a_member_that_writes_another_record_is_seen() -> None:
-    h = produced()
+async def test_a_member_that_writes_another_record_is_seen(h: History) -> None:
     del h.safety.disks[3].logs[TP].records[2:]
     h.append((3,), b"x")
     assert h.found == "broker 3 in the ISR of orders-0 has another record than was acknowledged at 2"
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_who_lost_its_disk_does_not_lead_once_that_is_known(autojump_clock: MockClock, *, known: bool) -> None:
-    h = produced()
+async def test_who_lost_its_disk_does_not_lead_once_that_is_known(h: History, *, known: bool) -> None:
     h.expire(2)
     h.wipe(2)
     h.register(2)
@@ -104,8 +99,7 @@ async def test_who_lost_its_disk_does_not_lead_once_that_is_known(autojump_clock
     assert ("broker 2 leads orders-0 without" in (h.found or "")) == known
 
 
-async def test_a_broker_that_lost_its_disk_may_be_in_the_isr_until_that_is_known() -> None:
-    h = produced()
+async def test_a_broker_that_lost_its_disk_may_be_in_the_isr_until_that_is_known(h: History) -> None:
     h.wipe(3)
     h.append((2,), b"d")
     h.acknowledge(3, b"d")
@@ -114,8 +108,7 @@ async def test_a_broker_that_lost_its_disk_may_be_in_the_isr_until_that_is_known
     assert h.safety.lost() == []
 
 
-async def test_records_lost_with_the_disks_of_all_members_are_no_violation_while_nobody_leads() -> None:
-    h = produced()
+async def test_records_lost_with_the_disks_of_all_members_are_no_violation_while_nobody_leads(h: History) -> None:
     h.bump(isr=(1,))
     h.wipe(1)
     h.bump(isr=(), leader=-1)
@@ -123,8 +116,7 @@ async def test_records_lost_with_the_disks_of_all_members_are_no_violation_while
     assert h.safety.lost() == []
 
 
-async def test_an_unclean_election_may_lose_records_if_it_is_reported() -> None:
-    h = produced()
+async def test_an_unclean_election_may_lose_records_if_it_is_reported(h: History) -> None:
     h.bump(isr=(1,))
     h.truncate(2, 1)
     h.bump(leader=-1)
@@ -134,8 +126,7 @@ async def test_an_unclean_election_may_lose_records_if_it_is_reported() -> None:
     assert h.safety.lost() == []
 
 
-async def test_what_is_lost_in_the_end_is_seen() -> None:
-    h = produced()
+async def test_what_is_lost_in_the_end_is_seen(h: History) -> None:
     h.safety.disks[1].logs[TP].records[1] = Record(0, b"x")
     assert h.safety.lost() == [
         "broker 1 in the ISR of orders-0 has not the acknowledged record at offset 1",
@@ -144,8 +135,7 @@ async def test_what_is_lost_in_the_end_is_seen() -> None:
     ]
 
 
-async def test_an_isr_that_becomes_empty_while_its_last_member_has_the_data_is_seen() -> None:
-    h = produced()
+async def test_an_isr_that_becomes_empty_while_its_last_member_has_the_data_is_seen(h: History) -> None:
     h.bump(isr=(1,))
     h.expire(1)
     h.bump(isr=(), leader=-1)
@@ -162,9 +152,7 @@ def alone_in_the_isr() -> History:
 
 
 @pytest.mark.parametrize("seconds", [1.0, 6.0])
-async def test_an_unclean_election_that_passes_over_a_live_member_is_seen(
-    autojump_clock: MockClock, seconds: float
-) -> None:
+async def test_an_unclean_election_that_passes_over_a_live_member_is_seen(seconds: float) -> None:
     h = alone_in_the_isr()
     h.register(1)
     await trio.sleep(seconds)
@@ -174,9 +162,7 @@ async def test_an_unclean_election_that_passes_over_a_live_member_is_seen(
 
 
 @pytest.mark.parametrize("trouble", ["dead", "empty", "shutting down", "failed", "mended"])
-async def test_an_unclean_election_passes_over_a_member_that_cannot_lead(
-    autojump_clock: MockClock, trouble: str
-) -> None:
+async def test_an_unclean_election_passes_over_a_member_that_cannot_lead(trouble: str) -> None:
     h = alone_in_the_isr()
     if trouble != "dead":
         h.register(1)

@@ -1,12 +1,9 @@
 """Answers to administrators and brokers are checked against the durable state."""
 
-# ruff: noqa: ARG001  autojump_clock is for trio, which takes the clock that a test asks for
-
 from __future__ import annotations
 
 import pytest
 import trio
-from trio.testing import MockClock
 
 from simulator.safety.registrations import STALE_SECONDS
 from tests.simulation.histories import FIRST, SECOND, TP, History, topic_of_the_same_name
@@ -15,9 +12,10 @@ from transport.metadata import EPOCH_DURING_DELETE, ReplicaAssignment
 from transport.store import formats, paths
 from transport.store.protocol import ANY_VERSION, Create, Delete, Op, Set
 
+pytestmark = pytest.mark.usefixtures("autojump_clock")
 
-async def test_a_deletion_that_is_said_to_be_sure_was_marked() -> None:
-    h = History()
+
+async def test_a_deletion_that_is_said_to_be_sure_was_marked(h: History) -> None:
     before = h.safety.before()
     h.commit(FIRST, Create(paths.delete_topic(TP.topic)))
     h.safety.deletion_answered(before, TP.topic)
@@ -25,14 +23,12 @@ async def test_a_deletion_that_is_said_to_be_sure_was_marked() -> None:
     assert h.found is None
 
 
-async def test_a_deletion_that_nobody_will_carry_out_is_seen() -> None:
-    h = History()
+async def test_a_deletion_that_nobody_will_carry_out_is_seen(h: History) -> None:
     h.safety.deletion_answered(h.safety.before(), TP.topic)
     assert h.found == "topic orders is said to be deleted for sure, but was not marked"
 
 
-async def test_a_topic_whose_marker_went_without_it_is_undead_and_a_namesake_is_not() -> None:
-    h = History()
+async def test_a_topic_whose_marker_went_without_it_is_undead_and_a_namesake_is_not(h: History) -> None:
     h.commit(FIRST, Create(paths.delete_topic(TP.topic)))
     h.commit(FIRST, Delete(paths.delete_topic(TP.topic)))
     assert h.safety.undead() == ["orders"]
@@ -41,8 +37,7 @@ async def test_a_topic_whose_marker_went_without_it_is_undead_and_a_namesake_is_
 
 
 @pytest.mark.parametrize("leader", [1, 3])
-async def test_a_preferred_election_that_took_place_elected_the_preferred_leader(leader: int) -> None:
-    h = History()
+async def test_a_preferred_election_that_took_place_elected_the_preferred_leader(h: History, leader: int) -> None:
     h.bump(leader=2)
     before = h.safety.before()
     h.bump(leader=leader)
@@ -51,8 +46,7 @@ async def test_a_preferred_election_that_took_place_elected_the_preferred_leader
 
 
 @pytest.mark.parametrize(("order", "leader"), [((3, 1, 2), 3), ((3, 2, 1), 3), ((1, 2, 3), 1)])
-async def test_an_order_that_is_said_to_be_in_effect_was(order: tuple[int, ...], leader: int) -> None:
-    h = History()
+async def test_an_order_that_is_said_to_be_in_effect_was(h: History, order: tuple[int, ...], leader: int) -> None:
     h.bump(leader=2)
     before = h.safety.before()
     h.bump(assignment=ReplicaAssignment(order), leader=leader)
@@ -61,8 +55,7 @@ async def test_an_order_that_is_said_to_be_in_effect_was(order: tuple[int, ...],
     assert ("orders-0 is said to have the order (3, 1, 2)" in (h.found or "")) == (order != (3, 1, 2))
 
 
-async def test_an_unclean_election_that_took_place_elected_somebody() -> None:
-    h = History()
+async def test_an_unclean_election_that_took_place_elected_somebody(h: History) -> None:
     h.bump(leader=-1, isr=(1,))
     before = h.safety.before()
     h.safety.election_answered(before, ElectionType.UNCLEAN, TP)
@@ -70,24 +63,21 @@ async def test_an_unclean_election_that_took_place_elected_somebody() -> None:
 
 
 @pytest.mark.parametrize("leader", [1, 2])
-async def test_a_broker_that_was_relieved_leads_nothing(leader: int) -> None:
-    h = History()
+async def test_a_broker_that_was_relieved_leads_nothing(h: History, leader: int) -> None:
     before = h.safety.before()
     h.bump(leader=leader)
     h.safety.relieved(before, 1)
     assert ("broker 1 is said to be relieved, but leads orders-0" in (h.found or "")) == (leader == 1)
 
 
-async def test_the_next_controller_knows_nothing_of_a_broker_that_shuts_down() -> None:
-    h = History()
+async def test_the_next_controller_knows_nothing_of_a_broker_that_shuts_down(h: History) -> None:
     before = h.safety.before()
     h.elect(SECOND)
     h.safety.relieved(before, 1)
     assert h.found is None
 
 
-async def test_nobody_is_told_to_hold_what_it_was_told_to_delete_with_its_topic() -> None:
-    h = History()
+async def test_nobody_is_told_to_hold_what_it_was_told_to_delete_with_its_topic(h: History) -> None:
     h.order_deletion(2, EPOCH_DURING_DELETE)
     found = []
     for broker_id in (3, 2):
@@ -113,9 +103,8 @@ def set_unclean(h: History, path: str, value: str | None) -> None:
     ],
 )
 async def test_a_topics_own_setting_outranks_the_default(
-    default: str | None, own: str | None, *, is_allowed: bool, autojump_clock: MockClock
+    h: History, default: str | None, own: str | None, *, is_allowed: bool
 ) -> None:
-    h = History()
     h.commit("admin", Create("/config"), Create(paths.TOPIC_CONFIGS), Create(paths.BROKER_CONFIGS))
     set_unclean(h, paths.topic_config(TP.topic), own)
     set_unclean(h, paths.broker_config(None), default)
@@ -127,8 +116,7 @@ async def test_a_topics_own_setting_outranks_the_default(
 
 
 @pytest.mark.parametrize("seconds", [1, STALE_SECONDS + 1])
-async def test_what_was_allowed_stays_so_for_a_while(seconds: float, autojump_clock: MockClock) -> None:
-    h = History()
+async def test_what_was_allowed_stays_so_for_a_while(h: History, seconds: float) -> None:
     h.commit("admin", Create("/config"), Create(paths.TOPIC_CONFIGS))
     set_unclean(h, paths.topic_config(TP.topic), "true")
     set_unclean(h, paths.topic_config(TP.topic), "false")
@@ -143,9 +131,8 @@ MOVING_IN_ANOTHER_ORDER = ReplicaAssignment((4, 3, 1, 2), (4,), (1, 2))
 
 @pytest.mark.parametrize(("restored", "is_right"), [((1, 2, 3), True), ((3, 1, 2), False)])
 async def test_a_cancel_that_is_said_to_be_begun_restores_the_order(
-    restored: tuple[int, ...], *, is_right: bool
+    h: History, restored: tuple[int, ...], *, is_right: bool
 ) -> None:
-    h = History()
     h.write(assignment=MOVING_IN_ANOTHER_ORDER)
     before = h.safety.before()
     h.write(assignment=ReplicaAssignment((*restored, 4), (), (4,)))
@@ -153,8 +140,7 @@ async def test_a_cancel_that_is_said_to_be_begun_restores_the_order(
     assert ("orders-0 is said to return to (1, 2, 3), but does not" in (h.found or "")) != is_right
 
 
-async def test_a_cancel_may_be_overridden_and_repeated_before_its_answer() -> None:
-    h = History()
+async def test_a_cancel_may_be_overridden_and_repeated_before_its_answer(h: History) -> None:
     h.write(assignment=MOVING_IN_ANOTHER_ORDER)
     before = h.safety.before()
     h.write(assignment=ReplicaAssignment((1, 2, 3, 4), (), (4,)))
@@ -165,8 +151,7 @@ async def test_a_cancel_may_be_overridden_and_repeated_before_its_answer() -> No
     assert h.found is None
 
 
-async def test_a_move_by_hand_starts_from_an_order_that_is_not_known() -> None:
-    h = History()
+async def test_a_move_by_hand_starts_from_an_order_that_is_not_known(h: History) -> None:
     h.write("admin", assignment=MOVING_IN_ANOTHER_ORDER)
     before = h.safety.before()
     h.write(assignment=ReplicaAssignment((3, 1, 2, 4), (), (4,)))
