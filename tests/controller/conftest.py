@@ -225,6 +225,13 @@ class Bench:
         await self.run(failover(self.context, iter(())))
         self.seen.clear()
 
+    async def begin_move(
+        self, origin: tuple[int, ...], target: tuple[int, ...], brokers: Sequence[int] = BROKERS
+    ) -> PartitionError:
+        """Take office in a cluster with one partition, forget how, and begin to move it."""
+        await self.start(origin, brokers=brokers)
+        return await self.move(TP, target)
+
     async def fail_over(self) -> None:
         """Replace the controllership by the next one."""
         epoch = self.context.epoch + 1
@@ -303,6 +310,11 @@ class Bench:
         znode = await self.read(paths.partition_state(tp))
         assert znode is not None
         return formats.decode_partition_state(tp, znode.data, znode.stat.version)
+
+    async def leader_and_isr(self, tp: TopicPartition = TP) -> tuple[int, tuple[int, ...]]:
+        """Read a partition's leader and ISR from the store."""
+        state = await self.read_state(tp)
+        return state.leader, state.isr
 
     async def read_assignment(self, tp: TopicPartition) -> ReplicaAssignment:
         """Read a partition's assignment from the store."""

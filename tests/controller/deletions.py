@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from controller.events import ReplicasDeleted, TopicDeletion
 from controller.model.rounds import TellStopReplica
 from controller.model.state_machines import ReplicaPhase
@@ -19,6 +21,12 @@ async def mark(bench: Bench, *names: str) -> None:
     """Mark topics for deletion, and let the controller see it."""
     await bench.store.multi([Create(paths.delete_topic(name)) for name in names])
     await bench.handle(TopicDeletion())
+
+
+async def start_and_mark(bench: Bench, *partitions: Sequence[int]) -> None:
+    """Take office in a cluster with one topic, and let the controller see that it is marked for deletion."""
+    await bench.start(*partitions)
+    await mark(bench, "orders")
 
 
 def replica(broker_id: int, partition: int = 0, topic: str = "orders") -> Stray:

@@ -88,8 +88,7 @@ async def test_of_a_whole_isr_that_dies_at_once_whoever_returns_first_leads(benc
     assert state.leader == NO_LEADER
     assert state.isr == (1, 2, 3)
     await bench.revive(3)
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (3, (3,))
+    assert await bench.leader_and_isr() == (3, (3,))
 
 
 @pytest.mark.requirement("D5", "D10")
@@ -124,8 +123,7 @@ async def test_a_bounced_broker_leaves_the_isr_and_is_told_everything(bench: Ben
     await bench.register(1)
     await bench.handle(BrokerChange())
     assert bench.context.brokers[1].epoch > epoch
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (2, (2, 3))
+    assert await bench.leader_and_isr() == (2, (2, 3))
     to_the_new = [tell for tell in bench.seen.leader_and_isr() if 1 in tell.brokers]
     assert to_the_new[-1].state == bench.context.describe(TP)
     assert bench.context.replica_phases[TP, 1] is ReplicaPhase.ONLINE
@@ -137,8 +135,7 @@ async def test_a_bounced_broker_that_is_the_whole_isr_leads_again(bench: Bench) 
     await bench.unregister(1)
     await bench.register(1)
     await bench.handle(BrokerChange())
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (1, (1,))
+    assert await bench.leader_and_isr() == (1, (1,))
     assert bench.context.partition_phases[TP] is PartitionPhase.ONLINE
 
 
@@ -171,8 +168,7 @@ async def test_a_broker_brings_online_what_could_not_have_a_leader(bench: Bench)
 
 async def test_a_replica_that_a_move_adds_is_new_to_its_broker_until_it_has_caught_up(bench: Bench) -> None:
     """KAFKA-10314; but one that is in the ISR has a log, which must not be made anew where it cannot be read."""
-    await bench.start((1, 2))
-    await bench.move(TP, (4, 5))
+    await bench.begin_move((1, 2), (4, 5))
     assert told_as_new(bench) == {4, 5}
     await bench.alter_isr(TP, 1, 2, 4)
     bench.seen.clear()

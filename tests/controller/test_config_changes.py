@@ -231,8 +231,7 @@ async def test_partitions_without_a_leader_are_tried_again_once_an_unclean_elect
     await alter(bench, altered(resource, unclean_leader_election_enable="true"))
     bench.seen.clear()
     await bench.handle(ConfigChange())
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == ((2, (2,)) if is_led else (NO_LEADER, (1,)))
+    assert await bench.leader_and_isr() == ((2, (2,)) if is_led else (NO_LEADER, (1,)))
     # Another topic is as it was, unless the default of all brokers allows it too.
     assert (bench.context.leadership[TopicPartition("carts", 0)].leader == 3) is (resource == ALL_BROKERS)
     # What is not allowed is not even tried.

@@ -209,8 +209,7 @@ async def test_a_topic_that_cannot_be_decoded_is_not_moved_and_not_waited_for(be
 
 
 async def test_an_override_of_a_partition_whose_state_is_gone_is_not_waited_for(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     gone = Delete(paths.partition_state(TP))
 
     async def cancel() -> None:
@@ -224,8 +223,7 @@ async def test_an_override_of_a_partition_whose_state_is_gone_is_not_waited_for(
 @pytest.mark.requirement("A6")
 @pytest.mark.parametrize("earlier", [1, 2], ids=["B3", "B4"])
 async def test_nothing_is_stopped_when_the_isr_could_not_be_shrunk(bench: Bench, earlier: int) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     path = paths.partition_state(TP)
     caught_up = bench.alter_isr(TP, *ORIGIN, *TARGET)
     await meddle(bench, path, Delete(path), during=caught_up, earlier=earlier)
@@ -235,8 +233,7 @@ async def test_nothing_is_stopped_when_the_isr_could_not_be_shrunk(bench: Bench,
 
 
 async def test_a_stray_that_was_removed_by_hand_does_not_hold_up_a_move_back(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await bench.move(TP, (1,))
+    await bench.begin_move((1, 2), (1,))
     [stray] = bench.context.strays
     removed = Delete(paths.stray(stray))
     await meddle(bench, paths.topic("orders"), removed, during=bench.move(TP, (1, 2)))

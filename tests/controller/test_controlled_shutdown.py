@@ -88,8 +88,7 @@ async def test_a_broker_that_asks_again_finds_who_came_back_meanwhile(bench: Ben
     # The last leader may let the other in though it is about to stop itself.
     assert await propose(bench, TP, 1, 2) is ErrorCode.NONE
     assert await shut_down(bench, 1) == ()
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (2, (2,))
+    assert await bench.leader_and_isr() == (2, (2,))
 
 
 @pytest.mark.requirement("D2", "D6")

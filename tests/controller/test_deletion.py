@@ -26,6 +26,7 @@ from tests.controller.deletions import (
     mark,
     phases,
     replica,
+    start_and_mark,
     told_to_delete,
     znodes,
 )
@@ -129,8 +130,7 @@ async def test_it_waits_for_a_dead_broker_and_goes_on_when_that_is_back(bench: B
 
 @pytest.mark.requirement("D8", "D3")
 async def test_a_broker_dies_after_it_was_told(bench: Bench) -> None:
-    await bench.start((1, 2, 3))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2, 3))
     state = await bench.read_state(TP)
     bench.seen.clear()
     await bench.kill(1)
@@ -145,8 +145,7 @@ async def test_a_broker_dies_after_it_was_told(bench: Bench) -> None:
 
 
 async def test_an_answer_that_comes_after_its_broker_died_says_nothing(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     await bench.kill(2)
     await deleted(bench, replica(2))
     assert phases(bench) == {1: STARTED, 2: INELIGIBLE}
@@ -177,8 +176,7 @@ async def test_a_log_that_can_be_used_again_changes_nothing(bench: Bench) -> Non
 
 
 async def test_a_broker_that_bounced_is_told_again(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     bench.seen.clear()
     await bench.unregister(2)
     await bench.revive(2)
@@ -188,8 +186,7 @@ async def test_a_broker_that_bounced_is_told_again(bench: Bench) -> None:
 
 @pytest.mark.requirement("D8", "D3")
 async def test_a_replica_that_could_not_be_deleted_is_ineligible_until_it_is_tried_again(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     await bench.handle(ReplicasNotDeleted((replica(2),)))
     assert phases(bench) == {1: STARTED, 2: INELIGIBLE}
     bench.seen.clear()
@@ -217,7 +214,6 @@ async def test_an_answer_to_something_else_says_nothing(
     bench: Bench, answer: ReplicasDeleted | ReplicasNotDeleted
 ) -> None:
     """KAFKA-9946."""
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     await bench.handle(answer)
     assert phases(bench) == {1: STARTED, 2: STARTED}

@@ -16,6 +16,7 @@ from tests.controller.deletions import (
     mark,
     phases,
     replica,
+    start_and_mark,
     told_to_delete,
     znodes,
 )
@@ -80,8 +81,7 @@ async def test_a_replica_that_was_about_to_be_added_is_deleted_too(bench: Bench)
 @pytest.mark.requirement("C5", "D8")
 async def test_partitions_that_somebody_adds_are_taken_out_again(bench: Bench) -> None:
     """KAFKA-6612."""
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     before = await bench.read(paths.topic("orders"))
     assert before is not None
     await bench.change_topic("orders", 1, ReplicaAssignment((3, 4)))
@@ -95,8 +95,7 @@ async def test_partitions_that_somebody_adds_are_taken_out_again(bench: Bench) -
 
 
 async def test_no_partitions_are_added_whoever_removes_the_marker(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     await bench.store.multi([Delete(paths.delete_topic("orders"))])
     request = CreatePartitionsRequest((NewPartitions("orders", 2),))
     [result] = (await bench.ask(request, CreatePartitionsResponse)).topics
@@ -104,8 +103,7 @@ async def test_no_partitions_are_added_whoever_removes_the_marker(bench: Bench) 
 
 
 async def test_partitions_that_somebody_adds_at_the_last_moment_go_with_the_topic(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     added = set_assignments("orders", await bench.read(paths.topic("orders")), {1: ReplicaAssignment((3, 4))})
     bench.runner.store = Meddler(bench.store, paths.topic("orders"), [added])
     await deleted(bench, replica(1), replica(2))
@@ -114,8 +112,7 @@ async def test_partitions_that_somebody_adds_at_the_last_moment_go_with_the_topi
 
 @pytest.mark.requirement("D8")
 async def test_its_leader_cannot_change_the_isr(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     item = AlterPartitionItem("orders", "id-of-orders", 0, 0, (1,), 0)
     request = AlterPartitionRequest(1, bench.context.brokers[1].epoch, (item,))
     [result] = (await bench.ask(request, AlterPartitionResponse)).partitions
@@ -155,8 +152,7 @@ async def test_a_marker_of_a_topic_that_is_not_known_yet_is_kept_for_later(bench
 
 @pytest.mark.requirement("D8")
 async def test_nobody_is_elected(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     for election_type in ElectionType:
         request = ElectLeadersRequest(election_type, ((TP.topic, TP.partition), ("orders", 9)))
         refused, unknown = (await bench.ask(request, ElectLeadersResponse)).partitions
@@ -196,8 +192,7 @@ async def test_where_topics_must_not_be_deleted_markers_go(bench: Bench) -> None
 
 
 async def test_a_topic_that_is_being_deleted_cannot_be_created(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     request = CreateTopicsRequest((NewTopic("orders", 1, 1),))
     [result] = (await bench.ask(request, CreateTopicsResponse)).topics
     text = "topic orders is being deleted: wait until it is gone"

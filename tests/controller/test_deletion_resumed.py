@@ -16,6 +16,7 @@ from tests.controller.deletions import (
     mark,
     phases,
     replica,
+    start_and_mark,
     told_to_delete,
     znodes,
 )
@@ -90,8 +91,7 @@ async def test_a_topic_that_was_never_led_is_deleted(bench: Bench) -> None:
 
 @pytest.mark.requirement("D8")
 async def test_who_creates_the_topic_again_has_a_new_one(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     await deleted(bench, replica(1), replica(2))
     await create(bench, "another-id", 2, 3)
     await bench.handle(PartitionModifications("orders"))
@@ -108,8 +108,7 @@ async def test_who_creates_the_topic_again_has_a_new_one(bench: Bench) -> None:
 @pytest.mark.requirement("D8")
 @pytest.mark.parametrize("is_seen", [True, False])
 async def test_a_namesake_that_somebody_put_in_its_place_is_not_harmed(bench: Bench, is_seen: bool) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     await bench.delete_topic("orders", 1)
     await create(bench, "another-id", 2, 3)
     if is_seen:
@@ -128,8 +127,7 @@ BELOW = (paths.partition_state(TP), paths.partition(TP), paths.topic_partitions(
 @pytest.mark.requirement("D8")
 @pytest.mark.parametrize("is_begun", [False, True], ids=["before anything goes", "before the topic itself goes"])
 async def test_a_namesake_that_comes_at_the_last_moment_is_not_harmed(bench: Bench, is_begun: bool) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     topic = paths.topic("orders")
     data = formats.encode_topic(formats.TopicZnode({0: ReplicaAssignment((2, 3))}, "another-id"))
     left = BELOW[2:] if is_begun else BELOW
@@ -160,8 +158,7 @@ async def test_brokers_are_told_which_topics_there_are_in_case_they_missed_a_del
 
 @pytest.mark.requirement("D8")
 async def test_a_topic_whose_znodes_somebody_removes_meanwhile_leaves_no_marker(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await mark(bench, "orders")
+    await start_and_mark(bench, (1, 2))
     await bench.delete_topic("orders", 1)
     await bench.handle(TopicChange())
     assert await znodes(bench) == []

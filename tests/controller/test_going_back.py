@@ -21,8 +21,7 @@ async def require_two_in_sync(bench: Bench) -> None:
 @pytest.mark.requirement("A11")
 @pytest.mark.parametrize("fails_over", [False, True])
 async def test_a_cancel_restores_the_order_that_the_target_does_not_share(bench: Bench, *, fails_over: bool) -> None:
-    await bench.start((1, 2, 3))
-    await bench.move(TP, (3, 4))
+    await bench.begin_move((1, 2, 3), (3, 4))
     await bench.move(TP, (5, 3, 2))
     if fails_over:
         await bench.fail_over()
@@ -34,8 +33,7 @@ async def test_a_cancel_restores_the_order_that_the_target_does_not_share(bench:
 @pytest.mark.requirement("A11")
 @pytest.mark.parametrize("data", [b"", b"by hand", b'{"partitions":[{"topic":"orders","partition":0,"replicas":[7]}]}'])
 async def test_where_the_order_is_not_known_any_more_the_set_is_restored(bench: Bench, data: bytes) -> None:
-    await bench.start((1, 2, 3))
-    await bench.move(TP, (3, 4))
+    await bench.begin_move((1, 2, 3), (3, 4))
     await bench.store.multi([Set(paths.reassignment(TP), data, -1)])
     await bench.fail_over()
     assert (await bench.move(TP, None)).error is ErrorCode.NONE
@@ -80,8 +78,7 @@ async def test_a_cancel_that_takes_nothing_from_producers_is_done_at_once(bench:
 
 
 async def test_a_move_of_a_topic_that_is_being_deleted_is_not_cancelled(bench: Bench) -> None:
-    await bench.start((1, 2, 3))
-    await bench.move(TP, (3, 4))
+    await bench.begin_move((1, 2, 3), (3, 4))
     await bench.kill(2)
     await bench.store.multi([Create(paths.delete_topic(TP.topic))])
     await bench.handle(TopicDeletion())

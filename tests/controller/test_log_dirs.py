@@ -117,8 +117,7 @@ async def test_the_last_member_stays_in_the_isr_and_leads_when_it_can_use_its_lo
     assert (await bench.read_state(TP)) == state, "nothing elects it"
 
     await recovers(bench, 1)
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (1, (1,))
+    assert await bench.leader_and_isr() == (1, (1,))
     assert bench.context.replica_phases[TP, 1] is ReplicaPhase.ONLINE
     assert bench.seen.latest_metadata(TP).offline_replicas == ()
 
@@ -141,8 +140,7 @@ async def test_a_broker_that_bounces_may_try_again(bench: Bench) -> None:
 
 @pytest.mark.requirement("A9", "D9")
 async def test_a_move_waits_for_a_replica_that_cannot_start_and_goes_on_when_it_can(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await bench.move(TP, (4, 5))
+    await bench.begin_move((1, 2), (4, 5))
     await answers(bench, 4, FAILED)
     assert bench.context.replica_phases[TP, 4] is ReplicaPhase.OFFLINE
     await bench.alter_isr(TP, 1, 2, 5)
@@ -155,12 +153,10 @@ async def test_a_move_waits_for_a_replica_that_cannot_start_and_goes_on_when_it_
 
 @pytest.mark.requirement("A6", "D9")
 async def test_a_move_is_not_finished_under_a_leader_that_cannot_use_its_log(bench: Bench) -> None:
-    await bench.start((1,))
-    await bench.move(TP, (4,))
+    await bench.begin_move((1,), (4,))
     await bench.crash(bench.alter_isr(TP, 1, 4), after="ISR")
     await answers(bench, 4, FAILED)
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (1, (1,))
+    assert await bench.leader_and_isr() == (1, (1,))
     await recovers(bench, 4)
     assert await bench.read_assignment(TP) == ReplicaAssignment((4, 1), (4,), (1,))
     await bench.alter_isr(TP, 1, 4)
@@ -169,8 +165,7 @@ async def test_a_move_is_not_finished_under_a_leader_that_cannot_use_its_log(ben
 
 @pytest.mark.requirement("A9", "D9")
 async def test_a_move_whose_only_leader_can_use_its_log_again_is_finished(bench: Bench) -> None:
-    await bench.start((1,))
-    await bench.move(TP, (4,))
+    await bench.begin_move((1,), (4,))
     await bench.crash(bench.alter_isr(TP, 1, 4), after="ISR")
     await bench.kill(1)
     await answers(bench, 4, FAILED)

@@ -124,15 +124,13 @@ async def test_every_controller_dies_once_in_every_round(bench: Bench) -> None:
 @pytest.mark.requirement("A8")
 @pytest.mark.parametrize("after", ["U1", "(U1)", "B3", "(B3)", "B7", "(B8)"])
 async def test_a_controller_that_dies_while_it_cancels(bench: Bench, after: str) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     await bench.alter_isr(TP, 1, 2, 3, 4, 5)
     await bench.request_moves({TP: ORIGIN})
     await bench.crash(bench.handle(ZkPartitionReassignment()), after=after)
     await bench.fail_over()
     assert await bench.read_assignment(TP) == ReplicaAssignment(ORIGIN)
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (1, ORIGIN)
+    assert await bench.leader_and_isr() == (1, ORIGIN)
     assert await bench.requested_moves() is None
     assert bench.seen.stopped(delete=True) == set(TARGET)
     assert {stray.broker_id for stray in bench.context.strays} == set(TARGET)

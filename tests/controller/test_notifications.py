@@ -64,8 +64,7 @@ async def test_an_isr_that_a_leader_wrote_is_taken_over_and_told_to_everyone(ben
 @pytest.mark.requirement("D9", "A5")
 async def test_a_move_that_waits_for_such_an_isr_goes_on(bench: Bench) -> None:
     """KAFKA-10521: leaders may write ISRs themselves though this controller answers AlterPartition."""
-    await bench.start((1, 2, 3))
-    await bench.move(TP, (4, 5, 6))
+    await bench.begin_move((1, 2, 3), (4, 5, 6))
     await shrink(bench, TP, 1, 2, 3, 4, 5, 6)
     await notify_isr_change(bench, TP)
     await bench.handle(IsrChangeNotification())
@@ -125,8 +124,7 @@ async def test_a_broker_that_lost_a_directory_is_told_again_what_it_holds_with_u
 @pytest.mark.requirement("D9")
 async def test_only_an_added_replica_that_has_not_caught_up_may_begin_with_an_empty_log(bench: Bench) -> None:
     """KAFKA-10314, but one in the ISR that lost its log must not seem to have it still."""
-    await bench.start((1, 2))
-    await bench.move(TP, (4, 5))
+    await bench.begin_move((1, 2), (4, 5))
     await bench.alter_isr(TP, 1, 2, 4)
     bench.seen.clear()
     for broker_id in (4, 5):

@@ -22,8 +22,7 @@ async def mzxids(bench: Bench) -> set[int]:
 
 
 async def test_an_override_abandons_what_was_being_added(bench: Bench) -> None:
-    await bench.start(ORIGIN, brokers=NINE)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET, brokers=NINE)
     await bench.alter_isr(TP, 1, 2, 3, 4)
     known = (await bench.read_state(TP)).leader_epoch
     bench.seen.clear()
@@ -37,13 +36,11 @@ async def test_an_override_abandons_what_was_being_added(bench: Bench) -> None:
 
     await bench.alter_isr(TP, *ORIGIN, *OTHER)
     assert await bench.read_assignment(TP) == ReplicaAssignment(OTHER)
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (7, OTHER)
+    assert await bench.leader_and_isr() == (7, OTHER)
 
 
 async def test_what_an_override_drops_leaves_the_isr_in_the_multi_that_stores_the_target(bench: Bench) -> None:
-    await bench.start(ORIGIN, brokers=NINE)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET, brokers=NINE)
     await bench.alter_isr(TP, 1, 2, 3, 4)
     epoch = (await bench.read_state(TP)).leader_epoch
     bench.seen.clear()
@@ -56,8 +53,7 @@ async def test_what_an_override_drops_leaves_the_isr_in_the_multi_that_stores_th
 
 
 async def test_an_override_tells_its_new_replicas_at_once_that_they_are_new(bench: Bench) -> None:
-    await bench.start(ORIGIN, brokers=NINE)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET, brokers=NINE)
     bench.seen.clear()
     await bench.move(TP, (4, 8, 9))
     for tell in bench.seen.leader_and_isr():
@@ -67,8 +63,7 @@ async def test_an_override_tells_its_new_replicas_at_once_that_they_are_new(benc
 
 
 async def test_an_abandoned_leader_is_replaced_by_a_survivor(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await bench.move(TP, (4, 5))
+    await bench.begin_move((1, 2), (4, 5))
     await bench.alter_isr(TP, 1, 2, 4)
     await bench.kill(1)
     assert (await bench.read_state(TP)).leader == 4
@@ -77,23 +72,20 @@ async def test_an_abandoned_leader_is_replaced_by_a_survivor(bench: Bench) -> No
     await bench.crash(bench.move(TP, None), after="U1")
     # KAFKA-14808: the original would stop 4 and leave the partition without a leader.
     assert len(await mzxids(bench)) == 1
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (2, (2,))
+    assert await bench.leader_and_isr() == (2, (2,))
     assert bench.context.partition_phases[TP] is PartitionPhase.ONLINE
     await bench.fail_over()
     assert (await bench.read_state(TP)).leader == 2
 
 
 async def test_a_cancel_ends_the_move_where_it_began(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     await bench.alter_isr(TP, 1, 2, 3, 5)
     bench.seen.clear()
 
     assert (await bench.move(TP, None)).error is ErrorCode.NONE
     assert await bench.read_assignment(TP) == ReplicaAssignment(ORIGIN)
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (1, ORIGIN)
+    assert await bench.leader_and_isr() == (1, ORIGIN)
     assert bench.context.reassigning == {}
     assert bench.seen.stopped(delete=True) == set(TARGET)
     assert bench.seen.latest_metadata(TP) == bench.context.describe(TP)
@@ -111,8 +103,7 @@ async def test_a_cancel_needs_a_move(bench: Bench) -> None:
 async def test_a_change_that_would_leave_nobody_to_lead_is_refused(
     bench: Bench, replicas: tuple[int, ...] | None
 ) -> None:
-    await bench.start((1,))
-    await bench.move(TP, (4, 5))
+    await bench.begin_move((1,), (4, 5))
     await bench.alter_isr(TP, 1, 4)
     await bench.kill(1)
     before = await bench.read_assignment(TP), await bench.read_state(TP)
@@ -125,20 +116,17 @@ async def test_a_change_that_would_leave_nobody_to_lead_is_refused(
 
 
 async def test_an_override_in_the_store_after_the_leader_moved_gives_it_back(bench: Bench) -> None:
-    await bench.start(ORIGIN, brokers=NINE)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET, brokers=NINE)
     await bench.crash(bench.alter_isr(TP, *ORIGIN, *TARGET), after="(B3)")
     await bench.request_moves({TP: OTHER})
     await bench.fail_over()
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (1, ORIGIN)
+    assert await bench.leader_and_isr() == (1, ORIGIN)
     assert await bench.read_assignment(TP) == ReplicaAssignment((*OTHER, *ORIGIN), OTHER, ORIGIN)
     assert bench.seen.stopped(delete=True) == set(TARGET)
 
 
 async def test_an_override_in_the_store_after_the_isr_shrank_is_refused_and_the_move_ends(bench: Bench) -> None:
-    await bench.start(ORIGIN, brokers=NINE)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET, brokers=NINE)
     await bench.crash(bench.alter_isr(TP, *ORIGIN, *TARGET), after="(B4)")
     await bench.request_moves({TP: OTHER})
     await bench.fail_over()

@@ -58,8 +58,7 @@ async def move_all(bench: Bench, *tps: TopicPartition, to: tuple[int, ...] | Non
 
 @pytest.mark.requirement("B2")
 async def test_the_znode_comes_with_the_target_and_goes_with_the_last_write(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     identity = await stored(bench)
     assert identity == await of_topic(bench) == bench.context.reassigning[TP]
     assert identity.start_time_ms > 0
@@ -86,8 +85,7 @@ async def test_two_moves_of_one_partition_differ_and_two_that_begin_together_sha
 
 @pytest.mark.requirement("B2")
 async def test_an_override_is_the_same_reassignment_and_a_cancel_ends_it_at_once(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     identity = bench.context.reassigning[TP]
     await bench.move(TP, OTHER)
     assert await stored(bench) == bench.context.reassigning[TP] == identity
@@ -97,8 +95,7 @@ async def test_an_override_is_the_same_reassignment_and_a_cancel_ends_it_at_once
 
 @pytest.mark.requirement("B2", "C3")
 async def test_another_order_of_the_same_replicas_is_over_before_it_has_a_znode(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, (3, 2, 1))
+    await bench.begin_move(ORIGIN, (3, 2, 1))
     assert await below_root(bench) == []
 
 
@@ -145,8 +142,7 @@ async def test_what_is_left_of_no_move_is_removed_at_failover(bench: Bench) -> N
 
 
 async def test_a_topic_that_is_set_aside_keeps_the_identity_of_its_moves(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     znode, identity = await bench.read(paths.topic(TP.topic)), await stored(bench)
     assert znode is not None
     await bench.store.multi([Set(paths.topic(TP.topic), b"damaged", -1)])
@@ -172,8 +168,7 @@ DAMAGE: dict[str, list[Op]] = {
 @pytest.mark.parametrize("next_", ["end", "override", "cancel", "failover"])
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 async def test_a_znode_that_somebody_damaged_stops_no_move(bench: Bench, damage: list[Op], next_: str) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     await bench.store.multi(damage)
     match next_:
         case "override":
@@ -250,8 +245,7 @@ async def test_the_znodes_of_a_deleted_topic_stay_until_its_data_are_gone_and_go
 @pytest.mark.requirement("B2")
 @pytest.mark.parametrize("is_seen_between", [False, True])
 async def test_a_topic_that_is_gone_takes_its_znodes_with_it(bench: Bench, is_seen_between: bool) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     before = bench.context.reassigning[TP]
     await bench.delete_topic("orders", 1)
     if is_seen_between:

@@ -119,8 +119,7 @@ async def test_reading_the_requests_again_leaves_a_waiting_move_and_its_entry_al
 
 
 async def test_an_entry_with_another_target_overrides_a_move(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     await bench.request_moves({TP: (1, 2, 4)})
     await bench.handle(ZkPartitionReassignment())
     assert await bench.read_assignment(TP) == ReplicaAssignment((1, 2, 4, 3), (4,), (3,))

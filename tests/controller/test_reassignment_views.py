@@ -51,8 +51,7 @@ async def test_lists_what_moves_of_all_partitions_or_of_those_named(bench: Bench
 
 @pytest.mark.requirement("B1")
 async def test_tells_of_partitions_that_there_are_not(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     response = await listed(bench, TP, TopicPartition("orders", 7), TopicPartition("nothing", 0))
     assert [key.topic for key in response.reassignments] == ["orders"]
     assert [(error.topic, error.partition, error.error) for error in response.errors] == [
@@ -64,8 +63,7 @@ async def test_tells_of_partitions_that_there_are_not(bench: Bench) -> None:
 
 @pytest.mark.requirement("B3")
 async def test_describes_what_a_partition_has_and_is_to_have(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, (4, 5, 1))
+    await bench.begin_move(ORIGIN, (4, 5, 1))
     await bench.alter_isr(TP, 1, 2, 3, 4)
     identity = bench.context.reassigning[TP]
     [description] = await described(bench)
@@ -121,8 +119,7 @@ async def a_dead_isr(bench: Bench) -> None:
     ],
 )
 async def test_says_what_a_move_waits_for(bench: Bench, happens: Callable[[Bench], Awaitable[None]], text: str) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     await happens(bench)
     [description] = await described(bench)
     assert description.waits_for == text
@@ -130,8 +127,7 @@ async def test_says_what_a_move_waits_for(bench: Bench, happens: Callable[[Bench
 
 @pytest.mark.requirement("B1")
 async def test_a_topic_that_is_being_deleted_is_unknown(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     await bench.store.multi([Create(paths.delete_topic("orders"))])
     await bench.fail_over()
     response = await listed(bench, TP)
@@ -163,8 +159,7 @@ async def throttles(bench: Bench) -> tuple[int, list[int]]:
 
 @pytest.mark.requirement("B3", "A11")
 async def test_tells_the_throttles_that_are_in_effect(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     assert await throttles(bench) == (UNTHROTTLED, [UNTHROTTLED] * 3)
 
     await write_config(
@@ -187,8 +182,7 @@ async def test_tells_the_throttles_that_are_in_effect(bench: Bench) -> None:
 
 @pytest.mark.requirement("B3")
 async def test_settings_that_cannot_be_read_throttle_nothing(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     await bench.store.multi([Create(paths.topic_config("orders"), b"{")])
     await write_config(bench, paths.broker_config(4), follower_replication_throttled_rate="400")
     assert await throttles(bench) == (UNTHROTTLED, [UNTHROTTLED] * 3)

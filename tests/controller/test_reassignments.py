@@ -68,8 +68,7 @@ async def test_phase_a_tells_old_replicas_to_go_on_and_new_ones_that_they_are_ne
 
 @pytest.mark.requirement("A6")
 async def test_phase_b_leads_inside_the_target_then_stops_then_deletes(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     bench.seen.clear()
     await bench.alter_isr(TP, *ALL_SIX)
 
@@ -90,8 +89,7 @@ async def test_phase_b_leads_inside_the_target_then_stops_then_deletes(bench: Be
 
 @pytest.mark.requirement("A5")
 async def test_a_growing_isr_that_does_not_cover_the_target_changes_nothing_else(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     bench.seen.clear()
     await bench.alter_isr(TP, 1, 2, 3, 4, 5)
     assert bench.seen.rounds == ["ISR", "(ISR)"]
@@ -99,8 +97,7 @@ async def test_a_growing_isr_that_does_not_cover_the_target_changes_nothing_else
 
 @pytest.mark.requirement("A6")
 async def test_a_leader_inside_the_target_stays(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await bench.move(TP, (3, 1))
+    await bench.begin_move((1, 2), (3, 1))
     await bench.alter_isr(TP, 1, 2, 3)
     state = await bench.read_state(TP)
     # Kafka's arithmetic: A1 and B3 bump, B4 shrinks.
@@ -123,8 +120,7 @@ async def test_the_same_set_in_another_order_changes_the_order_only(bench: Bench
     await bench.start(ORIGIN)
     assert (await bench.move(TP, (3, 2, 1))).error is ErrorCode.NONE
     assert await bench.read_assignment(TP) == ReplicaAssignment((3, 2, 1))
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (1, ORIGIN)
+    assert await bench.leader_and_isr() == (1, ORIGIN)
     assert bench.seen.stopped(delete=False) == bench.seen.stopped(delete=True) == set()
     assert bench.seen.latest_metadata(TP).replicas == (3, 2, 1)
     assert {tell.state.replicas for tell in bench.seen.leader_and_isr()} == {(3, 2, 1)}
@@ -139,8 +135,7 @@ async def test_the_same_set_in_another_order_is_done_even_where_nobody_can_lead(
     with capture_logs() as logs:
         await bench.handle(ZkPartitionReassignment())
     assert logs == [], "nothing waits"
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (NO_LEADER, (1,))
+    assert await bench.leader_and_isr() == (NO_LEADER, (1,))
     assert await bench.read_assignment(TP) == ReplicaAssignment((2, 1))
     assert await bench.requested_moves() is None
 

@@ -114,8 +114,7 @@ async def test_what_cannot_be_done_is_refused_and_nothing_is_written(
 
 @pytest.mark.requirement("C2")
 async def test_an_order_for_a_partition_that_moves_is_refused(bench: Bench) -> None:
-    await bench.start((1, 2, 3))
-    await bench.move(TP, (4, 2, 3))
+    await bench.begin_move((1, 2, 3), (4, 2, 3))
     before = await stored(bench, TP)
     for order in ((4, 2, 3, 1), (4, 2, 3), (1, 2, 3)):
         assert await elect(bench, {TP: order}) == {TP: ErrorCode.REASSIGNMENT_IN_PROGRESS}

@@ -109,8 +109,7 @@ async def test_once_the_target_is_stored_as_the_replicas_it_is_a_move_from_there
 async def test_a_move_that_waits_does_as_it_is_asked(
     bench: Bench, goal: tuple[int, ...], isr: tuple[int, ...], *, fails_over: bool
 ) -> None:
-    await bench.start(ORIGIN, brokers=NINE)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET, brokers=NINE)
     if isr != ORIGIN:
         await bench.alter_isr(TP, *isr)
     if fails_over:

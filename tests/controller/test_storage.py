@@ -207,8 +207,7 @@ async def test_a_move_without_anybody_in_the_isr_is_neither_cancelled_nor_finish
 
 @pytest.mark.requirement("A11")
 async def test_a_cancel_that_would_leave_nobody_to_lead_is_refused_at_the_last_moment_too(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await bench.move(TP, (4, 5))
+    await bench.begin_move((1, 2), (4, 5))
     await bench.alter_isr(TP, 1, 2, 4)
     behind = evolve(await bench.read_state(TP), isr=(4,), leader=4)
     bench.runner.store = Meddler(bench.store, paths.partition_state(TP), [set_state(TP, behind)])

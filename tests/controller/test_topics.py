@@ -37,8 +37,7 @@ async def test_a_dead_first_replica_does_not_lead_nor_is_it_in_the_isr(bench: Be
     await bench.start(brokers=(2, 3))
     await bench.write_topic("orders", (1, 3, 2))
     await bench.handle(TopicChange())
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (3, (3, 2))
+    assert await bench.leader_and_isr() == (3, (3, 2))
     assert [tell.brokers for tell in bench.seen.leader_and_isr()] == [(3, 2)]
     assert bench.seen.latest_metadata(TP).offline_replicas == (1,)
 
@@ -159,8 +158,7 @@ async def test_a_topic_under_another_id_is_another_topic(bench: Bench) -> None:
 @pytest.mark.requirement("D8")
 async def test_an_id_and_a_move_that_others_wrote_over_are_written_back_before_anything_else(bench: Bench) -> None:
     """KAFKA-14190, KAFKA-9038: a tool that knows neither writes the topic as it read it before."""
-    await bench.start((1, 2))
-    await bench.move(TP, (3, 4))
+    await bench.begin_move((1, 2), (3, 4))
     moving = await bench.read_assignment(TP)
     written = formats.TopicZnode({0: ReplicaAssignment((1, 2)), 1: ReplicaAssignment((2, 1))}, None)
     await bench.store.multi([Set(paths.topic("orders"), formats.encode_topic(written), -1)])

@@ -19,8 +19,7 @@ ORIGIN, TARGET, BOTH = (1, 2, 3), (4, 5, 6), (4, 5, 6, 1, 2, 3)
 
 @pytest.mark.requirement("A9")
 async def test_a_move_waits_for_a_dead_adding_replica_and_goes_on_when_its_broker_starts(bench: Bench) -> None:
-    await bench.start((1,))
-    await bench.move(TP, (4,))
+    await bench.begin_move((1,), (4,))
     assert (await bench.read_state(TP)).leader_epoch == 1
     await bench.kill(4)
     assert await bench.read_assignment(TP) == ReplicaAssignment((4, 1), (4,), (1,))
@@ -38,8 +37,7 @@ async def test_a_move_waits_for_a_dead_adding_replica_and_goes_on_when_its_broke
 
 @pytest.mark.requirement("A9")
 async def test_a_waiting_move_can_be_cancelled(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     await bench.kill(6)
     assert (await bench.move(TP, None)).error is ErrorCode.NONE
     assert await bench.read_assignment(TP) == ReplicaAssignment(ORIGIN)
@@ -57,8 +55,7 @@ async def test_the_start_of_a_broker_outside_the_target_moves_nothing(bench: Ben
 
 @pytest.mark.requirement("A6")
 async def test_without_a_live_leader_inside_the_target_nothing_is_taken_away(bench: Bench) -> None:
-    await bench.start((1, 2))
-    await bench.move(TP, (4,))
+    await bench.begin_move((1, 2), (4,))
     await bench.crash(bench.alter_isr(TP, 1, 2, 4), after="ISR")
     # 1 and 2 are cut off for a moment, 4 leads alone, and dies when they are back.
     state = await bench.read_state(TP)
@@ -69,53 +66,45 @@ async def test_without_a_live_leader_inside_the_target_nothing_is_taken_away(ben
     with capture_logs() as logs:
         await bench.fail_over()
     assert any("move waits" in log["event"] for log in logs)
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (NO_LEADER, (4,))
+    assert await bench.leader_and_isr() == (NO_LEADER, (4,))
     assert bench.context.partition_phases[TP] is PartitionPhase.OFFLINE
     assert bench.seen.stopped(delete=False) == bench.seen.stopped(delete=True) == set()
     assert await bench.read_assignment(TP) == ReplicaAssignment((4, 1, 2), (4,), (1, 2))
     assert list(bench.context.reassigning) == [TP]
 
     await bench.revive(4)
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (4, (4,))
+    assert await bench.leader_and_isr() == (4, (4,))
     assert bench.seen.stopped(delete=True) == {1, 2}
     assert await bench.read_assignment(TP) == ReplicaAssignment((4,))
 
 
 @pytest.mark.requirement("A6")
 async def test_a_dead_leader_is_replaced_inside_the_target(bench: Bench) -> None:
-    await bench.start(ORIGIN)
-    await bench.move(TP, TARGET)
+    await bench.begin_move(ORIGIN, TARGET)
     await bench.crash(bench.alter_isr(TP, *ORIGIN, *TARGET), after="ISR")
     await bench.unregister(1, 4)
     await bench.fail_over()
     # 4 left the ISR with its broker, so the move waits for it under a leader that lives.
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (5, (2, 3, 5, 6))
+    assert await bench.leader_and_isr() == (5, (2, 3, 5, 6))
     await bench.revive(4)
     await bench.alter_isr(TP, 2, 3, 5, 6, 4)
     assert await bench.read_assignment(TP) == ReplicaAssignment(TARGET)
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (5, (5, 6, 4))
+    assert await bench.leader_and_isr() == (5, (5, 6, 4))
 
 
 @pytest.mark.requirement("A6")
 async def test_a_leader_inside_the_target_that_is_not_alive_does_not_do(bench: Bench) -> None:
-    await bench.start((1,))
-    await bench.move(TP, (4, 5))
+    await bench.begin_move((1,), (4, 5))
     await bench.crash(bench.alter_isr(TP, 1, 4, 5), after="(B3)")
     assert bench.context.leadership[TP].leader == 4
     bench.context.apply(BrokerGone(4))
     await bench.run(reassignments.finish(bench.context, [TP]))
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (5, (4, 5))
+    assert await bench.leader_and_isr() == (5, (4, 5))
 
 
 @pytest.mark.requirement("A10")
 async def test_a_leader_that_fails_after_the_move_leaves_the_partition_visibly_offline(bench: Bench) -> None:
-    await bench.start((1,))
-    await bench.move(TP, (4,))
+    await bench.begin_move((1,), (4,))
     await bench.alter_isr(TP, 1, 4)
     await bench.kill(4)
     assert bench.context.partition_phases[TP] is PartitionPhase.OFFLINE
@@ -132,8 +121,7 @@ async def test_a_move_of_a_partition_that_never_had_a_leader_goes_on_by_itself(b
     assert (await bench.move(TP, (4,))).error is ErrorCode.NONE
     # It has no data that 4 would have to wait for.
     assert await bench.read_assignment(TP) == ReplicaAssignment((4,))
-    state = await bench.read_state(TP)
-    assert (state.leader, state.isr) == (4, (4,))
+    assert await bench.leader_and_isr() == (4, (4,))
 
 
 @pytest.mark.requirement("A9")
