@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import trio
 import trio.testing
 from msgspec.structs import replace
+from trio.testing import wait_all_tasks_blocked
 
 from broker.client import Consumer, Producer
 from broker.config import BrokerConfig
@@ -42,7 +43,9 @@ from transport.messages import (
 )
 from transport.metadata import TopicPartition
 from transport.network import Network, TcpNetwork
+from transport.store import formats, paths
 from transport.store.memory import MemoryZooKeeper
+from transport.store.protocol import Create, MetadataStore, Set
 from transport.wire import Handlers, open_connection, serve
 
 R = TypeVar("R")
@@ -227,3 +230,22 @@ async def running_cluster(directory: Path, *broker_ids: int, **settings: Any) ->
         await cluster.announce()
         yield cluster
         nursery.cancel_scope.cancel()
+
+
+async def write_settings(
+    store: MetadataStore, path: str, data: bytes | dict[str, str], *, announce: bool = True
+) -> None:
+    """Write settings and announce it, as the controller and Kafka's tools do."""
+    [found] = await store.read([path])
+    encoded = data if isinstance(data, bytes) else formats.encode_config(data)
+    op = Create(path, encoded) if found is None else Set(path, encoded, found.stat.version)
+    told = formats.encode_config_change(path.removeprefix("/config/"))
+    change = Create(f"{paths.CONFIG_CHANGES}/config_change_", told, sequence=True)
+    await store.multi([op, change] if announce else [op])
+    await wait_all_tasks_blocked()
+
+
+def break_down(path: Path) -> None:
+    """Put a file in the place of a directory, which stops root as well."""
+    path.rename(path.with_suffix(".broken"))
+    path.write_text("no directory")

@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from broker.config import BrokerConfig
 from broker.meta_properties import FILE_NAME, load_storage_id
 from broker.reference.log_dirs import AllLogDirsFailed, LogDirs
+from tests.broker.cluster import break_down
 from transport.messages import Record
 from transport.metadata import TopicPartition
 
@@ -39,12 +40,6 @@ def write(logs: LogDirs, number: int, *, is_new: bool = True) -> None:
     log = logs.open(tp(number), "id", is_new=is_new)
     log.append([X])
     log.close()
-
-
-def break_down(path: Path) -> None:
-    """Put a file in the place of a directory, which stops root as well."""
-    path.rename(path.with_suffix(".broken"))
-    path.write_text("no directory")
 
 
 def held(path: Path) -> list[str]:

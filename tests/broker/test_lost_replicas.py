@@ -7,18 +7,12 @@ from pathlib import Path
 import pytest
 
 from broker.reference.log_dirs import AllLogDirsFailed
-from tests.broker.cluster import Cluster, running_cluster, state_of, until
+from tests.broker.cluster import Cluster, break_down, running_cluster, state_of, until
 from transport.errors import ErrorCode
 from transport.messages import PartitionState
 from transport.store import formats, paths
 
 STATES = (state_of((1,)), state_of((1,), partition=1))
-
-
-def break_down(path: Path) -> None:
-    """Put a file in the place of a directory, which stops root as well."""
-    path.rename(path.with_suffix(".broken"))
-    path.write_text("no directory")
 
 
 async def order(cluster: Cluster, state: PartitionState, *, is_new: bool = False) -> ErrorCode:

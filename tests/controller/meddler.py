@@ -2,52 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from attrs import define, evolve
 
+from tests.kit.passing_store import PassingStore
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
-from transport.store.memory import MemoryStore
-from transport.store.protocol import Check, Committed, Delete, Op, SessionState, Set, StoreEvent, Znode
+from transport.store.protocol import Check, Committed, Delete, Op, Set, Znode
 
 
 @define
-class Meddler:
+class Meddler(PassingStore):
     """A session whose first multi that writes `path`, but for `earlier` ones, comes after somebody's `ops`.
 
     An `endless` one lets somebody do that before each later one, too.
     """
 
-    store: MemoryStore
     path: str
     ops: Sequence[Op]
     earlier: int = 0
     endless: bool = False
     overtaken: int = 0
     """How often somebody was faster."""
-
-    @property
-    def session_id(self) -> int:
-        """The controller's session."""
-        return self.store.session_id
-
-    @property
-    def state(self) -> SessionState:
-        """Its state."""
-        return self.store.state
-
-    def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        """See `MetadataStore.subscribe`."""
-        return self.store.subscribe(listener)
-
-    async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
-        """See `MetadataStore.read`."""
-        return await self.store.read(paths, watch=watch)
-
-    async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
-        """See `MetadataStore.children`."""
-        return await self.store.children(paths, watch=watch)
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
         """Do all of `ops` or nothing, but somebody else's first."""
@@ -57,7 +34,7 @@ class Meddler:
                 await self.store.multi(self.ops)
                 self.ops = self.ops if self.endless else ()
                 self.overtaken += 1
-        return await self.store.multi(ops)
+        return await super().multi(ops)
 
 
 def set_state(tp: TopicPartition, state: LeaderAndIsr) -> Op:

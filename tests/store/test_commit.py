@@ -8,7 +8,9 @@ from functools import partial
 import pytest
 import trio
 import trio.testing
+from attrs import define
 
+from tests.kit.passing_store import PassingStore
 from tests.store.conftest import OpenStore
 from transport.store.chunks import Group, plan_chunks
 from transport.store.commit import ChunkResult, Fenced, Found, commit_chunk, has_landed, landed_zxid, survivors
@@ -22,7 +24,6 @@ from transport.store.protocol import (
     MetadataStore,
     Op,
     SessionExpired,
-    SessionState,
     Set,
     Stat,
     StoreEvent,
@@ -154,44 +155,28 @@ def test_the_zxid_of_an_attempt_is_that_of_what_it_wrote_and_nobody_changed_sinc
 # --- committing -------------------------------------------------------------------------------------------------
 
 
-class Wrapped:
-    """A store that counts, and does something at its first read."""
+@define
+class Wrapped(PassingStore):
+    """Counts, and does something at the first read."""
 
-    def __init__(
-        self,
-        store: MetadataStore,
-        *,
-        first_read: list[Znode | None] | None = None,
-        before_first_read: Callable[[], Awaitable[object] | None] = lambda: None,
-    ) -> None:
-        self._store = store
-        self._first_read = first_read
-        self._before_first_read = before_first_read
-        self.subscribe = store.subscribe
-        self.children = store.children
-        self.reads = self.multis = 0
-
-    @property
-    def session_id(self) -> int:
-        return self._store.session_id
-
-    @property
-    def state(self) -> SessionState:
-        return self._store.state
+    first_read: list[Znode | None] | None = None
+    before_first_read: Callable[[], Awaitable[object] | None] = lambda: None
+    reads: int = 0
+    multis: int = 0
 
     async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
         self.reads += 1
         if self.reads == 1:
-            waiting = self._before_first_read()
+            waiting = self.before_first_read()
             if waiting is not None:
                 await waiting
-            if self._first_read is not None:
-                return self._first_read
-        return await self._store.read(paths, watch=watch)
+            if self.first_read is not None:
+                return self.first_read
+        return await super().read(paths, watch=watch)
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
         self.multis += 1
-        return await self._store.multi(ops)
+        return await super().multi(ops)
 
 
 async def data_of(store: MetadataStore, paths: Sequence[str]) -> list[bytes | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, suppress
 from enum import Enum
 from functools import partial
@@ -12,7 +12,9 @@ from typing import Protocol, TypeVar
 import pytest
 import trio
 import trio.testing
+from attrs import define, field
 
+from tests.kit.passing_store import PassingStore
 from tests.kit.tcp_relay import TcpRelay, tcp_relay
 from tests.store.events import PATIENCE
 from transport.store.chunks import Group
@@ -27,7 +29,6 @@ from transport.store.protocol import (
     Delete,
     MetadataStore,
     Op,
-    SessionState,
     Set,
     Znode,
 )
@@ -92,42 +93,31 @@ class MemoryLine:
         self._memory.reconnect(self._session_id)
 
 
-class Unlucky:
+@define
+class Unlucky(PassingStore):
     """A store whose connection breaks at the points of a plan, one for each request; then it is kept."""
 
-    def __init__(self, store: MetadataStore, line: Line) -> None:
-        self.subscribe = store.subscribe
-        self.children = store.children
-        self._store = store
-        self._line = line
-        self._plan = iter(list[Point]())
-        self._meanwhile: Sequence[tuple[MetadataStore, Op]] = ()
+    line: Line
+    _plan: Iterator[Point] = field(factory=lambda: iter(()))
+    _meanwhile: Sequence[tuple[MetadataStore, Op]] = ()
 
     def plan(self, points: Iterable[Point], meanwhile: Sequence[tuple[MetadataStore, Op]] = ()) -> None:
         """Take a plan, and what others do once after a connection broke, before its holder looks again."""
         self._plan = iter(points)
         self._meanwhile = meanwhile
 
-    @property
-    def session_id(self) -> int:
-        return self._store.session_id
-
-    @property
-    def state(self) -> SessionState:
-        return self._store.state
-
     async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
-        return await self._send(partial(self._store.read, paths, watch=watch))
+        return await self._send(partial(self.store.read, paths, watch=watch))
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
-        return await self._send(partial(self._store.multi, ops))
+        return await self._send(partial(self.store.multi, ops))
 
     async def _send(self, send: Send[T]) -> T:
         point = next(self._plan, Point.NOWHERE)
         if point is Point.NOWHERE:
             return await send()
         try:
-            return await self._line.lose(point, send)
+            return await self.line.lose(point, send)
         except ConnectionLost:
             meanwhile, self._meanwhile = self._meanwhile, ()
             for store, op in meanwhile:

@@ -3,32 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import cast
 
 import pytest
 from attrs import define, field
 
+from tests.kit.passing_store import PassingStore
 from transport.store.memory import MemoryZooKeeper
-from transport.store.protocol import Create, Delete, MetadataStore, Set, StoreEvent, Znode
+from transport.store.protocol import Create, Delete, Set, Znode
 from transport.store.watched import WatchedZnodes
 
 Meddling = Callable[[], Awaitable[object]]
 
 
 @define
-class Counting:
-    """A store that remembers what was read, and after the next read lets something happen."""
+class Counting(PassingStore):
+    """Remembers what was read, and after the next read lets something happen."""
 
-    store: MetadataStore
-    reads: list[str] = field(factory=list)
+    read_paths: list[str] = field(factory=list)
     meddling: Meddling | None = None
 
-    def subscribe(self, listener: Callable[[StoreEvent], None]) -> Callable[[], None]:
-        return self.store.subscribe(listener)
-
     async def read(self, paths: Sequence[str], *, watch: bool = False) -> list[Znode | None]:
-        self.reads += paths
-        found = await self.store.read(paths, watch=watch)
+        self.read_paths += paths
+        found = await super().read(paths, watch=watch)
         meddling, self.meddling = self.meddling, None
         if meddling is not None:
             await meddling()
@@ -43,7 +39,7 @@ async def counting(memory: MemoryZooKeeper) -> AsyncIterator[Counting]:
 
 @pytest.fixture
 def watched(counting: Counting) -> WatchedZnodes:
-    return WatchedZnodes(cast("MetadataStore", counting))
+    return WatchedZnodes(counting)
 
 
 async def data(watched: WatchedZnodes, *paths: str) -> list[bytes | None]:
@@ -59,7 +55,7 @@ async def test_a_znode_is_read_again_only_after_a_change(counting: Counting, wat
         assert await data(watched, "/b", "/a", "/a") == [None, b"2", b"2"]
         await counting.store.multi([Delete("/a")])
         assert await data(watched, "/a") == await data(watched, "/a") == [None]
-    assert counting.reads == ["/a", "/b", "/a", "/a", "/a"]
+    assert counting.read_paths == ["/a", "/b", "/a", "/a", "/a"]
 
 
 async def test_a_change_while_it_is_read_is_not_lost(counting: Counting, watched: WatchedZnodes) -> None:
@@ -67,7 +63,7 @@ async def test_a_change_while_it_is_read_is_not_lost(counting: Counting, watched
     with watched.watching():
         assert await data(watched, "/a", "/b") == [None, None]
         assert await data(watched, "/a", "/b") == [b"1", None]
-    assert counting.reads == ["/a", "/b", "/a"]
+    assert counting.read_paths == ["/a", "/b", "/a"]
 
 
 @pytest.mark.parametrize("in_flight", [False, True])
