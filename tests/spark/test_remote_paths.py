@@ -173,29 +173,27 @@ def test_what_is_wrong_is_told_by_the_name_that_was_given(
     assert str(caught.value).startswith(f"{CLUSTER}/{line}")
 
 
-def test_a_file_system_that_nobody_knows_is_told(spark: SparkSession, tmp_path: Path) -> None:
-    snapshot = tmp_path / "s.json"
-    snapshot.write_text(FILES["s.json"])
-    request = PlanRequest(Sources(snapshot), Goal(GoalKind.REBALANCE), "nowhere://lab/plan")
-    with pytest.raises(PlanError, match=r'^nowhere://lab/plan: No FileSystem for scheme "nowhere"$'):
-        planned(request, spark)
-    far = evolve(request, sources=Sources(Url("nowhere://lab/s.json")), output=str(tmp_path / "plan"))
-    with pytest.raises(PlanError, match=r'^nowhere://lab/s.json: No FileSystem for scheme "nowhere"$'):
-        planned(far, spark)
+NO_CLASS = (
+    r"Spark has no class org\.apache\.hadoop\.fs\.s3a\.S3AFileSystem: name the package that has it, with --conf "
+    r"spark\.jars\.packages=\.\.\.$"
+)
 
 
-def test_a_file_system_whose_code_is_not_there_is_told_with_the_cure(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("scheme", "why"),
+    [("nowhere", r'No FileSystem for scheme "nowhere"$'), ("s3a", NO_CLASS)],
+    ids=["nobody knows it", "its code is not there"],
+)
+def test_a_file_system_that_cannot_be_had_is_told_with_the_cure(
+    scheme: str, why: str, spark: SparkSession, tmp_path: Path
+) -> None:
     snapshot = tmp_path / "s.json"
     snapshot.write_text(FILES["s.json"])
-    request = PlanRequest(Sources(snapshot), Goal(GoalKind.REBALANCE), "s3a://lab/plan")
-    cure = (
-        r"Spark has no class org\.apache\.hadoop\.fs\.s3a\.S3AFileSystem: name the package that has it, with --conf "
-        r"spark\.jars\.packages=\.\.\.$"
-    )
-    with pytest.raises(PlanError, match=f"^s3a://lab/plan: {cure}"):
+    request = PlanRequest(Sources(snapshot), Goal(GoalKind.REBALANCE), f"{scheme}://lab/plan")
+    with pytest.raises(PlanError, match=f"^{scheme}://lab/plan: {why}"):
         planned(request, spark)
-    far = evolve(request, sources=Sources(Url("s3a://lab/s.json")), output=str(tmp_path / "plan"))
-    with pytest.raises(PlanError, match=f"^s3a://lab/s.json: {cure}"):
+    far = evolve(request, sources=Sources(Url(f"{scheme}://lab/s.json")), output=str(tmp_path / "plan"))
+    with pytest.raises(PlanError, match=f"^{scheme}://lab/s.json: {why}"):
         planned(far, spark)
 
 
