@@ -36,7 +36,7 @@ class Backlog(Protocol[Item_contra, Req_co]):
         """Return the number of waiting items, which may become fewer requests."""
 
 
-class Caller(Protocol[Req_contra, Resp_co]):
+class PeerConnection(Protocol[Req_contra, Resp_co]):
     """A connection to the peer."""
 
     async def call(self, request: Req_contra, *, timeout: float) -> Resp_co:  # noqa: ASYNC109
@@ -64,7 +64,7 @@ class Channel(Generic[Item, Req, Resp]):
         self,
         name: str,
         backlog: Backlog[Item, Req],
-        connect: Callable[[], AbstractAsyncContextManager[Caller[Req, Resp]]],
+        connect: Callable[[], AbstractAsyncContextManager[PeerConnection[Req, Resp]]],
         on_response: Callable[[Req, Resp | Exception], None],
         *,
         backoff: Backoff,
@@ -125,11 +125,11 @@ class Channel(Generic[Item, Req, Resp]):
         return ChannelStatistics(len(self._backlog), self._answered, self._retries)
 
     async def _send_over_one_connection(self) -> None:
-        async with self._connect() as caller:
+        async with self._connect() as peer:
             while True:
                 request = await self._next_request()
                 try:
-                    response = await self._ask(caller, request)
+                    response = await self._ask(peer, request)
                 except self._unsendable as fault:
                     # Nothing was sent, so the connection is still in order.
                     self._under_way = self._mend(request, fault)
@@ -139,9 +139,9 @@ class Channel(Generic[Item, Req, Resp]):
                 self._backoff.reset()
                 self._on_response(request, response)
 
-    async def _ask(self, caller: Caller[Req, Resp], request: Req) -> Resp | Exception:
+    async def _ask(self, peer: PeerConnection[Req, Resp], request: Req) -> Resp | Exception:
         try:
-            return await caller.call(request, timeout=self._request_timeout)
+            return await peer.call(request, timeout=self._request_timeout)
         except self._answers as answer:
             return answer
 

@@ -25,7 +25,7 @@ from attrs import asdict, frozen
 from benchmarks.kit.load_sums import by_arrow, by_spark
 from benchmarks.kit.memory import processor_seconds, watched
 from spark_bridge.generator.files import BROKERS, LOADS, SNAPSHOT, write_cluster
-from spark_bridge.generator.shapes import Placement, Shape
+from spark_bridge.generator.shapes import ClusterShape, Placement
 from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.model.summary import Summary
@@ -51,12 +51,12 @@ class Case:
     scenario: str
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ClusterShape:
         """Return the cluster. For a rebalance it has grown over time; otherwise replicas are spread at random."""
         placement = Placement.HISTORY if self.scenario == REBALANCE else Placement.UNIFORM
         new_brokers = self.brokers // 10 if self.scenario == ADD else 0
         topics = self.partitions // PARTITIONS_PER_TOPIC
-        return Shape(
+        return ClusterShape(
             self.brokers, topics=topics, partitions=self.partitions, placement=placement, new_brokers=new_brokers
         )
 

@@ -22,7 +22,7 @@ _IMBALANCE: Final = 0.1
 """Share of the partitions a broker should lead that others may lead: the controllers' default, and Kafka's."""
 
 
-class Cluster(Protocol):
+class CheckedCluster(Protocol):
     """The parts of a simulated cluster that are checked."""
 
     world: World
@@ -38,7 +38,7 @@ class Cluster(Protocol):
         """Return all processes, controllers first."""
 
 
-def faults(cluster: Cluster) -> list[str]:
+def faults(cluster: CheckedCluster) -> list[str]:
     """Return the faults of a cluster that nothing disturbs any more; an empty list if all is well.
 
     A partition whose ISR is empty, because all its members lost their disks, has to wait for an unclean election unless
@@ -61,7 +61,7 @@ def faults(cluster: Cluster) -> list[str]:
     return found or cluster.world.safety.lost()
 
 
-def _processes(cluster: Cluster) -> Iterator[str]:
+def _processes(cluster: CheckedCluster) -> Iterator[str]:
     for process in cluster.processes():
         if process.state is not ProcessState.RUNNING:
             yield f"{process.host} is {process.state.value}"
@@ -75,7 +75,7 @@ def _processes(cluster: Cluster) -> Iterator[str]:
         yield f"controllers {active} are active while {cluster.active_controller} holds /controller"
 
 
-def _partitions(cluster: Cluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+def _partitions(cluster: CheckedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
     live = _live(cluster)
     for tp, assignment in assignments.items():
         is_unclean_allowed = cluster.world.safety.is_unclean_allowed(tp.topic)
@@ -99,7 +99,7 @@ def _partitions(cluster: Cluster, assignments: _Assignments, leaderships: _Leade
             yield f"{tp}: live replicas {missing} are not in the ISR {leadership.isr}"
 
 
-def _preferred(cluster: Cluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+def _preferred(cluster: CheckedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
     if cluster.world.settings.leader_rebalance_interval is None:
         return
     led: defaultdict[int, list[tuple[TopicPartition, LeaderAndIsr]]] = defaultdict(list)
@@ -113,7 +113,7 @@ def _preferred(cluster: Cluster, assignments: _Assignments, leaderships: _Leader
             yield f"{tp} is led by {leader}, not by its preferred {preferred} (nor are {len(elsewhere) - 1} more)"
 
 
-def _requests(cluster: Cluster, leaderships: _Leaderships) -> Iterator[str]:
+def _requests(cluster: CheckedCluster, leaderships: _Leaderships) -> Iterator[str]:
     tree, exempt = cluster.durable.tree, cluster.world.safety.exempt
     requested = None if exempt.has(paths.REASSIGN_PARTITIONS) else tree.read(paths.REASSIGN_PARTITIONS)
     for tp in formats.decode_reassign_partitions(requested.data) if requested is not None else ():
@@ -126,7 +126,7 @@ def _requests(cluster: Cluster, leaderships: _Leaderships) -> Iterator[str]:
     yield from (f"{path} is still there" for path in notices if not exempt.has(path))
 
 
-def _identities(cluster: Cluster, assignments: _Assignments) -> Iterator[str]:
+def _identities(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[str]:
     durable, exempt = cluster.durable, cluster.world.safety.exempt
     moving: defaultdict[str, list[str]] = defaultdict(list)
     for tp, assignment in assignments.items():
@@ -139,7 +139,7 @@ def _identities(cluster: Cluster, assignments: _Assignments) -> Iterator[str]:
             yield f"{path} has {found}, though of its partitions {expected} are being moved"
 
 
-def _deletions(cluster: Cluster) -> Iterator[str]:
+def _deletions(cluster: CheckedCluster) -> Iterator[str]:
     durable, exempt = cluster.durable, cluster.world.safety.exempt
     for name in durable.tree.children(paths.DELETE_TOPICS) or ():
         if not exempt.has_topic(name):
@@ -152,7 +152,7 @@ def _deletions(cluster: Cluster) -> Iterator[str]:
             yield f"{paths.topic_config(name)} is still there, though the topic is not"
 
 
-def _strays(cluster: Cluster, assignments: _Assignments) -> Iterator[str]:
+def _strays(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[str]:
     exempt = cluster.world.safety.exempt
     for name in cluster.durable.tree.children(paths.STRAYS) or ():
         if not exempt.has(f"{paths.STRAYS}/{name}"):
@@ -168,7 +168,7 @@ def _strays(cluster: Cluster, assignments: _Assignments) -> Iterator[str]:
                 yield f"broker {broker.id} has data of {tp} (topic id {log.topic_id}), which it is not to have"
 
 
-def _metadata(cluster: Cluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
+def _metadata(cluster: CheckedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
     ids = {name: topic.topic_id or "" for name in cluster.durable.topics() if (topic := cluster.durable.topic(name))}
     durable = {
         tp: PartitionState.of(tp, ids[tp.topic], assignments[tp], leadership)
@@ -181,7 +181,7 @@ def _metadata(cluster: Cluster, assignments: _Assignments, leaderships: _Leaders
 
 
 def _metadata_of(
-    cluster: Cluster,
+    cluster: CheckedCluster,
     broker: BrokerProcess,
     registered: dict[int, BrokerRegistration],
     durable: dict[TopicPartition, PartitionState],
@@ -218,11 +218,11 @@ def _text(state: PartitionState | None) -> str:
     return f"RS {state.replicas}{moving}, leader {state.leader}, ISR {state.isr}, {where}"
 
 
-def _live(cluster: Cluster) -> set[int]:
+def _live(cluster: CheckedCluster) -> set[int]:
     registered = [cluster.brokers[id_] for id_ in cluster.durable.brokers() if id_ in cluster.brokers]
     return {broker.id for broker in registered if broker.state is ProcessState.RUNNING}
 
 
-def _sound(cluster: Cluster, broker_ids: Iterable[int]) -> list[int]:
+def _sound(cluster: CheckedCluster, broker_ids: Iterable[int]) -> list[int]:
     """Return the brokers whose registrations were not damaged on purpose."""
     return [id_ for id_ in broker_ids if not cluster.world.safety.exempt.has(paths.broker(id_))]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from controller.model.context import ControllerContext
 from controller.progress.report import waits_for
-from controller.progress.tracker import Progress, moves_of
+from controller.progress.tracker import MoveTracker, moves_of
 from transport.errors import ErrorCode
 from transport.messages import (
     UNTHROTTLED,
@@ -54,7 +54,7 @@ def describe_reassignments(
     """
     going_on = {_key(context, tp): tp for tp in sorted(context.reassigning)}
     keys = going_on if wanted is None else [key for key in dict.fromkeys(wanted) if key in going_on]
-    known = Progress()
+    known = MoveTracker()
     known.follow(moves_of(context, [going_on[key] for key in keys]), now=0.0)
     described = [_describe(context, going_on[key]) for key in keys]
     return DescribeReassignmentsResponse(

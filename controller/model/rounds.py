@@ -93,7 +93,7 @@ class Children:
 
 
 @frozen
-class Outcome:
+class ChangeOutcome:
     """The steps that were not committed: some are stale, others can never be committed."""
 
     refused: tuple[Step, ...] = ()
@@ -102,7 +102,7 @@ class Outcome:
 
 @frozen
 class Change:
-    """A named round's decision; answered by its Outcome."""
+    """A named round's decision; answered by its ChangeOutcome."""
 
     round: str
     steps: tuple[Step, ...]
@@ -177,11 +177,11 @@ def change(name: str, steps: Sequence[Step]) -> Rounds[tuple[Step, ...]]:
     return (yield from attempt(name, steps)).refused
 
 
-def attempt(name: str, steps: Sequence[Step]) -> Rounds[Outcome]:
+def attempt(name: str, steps: Sequence[Step]) -> Rounds[ChangeOutcome]:
     """Commit, apply and publish `steps` as the round `name`; return the steps that were not committed."""
     if not steps:
-        return Outcome()
-    return cast("Outcome", (yield Change(name, tuple(steps))))
+        return ChangeOutcome()
+    return cast("ChangeOutcome", (yield Change(name, tuple(steps))))
 
 
 def until_none_is_left(

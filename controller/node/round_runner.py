@@ -16,7 +16,7 @@ from attrs import define, field
 
 from controller.model.context import ControllerContext
 from controller.model.facts import BrokerGone, BrokerRegistered
-from controller.model.rounds import Change, Children, Effect, Loaded, Outcome, Publication, Read, Rounds, Step
+from controller.model.rounds import Change, ChangeOutcome, Children, Effect, Loaded, Publication, Read, Rounds, Step
 from controller.observation.instruments import Application, Instrument
 from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from transport.log import get_logger
@@ -86,7 +86,7 @@ class RoundRunner:
             case _:
                 assert_never(effect)
 
-    async def _change(self, change: Change) -> Outcome:
+    async def _change(self, change: Change) -> ChangeOutcome:
         subjects = tuple(tp for step in change.steps for tp in step.subjects)
         self.observer.decided(DecidedRound(self._event, change.round, self.context.epoch, subjects, self._event_id))
         # Steps without writes have nothing to wait for.
@@ -103,7 +103,7 @@ class RoundRunner:
             rejected += [members[i] for i in result.rejected]
             _log_rejections(change.round, list(result.rejected.values()))
         await trio.lowlevel.checkpoint()
-        return Outcome(tuple(refused), tuple(rejected))
+        return ChangeOutcome(tuple(refused), tuple(rejected))
 
     def _apply(self, name: str, steps: Sequence[Step], zxid: int | None = None) -> None:
         self.instrument.applying(self.context, Application(self._event_id, self._event, name, zxid, steps))

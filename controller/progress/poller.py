@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from actors import Backoff, supervise
 from controller.progress.report import Totals, totals, with_progress
-from controller.progress.tracker import Moves, Progress
+from controller.progress.tracker import Moves, MoveTracker
 from transport.errors import ApiError
 from transport.host import Host
 from transport.log import get_logger
@@ -65,7 +65,7 @@ class ProgressPoller:
     network: Network
     host: Host
     client_id: str
-    progress: Progress = field(factory=Progress, init=False)
+    progress: MoveTracker = field(factory=MoveTracker, init=False)
     _asked: dict[int, _Asked] = field(factory=dict, init=False)
 
     def follow(self, moves: Moves) -> None:

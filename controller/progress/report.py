@@ -12,7 +12,7 @@ from attrs import frozen
 from msgspec.structs import replace
 from rich.filesize import decimal
 
-from controller.progress.tracker import Copy, CopyState, Progress
+from controller.progress.tracker import Copy, CopyState, MoveTracker
 from transport.messages import UNKNOWN, UNTHROTTLED, ReassignmentDescription, ReplicaProgress
 
 _ALMOST_SECONDS: Final = 2.0
@@ -32,7 +32,7 @@ class Totals:
     eta_ms: int = UNKNOWN
 
 
-def totals(progress: Progress, now: float) -> Totals:
+def totals(progress: MoveTracker, now: float) -> Totals:
     """Return the totals over all moves. A replica of unknown size counts as having nothing left to copy."""
     stalled = left = 0
     for tp in progress.moves:
@@ -45,11 +45,11 @@ def totals(progress: Progress, now: float) -> Totals:
 
 
 def with_progress(
-    described: ReassignmentDescription, progress: Progress, all_moves: Totals, now: float, now_ms: int
+    described: ReassignmentDescription, progress: MoveTracker, all_moves: Totals, now: float, now_ms: int
 ) -> ReassignmentDescription:
     """Return a description with the known progress of the move.
 
-    `now` is in seconds as in Progress, `now_ms` in milliseconds since 1970; `all_moves` are the totals at that time.
+    `now` is in seconds as in MoveTracker, `now_ms` in milliseconds since 1970; `all_moves` are the totals at that time.
     """
     tp = described.tp
     missing = [r for r in described.new_replicas if r not in described.isr]
@@ -67,7 +67,7 @@ def with_progress(
     )
 
 
-def _replica(replica: ReplicaProgress, described: ReassignmentDescription, progress: Progress) -> ReplicaProgress:
+def _replica(replica: ReplicaProgress, described: ReassignmentDescription, progress: MoveTracker) -> ReplicaProgress:
     tp = described.tp
     size, end = progress.sizes(tp, replica.broker)
     leader_size, leader_end = progress.sizes(tp, described.leader)

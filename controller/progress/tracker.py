@@ -162,7 +162,7 @@ class _Flow:
 
 
 @define
-class Progress:
+class MoveTracker:
     """The known progress of all moves during one controllership."""
 
     moves: dict[TopicPartition, MovingPartition] = field(factory=dict, init=False)

@@ -15,9 +15,9 @@ from klamm.interrupts import INTERRUPTED
 
 if TYPE_CHECKING:
     from simulator.scenario.model import Scenario
-    from simulator.scenario.outcome import Outcome
+    from simulator.scenario.outcome import ScenarioOutcome
 
-Show = Callable[["Outcome"], None]
+Show = Callable[["ScenarioOutcome"], None]
 
 SEED = click.IntRange(min=0)
 
@@ -124,7 +124,7 @@ def _tables(in_brief: bool) -> Iterator[Show]:
     """Print a table for each run; if `in_brief`, a line for each run that succeeded."""
     from simulator.scenario.table import lines
 
-    def show(outcome: Outcome) -> None:
+    def show(outcome: ScenarioOutcome) -> None:
         if in_brief and outcome.has_succeeded:
             click.echo(f"{_title(outcome)}: passed, trace {outcome.trace.digest}")
             return
@@ -142,7 +142,7 @@ def _tables(in_brief: bool) -> Iterator[Show]:
 def _json_runs(_: bool) -> Iterator[Show]:
     separator = ""
 
-    def show(outcome: Outcome) -> None:
+    def show(outcome: ScenarioOutcome) -> None:
         nonlocal separator
         click.echo(separator, nl=False)
         print_json(_json(outcome))
@@ -164,18 +164,18 @@ def _yaml_runs(_: bool) -> Iterator[Show]:
 _PRINTING: Final = {"table": _tables, "json": _json_runs, "yaml": _yaml_runs}
 
 
-def _title(outcome: Outcome) -> str:
+def _title(outcome: ScenarioOutcome) -> str:
     return ", ".join([f"seed {outcome.seed}", *(f"{name}: {value}" for name, value in outcome.variant.items())])
 
 
-def _print_misses(outcome: Outcome) -> None:
+def _print_misses(outcome: ScenarioOutcome) -> None:
     for miss in outcome.chronicle.misses:
         click.echo(f"{outcome.path}:{miss.line}: with {_title(outcome)}: {miss.text}", err=True)
     if outcome.violation is not None:
         click.echo(f"{outcome.path}: with {_title(outcome)}: {outcome.violation}", err=True)
 
 
-def _json(outcome: Outcome) -> dict[str, Any]:
+def _json(outcome: ScenarioOutcome) -> dict[str, Any]:
     chronicle = outcome.chronicle
     return {
         "scenario": outcome.path,

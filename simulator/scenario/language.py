@@ -15,10 +15,10 @@ from simulator.scenario.faults import unreadable
 from simulator.scenario.model import (
     OUTCOMES,
     PATIENCE,
-    Event,
     Expectations,
     LoadPlan,
     PartitionExpectation,
+    ScenarioEvent,
     Trigger,
 )
 from simulator.scenario.names import Names
@@ -163,7 +163,7 @@ EVENT_KEYS: Final[Mapping[str, Key]] = {
 _TRIGGERS: Final = ("at", "when", "after")
 
 
-def _event(node: YamlNode, names: Names) -> Event:
+def _event(node: YamlNode, names: Names) -> ScenarioEvent:
     """Read an event: at most one trigger, at most one verb, and optional expectations."""
     if _expects(node, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
         names = evolve(names, are_known=False)
@@ -189,7 +189,9 @@ def _event(node: YamlNode, names: Names) -> Event:
     expect = values.get("expect", Expectations())
     waits_for = values.get("waits_for")
     within = values.get("within", 0.0 if waits_for is None else PATIENCE)
-    return Event(node.start_mark.line + 1, text, trigger, action, expect, within, values.get("stays", 0.0), waits_for)
+    return ScenarioEvent(
+        node.start_mark.line + 1, text, trigger, action, expect, within, values.get("stays", 0.0), waits_for
+    )
 
 
 def _expects(node: YamlNode, code: ErrorCode | None = None) -> bool:

@@ -104,7 +104,7 @@ class Expectations:
 
 
 @frozen
-class Event:
+class ScenarioEvent:
     """An action, and the expectations that must hold within a time after it."""
 
     line: int
@@ -130,7 +130,7 @@ class Scenario:
     topics: tuple[CreateTopic, ...]
     topics_line: int
     load: LoadPlan | None
-    events: tuple[Event, ...]
+    events: tuple[ScenarioEvent, ...]
     expect: Expectations
     expect_line: int
     settles: float = PATIENCE

@@ -14,7 +14,7 @@ from transport.metadata import TopicPartition
 
 
 @frozen
-class Happening:
+class PlayedEvent:
     """An event of the scenario, with its time."""
 
     time: float
@@ -22,7 +22,7 @@ class Happening:
 
 
 @frozen
-class Row:
+class CommitRow:
     """A partition after a controller's commit."""
 
     time: float
@@ -43,7 +43,7 @@ class Miss:
 class Chronicle:
     """Collects events while a scenario runs. Times are seconds since its beginning."""
 
-    entries: list[Happening | Row] = field(factory=list)
+    entries: list[PlayedEvent | CommitRow] = field(factory=list)
     rounds: list[tuple[TopicPartition, str]] = field(factory=list)
     """Each round of a partition that was committed, or published without anything to commit."""
 
@@ -55,7 +55,7 @@ class Chronicle:
     expectations: int = 0
     """Number of expectations so far."""
 
-    _last: dict[TopicPartition, Row] = field(factory=dict)
+    _last: dict[TopicPartition, CommitRow] = field(factory=dict)
     _committed: set[tuple[TopicPartition, str]] = field(factory=set)
 
     def saw(self, now: float, step: Step) -> None:
@@ -68,12 +68,12 @@ class Chronicle:
             self.states += step.partitions
             self._committed |= set(named)
             for state in step.partitions:
-                self._show(Row(now, step.controller_id, step.round, state))
+                self._show(CommitRow(now, step.controller_id, step.round, state))
         else:
             self.rounds += [item for item in named if item not in self._committed]
             self._committed -= set(named)
 
-    def _show(self, row: Row) -> None:
+    def _show(self, row: CommitRow) -> None:
         """Add a row, unless it repeats the last one or shows an ISR that grows towards the target."""
         tp = row.state.tp
         last = self._last.get(tp)
@@ -81,9 +81,9 @@ class Chronicle:
             self._last[tp] = row
             self.entries.append(row)
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[CommitRow]:
         """Return only the rows."""
-        return [entry for entry in self.entries if isinstance(entry, Row)]
+        return [entry for entry in self.entries if isinstance(entry, CommitRow)]
 
 
 def _shown(state: PartitionState) -> tuple[object, ...]:
@@ -91,7 +91,7 @@ def _shown(state: PartitionState) -> tuple[object, ...]:
     return (*moving, state.leader, frozenset(state.isr))
 
 
-def _only_grows(last: Row, row: Row) -> bool:
+def _only_grows(last: CommitRow, row: CommitRow) -> bool:
     target = frozenset(row.state.replicas) - frozenset(row.state.removing_replicas)
     return (
         row.round == "ISR"
@@ -102,7 +102,7 @@ def _only_grows(last: Row, row: Row) -> bool:
 
 
 @frozen
-class Outcome:
+class ScenarioOutcome:
     """The end of one run of a scenario."""
 
     path: str

@@ -19,8 +19,8 @@ from simulator.cluster import NotInTime, SimulatedCluster, simulated_cluster
 from simulator.quiet_logs import ignore, quiet_logs
 from simulator.safety.invariants import Violation
 from simulator.scenario import expectations
-from simulator.scenario.model import PATIENCE, Event, Expectations, Reach, Scenario, When
-from simulator.scenario.outcome import Chronicle, Happening, Miss, Outcome
+from simulator.scenario.model import PATIENCE, Expectations, Reach, Scenario, ScenarioEvent, When
+from simulator.scenario.outcome import Chronicle, Miss, PlayedEvent, ScenarioOutcome
 from simulator.steps import Moment, Step
 from simulator.trace import Trace
 from transport.errors import ApiError
@@ -38,7 +38,7 @@ _MOMENTS: Final = {
 }
 
 
-def run(scenario: Scenario, *, seed: int = 0, keep_trace: bool = False) -> Outcome:
+def run(scenario: Scenario, *, seed: int = 0, keep_trace: bool = False) -> ScenarioOutcome:
     """Run a scenario in a trio run of its own, to its end or its first violation.
 
     Args:
@@ -87,9 +87,9 @@ class _Play:
             finally:
                 self._end(cluster)
 
-    def outcome(self, seed: int, trace: Trace, violation: str | None) -> Outcome:
+    def outcome(self, seed: int, trace: Trace, violation: str | None) -> ScenarioOutcome:
         """Return the outcome of the run."""
-        return Outcome(
+        return ScenarioOutcome(
             self.scenario.path,
             self.scenario.variant,
             seed,
@@ -138,7 +138,7 @@ class _Play:
                 before = trio.Event()
                 nursery.start_soon(self._carry_out, event, struck, before)
 
-    async def _wait_for(self, event: Event, before: trio.Event) -> bool:
+    async def _wait_for(self, event: ScenarioEvent, before: trio.Event) -> bool:
         """Wait for an event's trigger; return whether the event was carried out in the middle of a step."""
         trigger = event.trigger
         if trigger.when is not None:
@@ -152,7 +152,7 @@ class _Play:
             await trio.sleep(trigger.after)
         return False
 
-    async def _wait_for_step(self, event: Event, when: When) -> bool:
+    async def _wait_for_step(self, event: ScenarioEvent, when: When) -> bool:
         tp = None if when.partition is None else partition_named(when.partition)
         came = trio.Event()
         is_strike = isinstance(event.action, Strike)
@@ -176,7 +176,7 @@ class _Play:
         self._miss(event.line, f"{what} did not come within {PATIENCE:g} s")
         return False
 
-    async def _carry_out(self, event: Event, struck: bool, done: trio.Event) -> None:  # noqa: FBT001
+    async def _carry_out(self, event: ScenarioEvent, struck: bool, done: trio.Event) -> None:  # noqa: FBT001
         if isinstance(event.action, Request):
             await self._ask(event, event.action)
         elif not struck:
@@ -184,7 +184,7 @@ class _Play:
         await self._expect(event)
         done.set()
 
-    def _strike(self, event: Event) -> None:
+    def _strike(self, event: ScenarioEvent) -> None:
         if not isinstance(event.action, Strike):
             return
         self._happened(event)
@@ -193,12 +193,12 @@ class _Play:
         except CannotBeDone as error:
             self._miss(event.line, str(error))
 
-    async def _ask(self, event: Event, action: Request) -> None:
+    async def _ask(self, event: ScenarioEvent, action: Request) -> None:
         """Make a request, and compare its outcome with the expected one."""
         self._happened(event)
         code, text = await _refusal(partial(action.ask, self._scene))
         if code is not None:
-            self.chronicle.entries.append(Happening(self._now(), f"refused: {text}"))
+            self.chronicle.entries.append(PlayedEvent(self._now(), f"refused: {text}"))
         if code != event.expect.refused:
             there = "it was not refused" if code is None else f"it was refused: {text}"
             wanted = "no refusal" if event.expect.refused is None else event.expect.refused
@@ -206,7 +206,7 @@ class _Play:
 
     # --- expectations -------------------------------------------------------------------------------------------
 
-    async def _expect(self, event: Event) -> None:
+    async def _expect(self, event: ScenarioEvent) -> None:
         """Wait for what an event waits for, or else for its expectations, and record what does not hold in time."""
         with trio.move_on_after(event.within):
             while self._misses(event.waits_for or event.expect):  # noqa: ASYNC110  it is looked up in the store
@@ -231,8 +231,8 @@ class _Play:
     def _now(self) -> float:
         return 0.0 if self._began is None else trio.current_time() - self._began
 
-    def _happened(self, event: Event) -> None:
-        self.chronicle.entries.append(Happening(self._now(), event.text))
+    def _happened(self, event: ScenarioEvent) -> None:
+        self.chronicle.entries.append(PlayedEvent(self._now(), event.text))
 
     def _miss(self, line: int, text: str) -> None:
         self.chronicle.misses.append(Miss(line, text))

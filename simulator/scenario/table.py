@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from controller.admin.move_rows import COLUMNS, cells
-from simulator.scenario.outcome import Happening, Outcome, Row
+from simulator.scenario.outcome import CommitRow, PlayedEvent, ScenarioOutcome
 
 WIDTH: Final = 80
 
 
-def lines(outcome: Outcome) -> Iterator[str]:
+def lines(outcome: ScenarioOutcome) -> Iterator[str]:
     """Yield the lines of a table no wider than 80 columns, and a summary."""
     rows = outcome.chronicle.rows()
     table = _one_partition(rows) if len({_partition(row) for row in rows}) == 1 else _several_partitions(rows)
@@ -22,24 +22,24 @@ def lines(outcome: Outcome) -> Iterator[str]:
     yield "─" * len(header)
     rest = iter(texts)
     for entry in outcome.chronicle.entries:
-        if isinstance(entry, Row):
+        if isinstance(entry, CommitRow):
             yield next(rest)
         else:
             yield from _happening(entry, widths[0])
     yield from _summary(outcome)
 
 
-def _one_partition(rows: Iterable[Row]) -> list[tuple[str, ...]]:
+def _one_partition(rows: Iterable[CommitRow]) -> list[tuple[str, ...]]:
     table = [(_time(row.time), row.round, str(row.controller_id), *cells(row.state)) for row in rows]
     return [("time", "step", "by", *COLUMNS), *table]
 
 
-def _several_partitions(rows: Iterable[Row]) -> list[tuple[str, ...]]:
+def _several_partitions(rows: Iterable[CommitRow]) -> list[tuple[str, ...]]:
     table = [(_time(row.time), _partition(row), row.round, *cells(row.state)) for row in rows]
     return [("time", "partition", "step", *COLUMNS), *table]
 
 
-def _partition(row: Row) -> str:
+def _partition(row: CommitRow) -> str:
     return str(row.state.tp)
 
 
@@ -53,12 +53,12 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return " ".join(padded).rstrip()
 
 
-def _happening(happening: Happening, indent: int) -> list[str]:
+def _happening(happening: PlayedEvent, indent: int) -> list[str]:
     text = f"{_time(happening.time).rjust(indent)} > {happening.text}"
     return textwrap.wrap(text, WIDTH, subsequent_indent=" " * (indent + 3), break_long_words=False)
 
 
-def _summary(outcome: Outcome) -> Iterator[str]:
+def _summary(outcome: ScenarioOutcome) -> Iterator[str]:
     expected, missed = outcome.chronicle.expectations, len(outcome.chronicle.misses)
     yield f"{outcome.seconds:.1f} s of cluster time with seed {outcome.seed}, trace {outcome.trace.digest}"
     yield f"{outcome.acknowledged} records acknowledged; {expected} things expected, {missed or 'none'} missed"

@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from simulator.store.agenda import Agenda
-from simulator.store.host import Host, Interruption, Moment
+from simulator.store.host import Interruption, Moment, StoreHost
 from simulator.store.quorum import NOBODY, EnsembleHooks, Quorum
 from simulator.store.session import SimulatedStore
 from transport.store.protocol import Committed, Op, StoreUnavailable
@@ -41,7 +41,7 @@ class SimulatedEnsemble:
         self._agenda = Agenda()
         self._rng = rng
         self._quorum = Quorum(self._agenda, rng, clock_ms, servers, hooks)
-        self._hosts: dict[str, Host] = {}
+        self._hosts: dict[str, StoreHost] = {}
         self._stores: dict[str, SimulatedStore] = {}
 
     @property
@@ -164,7 +164,7 @@ class SimulatedEnsemble:
         with self._agenda.together():
             return self._quorum.commit(BY_HAND, NOBODY, ops)
 
-    def _host(self, name: str) -> Host:
+    def _host(self, name: str) -> StoreHost:
         if name not in self._hosts:
-            self._hosts[name] = Host(name, self.default_latency)
+            self._hosts[name] = StoreHost(name, self.default_latency)
         return self._hosts[name]

@@ -29,7 +29,7 @@ class Interruption:
 
 
 @define(eq=False)
-class Host:
+class StoreHost:
     """The host of a session's holder. `latency` is the average time of a message each way, in seconds."""
 
     name: str

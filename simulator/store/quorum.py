@@ -10,8 +10,8 @@ from typing import Final, Protocol
 import trio
 
 from simulator.store.agenda import Agenda
-from simulator.store.host import Host
-from simulator.store.server import Answer, Connection, Entry, Look, Server, Session
+from simulator.store.host import StoreHost
+from simulator.store.server import Answer, CommitEntry, EnsembleServer, Look, ServerConnection, Session
 from transport.store.protocol import Committed, Delete, Op, StoreError
 from transport.store.tree import Tree
 
@@ -39,7 +39,7 @@ class Quorum:
     def __init__(
         self, agenda: Agenda, rng: random.Random, clock_ms: Callable[[], int], servers: int, hooks: EnsembleHooks
     ) -> None:
-        self.servers = [Server(agenda) for _ in range(servers)]
+        self.servers = [EnsembleServer(agenda) for _ in range(servers)]
         self._leader = self.servers[0]
         self._agenda = agenda
         self._rng = rng
@@ -57,7 +57,7 @@ class Quorum:
         """Return a session, or None if it has ended."""
         return self._sessions.get(session_id)
 
-    def pick(self, seen: int) -> Server:
+    def pick(self, seen: int) -> EnsembleServer:
         """Pick a server for a client that has seen the tree as of zxid `seen`, excluding servers behind it."""
         return self._rng.choice([server for server in self.servers if server.tree.zxid >= seen])
 
@@ -68,12 +68,12 @@ class Quorum:
         self._hooks.committed(host, session_id, ops, commit.committed)
         self._leader.publish(commit, ends)
         for follower in self.servers[1:]:
-            follower.follow(Entry(trio.current_time(), ops, session_id, now_ms, ends))
+            follower.follow(CommitEntry(trio.current_time(), ops, session_id, now_ms, ends))
         return commit.committed
 
     # --- what arrives from clients ------------------------------------------------------------------------------
 
-    def begin(self, connection: Connection, timeout: float, answer: Answer) -> None:
+    def begin(self, connection: ServerConnection, timeout: float, answer: Answer) -> None:
         """Begin a session, and answer with it once its server has applied every earlier commit."""
         if connection.is_open:
             self._last_session_id += 1
@@ -83,7 +83,7 @@ class Quorum:
             self.listen(connection.host)
             connection.server.ask(session, self.tree.zxid, lambda *_: session, answer)
 
-    def resume(self, connection: Connection, session_id: int, answer: Answer) -> None:
+    def resume(self, connection: ServerConnection, session_id: int, answer: Answer) -> None:
         """Resume a session on another connection, and answer with it, or with None if it has ended."""
         if not connection.is_open:
             return
@@ -97,7 +97,7 @@ class Quorum:
         self.listen(connection.host)
         connection.server.ask(session, 0, lambda *_: session, answer)
 
-    def look(self, look: Look, session: Session, connection: Connection, answer: Answer) -> None:
+    def look(self, look: Look, session: Session, connection: ServerConnection, answer: Answer) -> None:
         """Read, arm watches, and answer with the result.
 
         A late request on a broken connection is dropped: its watches would belong to the next connection.
@@ -105,7 +105,7 @@ class Quorum:
         if session.connection is connection:
             connection.server.ask(session, 0, look, answer)
 
-    def multi(self, ops: Sequence[Op], session: Session, connection: Connection, answer: Answer) -> None:
+    def multi(self, ops: Sequence[Op], session: Session, connection: ServerConnection, answer: Answer) -> None:
         """Apply all of `ops` or nothing, and answer with the outcome once the session's server has applied it.
 
         The request of a session that has ended or moved to another server is dropped.
@@ -120,12 +120,12 @@ class Quorum:
             self._passes(session, "after", ops)
             connection.server.ask(session, zxid, lambda *_: outcome, answer)
 
-    def close(self, session: Session, connection: Connection) -> None:
+    def close(self, session: Session, connection: ServerConnection) -> None:
         """End a session at its holder's request."""
         if self._is_served(session, connection.server):
             self.end(session)
 
-    def _is_served(self, session: Session, server: Server) -> bool:
+    def _is_served(self, session: Session, server: EnsembleServer) -> bool:
         return not session.has_ended and session.connection.server is server
 
     def _passes(self, session: Session, moment: str, ops: Sequence[Op]) -> bool:
@@ -140,14 +140,14 @@ class Quorum:
 
     # --- the end of connections and sessions --------------------------------------------------------------------
 
-    def drop(self, connection: Connection, *, spill: bool = True) -> None:
+    def drop(self, connection: ServerConnection, *, spill: bool = True) -> None:
         """Break a connection: its watches are removed, and its session falls silent."""
         connection.drop(spill=spill)
         for server in self.servers:
             server.forget(connection)
         self.listen(connection.host)
 
-    def listen(self, host: Host) -> None:
+    def listen(self, host: StoreHost) -> None:
         """Update which sessions of a host are heard. A session that falls silent expires unless it is heard in time."""
         for session in self._sessions.values():
             if session.connection.host is host:

@@ -12,7 +12,7 @@ import trio
 from attrs import Factory, define, field, frozen
 
 from simulator.store.agenda import Agenda, Call
-from simulator.store.host import Host
+from simulator.store.host import StoreHost
 from transport.store.memory import Watches
 from transport.store.protocol import Op, WatchFired
 from transport.store.tree import Commit, Tree
@@ -27,17 +27,19 @@ Answer = Callable[[Any, int], object]
 class Client(Protocol):
     """The host's end of a connection."""
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: ServerConnection) -> None:
         """Handle the loss of the connection."""
 
     def fired(self, event: WatchFired, zxid: int) -> None:
         """Handle the event of a watch, from a server that had reached `zxid`."""
 
 
-class Connection:
+class ServerConnection:
     """A connection of a host to a server: messages arrive in order each way, after the host's latency."""
 
-    def __init__(self, agenda: Agenda, rng: random.Random, host: Host, client: Client, server: Server) -> None:
+    def __init__(
+        self, agenda: Agenda, rng: random.Random, host: StoreHost, client: Client, server: EnsembleServer
+    ) -> None:
         self.host = host
         self.client = client
         self.server = server
@@ -96,14 +98,14 @@ class Session:
     id: int
     host: str
     timeout: float
-    connection: Connection
+    connection: ServerConnection
     has_ended: bool = False
     is_heard: bool = True
     silences: int = 0
 
 
 @frozen
-class Entry:
+class CommitEntry:
     """A commit, as the leader sends it to its followers; with `ends`, it ends that session."""
 
     at: float
@@ -124,14 +126,14 @@ class _Request:
 
 @define(eq=False)
 class _Served:
-    connection: Connection
+    connection: ServerConnection
     session: Session
     watches: Watches = Factory(Watches)
     requests: deque[_Request] = Factory(deque)
 
 
 @define(eq=False)
-class Server:
+class EnsembleServer:
     """One server. The leader never lags: its tree is the durable state.
 
     Each session's answers and events leave in the order of this server's commits: an event before an answer that shows
@@ -141,7 +143,7 @@ class Server:
     agenda: Agenda
     tree: Tree = Factory(Tree)
     _lag: float = 0.0
-    _behind: deque[Entry] = Factory(deque)
+    _behind: deque[CommitEntry] = Factory(deque)
     _served: dict[Session, _Served] = field(factory=dict)
 
     @property
@@ -158,7 +160,7 @@ class Server:
         """Serve a session on its current connection. It begins without watches."""
         self._served[session] = _Served(session.connection, session)
 
-    def forget(self, connection: Connection) -> None:
+    def forget(self, connection: ServerConnection) -> None:
         """Stop serving a connection."""
         for session, served in list(self._served.items()):
             if served.connection is connection:
@@ -186,7 +188,7 @@ class Server:
             connection = self._served.pop(ends).connection
             connection.to_host(partial(connection.client.lost, connection))
 
-    def follow(self, entry: Entry) -> None:
+    def follow(self, entry: CommitEntry) -> None:
         """Receive a commit of the leader, to apply after the lag."""
         self._behind.append(entry)
         if len(self._behind) == 1:

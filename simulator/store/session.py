@@ -10,9 +10,9 @@ from typing import Any, Final, TypeVar
 import trio
 
 from simulator.store.agenda import Agenda
-from simulator.store.host import Host
+from simulator.store.host import StoreHost
 from simulator.store.quorum import Quorum
-from simulator.store.server import Answer, Connection, Server, Session
+from simulator.store.server import Answer, EnsembleServer, ServerConnection, Session
 from transport.store.kazoo_session import CLOSE_SECONDS, RECONNECT_SECONDS
 from transport.store.listeners import Listeners
 from transport.store.memory import Watches
@@ -35,7 +35,7 @@ CUT_SHARE: Final = 0.125
 """Share of bulk reads sent as two requests; the real store does so only beyond a thousand paths."""
 
 T = TypeVar("T")
-Arrive = Callable[[Session, Connection, Answer], object]
+Arrive = Callable[[Session, ServerConnection, Answer], object]
 
 
 class _Reply:
@@ -57,12 +57,12 @@ class SimulatedStore:
     of up to `RECONNECT_SECONDS`; a session without contact for its timeout is taken as expired.
     """
 
-    def __init__(self, agenda: Agenda, rng: random.Random, quorum: Quorum, host: Host, timeout: float) -> None:
+    def __init__(self, agenda: Agenda, rng: random.Random, quorum: Quorum, host: StoreHost, timeout: float) -> None:
         self.session_id = 0
         self.state = SessionState.SUSPENDED
         self.opened = trio.Event()
         self.is_gone = False
-        self.connection: Connection | None = None
+        self.connection: ServerConnection | None = None
         self.session: Session | None = None
         self.server = quorum.servers[0]
         self._agenda = agenda
@@ -138,7 +138,7 @@ class SimulatedStore:
             self._seen = max(self._seen, zxid)
             self._listeners.notify(event)
 
-    def lost(self, connection: Connection) -> None:
+    def lost(self, connection: ServerConnection) -> None:
         """Handle the loss of the connection, and try to connect again."""
         if self.connection is connection:
             self._hang_up()
@@ -152,7 +152,7 @@ class SimulatedStore:
             del self._under_way[reply]
             reply.settle(outcome)
 
-    def _join(self, connection: Connection, session: Session | None, zxid: int) -> None:
+    def _join(self, connection: ServerConnection, session: Session | None, zxid: int) -> None:
         if self.connection is not connection:
             return
         self.session = session
@@ -168,12 +168,12 @@ class SimulatedStore:
 
     # --- the holder's side of connections -----------------------------------------------------------------------
 
-    def connect(self, server: Server | None = None) -> None:
+    def connect(self, server: EnsembleServer | None = None) -> None:
         """Ask `server`, or any, to resume or begin the session. Does nothing if the ensemble is unreachable."""
         if self._is_over or self.connection is not None or not self._host.reachable:
             return
         self.server = server or self._quorum.pick(self._seen)
-        self.connection = connection = Connection(self._agenda, self._rng, self._host, self, self.server)
+        self.connection = connection = ServerConnection(self._agenda, self._rng, self._host, self, self.server)
         joined = partial(self._join, connection)
         if self.session is None:
             arrive = partial(self._quorum.begin, connection, self._timeout, joined)

@@ -15,7 +15,7 @@ import numpy as np
 from attrs import frozen
 from numpy.typing import NDArray
 
-from spark_bridge.generator.shapes import Placement, Shape
+from spark_bridge.generator.shapes import ClusterShape, Placement
 from spark_bridge.model.block import NOBODY, Block, count_of_blocks
 from spark_bridge.model.brokers import Broker, Brokers
 
@@ -43,7 +43,7 @@ def name_hashes(topics: NDArray[np.uint32], partition: NDArray[np.int32]) -> NDA
 class GeneratedCluster:
     """The cluster of a shape."""
 
-    shape: Shape
+    shape: ClusterShape
 
     @property
     def count_of_blocks(self) -> int:
@@ -161,7 +161,7 @@ class GeneratedCluster:
         return topic, (members - self._first[topic]).astype(np.int32)
 
 
-def _placed(shape: Shape, brokers: NDArray[np.int32], rng: np.random.Generator) -> NDArray[np.int32]:
+def _placed(shape: ClusterShape, brokers: NDArray[np.int32], rng: np.random.Generator) -> NDArray[np.int32]:
     """Draw a replica list for each partition, with distinct brokers, and distinct racks if there are enough.
 
     Args:
@@ -199,7 +199,7 @@ def _drawn(placement: Placement, brokers: NDArray[np.int32], rng: np.random.Gene
 
 
 def _fits(
-    shape: Shape, taken: NDArray[np.int32], drawn: NDArray[np.int32], brokers: NDArray[np.int32]
+    shape: ClusterShape, taken: NDArray[np.int32], drawn: NDArray[np.int32], brokers: NDArray[np.int32]
 ) -> NDArray[np.bool_]:
     """Return which rows can take the broker drawn for them in addition to those that they have."""
     fresh: NDArray[np.bool_] = ~(taken == drawn[:, None]).any(axis=1)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from spark_bridge.errors import PlanError
 from spark_bridge.generator.cluster import GeneratedCluster
-from spark_bridge.generator.shapes import Shape
+from spark_bridge.generator.shapes import ClusterShape
 from spark_bridge.model.block import BYTES, BYTES_IN, NOBODY, Block
 from spark_bridge.model.brokers import Brokers
 
@@ -27,7 +27,7 @@ _COLUMNS: Final = {
 }
 
 
-def write_cluster(shape: Shape, folder: Path, on_written: Callable[[int], None]) -> None:
+def write_cluster(shape: ClusterShape, folder: Path, on_written: Callable[[int], None]) -> None:
     """Write a cluster to a folder: `snapshot` and `loads`, which are folders of Parquet, and `brokers.csv`.
 
     Args:

@@ -29,7 +29,7 @@ _MOST: Final = {"brokers": 100_000, "new_brokers": 100_000, "racks": 100_000, "p
 
 
 @frozen
-class Shape:
+class ClusterShape:
     """The shape of a cluster to generate.
 
     Attributes:
@@ -89,21 +89,21 @@ class Shape:
         return max(self.brokers - int(self.brokers * self.growth), min(self.replication_factor, self.brokers))
 
 
-SHAPES: Final[Mapping[str, Shape]] = {
-    "uniform": Shape(placement=Placement.UNIFORM),
-    "linear": Shape(placement=Placement.LINEAR),
-    "exponential": Shape(placement=Placement.EXPONENTIAL),
-    "history": Shape(),
-    "mostly-empty": Shape(brokers=20, racks=4, topics=2_000, partitions=10_000, empty=0.9),
-    "brokers-8": Shape(brokers=8, racks=0, topics=500, partitions=17_000),
-    "brokers-199": Shape(brokers=199, topics=5_000, partitions=275_667),
-    "brokers-215": Shape(brokers=215, topics=3_500, partitions=933_334),
-    "brokers-270": Shape(brokers=270, topics=10_500, partitions=433_334),
-    "brokers-300": Shape(brokers=300, topics=100_000, partitions=1_000_000),
+SHAPES: Final[Mapping[str, ClusterShape]] = {
+    "uniform": ClusterShape(placement=Placement.UNIFORM),
+    "linear": ClusterShape(placement=Placement.LINEAR),
+    "exponential": ClusterShape(placement=Placement.EXPONENTIAL),
+    "history": ClusterShape(),
+    "mostly-empty": ClusterShape(brokers=20, racks=4, topics=2_000, partitions=10_000, empty=0.9),
+    "brokers-8": ClusterShape(brokers=8, racks=0, topics=500, partitions=17_000),
+    "brokers-199": ClusterShape(brokers=199, topics=5_000, partitions=275_667),
+    "brokers-215": ClusterShape(brokers=215, topics=3_500, partitions=933_334),
+    "brokers-270": ClusterShape(brokers=270, topics=10_500, partitions=433_334),
+    "brokers-300": ClusterShape(brokers=300, topics=100_000, partitions=1_000_000),
 }
 
 
-def shape_named(name: str) -> Shape:
+def shape_named(name: str) -> ClusterShape:
     """Return a shape by its name; `attrs.evolve` changes some of its numbers.
 
     Raises:

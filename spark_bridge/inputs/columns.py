@@ -62,7 +62,7 @@ class Column:
 
 
 @frozen
-class Layout:
+class TableLayout:
     """The columns of a table.
 
     Attributes:
@@ -142,10 +142,10 @@ _OF_THE_DUMP = frozenset({"adding_replicas", "isr", "leader_epoch", "controller_
 _OF_KAFKA = frozenset({"log_dirs", "version"})
 """The other columns of Kafka's reassignment JSON, and of a partition's state in ZooKeeper."""
 
-PARTITIONS_TABLE: Final = Layout("a snapshot", _OF_PARTITIONS, _OF_THE_DUMP | _OF_KAFKA | frozenset(MEASURES))
+PARTITIONS_TABLE: Final = TableLayout("a snapshot", _OF_PARTITIONS, _OF_THE_DUMP | _OF_KAFKA | frozenset(MEASURES))
 """The columns of a snapshot. One table may contain a snapshot and its loads."""
 
-LOADS_TABLE: Final = Layout(
+LOADS_TABLE: Final = TableLayout(
     "a table of loads",
     (
         _TOPIC,
@@ -156,7 +156,7 @@ LOADS_TABLE: Final = Layout(
 )
 """The columns of loads: bytes, bytes per second in, bytes per second out."""
 
-BROKERS_TABLE: Final = Layout(
+BROKERS_TABLE: Final = TableLayout(
     "a table of brokers",
     (
         Column("id", pa.int64(), frozenset({int, _NONE}), "a whole number", is_needed=True),
@@ -179,7 +179,7 @@ UNKNOWN: Final = "unknown"
 """The column with the complaint about a row's column that is not allowed, in words; null for nearly all rows."""
 
 
-def raw_schema(layout: Layout) -> pa.Schema:
+def raw_schema(layout: TableLayout) -> pa.Schema:
     """Return the schema of a raw table of this layout."""
     about = [(ROW, pa.int64()), (WRONG, pa.string()), (UNKNOWN, pa.string())]
     return pa.schema([*((c.name, c.type) for c in layout.columns), *about])
@@ -211,12 +211,12 @@ def in_halves(
         return pa.concat_tables([in_halves(quick, one, *half) for half in halves])
 
 
-def from_objects(objects: Sequence[object], rows: Sequence[int], layout: Layout) -> pa.Table:
+def from_objects(objects: Sequence[object], rows: Sequence[int], layout: TableLayout) -> pa.Table:
     """Return decoded JSON objects as a raw table."""
     return in_halves(partial(_together, layout), partial(_misfit, layout), objects, rows)
 
 
-def _together(layout: Layout, objects: Sequence[Any], rows: Sequence[int]) -> pa.Table:
+def _together(layout: TableLayout, objects: Sequence[Any], rows: Sequence[int]) -> pa.Table:
     have: dict[str, Any] = {column.name: column.array(objects) for column in layout.columns}
     if layout.refused(set[str]().union(*objects)) is not None:
         strange = [layout.refused(row) for row in objects]
@@ -225,13 +225,13 @@ def _together(layout: Layout, objects: Sequence[Any], rows: Sequence[int]) -> pa
     return raw_table(layout, {**have, ROW: rows})
 
 
-def raw_table(layout: Layout, have: Mapping[str, Any]) -> pa.Table:
+def raw_table(layout: TableLayout, have: Mapping[str, Any]) -> pa.Table:
     """Return a raw table of columns by name, of which ROW is needed; the others are null."""
     schema = raw_schema(layout)
     return pa.table([have.get(f.name, pa.nulls(len(have[ROW]), f.type)) for f in schema], schema)
 
 
-def _misfit(layout: Layout, row: object, number: int) -> pa.Table:
+def _misfit(layout: TableLayout, row: object, number: int) -> pa.Table:
     """Return a raw table of one bad row: the values that fit, and the fault."""
     if not isinstance(row, dict):
         return unreadable(f"a row must be an object, not {quoted(row)}", number, layout)
@@ -246,7 +246,7 @@ def _misfit(layout: Layout, row: object, number: int) -> pa.Table:
     return raw_table(layout, have)
 
 
-def unreadable(wrong: str, row: int, layout: Layout) -> pa.Table:
+def unreadable(wrong: str, row: int, layout: TableLayout) -> pa.Table:
     """Return a raw table of one unreadable row."""
     return raw_table(layout, {ROW: [row], WRONG: [wrong]})
 

@@ -13,7 +13,7 @@ from attrs import frozen
 
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs import unknown
-from spark_bridge.inputs.columns import BROKERS_TABLE, LOADS_TABLE, PARTITIONS_TABLE, Layout, from_objects
+from spark_bridge.inputs.columns import BROKERS_TABLE, LOADS_TABLE, PARTITIONS_TABLE, TableLayout, from_objects
 from spark_bridge.inputs.documents import Document
 from spark_bridge.inputs.faults import Place
 from spark_bridge.inputs.formats import Format, format_of
@@ -115,7 +115,7 @@ def open_snapshot(path: Path) -> Snapshot:
     return Snapshot((Part(Place(path, unit), tables),), brokers, Place(path, unit))
 
 
-def _rows(path: Path, layout: Layout) -> list[Part]:
+def _rows(path: Path, layout: TableLayout) -> list[Part]:
     match format_of(path):
         case Format.PARQUET:
             return [Part(Place(file, "row"), partial(parquet_tables, file, layout)) for file in parquet_files(path)]
@@ -130,7 +130,7 @@ def _rows(path: Path, layout: Layout) -> list[Part]:
     raise PlanError(f"{path}: not {layout.name}: give a JSON list, JSON lines, CSV or Parquet")
 
 
-def _refuse_foreign(path: Path, layout: Layout) -> None:
+def _refuse_foreign(path: Path, layout: TableLayout) -> None:
     """Reject a document of another tool by name."""
     with open_text(path) as file:
         document = Document(path, file)
@@ -140,26 +140,26 @@ def _refuse_foreign(path: Path, layout: Layout) -> None:
             document.value()
 
 
-def _list_tables(path: Path, layout: Layout) -> Iterator[pa.Table]:
+def _list_tables(path: Path, layout: TableLayout) -> Iterator[pa.Table]:
     with open_text(path) as file:
         document = Document(path, file)
         yield from _entries(document, layout)
         document.end()
 
 
-def _entries(document: Document, layout: Layout) -> Iterator[pa.Table]:
+def _entries(document: Document, layout: TableLayout) -> Iterator[pa.Table]:
     numbers = count(1)
     for objects in document.items():
         yield from_objects(objects, list(islice(numbers, len(objects))), layout)
 
 
-def _json_line_tables(path: Path, layout: Layout) -> Iterator[pa.Table]:
+def _json_line_tables(path: Path, layout: TableLayout) -> Iterator[pa.Table]:
     for lines, numbers in numbered_lines(path):
         if lines:
             yield json_table(lines, numbers, layout)
 
 
-def _csv_tables(path: Path, layout: Layout) -> Iterator[pa.Table]:
+def _csv_tables(path: Path, layout: TableLayout) -> Iterator[pa.Table]:
     header = Header.of(path, layout)
     for lines, numbers in numbered_lines(path):
         below = 1 if numbers[:1] == [header.row] else 0
@@ -210,7 +210,7 @@ def _brokers_of_document(path: Path) -> Iterator[pa.Table]:
         raise PlanError(f"{path}: no list 'brokers' in it: {BROKERS_TABLE.name} has one, with the columns {columns}")
 
 
-def _step_over(document: Document, key: str, layout: Layout) -> None:
+def _step_over(document: Document, key: str, layout: TableLayout) -> None:
     """Skip a part of a document that planning does not need, unless its key is a misspelling of one that it reads.
 
     Raises:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpa
 from pyspark.sql.pandas.types import from_arrow_type
 
 from spark_bridge.inputs.checks import check_loads, check_partitions
-from spark_bridge.inputs.columns import LOADS_TABLE, PARTITIONS_TABLE, ROW, Layout, raw_schema
+from spark_bridge.inputs.columns import LOADS_TABLE, PARTITIONS_TABLE, ROW, TableLayout, raw_schema
 from spark_bridge.inputs.faults import Place
 from spark_bridge.inputs.files import Part
 from spark_bridge.inputs.formats import Format
@@ -39,15 +39,15 @@ _PARTITION_BITS: Final = 33
 
 
 @frozen
-class Kind:
+class RowKind:
     """A kind of rows: their check, and their columns before it."""
 
     check: Check
-    layout: Layout
+    layout: TableLayout
 
 
-OF_PARTITIONS: Final = Kind(check_partitions, PARTITIONS_TABLE)
-OF_LOADS: Final = Kind(check_loads, LOADS_TABLE)
+OF_PARTITIONS: Final = RowKind(check_partitions, PARTITIONS_TABLE)
+OF_LOADS: Final = RowKind(check_loads, LOADS_TABLE)
 
 
 @frozen
@@ -83,7 +83,7 @@ class Frame:
         return {row: starts[row >> _PARTITION_BITS] + row % 2**_PARTITION_BITS + 1 for row in rows}
 
 
-def open_frame(near: StandIns, part: Part, form: Format, kind: Kind, scratch: SharedFolder) -> Frame:
+def open_frame(near: StandIns, part: Part, form: Format, kind: RowKind, scratch: SharedFolder) -> Frame:
     """Read an input that is one file of text.
 
     Args:
@@ -108,7 +108,7 @@ def open_frame(near: StandIns, part: Part, form: Format, kind: Kind, scratch: Sh
             return _converted(near.spark, part, kind, scratch)
 
 
-def open_parquet(near: StandIns, parts: Sequence[Part], kind: Kind) -> Frame:
+def open_parquet(near: StandIns, parts: Sequence[Part], kind: RowKind) -> Frame:
     """Read an input in files of Parquet; those whose columns have the same types are read together.
 
     Raises:
@@ -128,7 +128,7 @@ def open_parquet(near: StandIns, parts: Sequence[Part], kind: Kind) -> Frame:
     return Frame(rows, partial(check_rows, kind.check, kind.layout), _places(parts))
 
 
-def _converted(spark: SparkSession, part: Part, kind: Kind, scratch: SharedFolder) -> Frame:
+def _converted(spark: SparkSession, part: Part, kind: RowKind, scratch: SharedFolder) -> Frame:
     """Convert a document piece by piece in this process, and have Spark read the result."""
     schema = raw_schema(kind.layout)
     name = "rows.parquet"
@@ -157,7 +157,7 @@ def _of_lines(near: StandIns, part: Part, tell: Tell) -> Frame:
     return Frame(lines, tell, _places([part]), of_lines=True)
 
 
-def _raw(spark: SparkSession, urls: Sequence[str], kind: Kind, have: dict[str, Column]) -> DataFrame:
+def _raw(spark: SparkSession, urls: Sequence[str], kind: RowKind, have: dict[str, Column]) -> DataFrame:
     """Return files of Parquet as raw rows with FILE; missing columns are null."""
     schema = pa.schema([*raw_schema(kind.layout), pa.field(FILE, pa.string())])
     chosen = [have.get(f.name, F.lit(None)).cast(from_arrow_type(f.type)).alias(f.name) for f in schema]

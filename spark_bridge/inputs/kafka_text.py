@@ -22,7 +22,7 @@ from spark_bridge.inputs.columns import (
     ROW,
     WRONG,
     Column,
-    Layout,
+    TableLayout,
     from_objects,
     quoted,
     raw_table,
@@ -44,7 +44,7 @@ _LINE: Final = (
     r"(?:\s+(?:Elr|LastKnownElr|Offline|MarkedForDeletion):.*)?\s*$"
 )
 
-_REPLICAS: Final = Layout(
+_REPLICAS: Final = TableLayout(
     "the output of kafka-log-dirs --describe",
     (
         Column("partition", pa.string(), frozenset({str}), "a name such as orders-0"),

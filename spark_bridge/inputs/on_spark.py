@@ -22,7 +22,7 @@ from spark_bridge.inputs.dealing import DEALT, JOINED, VALUES, deal, join_dealt,
 from spark_bridge.inputs.faults import Bad, Fault, settle, to_refuse
 from spark_bridge.inputs.files import Part, Snapshot, broker_parts, load_parts, open_snapshot
 from spark_bridge.inputs.formats import Format, format_of
-from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, Kind, open_frame, open_parquet
+from spark_bridge.inputs.frames import OF_LOADS, OF_PARTITIONS, Frame, RowKind, open_frame, open_parquet
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.inputs.stand_ins import StandIns
 from spark_bridge.inputs.text import json_table
@@ -95,7 +95,7 @@ def _read(near: StandIns, sources: Sources, scratch: SharedFolder) -> InputsOnSp
     return InputsOnSpark(brokers, dealt, blocks, dict(aside), unknown)
 
 
-def _open(near: StandIns, path: Path, parts: Sequence[Part], kind: Kind, scratch: SharedFolder) -> Frame:
+def _open(near: StandIns, path: Path, parts: Sequence[Part], kind: RowKind, scratch: SharedFolder) -> Frame:
     form = format_of(path)
     if form is Format.PARQUET:
         return open_parquet(near, parts, kind)

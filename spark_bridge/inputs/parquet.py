@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import parquet as pq
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import ROW, Layout, raw_schema, raw_table
+from spark_bridge.inputs.columns import ROW, TableLayout, raw_schema, raw_table
 
 _ROWS = 131_072
 """The number of rows that are read at a time."""
@@ -48,7 +48,7 @@ def _refuse_table_format(path: Path) -> None:
             )
 
 
-def parquet_tables(path: Path, layout: Layout) -> Iterator[pa.Table]:
+def parquet_tables(path: Path, layout: TableLayout) -> Iterator[pa.Table]:
     """Yield one file's rows as raw tables.
 
     Raises:
@@ -83,7 +83,7 @@ def _unreadable(path: Path, error: Exception) -> PlanError:
     return PlanError(f"{path}: not readable as Parquet: {str(error).partition(chr(10))[0]}")
 
 
-def present(path: Path, schema: pa.Schema, layout: Layout) -> list[str]:
+def present(path: Path, schema: pa.Schema, layout: TableLayout) -> list[str]:
     """Return the columns of a layout that a file has; each must have the right type.
 
     Raises:

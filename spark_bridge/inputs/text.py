@@ -20,7 +20,16 @@ from pyarrow import csv as arrow_csv
 from pyarrow import json as arrow_json
 
 from spark_bridge.errors import PlanError
-from spark_bridge.inputs.columns import MISFITS, ROW, Layout, from_objects, in_halves, quoted, raw_table, unreadable
+from spark_bridge.inputs.columns import (
+    MISFITS,
+    ROW,
+    TableLayout,
+    from_objects,
+    in_halves,
+    quoted,
+    raw_table,
+    unreadable,
+)
 
 _CHUNK = 4 << 20
 """The number of characters that are read at a time."""
@@ -87,12 +96,12 @@ def text_before(path: Path, file: TextIO) -> tuple[str, int]:
     return text, number
 
 
-def json_table(lines: Sequence[str], rows: Sequence[int], layout: Layout) -> pa.Table:
+def json_table(lines: Sequence[str], rows: Sequence[int], layout: TableLayout) -> pa.Table:
     """Return JSON lines as a raw table."""
     return in_halves(partial(_json_together, layout), partial(_json_one, layout), lines, rows)
 
 
-def _json_together(layout: Layout, lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
+def _json_together(layout: TableLayout, lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
     schema = pa.schema([(column.name, column.type) for column in layout.columns])
     table = arrow_json.read_json(
         BytesIO("\n".join(lines).encode()),
@@ -106,7 +115,7 @@ def _json_together(layout: Layout, lines: Sequence[str], rows: Sequence[int]) ->
     return raw_table(layout, {**{name: table[name] for name in schema.names}, ROW: rows})
 
 
-def _json_one(layout: Layout, line: str, row: int) -> pa.Table:
+def _json_one(layout: TableLayout, line: str, row: int) -> pa.Table:
     try:
         return from_objects([json.loads(line)], [row], layout)
     except (ValueError, RecursionError):
@@ -121,7 +130,7 @@ class Header:
     row: int
 
     @classmethod
-    def of(cls, path: Path, layout: Layout) -> Header:
+    def of(cls, path: Path, layout: TableLayout) -> Header:
         """Read the header, which must have the needed columns and no unknown one.
 
         Raises:
@@ -138,18 +147,18 @@ class Header:
         return cls(tuple(names), rows[0])
 
 
-def csv_table(header: Header, lines: Sequence[str], rows: Sequence[int], layout: Layout) -> pa.Table:
+def csv_table(header: Header, lines: Sequence[str], rows: Sequence[int], layout: TableLayout) -> pa.Table:
     """Return the CSV lines after the header as a raw table."""
     return in_halves(partial(_csv_together, header, layout), partial(_csv_one, header, layout), lines, rows)
 
 
-def _csv_together(header: Header, layout: Layout, lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
+def _csv_together(header: Header, layout: TableLayout, lines: Sequence[str], rows: Sequence[int]) -> pa.Table:
     cells = _cells(header, layout, lines)
     have = {column.name: cells[column.name].cast(column.type) for column in layout.columns}
     return raw_table(layout, {**have, ROW: rows})
 
 
-def _csv_one(header: Header, layout: Layout, line: str, row: int) -> pa.Table:
+def _csv_one(header: Header, layout: TableLayout, line: str, row: int) -> pa.Table:
     try:
         cells = _cells(header, layout, [line])
     except MISFITS:
@@ -162,7 +171,7 @@ def _csv_one(header: Header, layout: Layout, line: str, row: int) -> pa.Table:
     raise AssertionError("a line was read alone that can be read with others")
 
 
-def _cells(header: Header, layout: Layout, lines: Sequence[str]) -> pa.Table:
+def _cells(header: Header, layout: TableLayout, lines: Sequence[str]) -> pa.Table:
     """Return the cells as text, null if empty or if there is no such column.
 
     Raises:

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from attrs import frozen
 
 from spark_bridge.inputs.checks import PARTITIONS, Checked
-from spark_bridge.inputs.columns import ROW, Layout, raw_schema
+from spark_bridge.inputs.columns import ROW, TableLayout, raw_schema
 from spark_bridge.inputs.text import Header, by_kind, csv_table, json_table
 
 FILE: Final = "file"
@@ -39,7 +39,7 @@ Tell = Callable[[Batches], Iterator[Told]]
 """Checks the rows of an input."""
 
 
-def check_rows(check: Check, layout: Layout, batches: Batches) -> Iterator[Told]:
+def check_rows(check: Check, layout: TableLayout, batches: Batches) -> Iterator[Told]:
     """Check raw rows, given as a raw table of the layout with FILE."""
     schema = raw_schema(layout)
     for batch in batches:
@@ -49,13 +49,13 @@ def check_rows(check: Check, layout: Layout, batches: Batches) -> Iterator[Told]
             yield Told(file, check(rows))
 
 
-def check_json_lines(check: Check, layout: Layout, file: str, batches: Batches) -> Iterator[Told]:
+def check_json_lines(check: Check, layout: TableLayout, file: str, batches: Batches) -> Iterator[Told]:
     """Check JSON lines, given as `value` and ROW."""
     for lines, rows in _lines(batches):
         yield Told(file, check(json_table(lines, rows, layout)))
 
 
-def check_snapshot_lines(check: Check, layout: Layout, file: str, batches: Batches) -> Iterator[Told]:
+def check_snapshot_lines(check: Check, layout: TableLayout, file: str, batches: Batches) -> Iterator[Told]:
     """Check JSON lines, some of which are about brokers."""
     for lines, rows in _lines(batches):
         (about, numbers), brokers = by_kind(lines, rows)
@@ -63,7 +63,7 @@ def check_snapshot_lines(check: Check, layout: Layout, file: str, batches: Batch
         yield Told(file, checked, [(row, line) for line, row in zip(*brokers, strict=True)])
 
 
-def check_csv(check: Check, layout: Layout, file: str, header: Header, batches: Batches) -> Iterator[Told]:
+def check_csv(check: Check, layout: TableLayout, file: str, header: Header, batches: Batches) -> Iterator[Told]:
     """Check CSV lines, given as `value` and ROW (from 0); the header is skipped."""
     for lines, rows in _lines(batches):
         below = sum(row < header.row for row in rows[:1])

@@ -14,7 +14,7 @@ from attrs import define, field
 
 from controller.admin.client import AdminClient
 from klamm.cli.demo.clusters import CONTROLLERS
-from klamm.cli.demo.load import Load
+from klamm.cli.demo.load import DemoLoad
 from klamm.cli.demo.process_cluster import ProcessCluster, stopping
 from klamm.cli.demo.scenario import ORDERS
 from tests.cluster.waiting import PATIENCE_SECONDS, until, until_controller, until_live
@@ -83,10 +83,10 @@ class Cluster(ProcessCluster):
 
         await until(have_states)
 
-    async def load(self, topic: str) -> Load:
+    async def load(self, topic: str) -> DemoLoad:
         """Return a producer and consumer of a topic."""
         brokers = (await self.admin.read_metadata([])).brokers
-        return Load(TcpNetwork(), [(broker.host, broker.port) for broker in brokers], topic)
+        return DemoLoad(TcpNetwork(), [(broker.host, broker.port) for broker in brokers], topic)
 
     async def states(self, topic: str = ORDERS.topic) -> tuple[PartitionState, ...]:
         """Return a topic's partitions as the active controller knows them."""

@@ -14,7 +14,7 @@ import trio
 from klamm.cli.demo import scenario
 from klamm.cli.demo.clusters import BROKERS, log_dir
 from klamm.cli.demo.process_cluster import SESSION_TIMEOUT_MS
-from klamm.cli.demo.scenario import ORDERS, ORIGIN, TARGET, Scene
+from klamm.cli.demo.scenario import ORDERS, ORIGIN, TARGET, DemoScene
 from tests.cluster.running import FIRST, SECOND, Cluster
 from tests.cluster.waiting import has_stepped_down, orders, until, until_controller
 from transport.store import paths
@@ -22,7 +22,7 @@ from transport.zookeeper_server import development_zookeeper
 
 
 @asynccontextmanager
-async def playing(address: str, data_dir: Path, *first: str) -> AsyncIterator[tuple[Cluster, Scene]]:
+async def playing(address: str, data_dir: Path, *first: str) -> AsyncIterator[tuple[Cluster, DemoScene]]:
     """Run a cluster whose first controller leads, and is run by `first` if that is given."""
     async with (
         Cluster.running(address, data_dir, *first, standby=True, brokers=BROKERS) as cluster,
@@ -32,7 +32,7 @@ async def playing(address: str, data_dir: Path, *first: str) -> AsyncIterator[tu
         nursery.cancel_scope.cancel()
 
 
-async def assert_nothing_is_lost(scene: Scene) -> None:
+async def assert_nothing_is_lost(scene: DemoScene) -> None:
     outcome = await scenario.judge(scene)
     assert (outcome.faults, outcome.lost) == ([], 0)
 
@@ -41,7 +41,7 @@ async def assert_nothing_is_lost(scene: Scene) -> None:
 async def test_a_removed_broker_that_was_dead_deletes_its_log_when_it_is_back(zookeeper: str, tmp_path: Path) -> None:
     async with playing(f"{zookeeper}/dead-in-rr", tmp_path) as (cluster, scene):
 
-        async def kill_a_removing_broker(scene: Scene) -> None:
+        async def kill_a_removing_broker(scene: DemoScene) -> None:
             await scenario.until_begun(scene)
             await cluster.kill(2)
 
@@ -56,7 +56,7 @@ async def test_the_whole_target_dies_after_it_joined_the_isr(zookeeper: str, tmp
     dying = ("tests.cluster.dying_controller", "--after", "ISR", "commit")
     async with playing(f"{zookeeper}/dead-target", tmp_path, *dying) as (cluster, scene):
 
-        async def kill_the_target(_: Scene) -> None:
+        async def kill_the_target(_: DemoScene) -> None:
             await until(first_is_dead)
             for broker_id in TARGET:
                 await cluster.kill(broker_id)
@@ -84,7 +84,7 @@ async def test_zookeeper_stops_for_longer_than_the_sessions(zookeeper: str, tmp_
         playing(server.address, tmp_path) as (_, scene),
     ):
 
-        async def pause_zookeeper(scene: Scene) -> None:
+        async def pause_zookeeper(scene: DemoScene) -> None:
             await scenario.until_begun(scene)
             os.kill(server.pid, signal.SIGSTOP)
             # Nothing tells when a session's time is over while its server stands still.

@@ -8,7 +8,7 @@ import pytest
 
 from controller.admin.client import AdminClient
 from klamm.cli.demo.clusters import log_dir
-from klamm.cli.demo.load import Load
+from klamm.cli.demo.load import DemoLoad
 from klamm.cli.demo.scenario import ORDERS
 from klamm.cli.demo.task_cluster import task_cluster
 from tests.cluster.waiting import until
@@ -29,7 +29,7 @@ async def test_a_removed_topic_leaves_no_log_and_a_namesake_takes_its_place(tmp_
         async def write(count: int) -> list[bytes]:
             await admin.create_topics([NewTopic(ORDERS.topic, 1, 3, (REPLICAS,))])
             brokers = (await admin.read_metadata()).brokers
-            load = Load(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic)
+            load = DemoLoad(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic)
             await load.fill(count, 10)
             return await load.read_back()
 

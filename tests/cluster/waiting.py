@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import trio
 
 from controller.admin.client import AdminClient
-from klamm.cli.demo.scenario import ORDERS, Scene
+from klamm.cli.demo.scenario import ORDERS, DemoScene
 from transport.errors import ApiError, ErrorCode
 from transport.messages import BrokerEndpoint, MetadataRequest, PartitionState
 from transport.network import TcpNetwork
@@ -51,7 +51,7 @@ async def has_stepped_down(controller: BrokerEndpoint) -> bool:
         return False
 
 
-async def orders(scene: Scene) -> PartitionState:
+async def orders(scene: DemoScene) -> PartitionState:
     """Return the partition that moves, as the active controller knows it."""
     [state] = (await scene.admin.read_metadata([ORDERS.topic])).partitions
     return state

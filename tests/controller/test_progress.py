@@ -14,7 +14,7 @@ from controller.events import BrokerChange, ReassignmentProgress
 from controller.node import alarms
 from controller.progress.rate_window import WINDOW_SECONDS, RateWindow
 from controller.progress.report import Totals, totals, waits_for, with_progress
-from controller.progress.tracker import STALLED_SECONDS, TURN_SECONDS, Moves, MovingPartition, Progress, moves_of
+from controller.progress.tracker import STALLED_SECONDS, TURN_SECONDS, Moves, MoveTracker, MovingPartition, moves_of
 from tests.controller.conftest import TP, Bench
 from transport.errors import ErrorCode
 from transport.messages import (
@@ -44,7 +44,7 @@ class Room:
 
     partitions: dict[TopicPartition, MovingPartition] = field(factory=dict)
     live: dict[int, BrokerRegistration] = field(factory=lambda: {id_: broker(id_) for id_ in (1, 2, 3, 4, 5)})
-    progress: Progress = field(factory=Progress)
+    progress: MoveTracker = field(factory=MoveTracker)
     now: float = 100.0
 
     def move(self, *target: int, tp: TopicPartition = TP, isr: tuple[int, ...] = (1,), leader: int = 1) -> None:
@@ -121,7 +121,7 @@ def test_a_replica_has_an_offset_a_size_and_a_lag() -> None:
 
 def test_of_a_move_that_began_just_now_only_its_replicas_are_known() -> None:
     unheard = replace(copying().describe(), topic="unheard", waits_for="", progress=())
-    described = with_progress(unheard, Progress(), Totals(), 1.0, NOW_MS)
+    described = with_progress(unheard, MoveTracker(), Totals(), 1.0, NOW_MS)
     assert (described.waits_for, described.eta_ms) == ("broker 4 to join the ISR", UNKNOWN)
 
 

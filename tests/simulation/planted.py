@@ -22,7 +22,7 @@ from controller.handlers import (
 from controller.model import elections
 from controller.model.context import ControllerContext
 from controller.model.reassignment import completed
-from controller.model.rounds import Change, Outcome, Rounds, Step, TellLeaderAndIsr, change
+from controller.model.rounds import Change, ChangeOutcome, Rounds, Step, TellLeaderAndIsr, change
 from controller.node import round_runner, service
 from transport.errors import ErrorCode, Fault
 from transport.metadata import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -46,7 +46,7 @@ def no_fence_on_a_write(patch: pytest.MonkeyPatch) -> None:
 def apply_before_commit(patch: pytest.MonkeyPatch) -> None:
     """Apply and publish what has not been committed yet."""
 
-    async def hasty(self: round_runner.RoundRunner, change: Change) -> Outcome:
+    async def hasty(self: round_runner.RoundRunner, change: Change) -> ChangeOutcome:
         self._apply(change.round, change.steps)
         steps = [step for step in change.steps if step.writes]
         fence = Check(paths.CONTROLLER_EPOCH, self.context.epoch_version)
@@ -59,7 +59,7 @@ def apply_before_commit(patch: pytest.MonkeyPatch) -> None:
                 self._commit_seen(change.round, result.zxid, subjects)
             refused += [members[i] for i in result.conflicts]
         await trio.lowlevel.checkpoint()
-        return Outcome(tuple(refused))
+        return ChangeOutcome(tuple(refused))
 
     patch.setattr(round_runner.RoundRunner, "_change", hasty)
 

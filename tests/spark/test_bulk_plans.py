@@ -14,7 +14,7 @@ from spark_bridge.engines.engine import Accept
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.errors import PlanError
 from spark_bridge.generator.cluster import GeneratedCluster
-from spark_bridge.generator.shapes import Placement, Shape
+from spark_bridge.generator.shapes import ClusterShape, Placement
 from spark_bridge.kernel.tally import Query, Step, Tally, loads
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
@@ -24,7 +24,7 @@ from spark_bridge.planning import check, plan_cluster, refuse_worse
 from spark_bridge.summing import summarize
 
 BLOCK_SIZE = "spark_bridge.model.block.BLOCK_SIZE"
-MANY = Shape(brokers=12, racks=3, topics=60, partitions=2_000, seed=5)
+MANY = ClusterShape(brokers=12, racks=3, topics=60, partitions=2_000, seed=5)
 
 
 @frozen(eq=False)
@@ -84,7 +84,7 @@ def test_plans_keep_all_replicas_and_planning_again_changes_nothing(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(BLOCK_SIZE, block_size)
-        cluster = GeneratedCluster(Shape(12, racks, 30, 700, placement=placement, new_brokers=2, seed=seed))
+        cluster = GeneratedCluster(ClusterShape(12, racks, 30, 700, placement=placement, new_brokers=2, seed=seed))
         first = plan(list(cluster.blocks()), cluster.brokers, goal_of(kind, tolerance))
     assert len(first.blocks) > 1
     before, after = (total(first.blocks, 14, before=flag) for flag in (True, False))
@@ -101,17 +101,17 @@ def test_plans_keep_all_replicas_and_planning_again_changes_nothing(
     [
         pytest.param(
             # Less than one replica leaves for each broker and block.
-            Shape(brokers=400, racks=10, topics=4_000, partitions=400_000, placement=Placement.UNIFORM, seed=3),
+            ClusterShape(brokers=400, racks=10, topics=4_000, partitions=400_000, placement=Placement.UNIFORM, seed=3),
             3_000,
             marks=pytest.mark.soak,
         ),
         # The largest partition fits no disk twenty times.
-        (Shape(brokers=60, racks=10, topics=60, partitions=6_000, placement=Placement.UNIFORM, seed=3), 300),
+        (ClusterShape(brokers=60, racks=10, topics=60, partitions=6_000, placement=Placement.UNIFORM, seed=3), 300),
     ],
     ids=["little leaves", "large partitions"],
 )
 def test_a_drain_in_many_blocks_makes_nothing_worse(
-    shape: Shape, block_size: int, monkeypatch: pytest.MonkeyPatch
+    shape: ClusterShape, block_size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(BLOCK_SIZE, block_size)
     cluster = GeneratedCluster(shape)
@@ -184,7 +184,7 @@ class Watched(InProcess):
 def test_what_the_driver_sees_grows_with_brokers_and_not_with_partitions() -> None:
     largest = {}
     for partitions, brokers in ((700, 12), (7_000, 12), (700, 48)):
-        cluster = GeneratedCluster(Shape(brokers, 3, 60, partitions, seed=5))
+        cluster = GeneratedCluster(ClusterShape(brokers, 3, 60, partitions, seed=5))
         engine = Watched(list(cluster.blocks()))
         planned = plan_cluster(engine, cluster.brokers, Goal(GoalKind.REBALANCE, tolerance=0.1), lambda _: None)
         summarize(planned, {}, 0)

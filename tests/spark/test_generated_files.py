@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from klamm.cli.planning.generating import generate_cluster
 from spark_bridge.generator.cluster import GeneratedCluster
 from spark_bridge.generator.files import rows_of
-from spark_bridge.generator.shapes import Shape
+from spark_bridge.generator.shapes import ClusterShape
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import Sources
 
@@ -75,7 +75,7 @@ def test_planning_reads_what_is_written(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
     assert generate(folder, *SMALL, "--new-brokers", "1").exit_code == 0
     inputs = read_cluster(Sources(folder / "snapshot", (folder / "loads",), folder / "brokers.csv"))
-    cluster = GeneratedCluster(Shape(4, 2, 3, 20, replication_factor=2, new_brokers=1))
+    cluster = GeneratedCluster(ClusterShape(4, 2, 3, 20, replication_factor=2, new_brokers=1))
     assert inputs.brokers == cluster.brokers
     assert inputs.partitions.to_pylist() == rows_of(cluster.block(0), cluster.brokers).to_pylist()
     assert (inputs.set_aside, inputs.unknown_loads) == ({}, 0)

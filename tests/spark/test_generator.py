@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from spark_bridge.errors import PlanError
 from spark_bridge.generator.cluster import GeneratedCluster, name_hashes
 from spark_bridge.generator.files import rows_of
-from spark_bridge.generator.shapes import SHAPES, Placement, Shape, shape_named
+from spark_bridge.generator.shapes import SHAPES, ClusterShape, Placement, shape_named
 from spark_bridge.model.block import BYTES, Block, count_of_blocks, name_hash
 from spark_bridge.model.brokers import Brokers
 
-TWO_BLOCKS = Shape(brokers=20, racks=4, topics=70, partitions=100_000)
+TWO_BLOCKS = ClusterShape(brokers=20, racks=4, topics=70, partitions=100_000)
 
 
-def generate_blocks(shape: Shape) -> tuple[Brokers, Iterator[Block]]:
+def generate_blocks(shape: ClusterShape) -> tuple[Brokers, Iterator[Block]]:
     """Return the brokers of a cluster and, one at a time, its blocks."""
     cluster = GeneratedCluster(shape)
     return cluster.brokers, cluster.blocks()
@@ -37,7 +37,7 @@ def fingerprint(blocks: Iterable[Block]) -> str:
     return digest.hexdigest()
 
 
-def replicas_by_broker(shape: Shape) -> NDArray[np.int64]:
+def replicas_by_broker(shape: ClusterShape) -> NDArray[np.int64]:
     brokers, blocks = generate_blocks(shape)
     return sum(
         (np.bincount(b.before.ravel(), minlength=len(brokers)) for b in blocks), np.zeros(len(brokers), np.int64)
@@ -87,7 +87,7 @@ def test_a_block_made_alone_is_the_same() -> None:
 @pytest.mark.parametrize("placement", Placement)
 @pytest.mark.parametrize(("factor", "racks"), [(1, 0), (3, 4), (5, 4), (5, 3), (3, 1), (4, 0)])
 def test_replicas_are_apart_and_racks_as_far_apart_as_they_can(placement: Placement, factor: int, racks: int) -> None:
-    shape = Shape(12, racks, 10, 2_000, replication_factor=factor, placement=placement)
+    shape = ClusterShape(12, racks, 10, 2_000, replication_factor=factor, placement=placement)
     brokers, blocks = generate_blocks(shape)
     lists = next(blocks).before
     assert lists.shape == (2_000, factor)
@@ -98,7 +98,7 @@ def test_replicas_are_apart_and_racks_as_far_apart_as_they_can(placement: Placem
 
 
 def test_older_brokers_are_fuller() -> None:
-    counts = replicas_by_broker(Shape(brokers=20, racks=4, topics=200, partitions=20_000, growth=0.5))
+    counts = replicas_by_broker(ClusterShape(brokers=20, racks=4, topics=200, partitions=20_000, growth=0.5))
     assert counts[:5].min() > 1.2 * counts.mean()
     assert counts[-1] < 0.1 * counts.mean()
     assert all(np.diff(counts[10:].astype(int)) < 0)
@@ -108,7 +108,7 @@ def test_older_brokers_are_fuller() -> None:
     ("placement", "fullest"), [(Placement.UNIFORM, 1.0), (Placement.LINEAR, 1.9), (Placement.EXPONENTIAL, 1.95)]
 )
 def test_placements_differ_in_how_full_the_last_broker_is(placement: Placement, fullest: float) -> None:
-    counts = replicas_by_broker(Shape(20, 0, 50, 50_000, replication_factor=1, placement=placement))
+    counts = replicas_by_broker(ClusterShape(20, 0, 50, 50_000, replication_factor=1, placement=placement))
     assert counts[-1] / counts.mean() == pytest.approx(fullest, rel=0.05)
 
 
@@ -125,13 +125,13 @@ def test_sizes_are_skewed_around_the_mean_and_fit_on_the_disks() -> None:
 
 
 def test_new_brokers_hold_nothing() -> None:
-    counts = replicas_by_broker(Shape(10, 5, 20, 500, placement=Placement.UNIFORM, new_brokers=3))
+    counts = replicas_by_broker(ClusterShape(10, 5, 20, 500, placement=Placement.UNIFORM, new_brokers=3))
     assert len(counts) == 13
     assert (counts > 0).tolist() == [True] * 10 + [False] * 3
 
 
 def test_rows_have_ids_and_the_first_replica_leading() -> None:
-    cluster = GeneratedCluster(Shape(5, 0, 2, 20, placement=Placement.UNIFORM))
+    cluster = GeneratedCluster(ClusterShape(5, 0, 2, 20, placement=Placement.UNIFORM))
     block = cluster.block(0)
     row = rows_of(block, cluster.brokers).to_pylist()[7]
     assert row["topic"] == block.topics[block.topic[7]]

@@ -14,7 +14,7 @@ from pyarrow import parquet as pq
 
 from spark_bridge.errors import PlanError
 from spark_bridge.generator.files import write_cluster
-from spark_bridge.generator.shapes import Shape
+from spark_bridge.generator.shapes import ClusterShape
 from spark_bridge.inputs.dealing import from_bytes
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import Sources, Url, source_of
@@ -53,7 +53,7 @@ def there(path: str) -> Url:
 
 
 def generated(folder: Path) -> PlanRequest:
-    write_cluster(Shape(brokers=12, racks=3, topics=20, partitions=600), folder / "c", lambda _: None)
+    write_cluster(ClusterShape(brokers=12, racks=3, topics=20, partitions=600), folder / "c", lambda _: None)
     sources = Sources(there("c/snapshot"), (there("c/loads"),), there("c/brokers.csv"))
     return PlanRequest(sources, Goal(GoalKind.REMOVE_BROKERS, frozenset({3})), str(there("plan")))
 

@@ -19,7 +19,7 @@ from klamm.cli.demo.planned_move import remove_broker_one
 from klamm.cli.demo.process_cluster import process_cluster
 from klamm.cli.demo.scenario import DemoFailed, DemoOutcome
 from klamm.cli.demo.task_cluster import task_cluster
-from klamm.cli.demo.trace_rows import Row
+from klamm.cli.demo.trace_rows import TraceRow
 from klamm.cli.output import print_table
 from klamm.cli.running import configure_logs, run, until_signal
 from klamm.interrupts import INTERRUPTED
@@ -94,6 +94,6 @@ def _show(outcome: DemoOutcome) -> None:
         click.echo("the last row equals the store; 4, 5, 6 have equal logs and 1, 2, 3 have none")
 
 
-def _cells(row: Row) -> tuple[object, ...]:
+def _cells(row: TraceRow) -> tuple[object, ...]:
     versions = f"{row.topic_version}/{row.state.partition_epoch}"
     return (row.stage.value, *cells(row.state), f"{row.zxid:#x}", versions, row.acknowledged)

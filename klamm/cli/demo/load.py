@@ -15,7 +15,7 @@ RECORD_BYTES = 1000
 
 
 @define
-class Load:
+class DemoLoad:
     """Writes numbered records with acks=all, and remembers which were acknowledged."""
 
     network: Network

@@ -7,14 +7,14 @@ import orjson
 
 from controller.admin.planning import PlanRequest, compute_plan
 from controller.monitoring.state_dump import dump
-from klamm.cli.demo.scenario import Scene, reassign
+from klamm.cli.demo.scenario import DemoScene, reassign
 from klamm.cli.reassignment.watching import wait_for
 from spark_bridge.inputs.sources import Sources
 from spark_bridge.model.goal import Goal, GoalKind
 from transport.metadata import TopicPartition
 
 
-async def remove_broker_one(scene: Scene) -> None:
+async def remove_broker_one(scene: DemoScene) -> None:
     """Plan new places for the replicas of broker 1, and move them there."""
     click.echo("planning new places for the replicas of broker 1")
     snapshot, folder = scene.cluster.data_dir / "snapshot.json", scene.cluster.data_dir / "plan"

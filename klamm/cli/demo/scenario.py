@@ -16,9 +16,9 @@ from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.client import AdminClient
 from controller.admin.move_rows import Stage, stage_of
 from klamm.cli.demo.clusters import BROKERS, CONTROLLERS, DemoCluster, log_dir
-from klamm.cli.demo.load import Load, record
+from klamm.cli.demo.load import DemoLoad, record
 from klamm.cli.demo.trace_follower import TraceFollower
-from klamm.cli.demo.trace_rows import Row, rows
+from klamm.cli.demo.trace_rows import TraceRow, rows
 from klamm.cli.reassignment.watching import wait_for
 from transport.errors import ErrorCode
 from transport.messages import BrokerEndpoint, NewTopic, ReassignablePartition, TracedCommit
@@ -42,7 +42,7 @@ START_SECONDS: Final = 60
 class DemoOutcome:
     """The results of the demo."""
 
-    rows: list[Row]
+    rows: list[TraceRow]
     acknowledged: int
     read_back: int
     lost: int
@@ -59,17 +59,17 @@ class DemoFailed(Exception):
 
 
 @frozen
-class Scene:
+class DemoScene:
     """Everything that runs during the demo."""
 
     cluster: DemoCluster
     admin: AdminClient
-    load: Load
+    load: DemoLoad
     trace: TraceFollower
     controllers: dict[int, BrokerEndpoint]
 
 
-async def set_up(cluster: DemoCluster, nursery: trio.Nursery) -> Scene:
+async def set_up(cluster: DemoCluster, nursery: trio.Nursery) -> DemoScene:
     """Wait until the cluster runs, create the topics and begin to follow the traces."""
     with trio.move_on_after(START_SECONDS) as waiting:
         controllers = await _endpoints(cluster.store)
@@ -80,7 +80,7 @@ async def set_up(cluster: DemoCluster, nursery: trio.Nursery) -> Scene:
     if waiting.cancelled_caught:
         raise DemoFailed(f"the cluster did not start within {START_SECONDS} s: its logs are in {cluster.data_dir}")
     brokers = (await admin.read_metadata()).brokers
-    load = Load(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic)
+    load = DemoLoad(TcpNetwork(), [(b.host, b.port) for b in brokers], ORDERS.topic)
     trace = TraceFollower(admin, lambda: load.acknowledged)
     for controller in controllers.values():
         nursery.start_soon(trace.follow, controller)
@@ -89,7 +89,7 @@ async def set_up(cluster: DemoCluster, nursery: trio.Nursery) -> Scene:
     for topic in created.topics:
         if topic.error is not ErrorCode.NONE:
             raise DemoFailed(f"{topic.name}: {topic.message}")
-    return Scene(cluster, admin, load, trace, controllers)
+    return DemoScene(cluster, admin, load, trace, controllers)
 
 
 async def _endpoints(store: MetadataStore) -> dict[int, BrokerEndpoint]:
@@ -106,7 +106,7 @@ async def _endpoints(store: MetadataStore) -> dict[int, BrokerEndpoint]:
         await trio.sleep(0.1)
 
 
-async def move(scene: Scene, meanwhile: Callable[[Scene], Awaitable[None]] | None = None) -> None:
+async def move(scene: DemoScene, meanwhile: Callable[[DemoScene], Awaitable[None]] | None = None) -> None:
     """Move the partition while the producer writes, and run `meanwhile` at the same time."""
     await scene.load.fill(RECORDS_BEFORE, 100)
     async with trio.open_nursery() as nursery:
@@ -133,14 +133,14 @@ async def reassign(admin: AdminClient, targets: dict[TopicPartition, tuple[int, 
             raise DemoFailed(f"{item.tp} cannot be moved: {item.message}")
 
 
-async def kill_active_controller(scene: Scene) -> None:
+async def kill_active_controller(scene: DemoScene) -> None:
     """Kill the active controller once the move has begun."""
     begun = await until_begun(scene)
     await scene.cluster.kill(begun.controller_id)
     click.echo(f"controller {begun.controller_id} was killed after A2")
 
 
-async def until_begun(scene: Scene) -> TracedCommit:
+async def until_begun(scene: DemoScene) -> TracedCommit:
     """Wait until the new replicas have been told to follow."""
 
     def is_brought_in(commit: TracedCommit) -> bool:
@@ -149,7 +149,7 @@ async def until_begun(scene: Scene) -> TracedCommit:
     return await scene.trace.wait_for(is_brought_in)
 
 
-async def judge(scene: Scene) -> DemoOutcome:
+async def judge(scene: DemoScene) -> DemoOutcome:
     """Read everything back, stop the brokers, and compare logs, store and trace."""
     read_back = await scene.load.read_back()
     found = dict.fromkeys(read_back)
@@ -172,7 +172,7 @@ async def _until_deleted(store: MetadataStore) -> None:
             await trio.sleep(0.05)
 
 
-async def _last_commits(scene: Scene) -> None:
+async def _last_commits(scene: DemoScene) -> None:
     """Wait for the trace up to the end of the move: the subscription is a step behind the controller."""
     with trio.move_on_after(START_SECONDS):
         await scene.trace.wait_for(
@@ -183,7 +183,7 @@ async def _last_commits(scene: Scene) -> None:
         )
 
 
-async def _store_faults(scene: Scene, table: Sequence[Row]) -> list[str]:
+async def _store_faults(scene: DemoScene, table: Sequence[TraceRow]) -> list[str]:
     """Compare the last row with the znodes."""
     if not table:
         return ["the trace has no row"]
@@ -198,7 +198,7 @@ async def _store_faults(scene: Scene, table: Sequence[Row]) -> list[str]:
     return [] if stored == shown else [f"the store has {stored}, the last row {shown}"]
 
 
-def _row_faults(table: Sequence[Row]) -> list[str]:
+def _row_faults(table: Sequence[TraceRow]) -> list[str]:
     faults = []
     stages, zxids = [row.stage for row in table], [row.zxid for row in table]
     if stages != [stage for stage in Stage if stage in stages]:
@@ -208,7 +208,7 @@ def _row_faults(table: Sequence[Row]) -> list[str]:
     return faults
 
 
-def _gaps(table: Sequence[Row]) -> list[str]:
+def _gaps(table: Sequence[TraceRow]) -> list[str]:
     seen = {row.stage for row in table}
     waiting_for_data = {Stage.INITIAL, Stage.BRING_IN}
     missing = [f"no commit of stage {stage.value} was seen" for stage in Stage if stage not in seen]

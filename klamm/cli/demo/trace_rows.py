@@ -24,7 +24,7 @@ class Seen:
 
 
 @frozen
-class Row:
+class TraceRow:
     """One row of the table."""
 
     stage: Stage
@@ -35,9 +35,9 @@ class Row:
     acknowledged: int
 
 
-def rows(seen: Sequence[Seen], topic: str, partition: int, target: frozenset[int]) -> list[Row]:
+def rows(seen: Sequence[Seen], topic: str, partition: int, target: frozenset[int]) -> list[TraceRow]:
     """Return the rows of a partition's move to `target`, in the order of their zxids."""
-    found: dict[Stage, Row] = {}
+    found: dict[Stage, TraceRow] = {}
     for item in sorted(seen, key=_order):
         for state in item.commit.partitions:
             if state.tp != (topic, partition):
@@ -53,7 +53,7 @@ def _order(item: Seen) -> tuple[int, bool]:
     return item.commit.zxid, item.commit.round == "loaded"
 
 
-def _is_first(stage: Stage, state: PartitionState, found: dict[Stage, Row]) -> bool:
+def _is_first(stage: Stage, state: PartitionState, found: dict[Stage, TraceRow]) -> bool:
     known = found.get(stage)
     if known is None:
         return True
@@ -64,7 +64,7 @@ def _is_first(stage: Stage, state: PartitionState, found: dict[Stage, Row]) -> b
     )
 
 
-def _row(stage: Stage, state: PartitionState, item: Seen) -> Row:
+def _row(stage: Stage, state: PartitionState, item: Seen) -> TraceRow:
     versions = dict(item.commit.topic_versions)
     commit = item.commit
-    return Row(stage, state, commit.zxid, versions.get(state.topic, -1), commit.controller_id, item.acknowledged)
+    return TraceRow(stage, state, commit.zxid, versions.get(state.topic, -1), commit.controller_id, item.acknowledged)

@@ -13,7 +13,7 @@ from rich.progress import Progress
 from klamm.cli.progress import is_animated
 from klamm.cli.running import with_options
 from spark_bridge.errors import PlanError
-from spark_bridge.generator.shapes import SHAPES, Shape, shape_named
+from spark_bridge.generator.shapes import SHAPES, ClusterShape, shape_named
 
 _NUMBERS: Final = {
     "brokers": "The number of brokers with replicas.",
@@ -67,7 +67,7 @@ def generate_cluster(shape: str, output: str, **numbers: int | None) -> None:
     console.print(f"klamm plan rebalance {paths}")
 
 
-def _chosen(name: str, numbers: dict[str, Any]) -> Shape:
+def _chosen(name: str, numbers: dict[str, Any]) -> ClusterShape:
     """Return the shape with the given numbers.
 
     Raises:

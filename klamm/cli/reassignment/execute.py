@@ -21,7 +21,7 @@ from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output_files import is_stream, write_output
 from klamm.cli.reassignment import preview, starts, throttling
 from klamm.cli.reassignment.cancelling import Cancelling
-from klamm.cli.reassignment.files import Document, Targets, encode_targets, json_file, read_document
+from klamm.cli.reassignment.files import MoveFile, Targets, encode_targets, json_file, read_document
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
 from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.reassignment.watching import show_until_over
@@ -92,7 +92,7 @@ def execute(  # noqa: PLR0913  one for each option
     sys.exit(run(partial(_execute, cluster, read_document(file), options)))
 
 
-async def _execute(cluster: Cluster, document: Document, options: Options) -> int:
+async def _execute(cluster: Cluster, document: MoveFile, options: Options) -> int:
     async with cluster.open_moves() as admin:
         execution = Execution(admin, document.targets, document.starts, options)
         if await stoppable(execution.prepare):

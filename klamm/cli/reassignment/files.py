@@ -43,7 +43,7 @@ class FileFault(Exception):
 
 
 @frozen
-class Document:
+class MoveFile:
     """The content of a file: the new replicas of each partition, and those it starts from if the file has them."""
 
     targets: Targets
@@ -55,7 +55,7 @@ def read_targets(file: Path) -> Targets:
     return read_document(file).targets
 
 
-def read_document(file: Path) -> Document:
+def read_document(file: Path) -> MoveFile:
     """Return the content of a file. Raises click.ClickException."""
     try:
         return decode_document(read_text(file, LIMIT).encode())
@@ -74,7 +74,7 @@ def encode_targets(targets: Targets) -> str:
     return orjson.dumps({"version": 1, "partitions": entries}).decode()
 
 
-def decode_document(data: bytes) -> Document:
+def decode_document(data: bytes) -> MoveFile:
     """Decode Kafka's reassignment JSON, with the fields that `klamm plan` adds. Raises FileFault."""
     value = load_object(data)
     if value.get("version", 1) != 1:
@@ -90,7 +90,7 @@ def decode_document(data: bytes) -> Document:
         _check(f"partitions[{number}]", tp, targets[tp], entry.get("log_dirs"))
         if "before" in entry:
             starts[tp] = _start(f"partitions[{number}].before", entry["before"])
-    return Document(targets, starts)
+    return MoveFile(targets, starts)
 
 
 def load_object(data: bytes) -> dict[str, Any]:

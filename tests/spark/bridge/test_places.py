@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from controller.admin.planning import PlanRequest, Progress, Summary, compute_plan, open_bridge
 from spark_bridge.generator.files import write_cluster
-from spark_bridge.generator.shapes import Shape
+from spark_bridge.generator.shapes import ClusterShape
 from spark_bridge.inputs.sources import Sources, Url
 from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.process.request import EngineName
@@ -57,7 +57,7 @@ async def case(stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
     del stub  # which also keeps what a bridge writes below a folder of its own
     start_instead("small_blocks_bridge.py", monkeypatch)
     folder = tmp_path / "generated"
-    write_cluster(Shape(brokers=12, racks=3, topics=40, partitions=4_000), folder, lambda _: None)
+    write_cluster(ClusterShape(brokers=12, racks=3, topics=40, partitions=4_000), folder, lambda _: None)
     sources = Sources(folder / "snapshot", (folder / "loads",), folder / "brokers.csv")
     goal = Goal(GoalKind.REMOVE_BROKERS, frozenset({3}))
     request = PlanRequest(sources, goal, str(tmp_path / "kernel"), EngineName.KERNEL)

@@ -12,7 +12,7 @@ from attrs import frozen
 from spark_bridge.engines.engine import Engine
 from spark_bridge.generator.cluster import GeneratedCluster
 from spark_bridge.generator.files import rows_of
-from spark_bridge.generator.shapes import Shape
+from spark_bridge.generator.shapes import ClusterShape
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal, GoalKind
@@ -31,9 +31,9 @@ GOALS = (
 """One of each kind, for clusters of `shape`."""
 
 
-def shape(partitions: int, seed: int = 5) -> Shape:
+def shape(partitions: int, seed: int = 5) -> ClusterShape:
     """Return what twelve brokers and two new ones are made of: those that came late have little."""
-    return Shape(brokers=12, racks=3, topics=40, partitions=partitions, new_brokers=2, seed=seed)
+    return ClusterShape(brokers=12, racks=3, topics=40, partitions=partitions, new_brokers=2, seed=seed)
 
 
 def table_of(cluster: GeneratedCluster) -> pa.Table:

@@ -8,7 +8,7 @@ from attrs import evolve
 from numpy.typing import NDArray
 
 from spark_bridge.generator.cluster import GeneratedCluster
-from spark_bridge.generator.shapes import Shape, shape_named
+from spark_bridge.generator.shapes import ClusterShape, shape_named
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
@@ -44,7 +44,7 @@ def unevenness(load: NDArray[np.int64]) -> NDArray[np.float64]:
     return farthest
 
 
-def planned(shape: Shape, goal: Goal, *, dead: int = 0) -> tuple[Block, Brokers]:
+def planned(shape: ClusterShape, goal: Goal, *, dead: int = 0) -> tuple[Block, Brokers]:
     """Plan for a generated cluster of which the first brokers are dead; the plan keeps the hard rules."""
     cluster = GeneratedCluster(shape)
     states = [BrokerState.DEAD] * dead + [BrokerState.LIVE] * (len(cluster.brokers) - dead)
@@ -57,14 +57,14 @@ def planned(shape: Shape, goal: Goal, *, dead: int = 0) -> tuple[Block, Brokers]
 
 
 @shapes
-def test_rebalancing_meets_the_goal_or_comes_nearer_in_every_measure(shape: Shape) -> None:
+def test_rebalancing_meets_the_goal_or_comes_nearer_in_every_measure(shape: ClusterShape) -> None:
     block, brokers = planned(shape, Goal(GoalKind.REBALANCE, tolerance=TOLERANCE))
     before, after = (unevenness(loads(lists, block, len(brokers))) for lists in (block.before, block.after))
     assert ((after <= TOLERANCE + 0.01) | (after <= before)).all(), (before, after)
 
 
 @shapes
-def test_only_new_brokers_receive(shape: Shape) -> None:
+def test_only_new_brokers_receive(shape: ClusterShape) -> None:
     added = frozenset(range(41, 45))
     block, brokers = planned(evolve(shape, new_brokers=4), Goal(GoalKind.ADD_BROKERS, added))
     is_new = (block.after != NOBODY) & ~(block.after[:, :, None] == block.before[:, None, :]).any(axis=2)
@@ -74,6 +74,6 @@ def test_only_new_brokers_receive(shape: Shape) -> None:
 
 
 @shapes
-def test_everything_leaves_dead_brokers(shape: Shape) -> None:
+def test_everything_leaves_dead_brokers(shape: ClusterShape) -> None:
     block, brokers = planned(shape, Goal(GoalKind.REPAIR_RACKS), dead=2)
     assert loads(block.after, block, len(brokers))[:2, 0].tolist() == [0, 0]
