@@ -18,7 +18,7 @@ from controller.admin.client import AdminClient
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import COUNT, TOPIC, broker_ids, check_text
 from klamm.cli.output import partition_json, print_document, print_table
-from klamm.cli.running import run, until_signal
+from klamm.cli.running import run, stoppable
 from klamm.interrupts import INTERRUPTED
 from transport.dynamic_configs import MIN_INSYNC_REPLICAS
 from transport.errors import ApiError, ErrorCode
@@ -33,6 +33,9 @@ from transport.messages import (
 )
 from transport.metadata import LEADER_DURING_DELETE
 from transport.wire import WireError
+
+POLL_SECONDS: Final = 0.2
+"""The interval between looks at a deletion."""
 
 _SETTINGS_SECONDS: Final = 5.0
 """The most seconds spent on reading the settings of a new topic."""
@@ -224,9 +227,6 @@ def _metadata(cluster: Cluster, names: tuple[str, ...] | None) -> MetadataRespon
     return cluster.ask(lambda admin: admin.read_metadata(names))
 
 
-POLL_SECONDS: Final = 0.2
-
-
 @topic.command()
 @click.argument("names", nargs=-1, required=True, type=TOPIC)
 @click.option("--no-wait", is_flag=True, help="Return as soon as the deletion is certain to happen.")
@@ -245,10 +245,7 @@ async def _delete(cluster: Cluster, names: Sequence[str], *, waits: bool) -> int
         begun = [result.name for result in results if result not in refused]
         left: list[str] = []
         if waits:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(until_signal, nursery.cancel_scope)
-                await _until_gone(admin, begun)
-                nursery.cancel_scope.cancel()
+            await stoppable(partial(_until_gone, admin, begun))
             left = sorted({state.topic for state in await _being_deleted(admin, begun)})
         return _report(begun, left, waits=waits) or (1 if refused else 0)
 

@@ -30,6 +30,10 @@ from spark_bridge.process.request import PlanRequest
 from spark_bridge.progress import Progress, in_words
 from transport.input_files import Limit, UnreadableFile, read_pieces
 
+PIPE: Final = Limit(16 * 1024, "give it as a file")
+DEVICE: Final = Limit(16, "name a file or a pipe")
+"""A device may never end."""
+
 
 def make_plan(kind: GoalKind, options: Options) -> None:
     """Make a plan, put its files in place, and report the changes.
@@ -60,9 +64,12 @@ def _check_places(options: Options) -> None:
         _require_templates()
 
 
-PIPE: Final = Limit(16 * 1024, "give it as a file")
-DEVICE: Final = Limit(16, "name a file or a pipe")
-"""A device may never end."""
+def _require_templates() -> None:
+    """Raise click.ClickException if the HTML page could not be written once the plan is made."""
+    try:
+        import_module("spark_bridge.report.page")
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f"the HTML report needs {error.name}: pip install 'klamm[plan]'") from None
 
 
 @contextmanager
@@ -101,14 +108,6 @@ def without_pipes(options: Options, place: Path) -> Iterator[Options]:
         for copy, name in names.items():
             text = text.replace(copy, name)
         raise click.ClickException(text) from None
-
-
-def _require_templates() -> None:
-    """Raise click.ClickException if the HTML page could not be written once the plan is made."""
-    try:
-        import_module("spark_bridge.report.page")
-    except ModuleNotFoundError as error:
-        raise click.ClickException(f"the HTML report needs {error.name}: pip install 'klamm[plan]'") from None
 
 
 def _computed(request: PlanRequest) -> Summary:
