@@ -24,7 +24,7 @@ from simulator.process import BrokerProcess, ControllerProcess, Process, Process
 from simulator.safety.invariants import Safety
 from simulator.scheduling import generator, wall_clock_ms
 from simulator.settings import PORT, Settings, host_of, links_of
-from simulator.steps import Moment, Step, Steps
+from simulator.steps import ControllerStep, Moment, Steps
 from simulator.store.durable import Durable
 from simulator.store.ensemble import SimulatedEnsemble
 from simulator.trace import Trace
@@ -179,10 +179,10 @@ class SimulatedCluster(Administered):
 
     # --- waiting ------------------------------------------------------------------------------------------------
 
-    def at(self, matches: Callable[[Step], bool], strike: Callable[[Step], None]) -> None:
+    def at(self, matches: Callable[[ControllerStep], bool], strike: Callable[[ControllerStep], None]) -> None:
         """Call `strike` at the next step that matches, within that step: nothing else happens in between."""
 
-        def watcher(step: Step) -> bool:
+        def watcher(step: ControllerStep) -> bool:
             if not matches(step):
                 return False
             strike(step)
@@ -194,7 +194,7 @@ class SimulatedCluster(Administered):
         """Crash the next controller that reaches this moment of a round, of partition `of` if given."""
         tp = None if of is None else partition_named(of)
 
-        def matches(step: Step) -> bool:
+        def matches(step: ControllerStep) -> bool:
             return (step.round, step.moment) == (round_name, moment) and (tp is None or tp in step.subjects)
 
         self.at(matches, lambda step: self.crash(step.controller_id))

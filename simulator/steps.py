@@ -23,7 +23,7 @@ class Moment(Enum):
 
 
 @frozen
-class Step:
+class ControllerStep:
     """A round of a controller at one of its moments; `partitions` are the states after a commit."""
 
     controller_id: int
@@ -41,7 +41,7 @@ class Step:
 Arrival = Callable[[int, int], bool]
 """Called with the ids of controller and broker when a request arrives; returns True to stop watching."""
 
-Watcher = Callable[[Step], bool]
+Watcher = Callable[[ControllerStep], bool]
 """Called with a step, synchronously and in the controller's own task; returns True to stop watching."""
 
 
@@ -71,12 +71,12 @@ class Steps:
             if watcher(controller_id, broker_id):
                 self._arrivals.pop(watcher, None)
 
-    async def wait_for(self, matches: Callable[[Step], bool]) -> Step:
+    async def wait_for(self, matches: Callable[[ControllerStep], bool]) -> ControllerStep:
         """Wait for the next step that matches."""
-        found: list[Step] = []
+        found: list[ControllerStep] = []
         seen = trio.Event()
 
-        def watcher(step: Step) -> bool:
+        def watcher(step: ControllerStep) -> bool:
             if not found and matches(step):
                 found.append(step)
                 seen.set()
@@ -89,7 +89,7 @@ class Steps:
             self.unwatch(watcher)
         return found[0]
 
-    def happened(self, step: Step) -> None:
+    def happened(self, step: ControllerStep) -> None:
         """Report a step."""
         self.trace.add("round", f"controller-{step.controller_id}", step.text())
         for watcher in list(self._watchers):
@@ -115,7 +115,9 @@ class StepObserver(Observer):
     def committed(self, commit: CommittedRound) -> None:
         """Report a commit."""
         subjects = tuple(state.tp for state in commit.partitions)
-        step = Step(self.controller_id, commit.event, commit.round, Moment.COMMITTED, subjects, commit.partitions)
+        step = ControllerStep(
+            self.controller_id, commit.event, commit.round, Moment.COMMITTED, subjects, commit.partitions
+        )
         self.steps.happened(step)
 
     def published(self, publication: PublishedRound) -> None:
@@ -123,4 +125,4 @@ class StepObserver(Observer):
         self._show(publication, Moment.PUBLISHED)
 
     def _show(self, of: DecidedRound | PublishedRound, moment: Moment) -> None:
-        self.steps.happened(Step(self.controller_id, of.event, of.round, moment, of.subjects))
+        self.steps.happened(ControllerStep(self.controller_id, of.event, of.round, moment, of.subjects))

@@ -16,7 +16,7 @@ from spark_bridge.kernel.terms import Terms
 from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import NO_RACK, Broker, Brokers, BrokerState
 from spark_bridge.model.goal import FORCED_ONLY, Goal, LeaderScope
-from spark_bridge.model.summary import BrokerChange, Evenness, Flow, Load, RackFlow, Summary
+from spark_bridge.model.summary import Evenness, Flow, Load, PlannedBroker, RackFlow, Summary
 from spark_bridge.notes import notes_of
 from spark_bridge.outputs.reasons import TEXTS, Marks, Reason, reasons_of
 from spark_bridge.rounds.evenness import COLUMNS, evenness
@@ -180,10 +180,10 @@ def _list(ids: frozenset[int]) -> str:
     return ", ".join(map(str, sorted(ids)))
 
 
-def _changes(brokers: Brokers, bounds: Bounds, tally: Tally) -> tuple[BrokerChange, ...]:
+def _changes(brokers: Brokers, bounds: Bounds, tally: Tally) -> tuple[PlannedBroker, ...]:
     before, after = tally["before"].tolist(), tally["after"].tolist()
     return tuple(
-        BrokerChange(
+        PlannedBroker(
             id=broker.id,
             rack=broker.rack,
             state=_state(broker, bounds.terms, i),

@@ -148,14 +148,14 @@ class LogDirs:
         return where[0]
 
 
-class Checked(Protocol):
+class CheckableDirs(Protocol):
     """Log directories that can be checked: `LogDirs`, for instance."""
 
     def check(self) -> Sequence[TopicPartition]:
         """Return the partitions in directories that have failed since. Raises AllLogDirsFailed."""
 
 
-async def look_after(log_dirs: Checked, lose: Callable[[Sequence[TopicPartition]], Awaitable[None]]) -> None:
+async def look_after(log_dirs: CheckableDirs, lose: Callable[[Sequence[TopicPartition]], Awaitable[None]]) -> None:
     """Check directories until cancelled, and pass the partitions in failed ones to `lose`.
 
     Raises AllLogDirsFailed.

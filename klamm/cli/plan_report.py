@@ -10,7 +10,7 @@ import click
 from attrs import frozen
 
 from klamm.cli.output import bold, print_table
-from spark_bridge.model.summary import BrokerChange, Summary
+from spark_bridge.model.summary import PlannedBroker, Summary
 from spark_bridge.report.measures import BYTES, BYTES_IN, LEADERS, REPLICAS, Measure, known, percent
 from spark_bridge.report.racks import by_rack, rack_name, together
 from spark_bridge.report.shares import hottest, that_change_most
@@ -128,7 +128,7 @@ def _racks(summary: Summary) -> Iterator[_Table | str]:
 
 
 def _changes(
-    heads: Sequence[str], rows: Sequence[tuple[Sequence[str], BrokerChange]], measures: Sequence[Measure]
+    heads: Sequence[str], rows: Sequence[tuple[Sequence[str], PlannedBroker]], measures: Sequence[Measure]
 ) -> Iterator[_Table]:
     """Yield tables of before, after and change, with two measures each: more do not fit side by side."""
     for pair in _TOGETHER:
@@ -142,7 +142,7 @@ def _changes(
         yield _Table((*heads[:told], *numbers), cells, ("broker", "brokers", *numbers))
 
 
-def _cells(broker: BrokerChange, measures: Sequence[Measure]) -> Iterator[str]:
+def _cells(broker: PlannedBroker, measures: Sequence[Measure]) -> Iterator[str]:
     for measure in measures:
         yield measure.write(measure.of(broker.before))
         yield measure.write(measure.of(broker.after))

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from klamm.interrupts import INTERRUPTED
 from simulator.random_run import report
-from simulator.random_run.campaign import Tally, cores, outcomes
+from simulator.random_run.campaign import CampaignTally, cores, outcomes
 from simulator.random_run.plan import draw
 from simulator.random_run.run import run
 from simulator.trace import Trace
@@ -41,7 +41,7 @@ def _run_one(seed: int, print_value: PrintValue | None) -> int:
 
 
 def _run_many(seeds: range, print_value: PrintValue | None) -> int:
-    tally = Tally()
+    tally = CampaignTally()
     processes = min(cores(), len(seeds))
     has_ended = _add_up(seeds, processes, tally)
     if print_value is not None:
@@ -57,7 +57,7 @@ def _run_many(seeds: range, print_value: PrintValue | None) -> int:
     return int(tally.failed > 0)
 
 
-def _add_up(seeds: range, processes: int, tally: Tally) -> bool:
+def _add_up(seeds: range, processes: int, tally: CampaignTally) -> bool:
     """Execute the runs, with a bar on a terminal, and count the results; return whether they ended before Ctrl-C."""
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = Console(file=sys.stderr)

@@ -11,7 +11,7 @@ from trio import Nursery
 
 from simulator.cluster import SimulatedCluster
 from simulator.process import ProcessState
-from simulator.steps import Step
+from simulator.steps import ControllerStep
 
 Node = int | str
 """A broker or a controller: its id, or a word that stands for one when the action happens."""
@@ -39,7 +39,7 @@ class Scene:
 
     cluster: SimulatedCluster
     chosen: tuple[int, ...] = ()
-    step: Step | None = None
+    step: ControllerStep | None = None
     """The step within which the action happens: its controller is then the one for which the word stands."""
 
     nursery: Nursery = Factory(lambda scene: scene.cluster.world.nursery, takes_self=True)

@@ -13,7 +13,7 @@ from typing import Final
 
 from attrs import define, field
 
-from simulator.random_run.run import Outcome
+from simulator.random_run.run import RunOutcome
 from simulator.random_run.workers import Worker
 
 _MAX_FAILURES: Final = 20
@@ -21,12 +21,12 @@ _MAX_FAILURES: Final = 20
 
 
 @define
-class Tally:
+class CampaignTally:
     """The totals of many runs."""
 
     seeds: set[int] = field(factory=set)
     failed: int = 0
-    failures: list[Outcome] = field(factory=list)
+    failures: list[RunOutcome] = field(factory=list)
     counts: Counter[str] = field(factory=Counter)
     digests: set[str] = field(factory=set)
 
@@ -35,7 +35,7 @@ class Tally:
         """The number of runs."""
         return len(self.seeds)
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: RunOutcome) -> None:
         """Add the outcome of a run."""
         self.seeds.add(outcome.seed)
         self.counts.update(outcome.counts)
@@ -52,7 +52,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def outcomes(seeds: Iterable[int], *, processes: int) -> Generator[Outcome, None, None]:
+def outcomes(seeds: Iterable[int], *, processes: int) -> Generator[RunOutcome, None, None]:
     """Yield the outcomes of the seeds' runs as they end, from this many concurrent child processes.
 
     Close the generator to stop them early.

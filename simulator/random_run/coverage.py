@@ -16,7 +16,7 @@ from simulator.actions.sessions import Disconnect, Expire
 from simulator.actions.znodes import WriteElection
 from simulator.process import BrokerProcess, Process, ProcessState
 from simulator.random_run.happenings import Leave, Replace
-from simulator.steps import Moment, Step
+from simulator.steps import ControllerStep, Moment
 from simulator.store.durable import Durable
 from transport.metadata import TopicPartition
 
@@ -67,7 +67,7 @@ class Coverage:
     _last_rounds: dict[int, tuple[str, float]] = field(factory=dict)
     _moving: dict[int, set[TopicPartition]] = field(factory=dict)
 
-    def step(self, step: Step) -> bool:
+    def step(self, step: ControllerStep) -> bool:
         """Count a step of a controller. Returns False, as a watcher that watches until the end."""
         if step.moment is not Moment.DECIDED or step.round == _TELLS_NOBODY:
             self._last_rounds[step.controller_id] = step.round, trio.current_time()
@@ -125,7 +125,7 @@ class Coverage:
         """Count anything else."""
         self.counts[what] += 1
 
-    def _request_stored(self, step: Step) -> None:
+    def _request_stored(self, step: ControllerStep) -> None:
         if step.moment is Moment.DECIDED:
             self._moving[step.controller_id] = {tp for tp in step.subjects if self._is_moving(tp)}
         elif step.moment is Moment.COMMITTED:

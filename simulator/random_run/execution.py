@@ -13,11 +13,11 @@ from simulator.cluster import SimulatedCluster
 from simulator.random_run.coverage import Coverage
 from simulator.random_run.happenings import Happening
 from simulator.random_run.scene import RunScene
-from simulator.steps import Step
+from simulator.steps import ControllerStep
 
 
 @frozen
-class Execution:
+class PlanExecution:
     """Carries out a plan. Actions that take time run in `nursery`, which is cancelled when the faults end."""
 
     cluster: SimulatedCluster
@@ -33,10 +33,10 @@ class Execution:
             self._do(happening.action, None)
             return
 
-        def matches(step: Step) -> bool:
+        def matches(step: ControllerStep) -> bool:
             return (step.round, step.moment) == (wanted.round, wanted.moment)
 
-        def strike(step: Step) -> None:
+        def strike(step: ControllerStep) -> None:
             # The faults have ended; the step came too late.
             if self.nursery.cancel_scope.cancel_called:
                 return
@@ -47,11 +47,11 @@ class Execution:
 
         self.cluster.at(matches, strike)
 
-    async def _later(self, seconds: float, action: Action, step: Step) -> None:
+    async def _later(self, seconds: float, action: Action, step: ControllerStep) -> None:
         await trio.sleep(seconds)
         self._do(action, step)
 
-    def _do(self, action: Action, step: Step | None) -> None:
+    def _do(self, action: Action, step: ControllerStep | None) -> None:
         """Carry out an action now, within a controller's step if there is one."""
         scene = RunScene(self.cluster, step=step, nursery=self.nursery, coverage=self.coverage)
         if isinstance(action, Request | WriteElection):

@@ -22,7 +22,7 @@ from simulator.settings import Settings
 
 
 @frozen
-class Plan:
+class RunPlan:
     """Everything that a random run does."""
 
     seed: int
@@ -54,7 +54,7 @@ class Plan:
         return "\n".join([*lines, f"{self.seconds:6.2f}s everything is mended"])
 
 
-def draw(seed: int) -> Plan:
+def draw(seed: int) -> RunPlan:
     """Draw a plan."""
     rng = generator(seed, "plan")
     settings = topology.draw_settings(rng)
@@ -73,7 +73,7 @@ def draw(seed: int) -> Plan:
     named = named_leaders.draw(generator(seed, "named leaders"), settings, partitions, seconds)
     late = late_cancels.draw(generator(seed, "late cancels"), settings, partitions, seconds)
     happenings = (*asked, *disturbed, *led, *deleted, *grown, *done, *named, *late)
-    return Plan(
+    return RunPlan(
         seed,
         settings,
         topics,

@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any, Final
 
-from simulator.random_run.campaign import Tally
+from simulator.random_run.campaign import CampaignTally
 from simulator.random_run.coverage import NEEDED, SEEDS
-from simulator.random_run.plan import Plan
-from simulator.random_run.run import Outcome
+from simulator.random_run.plan import RunPlan
+from simulator.random_run.run import RunOutcome
 from simulator.trace import Trace
 
 WIDTH: Final = 80
@@ -17,7 +17,7 @@ _EVENT_LINES: Final = 4
 """Maximum lines shown for an event; an order for all partitions has hundreds."""
 
 
-def failure_lines(outcome: Outcome) -> Iterator[str]:
+def failure_lines(outcome: RunOutcome) -> Iterator[str]:
     """Yield the report of a failed run: the invariant, the last events, and the command to replay it."""
     yield from _wrapped(f"seed {outcome.seed} failed: {outcome.violation}", indent=2)
     for line in outcome.last:
@@ -25,7 +25,7 @@ def failure_lines(outcome: Outcome) -> Iterator[str]:
     yield f"replay it with: klamm simulate --seed {outcome.seed}"
 
 
-def tally_lines(tally: Tally) -> Iterator[str]:
+def tally_lines(tally: CampaignTally) -> Iterator[str]:
     """Yield the counts, those that a campaign requires first and with the required numbers."""
     names = [*NEEDED, *sorted(set(tally.counts) - set(NEEDED))]
     width = max(map(len, names))
@@ -41,7 +41,7 @@ def tally_lines(tally: Tally) -> Iterator[str]:
     yield from _wrapped(total, indent=2)
 
 
-def tally_json(tally: Tally) -> dict[str, Any]:
+def tally_json(tally: CampaignTally) -> dict[str, Any]:
     """Return the tally as JSON."""
     return {
         "runs": tally.runs,
@@ -53,7 +53,7 @@ def tally_json(tally: Tally) -> dict[str, Any]:
     }
 
 
-def run_lines(plan: Plan, outcome: Outcome) -> Iterator[str]:
+def run_lines(plan: RunPlan, outcome: RunOutcome) -> Iterator[str]:
     """Yield the plan of a single run, and its outcome."""
     for line in plan.text().splitlines():
         yield from _wrapped(line, indent=8)
@@ -76,13 +76,13 @@ def _wrapped(line: str, *, indent: int, at_most: int | None = None) -> list[str]
     )
 
 
-def run_json(plan: Plan, outcome: Outcome, trace: Trace) -> dict[str, Any]:
+def run_json(plan: RunPlan, outcome: RunOutcome, trace: Trace) -> dict[str, Any]:
     """Return the plan and the outcome as JSON, with the whole trace."""
     entries = [entry.to_json() for entry in trace.entries]
     return {**outcome_json(outcome), "plan": plan.text().splitlines(), "trace": entries}
 
 
-def outcome_json(outcome: Outcome) -> dict[str, Any]:
+def outcome_json(outcome: RunOutcome) -> dict[str, Any]:
     """Return a run's outcome as JSON."""
     violation = outcome.violation
     return {

@@ -18,8 +18,8 @@ from simulator.administration import partition_named
 from simulator.cluster import SimulatedCluster, simulated_cluster
 from simulator.quiet_logs import ignore, quiet_logs
 from simulator.random_run.coverage import Coverage
-from simulator.random_run.execution import Execution
-from simulator.random_run.plan import Plan
+from simulator.random_run.execution import PlanExecution
+from simulator.random_run.plan import RunPlan
 from simulator.safety.invariants import Violation
 from simulator.trace import Trace
 
@@ -28,7 +28,7 @@ RECORD_BYTES: Final = 500
 
 
 @frozen
-class Outcome:
+class RunOutcome:
     """The outcome of a run. `last` holds the last events of a run that failed."""
 
     seed: int
@@ -38,7 +38,7 @@ class Outcome:
     last: tuple[str, ...] = ()
 
 
-def run(plan: Plan, *, trace: Trace | None = None) -> Outcome:
+def run(plan: RunPlan, *, trace: Trace | None = None) -> RunOutcome:
     """Execute a plan in a trio run of its own. The product's log is dropped, except for unexpected failures."""
     trace = trace or Trace()
     counts: Counter[str] = Counter()
@@ -51,10 +51,10 @@ def run(plan: Plan, *, trace: Trace | None = None) -> Outcome:
         except Exception as error:  # noqa: BLE001  whatever nobody foresaw is what we are after
             violation = Violation("a cluster starts and stops without an exception", _text(error))
     last = () if violation is None else _up_to_violation(trace)
-    return Outcome(plan.seed, trace.digest, dict(sorted(counts.items())), violation, last)
+    return RunOutcome(plan.seed, trace.digest, dict(sorted(counts.items())), violation, last)
 
 
-async def _execute(plan: Plan, trace: Trace, counts: Counter[str]) -> None:
+async def _execute(plan: RunPlan, trace: Trace, counts: Counter[str]) -> None:
     async with simulated_cluster(plan.settings, seed=plan.seed, trace=trace) as cluster:
         safety = cluster.world.safety
         with quiet_logs(partial(safety.report, "nothing fails in a way that nobody foresaw")):
@@ -69,14 +69,14 @@ async def _execute(plan: Plan, trace: Trace, counts: Counter[str]) -> None:
         counts["acknowledged records lost by unclean elections"] += lost
 
 
-async def _do_all(plan: Plan, cluster: SimulatedCluster, coverage: Coverage) -> None:
+async def _do_all(plan: RunPlan, cluster: SimulatedCluster, coverage: Coverage) -> None:
     cluster.steps.watch(coverage.step)
     await _prepare(plan, cluster)
     await _disturb(plan, cluster, coverage)
     await cluster.settle()
 
 
-async def _prepare(plan: Plan, cluster: SimulatedCluster) -> None:
+async def _prepare(plan: RunPlan, cluster: SimulatedCluster) -> None:
     for topic in plan.topics:
         await cluster.create_topic(topic.name, topic.assignment)
         for number, replicas in enumerate(topic.assignment):
@@ -88,10 +88,10 @@ async def _prepare(plan: Plan, cluster: SimulatedCluster) -> None:
         cluster.load.start(f"producer-{name}", [partition_named(name)], plan.records_per_second / len(plan.load))
 
 
-async def _disturb(plan: Plan, cluster: SimulatedCluster, coverage: Coverage) -> None:
+async def _disturb(plan: RunPlan, cluster: SimulatedCluster, coverage: Coverage) -> None:
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
-        execution = Execution(cluster, nursery, coverage, began)
+        execution = PlanExecution(cluster, nursery, coverage, began)
         for happening in plan.happenings:
             nursery.start_soon(execution.await_and_do, happening)
         await trio.sleep_until(began + plan.seconds)

@@ -13,7 +13,7 @@ from multiprocessing.process import BaseProcess
 from attrs import define
 
 from simulator.random_run.plan import draw
-from simulator.random_run.run import Outcome, run
+from simulator.random_run.run import RunOutcome, run
 from simulator.safety.invariants import Violation
 
 _JOIN_SECONDS = 5.0
@@ -42,14 +42,14 @@ class Worker:
         ours.send(seed)
         return cls(process, ours, seed)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> RunOutcome:
         """Return the outcome of the seed. The death of the process counts as a violation, too."""
         try:
-            outcome: Outcome = self.pipe.recv()
+            outcome: RunOutcome = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join(_JOIN_SECONDS)
             text = f"its process died with exit code {self.process.exitcode}"
-            return Outcome(self.seed, "", {}, Violation("a run comes to its end", text))
+            return RunOutcome(self.seed, "", {}, Violation("a run comes to its end", text))
         return outcome
 
     def go_on(self, seed: int) -> Worker:

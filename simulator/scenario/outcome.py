@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from attrs import define, field, frozen
 
 from controller.admin.move_rows import Stage, stage_of
-from simulator.steps import Moment, Step
+from simulator.steps import ControllerStep, Moment
 from simulator.trace import Trace
 from transport.messages import PartitionState
 from transport.metadata import TopicPartition
@@ -58,7 +58,7 @@ class Chronicle:
     _last: dict[TopicPartition, CommitRow] = field(factory=dict)
     _committed: set[tuple[TopicPartition, str]] = field(factory=set)
 
-    def saw(self, now: float, step: Step) -> None:
+    def saw(self, now: float, step: ControllerStep) -> None:
         """Record a step."""
         named = [(tp, step.round) for tp in step.subjects]
         if step.moment is Moment.DECIDED:

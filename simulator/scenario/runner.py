@@ -21,7 +21,7 @@ from simulator.safety.invariants import Violation
 from simulator.scenario import expectations
 from simulator.scenario.model import PATIENCE, Expectations, Reach, Scenario, ScenarioEvent, When
 from simulator.scenario.outcome import Chronicle, Miss, PlayedEvent, ScenarioOutcome
-from simulator.steps import Moment, Step
+from simulator.steps import ControllerStep, Moment
 from simulator.trace import Trace
 from transport.errors import ApiError
 from transport.messages import PartitionState
@@ -157,7 +157,7 @@ class _Play:
         came = trio.Event()
         is_strike = isinstance(event.action, Strike)
 
-        def watcher(step: Step) -> bool:
+        def watcher(step: ControllerStep) -> bool:
             if step.round != when.round or step.moment not in _MOMENTS[when.reach]:
                 return False
             if tp is not None and tp not in step.subjects:
@@ -237,7 +237,7 @@ class _Play:
     def _miss(self, line: int, text: str) -> None:
         self.chronicle.misses.append(Miss(line, text))
 
-    def _record(self, step: Step) -> bool:
+    def _record(self, step: ControllerStep) -> bool:
         self.chronicle.saw(self._now(), step)
         return False  # watch until the end
 

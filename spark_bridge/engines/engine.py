@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from spark_bridge.kernel.flows import FlowsOf
-from spark_bridge.kernel.tally import Query, Step, Tally
+from spark_bridge.kernel.tally import BlockStep, Query, Tally
 from spark_bridge.model.block import Block
 from spark_bridge.model.summary import Flow
 
@@ -23,7 +23,7 @@ class Engine(Protocol):
     def blocks(self) -> int:
         """Return the number of blocks."""
 
-    def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
+    def step(self, step: BlockStep, accept: Accept | None = None) -> Tally | None:
         """Replace each block by the result of a step, if the sum of the tallies is accepted.
 
         Returns:
@@ -43,7 +43,7 @@ class Engine(Protocol):
         """Return the sum of a query's tallies over all blocks."""
 
 
-def taken(engine: Engine, step: Step) -> Tally:
+def taken(engine: Engine, step: BlockStep) -> Tally:
     """Perform a step and accept any result; return the sum of the tallies."""
     tally = engine.step(step)
     assert tally is not None

@@ -9,7 +9,7 @@ from attrs import define
 
 from spark_bridge.engines.engine import Accept, Texts
 from spark_bridge.kernel.flows import FLOWS, FlowsOf
-from spark_bridge.kernel.tally import Query, Step, Tally, add
+from spark_bridge.kernel.tally import BlockStep, Query, Tally, add
 from spark_bridge.model.block import Block
 from spark_bridge.model.summary import Flow
 
@@ -26,7 +26,7 @@ class InProcess:
         """Return the number of blocks."""
         return len(self.held)
 
-    def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
+    def step(self, step: BlockStep, accept: Accept | None = None) -> Tally | None:
         """Replace each block by the result of a step, if the sum of the tallies is accepted."""
         total: Tally = {}
         stepped = []

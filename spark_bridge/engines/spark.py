@@ -22,7 +22,7 @@ from pyspark.sql import functions as sql
 from spark_bridge.engines.engine import Accept, Texts
 from spark_bridge.inputs.dealing import from_bytes
 from spark_bridge.kernel.flows import FLOWS, FlowsOf
-from spark_bridge.kernel.tally import Query, Step, Tally, add
+from spark_bridge.kernel.tally import BlockStep, Query, Tally, add
 from spark_bridge.model.block import Block
 from spark_bridge.model.packing import pack
 from spark_bridge.model.summary import Flow
@@ -81,7 +81,7 @@ class OnSpark:
         """Return the blocks: rows of `number`, `state` and `tally`."""
         return self._read(self.written)
 
-    def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
+    def step(self, step: BlockStep, accept: Accept | None = None) -> Tally | None:
         """Replace each block by the result of a step, if the sum of the tallies is accepted."""
 
         def stepped(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from spark_bridge.kernel.descend import LITTLE, MOST_WORK, Descend
 from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.polish import cheapen, polish, steps_for, steps_to_cheapen
-from spark_bridge.kernel.tally import Step, Tally, cost, loads
+from spark_bridge.kernel.tally import BlockStep, Tally, cost, loads
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
 from spark_bridge.kernel.walls import WallsFrom
@@ -143,7 +143,7 @@ class _Evening:
             block = self._descended(polish(block, self.terms, self.bound, steps))
         return block
 
-    def _if_better(self, block: Block, step: Step, *, within_walls: bool) -> Block:
+    def _if_better(self, block: Block, step: BlockStep, *, within_walls: bool) -> Block:
         tried, tally = step(0, block)
         load = self._load(block)
         if within_walls and self.terms.walls.are_passed(load, tally["load"]):

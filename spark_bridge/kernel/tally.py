@@ -13,7 +13,7 @@ from spark_bridge.model.lists import counts, shared
 Tally = dict[str, NDArray[np.int64]]
 
 
-class Step(Protocol):
+class BlockStep(Protocol):
     """The work of a round on a block, given its number: a new block, and a report to the driver."""
 
     def __call__(self, number: int, block: Block, /) -> tuple[Block, Tally]:

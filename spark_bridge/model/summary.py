@@ -19,7 +19,7 @@ class Load:
 
 
 @frozen
-class BrokerChange:
+class PlannedBroker:
     """A broker before and after the plan. `state` is a `BrokerState`; `disk` is in bytes, None if unknown."""
 
     id: int
@@ -104,7 +104,7 @@ class Summary:
     moved_replicas: int
     moved_bytes: int
     lower_bound: int
-    brokers: tuple[BrokerChange, ...]
+    brokers: tuple[PlannedBroker, ...]
     evenness: tuple[Evenness, ...]
     flows: tuple[Flow, ...]
     flows_left: int

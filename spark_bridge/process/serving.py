@@ -56,7 +56,7 @@ class _Plan:
     ended: threading.Event = Factory(threading.Event)
 
 
-class Bridge:
+class BridgeProcess:
     """The bridge process: its session, and the plan in progress.
 
     Args:
@@ -160,7 +160,7 @@ def serve(run_plan: RunPlan, scratch: Path) -> NoReturn:
     answers = os.fdopen(os.dup(1), "wb")
     # Spark and its JVM may print anything, so stdout is redirected to stderr.
     os.dup2(2, 1)
-    Bridge(run_plan, scratch, answers).serve(sys.stdin.buffer)
+    BridgeProcess(run_plan, scratch, answers).serve(sys.stdin.buffer)
 
 
 def _within_grace(action: Callable[[], object]) -> None:

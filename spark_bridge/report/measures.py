@@ -7,7 +7,7 @@ from typing import Final
 
 from attrs import frozen
 
-from spark_bridge.model.summary import BrokerChange, Load, Summary
+from spark_bridge.model.summary import Load, PlannedBroker, Summary
 
 _PLENTY: Final = 9.95  # from here on a decimal adds nothing
 _MANY: Final = 100  # here too
@@ -71,7 +71,7 @@ class Measure:
         amount: int = getattr(load, self.field)
         return amount
 
-    def difference(self, broker: BrokerChange) -> str:
+    def difference(self, broker: PlannedBroker) -> str:
         """Return the change by a plan with its sign, a dash if there is none."""
         change = self.of(broker.after) - self.of(broker.before)
         return f"{'+' if change > 0 else ''}{self.write(change)}" if change else "-"

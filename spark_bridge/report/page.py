@@ -17,7 +17,7 @@ from attrs import frozen
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from spark_bridge.model.summary import BrokerChange, Flow, Summary
+from spark_bridge.model.summary import Flow, PlannedBroker, Summary
 from spark_bridge.report.charts import plot
 from spark_bridge.report.charts.matrix import MOST, Cell, Matrix, gathered, shortened
 from spark_bridge.report.measures import BYTES, EVENED, REPLICAS, Measure, known, percent, size
@@ -138,7 +138,7 @@ def _aim(summary: Summary, measure: Measure) -> float:
     return aims(summary).get(measure.name, 0.0)
 
 
-def _points(brokers: Sequence[BrokerChange], measure: Measure, unit: float, names: Sequence[str]) -> list[plot.Point]:
+def _points(brokers: Sequence[PlannedBroker], measure: Measure, unit: float, names: Sequence[str]) -> list[plot.Point]:
     """Return each broker's load as a part of its share, where `unit` is the share of one unit of capacity.
 
     A broker without a share (a rack whose brokers all leave) is compared with one unit.
@@ -156,7 +156,7 @@ def _points(brokers: Sequence[BrokerChange], measure: Measure, unit: float, name
 class _Racks:
     """The racks: rows of name, number of brokers and sums; and a plot of `measure`, None for too many racks."""
 
-    rows: Sequence[tuple[str, int, BrokerChange]]
+    rows: Sequence[tuple[str, int, PlannedBroker]]
     measure: Measure
     plot: plot.Plot | None
 
@@ -235,13 +235,13 @@ class _Brokers:
     """The brokers in the table; `have_disks` says whether the size of any disk is known."""
 
     caption: str
-    shown: Sequence[BrokerChange]
+    shown: Sequence[PlannedBroker]
     have_disks: bool
 
 
 def _brokers(summary: Summary) -> _Brokers:
     """Return all brokers, or of very many those that change most."""
-    shown: Sequence[BrokerChange] = summary.brokers
+    shown: Sequence[PlannedBroker] = summary.brokers
     caption = "Each broker before and after"
     if len(shown) > _MOST_BROKERS:
         shown = that_change_most(summary, _MOST_BROKERS)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from attrs import asdict
 
 from spark_bridge.model.brokers import BrokerState
-from spark_bridge.model.summary import BrokerChange, Flow, Load, RackFlow, Summary
+from spark_bridge.model.summary import Flow, Load, PlannedBroker, RackFlow, Summary
 
 NO_RACK = "(no rack)"
 
@@ -18,20 +18,20 @@ def rack_name(rack: str | None) -> str:
     return NO_RACK if rack is None else rack
 
 
-def by_rack(brokers: Iterable[BrokerChange]) -> dict[str | None, list[BrokerChange]]:
+def by_rack(brokers: Iterable[PlannedBroker]) -> dict[str | None, list[PlannedBroker]]:
     """Return the brokers of each rack, ordered by name; brokers without a rack come last."""
-    members: dict[str | None, list[BrokerChange]] = defaultdict(list)
+    members: dict[str | None, list[PlannedBroker]] = defaultdict(list)
     for broker in brokers:
         members[broker.rack].append(broker)
     return {rack: members[rack] for rack in sorted(members, key=lambda rack: (rack is None, rack or ""))}
 
 
-def together(members: list[BrokerChange]) -> BrokerChange:
+def together(members: list[PlannedBroker]) -> PlannedBroker:
     """Return some brokers as one, with the sum of their loads, and of the capacities of those that are live."""
     capacity = sum(broker.capacity for broker in members if broker.state == BrokerState.LIVE)
     state = BrokerState.LIVE if capacity else members[0].state
     before, after = (_sum(getattr(broker, when) for broker in members) for when in ("before", "after"))
-    return BrokerChange(members[0].id, members[0].rack, state, capacity, None, before, after)
+    return PlannedBroker(members[0].id, members[0].rack, state, capacity, None, before, after)
 
 
 def _sum(loads: Iterable[Load]) -> Load:

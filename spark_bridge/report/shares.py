@@ -8,7 +8,7 @@ from math import ceil
 from attrs import frozen
 
 from spark_bridge.model.brokers import BrokerState
-from spark_bridge.model.summary import BrokerChange, Summary
+from spark_bridge.model.summary import PlannedBroker, Summary
 from spark_bridge.report.measures import EVENED, LEADERS, Measure, percent
 from spark_bridge.report.words import moves_data
 
@@ -25,7 +25,7 @@ class Hot:
         beyond: Whether that is more than the plan aimed at.
     """
 
-    broker: BrokerChange
+    broker: PlannedBroker
     measure: Measure
     share: float
     excess: float
@@ -40,7 +40,7 @@ class Hot:
         return f"{self.measure.name}: {load} is {percent(self.excess)} above its share of {share}{kept}"
 
 
-def share_of(brokers: Sequence[BrokerChange], measure: Measure) -> float:
+def share_of(brokers: Sequence[PlannedBroker], measure: Measure) -> float:
     """Return the share of a measure for one unit of capacity, after the plan.
 
     A broker's share is its capacity times this. Only live brokers share; what the others keep is not divided.
@@ -73,17 +73,17 @@ def hottest(summary: Summary, most: int = 10) -> tuple[Hot, ...]:
     return tuple(sorted(found, key=lambda hot: (-hot.excess, hot.broker.id))[:most])
 
 
-def _excess(broker: BrokerChange, measure: Measure, share: float) -> float:
+def _excess(broker: PlannedBroker, measure: Measure, share: float) -> float:
     load = measure.of(broker.after)
     meets = ceil(share) if measure.whole else share
     return load / share - 1 if load > meets else 0.0
 
 
-def that_change_most(summary: Summary, most: int) -> tuple[BrokerChange, ...]:
+def that_change_most(summary: Summary, most: int) -> tuple[PlannedBroker, ...]:
     """Return the brokers whose load changes most in relation to a share, by id, without unchanged ones."""
     units = [(measure, share_of(summary.brokers, measure) or 1.0) for measure in EVENED]
 
-    def change(broker: BrokerChange) -> float:
+    def change(broker: PlannedBroker) -> float:
         return max(abs(m.of(broker.after) - m.of(broker.before)) / unit / broker.capacity for m, unit in units)
 
     changed = [broker for broker in summary.brokers if broker.before != broker.after]

@@ -26,7 +26,7 @@ from spark_bridge.kernel.level import TOGETHER_AND_ALONE, Level, levels
 from spark_bridge.kernel.lower_bound import Costs, lower_bound
 from spark_bridge.kernel.oversized import Relocate
 from spark_bridge.kernel.settle import Settle
-from spark_bridge.kernel.tally import Step, Tally
+from spark_bridge.kernel.tally import BlockStep, Tally
 from spark_bridge.kernel.terms import Terms
 from spark_bridge.kernel.view import Turn
 from spark_bridge.kernel.walls import WallsFrom
@@ -154,7 +154,7 @@ def plan_moves(
 class Anew:
     """A step that starts from the planned assignment as if it were the current one."""
 
-    step: Step
+    step: BlockStep
 
     def __call__(self, number: int, block: Block) -> tuple[Block, Tally]:
         """Perform the step in a block."""
@@ -238,7 +238,7 @@ class _Rounds:
         brokers = "broker" if out == 1 else "brokers"
         self.progress(Progress(phase, number + 1, rounds, f"{out} {brokers} out of bounds"))
 
-    def _step(self, step: Step, part: float, *, anew: bool = False) -> bool:
+    def _step(self, step: BlockStep, part: float, *, anew: bool = False) -> bool:
         """Perform a step, and keep it if it leaves less than a part of the violation; return whether it was kept."""
         out, walls = self.out(self.load), self.terms.walls
 

@@ -17,7 +17,7 @@ from klamm.cli.planning import plan
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.sources import OnBadRows, Sources
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
-from spark_bridge.model.summary import BrokerChange, Evenness, Flow, Load, Summary
+from spark_bridge.model.summary import Evenness, Flow, Load, PlannedBroker, Summary
 from spark_bridge.process.request import EngineName, PlanRequest
 from spark_bridge.progress import OnProgress, Progress, in_words
 
@@ -41,8 +41,8 @@ SUMMARY = Summary(
     moved_bytes=300,
     lower_bound=300,
     brokers=(
-        BrokerChange(1, None, "draining", 1.0, None, Load(3, 3, 300, 0, 0), Load()),
-        BrokerChange(2, None, "live", 1.0, None, Load(), Load(3, 3, 300, 0, 0)),
+        PlannedBroker(1, None, "draining", 1.0, None, Load(3, 3, 300, 0, 0), Load()),
+        PlannedBroker(2, None, "live", 1.0, None, Load(), Load(3, 3, 300, 0, 0)),
     ),
     evenness=(Evenness("replicas", 0.0, 0.0, 0.05),),
     flows=(Flow(1, 2, 3, 300),),

@@ -12,10 +12,10 @@ import pytest
 import trio
 
 from simulator.random_run import report
-from simulator.random_run.campaign import Tally, outcomes
+from simulator.random_run.campaign import CampaignTally, outcomes
 from simulator.random_run.coverage import CRASH_POINTS, NEEDED
 from simulator.random_run.plan import draw
-from simulator.random_run.run import Outcome, run
+from simulator.random_run.run import RunOutcome, run
 from simulator.random_run.workers import Worker
 from tests.simulation.planted import planted
 
@@ -53,7 +53,7 @@ def test_disks_are_lost_too() -> None:
 
 def test_runs_in_child_processes_give_the_same_as_here() -> None:
     seeds = range(1, 5)
-    tally = Tally()
+    tally = CampaignTally()
     with closing(outcomes(seeds, processes=2)) as found:
         for outcome in found:
             tally.add(outcome)
@@ -99,8 +99,8 @@ def test_what_nobody_foresaw_fails_a_run(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_the_counts_are_shown_with_what_is_needed() -> None:
-    tally = Tally()
-    tally.add(Outcome(1, "a", {"controller crashes right after B6": 3, "moves done": 5}))
+    tally = CampaignTally()
+    tally.add(RunOutcome(1, "a", {"controller crashes right after B6": 3, "moves done": 5}))
     lines = list(report.tally_lines(tally))
     assert all(any(line.startswith(name) for line in lines) for name in NEEDED)
     [b6] = [line.split() for line in lines if line.startswith("controller crashes right after B6")]

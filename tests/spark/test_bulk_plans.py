@@ -15,7 +15,7 @@ from spark_bridge.engines.in_process import InProcess
 from spark_bridge.errors import PlanError
 from spark_bridge.generator.cluster import GeneratedCluster
 from spark_bridge.generator.shapes import ClusterShape, Placement
-from spark_bridge.kernel.tally import Query, Step, Tally, loads
+from spark_bridge.kernel.tally import BlockStep, Query, Tally, loads
 from spark_bridge.model.block import Block
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
@@ -167,7 +167,7 @@ class Watched(InProcess):
 
     largest: int = 0
 
-    def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
+    def step(self, step: BlockStep, accept: Accept | None = None) -> Tally | None:
         """Take a step; look at what every block tells."""
         return InProcess.step(self, lambda n, block: self._seen(step(n, block)), accept)
 

@@ -15,7 +15,7 @@ from spark_bridge.engines.engine import Accept
 from spark_bridge.engines.in_process import InProcess
 from spark_bridge.errors import PlanError
 from spark_bridge.kernel.redeal import Promising, Redeal
-from spark_bridge.kernel.tally import Step, Tally
+from spark_bridge.kernel.tally import BlockStep, Tally
 from spark_bridge.model.block import BYTES, NOBODY, REPLICAS, Block
 from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
@@ -203,7 +203,7 @@ class Recorded(InProcess):
 
     rounds: list[int] = field(factory=list)
 
-    def step(self, step: Step, accept: Accept | None = None) -> Tally | None:
+    def step(self, step: BlockStep, accept: Accept | None = None) -> Tally | None:
         if isinstance(step, Redeal):
             self.rounds.append(step.standing.owners.round)
         return super().step(step, accept)

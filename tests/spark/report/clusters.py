@@ -8,7 +8,7 @@ from random import Random
 
 from attrs import evolve
 
-from spark_bridge.model.summary import BrokerChange, Evenness, Flow, Load, RackFlow, Summary
+from spark_bridge.model.summary import Evenness, Flow, Load, PlannedBroker, RackFlow, Summary
 
 GIGABYTE = 1_000_000_000
 LISTED_FLOWS = 200
@@ -34,7 +34,7 @@ def growth(brokers: int, added: int, racks: int, seed: int) -> Summary:
         before = Load() if is_new else load(rng.lognormvariate(0.12, 0.22))
         after = load(rng.uniform(0.955, 1.045))
         rack = f"rack-{id_ % racks:02}" if racks else None
-        rows.append(BrokerChange(id_, rack, "live", 1.0, 2000 * GIGABYTE, before, after))
+        rows.append(PlannedBroker(id_, rack, "live", 1.0, 2000 * GIGABYTE, before, after))
     return planned("rebalance", tuple(rows), rng)
 
 
@@ -47,11 +47,11 @@ def drain(brokers: int, leaving: int, racks: int, seed: int) -> Summary:
         goes = id_ <= leaving
         after = Load() if goes else load(1.02 * brokers / (brokers - leaving) * rng.uniform(0.94, 1.06))
         rack = f"rack-{id_ % racks:02}" if racks else None
-        rows.append(BrokerChange(id_, rack, "draining" if goes else "live", 1.0, None, before, after))
+        rows.append(PlannedBroker(id_, rack, "draining" if goes else "live", 1.0, None, before, after))
     return planned("remove-brokers", tuple(rows), rng)
 
 
-def planned(goal: str, brokers: tuple[BrokerChange, ...], rng: Random) -> Summary:
+def planned(goal: str, brokers: tuple[PlannedBroker, ...], rng: Random) -> Summary:
     """Return a plan that has brokers end like that, with flows from those that lose to those that gain."""
     flows = sorted(_flows(brokers, rng), key=lambda flow: (-flow.bytes, flow.source, flow.destination))
     moved = sum(flow.bytes for flow in flows)
@@ -100,7 +100,7 @@ def still(summary: Summary) -> Summary:
     )
 
 
-def _flows(brokers: Iterable[BrokerChange], rng: Random) -> Iterable[Flow]:
+def _flows(brokers: Iterable[PlannedBroker], rng: Random) -> Iterable[Flow]:
     gains = {b.id: b.after.bytes - b.before.bytes for b in brokers}
     wanted = {id_: gain for id_, gain in gains.items() if gain > 0}
     weights = list(wanted.values())
@@ -113,7 +113,7 @@ def _flows(brokers: Iterable[BrokerChange], rng: Random) -> Iterable[Flow]:
             yield Flow(source, destination, max(1, amount * 900 // (1100 * GIGABYTE)), amount)
 
 
-def _rack_flows(flows: Iterable[Flow], brokers: Iterable[BrokerChange]) -> Iterable[RackFlow]:
+def _rack_flows(flows: Iterable[Flow], brokers: Iterable[PlannedBroker]) -> Iterable[RackFlow]:
     rack = {b.id: b.rack for b in brokers}
     sums: dict[tuple[str | None, str | None], list[int]] = defaultdict(lambda: [0, 0])
     for flow in flows:
@@ -123,7 +123,7 @@ def _rack_flows(flows: Iterable[Flow], brokers: Iterable[BrokerChange]) -> Itera
     return (RackFlow(*pair, *cell) for pair, cell in sums.items())
 
 
-def _evenness(brokers: Iterable[BrokerChange]) -> Iterable[Evenness]:
+def _evenness(brokers: Iterable[PlannedBroker]) -> Iterable[Evenness]:
     live = [b for b in brokers if b.state == "live"]
     for name in ("replicas", "leaders", "bytes", "bytes in"):
         field = name.replace(" ", "_")

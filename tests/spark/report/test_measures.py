@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from spark_bridge.model.summary import BrokerChange, Load
+from spark_bridge.model.summary import Load, PlannedBroker
 from spark_bridge.report.measures import BYTES, BYTES_IN, REPLICAS, count, percent, size
 
 
@@ -61,7 +61,7 @@ def test_a_rate_is_written_in_full_or_under_a_heading() -> None:
 
 
 def test_a_change_has_a_sign_and_none_is_a_dash() -> None:
-    broker = BrokerChange(1, None, "live", 1.0, None, Load(replicas=5, bytes=2000), Load(replicas=7, bytes=500))
+    broker = PlannedBroker(1, None, "live", 1.0, None, Load(replicas=5, bytes=2000), Load(replicas=7, bytes=500))
     assert [REPLICAS.difference(broker), BYTES.difference(broker), BYTES_IN.difference(broker)] == [
         "+2",
         "-1.50 kB",

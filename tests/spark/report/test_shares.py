@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from spark_bridge.model.summary import BrokerChange, Evenness, Load, Summary
+from spark_bridge.model.summary import Evenness, Load, PlannedBroker, Summary
 from spark_bridge.report.measures import BYTES, REPLICAS
 from spark_bridge.report.shares import hottest, share_of, that_change_most
 from tests.spark.report.clusters import growth
@@ -14,11 +14,11 @@ TERABYTE = 1_000_000_000_000
 
 def broker(
     id_: int, after: Load, state: str = "live", capacity: float = 1.0, before: Load | None = None
-) -> BrokerChange:
-    return BrokerChange(id_, None, state, capacity, None, after if before is None else before, after)
+) -> PlannedBroker:
+    return PlannedBroker(id_, None, state, capacity, None, after if before is None else before, after)
 
 
-def summary(*brokers: BrokerChange) -> Summary:
+def summary(*brokers: PlannedBroker) -> Summary:
     aimed = tuple(Evenness(name, 0.5, 0.1, 0.05) for name in ("replicas", "leaders", "bytes", "bytes in"))
     return evolve(growth(3, 1, 0, 1), brokers=brokers, evenness=aimed)
 
