@@ -50,9 +50,14 @@ class ControllerSide:
 
 
 def open_channels(
-    nursery: trio.Nursery, network: Network, *, request_timeout_ms: int = 30_000, connect_timeout_ms: int = 30_000
+    nursery: trio.Nursery,
+    network: Network,
+    *,
+    broker_at: int | None = None,
+    request_timeout_ms: int = 30_000,
+    connect_timeout_ms: int = 30_000,
 ) -> ControllerSide:
-    """Make a controller's channels over a network."""
+    """Make a controller's channels over a network, and have it know of a broker at this port, if any."""
     arrive, arrivals = trio.open_memory_channel[Answer](1_000)
     answers: list[Answer] = []
 
@@ -65,6 +70,8 @@ def open_channels(
     )
     host = Host(lambda: 0, random.Random(1))
     channels = BrokerChannels(nursery, network, host, config, ENDPOINT, CONTROLLER_EPOCH, on_response)
+    if broker_at is not None:
+        channels.follow(registered(broker_at))
     return ControllerSide(channels, arrivals, answers)
 
 

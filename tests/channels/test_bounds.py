@@ -11,10 +11,9 @@ import pytest
 import trio
 from msgspec.structs import replace
 from structlog.testing import capture_logs
-from trio.testing import MockClock
 
 from controller.model.rounds import Publication, TellMetadata, TellStopReplica
-from tests.channels.controller_side import BROKER, ENDPOINT, know, lead, open_channels, registered, state, stop
+from tests.channels.controller_side import BROKER, ENDPOINT, know, lead, open_channels, state, stop
 from tests.channels.scripted_broker import MemoryNetwork, ScriptedBroker, listen
 from transport.messages import LeaderAndIsrRequest, StopReplicaPartition, StopReplicaRequest, UpdateMetadataRequest
 from transport.network import TcpNetwork
@@ -49,14 +48,11 @@ def blocks_in_use() -> int:
 
 
 @pytest.mark.requirement("E2")
-async def test_a_million_changes_for_a_broker_that_cannot_be_reached_leave_memory_flat(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_million_changes_for_a_broker_that_cannot_be_reached_leave_memory_flat(nursery: trio.Nursery) -> None:
     broker = ScriptedBroker()
     network = MemoryNetwork(nursery)
-    near = open_channels(nursery, network)
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, network, broker_at=9091)
     in_use = []
     for first in range(0, CHANGES, BURST):
         for publication in changes(first, BURST):
@@ -92,8 +88,7 @@ async def test_three_thousand_changes_during_one_request_leave_in_two_of_each_ki
 ) -> None:
     let_go = trio.Event()
     broker = ScriptedBroker(gates={0: let_go})
-    near = open_channels(nursery, TcpNetwork())
-    near.channels.follow(registered(await listen(nursery, broker)))
+    near = open_channels(nursery, TcpNetwork(), broker_at=await listen(nursery, broker))
     near.channels.publish(know(state(0)))
     await broker.has_received(1)
     for number in range(750):

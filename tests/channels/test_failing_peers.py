@@ -33,8 +33,7 @@ async def test_a_request_without_its_answer_is_sent_again_before_what_merged_beh
     nursery: trio.Nursery, failure: Act
 ) -> None:
     broker = ScriptedBroker([failure])
-    near = open_channels(nursery, TcpNetwork(), request_timeout_ms=200)
-    near.channels.follow(registered(await listen(nursery, broker)))
+    near = open_channels(nursery, TcpNetwork(), request_timeout_ms=200, broker_at=await listen(nursery, broker))
     near.channels.publish(lead(FIRST))
     await broker.has_received(1)
     near.channels.publish(lead(OTHER, AGAIN))
@@ -53,8 +52,7 @@ async def test_an_answer_is_waited_for_as_long_as_configured(
 ) -> None:
     broker = ScriptedBroker([failure] * 5)
     network = MemoryNetwork(nursery, {9091: broker.handle})
-    near = open_channels(nursery, network, request_timeout_ms=1000 * TIMEOUT_SECONDS)
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, network, request_timeout_ms=1000 * TIMEOUT_SECONDS, broker_at=9091)
     began = autojump_clock.current_time()
     near.channels.publish(lead(FIRST))
     assert await near.wait_for(1) == [leader_and_isr(FIRST)]
@@ -64,13 +62,10 @@ async def test_an_answer_is_waited_for_as_long_as_configured(
     assert near.answers == [(leader_and_isr(FIRST), LeaderAndIsrResponse(()))]
 
 
-async def test_an_answer_too_many_is_not_taken_for_that_to_the_next_request(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_an_answer_too_many_is_not_taken_for_that_to_the_next_request(nursery: trio.Nursery) -> None:
     broker = ScriptedBroker([Act.ANSWER_TWICE])
-    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}))
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}), broker_at=9091)
     for request, told in enumerate((FIRST, AGAIN, OTHER), 1):
         near.channels.publish(lead(told))
         await near.wait_for(1)
@@ -80,10 +75,8 @@ async def test_an_answer_too_many_is_not_taken_for_that_to_the_next_request(
     assert broker.connections == 2
 
 
-async def test_a_peer_that_accepts_and_says_nothing_is_given_up_in_time_and_tried_again(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_peer_that_accepts_and_says_nothing_is_given_up_in_time_and_tried_again(nursery: trio.Nursery) -> None:
     broker = ScriptedBroker()
     silent = 3
 
@@ -94,8 +87,7 @@ async def test_a_peer_that_accepts_and_says_nothing_is_given_up_in_time_and_trie
             pass
 
     network = MemoryNetwork(nursery, {9091: begin_silent})
-    near = open_channels(nursery, network, connect_timeout_ms=1000 * TIMEOUT_SECONDS)
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, network, connect_timeout_ms=1000 * TIMEOUT_SECONDS, broker_at=9091)
     near.channels.publish(lead(FIRST))
     assert await near.wait_for(1) == [leader_and_isr(FIRST)]
     assert broker.received == [leader_and_isr(FIRST)]
@@ -104,14 +96,11 @@ async def test_a_peer_that_accepts_and_says_nothing_is_given_up_in_time_and_trie
     assert all(TIMEOUT_SECONDS < pause < TIMEOUT_SECONDS + 2 for pause in pauses)
 
 
-async def test_nobody_there_is_tried_again_with_back_off_of_two_seconds_at_most(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_nobody_there_is_tried_again_with_back_off_of_two_seconds_at_most(nursery: trio.Nursery) -> None:
     broker = ScriptedBroker()
     network = MemoryNetwork(nursery)
-    near = open_channels(nursery, network)
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, network, broker_at=9091)
     near.channels.publish(lead(FIRST))
     await trio.sleep(3600)
     assert 1800 <= len(network.attempts) <= 3700
@@ -123,8 +112,7 @@ async def test_nobody_there_is_tried_again_with_back_off_of_two_seconds_at_most(
 
 async def test_a_refusal_is_an_answer(nursery: trio.Nursery, autojump_clock: MockClock) -> None:  # noqa: ARG001
     broker = ScriptedBroker([Act.REFUSE])
-    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}))
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}), broker_at=9091)
     near.channels.publish(lead(FIRST))
     await near.wait_for(1)
     near.channels.publish(lead(OTHER))
@@ -137,8 +125,7 @@ async def test_a_refusal_is_an_answer(nursery: trio.Nursery, autojump_clock: Moc
 
 async def test_a_peer_that_fails_holds_up_nobody_else(nursery: trio.Nursery, autojump_clock: MockClock) -> None:  # noqa: ARG001
     broken, well = ScriptedBroker([Act.NEVER_ANSWER] * 100), ScriptedBroker()
-    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broken.handle, 9092: well.handle}))
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broken.handle, 9092: well.handle}), broker_at=9091)
     near.channels.follow(registered(9092, broker_id=2))
     near.channels.publish([*lead(FIRST), *lead(FIRST, to=2)])
     await near.wait_for(1)

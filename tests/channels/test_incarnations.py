@@ -34,8 +34,7 @@ FIRST, SECOND, THIRD = state(0), state(1), state(2)
 @pytest.mark.requirement("D5", "E2")
 async def test_a_bounced_broker_gets_nothing_that_was_meant_for_its_former_incarnation(nursery: trio.Nursery) -> None:
     before, after = ScriptedBroker([Act.NEVER_ANSWER]), ScriptedBroker()
-    near = open_channels(nursery, TcpNetwork())
-    near.channels.follow(registered(await listen(nursery, before)))
+    near = open_channels(nursery, TcpNetwork(), broker_at=await listen(nursery, before))
     near.channels.publish(lead(FIRST))
     await before.has_received(1)
     near.channels.publish(lead(SECOND))
@@ -46,13 +45,12 @@ async def test_a_bounced_broker_gets_nothing_that_was_meant_for_its_former_incar
     assert before.received == [leader_and_isr(FIRST)]
 
 
+@pytest.mark.usefixtures("autojump_clock")
 async def test_a_broker_that_bounces_at_the_same_address_is_called_over_a_new_connection_under_its_new_epoch(
     nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
 ) -> None:
     broker = ScriptedBroker([Act.ANSWER, Act.NEVER_ANSWER])
-    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}))
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}), broker_at=9091)
     near.channels.publish(lead(FIRST))
     await near.wait_for(1)
     near.channels.publish(lead(SECOND))
@@ -72,8 +70,7 @@ async def test_a_broker_that_moves_gets_at_its_new_address_what_it_was_not_asked
     nursery: trio.Nursery,
 ) -> None:
     before, after = ScriptedBroker([Act.NEVER_ANSWER]), ScriptedBroker()
-    near = open_channels(nursery, TcpNetwork())
-    near.channels.follow(registered(await listen(nursery, before)))
+    near = open_channels(nursery, TcpNetwork(), broker_at=await listen(nursery, before))
     near.channels.publish(lead(FIRST))
     await before.has_received(1)
     near.channels.publish(lead(SECOND))
@@ -95,14 +92,13 @@ async def test_a_broker_that_moves_twice_at_once_or_before_it_was_called_is_call
     assert await near.wait_for(1) == broker.received == [leader_and_isr(FIRST)]
 
 
+@pytest.mark.usefixtures("autojump_clock")
 async def test_while_a_former_incarnation_cannot_be_reached_nothing_of_it_reaches_the_new_one(
     nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
 ) -> None:
     broker = ScriptedBroker()
     network = MemoryNetwork(nursery)
-    near = open_channels(nursery, network)
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, network, broker_at=9091)
     near.channels.publish(lead(FIRST))
     await trio.sleep(100)
     near.channels.publish(lead(SECOND))
@@ -118,8 +114,7 @@ async def test_while_a_former_incarnation_cannot_be_reached_nothing_of_it_reache
 
 async def test_a_broker_that_is_gone_is_called_no_more(nursery: trio.Nursery, autojump_clock: MockClock) -> None:
     network = MemoryNetwork(nursery)
-    near = open_channels(nursery, network)
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, network, broker_at=9091)
     near.channels.publish(lead(FIRST))
     await trio.sleep(100)
     near.channels.follow(BrokerGone(BROKER))
@@ -129,15 +124,12 @@ async def test_a_broker_that_is_gone_is_called_no_more(nursery: trio.Nursery, au
     assert max(network.attempts) <= left_at
 
 
-async def test_closing_drops_what_waits_and_what_comes(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_closing_drops_what_waits_and_what_comes(nursery: trio.Nursery) -> None:
     calling, trying = ScriptedBroker([Act.NEVER_ANSWER]), ScriptedBroker()
     network = MemoryNetwork(nursery, {9091: calling.handle})
     async with trio.open_nursery() as channels_nursery:
-        near = open_channels(channels_nursery, network)
-        near.channels.follow(registered(9091))
+        near = open_channels(channels_nursery, network, broker_at=9091)
         near.channels.follow(registered(9092, broker_id=2))
         near.channels.publish([*lead(FIRST), *lead(FIRST, to=2)])
         await calling.has_received(1)
@@ -169,9 +161,9 @@ def fail_once_on(near: ControllerSide, fatal: Request[object]) -> None:
     near.channels.on_response = on_response
 
 
+@pytest.mark.usefixtures("autojump_clock")
 async def test_a_channel_that_faults_is_started_again_keeps_its_backlog_and_costs_the_others_nothing(
     nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
 ) -> None:
     faulty, other = ScriptedBroker(), ScriptedBroker()
     near = open_channels(nursery, MemoryNetwork(nursery, {9091: faulty.handle, 9092: other.handle}))
@@ -196,15 +188,13 @@ async def test_a_channel_that_faults_is_started_again_keeps_its_backlog_and_cost
     assert told == [("restarting after a fault", "broker-1")]
 
 
+@pytest.mark.usefixtures("autojump_clock")
 async def test_a_request_that_cannot_be_sent_costs_one_channel_only_and_goes_with_its_incarnation(
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001
-    monkeypatch: pytest.MonkeyPatch,
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "frame", partial(frame, max_frame_bytes=1_000))
     broker, other = ScriptedBroker(), ScriptedBroker()
-    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle, 9092: other.handle}))
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle, 9092: other.handle}), broker_at=9091)
     near.channels.follow(registered(9092, broker_id=2, epoch=78))
     near.channels.publish([TellMetadata((BROKER,), (replace(FIRST, topic=1_000 * "x"),)), *lead(FIRST, to=2)])
     await near.wait_for(1)

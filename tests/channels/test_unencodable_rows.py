@@ -36,8 +36,7 @@ async def test_a_row_that_cannot_be_encoded_is_set_aside_and_the_rest_is_sent(
     nursery: trio.Nursery, published: list[Publication], hint: str
 ) -> None:
     broker = ScriptedBroker()
-    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}))
-    near.channels.follow(registered(9091))
+    near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle}), broker_at=9091)
     with capture_logs() as logs:
         near.channels.publish(published)
         await near.wait_for(1)

@@ -294,8 +294,7 @@ class Bench:
 
     async def change_topic(self, name: str, partition: int, assignment: ReplicaAssignment) -> None:
         """Write one partition's assignment behind the controller's back."""
-        znode = await self.read(paths.topic(name))
-        assert znode is not None
+        znode = await self.znode(paths.topic(name))
         topic = formats.decode_topic(name, znode.data)
         topic = evolve(topic, partitions={**topic.partitions, partition: assignment})
         await self.store.multi([Set(paths.topic(name), formats.encode_topic(topic), znode.stat.version)])
@@ -305,10 +304,15 @@ class Bench:
         [znode] = await self.store.read([path])
         return znode
 
+    async def znode(self, path: str) -> Znode:
+        """Read a znode that must be there."""
+        znode = await self.read(path)
+        assert znode is not None
+        return znode
+
     async def read_state(self, tp: TopicPartition) -> LeaderAndIsr:
         """Read a partition's state from the store."""
-        znode = await self.read(paths.partition_state(tp))
-        assert znode is not None
+        znode = await self.znode(paths.partition_state(tp))
         return formats.decode_partition_state(tp, znode.data, znode.stat.version)
 
     async def leader_and_isr(self, tp: TopicPartition = TP) -> tuple[int, tuple[int, ...]]:
@@ -318,8 +322,7 @@ class Bench:
 
     async def read_assignment(self, tp: TopicPartition) -> ReplicaAssignment:
         """Read a partition's assignment from the store."""
-        znode = await self.read(paths.topic(tp.topic))
-        assert znode is not None
+        znode = await self.znode(paths.topic(tp.topic))
         return formats.decode_topic(tp.topic, znode.data).partitions[tp.partition]
 
     async def write_state(self, tp: TopicPartition, state: LeaderAndIsr) -> None:

@@ -9,7 +9,6 @@ import pytest
 import trio
 from attrs import define, field
 from msgspec.structs import replace
-from trio.testing import MockClock
 
 from controller.admin.active_controller import ClusterUnreachable, OutcomeUnknown
 from controller.admin.broker_log_dirs import BrokerLogDirs
@@ -129,11 +128,9 @@ async def test_a_change_whose_answer_is_lost_is_not_repeated(answer: Answer | Ex
 
 
 @pytest.mark.parametrize(("replaced_at", "seconds"), [(7.0, 10.0), (None, 60.0)])
+@pytest.mark.usefixtures("autojump_clock")
 async def test_a_change_waits_for_a_silent_controller_as_long_as_that_is_in_office(
-    replaced_at: float | None,
-    seconds: float,
-    nursery: trio.Nursery,
-    autojump_clock: MockClock,  # noqa: ARG001  for trio, which takes the clock that a test asks for
+    replaced_at: float | None, seconds: float, nursery: trio.Nursery
 ) -> None:
     paused, other = Node([silence]), Node([])
     network = MemoryNetwork(nursery, {1: paused.serve_stream, 2: other.serve_stream})
@@ -226,10 +223,8 @@ class Nowhere:
 
 
 @pytest.mark.parametrize("ask", [AdminClient.find_controller, AdminClient.read_metadata, AdminClient.create_topics])
-async def test_a_call_lasts_no_longer_than_its_timeout(
-    ask: Callable[..., Awaitable[object]],
-    autojump_clock: MockClock,  # noqa: ARG001  for trio, which takes the clock that a test asks for
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_call_lasts_no_longer_than_its_timeout(ask: Callable[..., Awaitable[object]]) -> None:
     admin = AdminClient(Nowhere(), [("a", 1), ("b", 2)], None, timeout=7.0)
     arguments: Sequence[object] = [()] if ask is AdminClient.create_topics else []
     with pytest.raises(ClusterUnreachable, match="a:1, b:2"):

@@ -69,8 +69,7 @@ async def test_settings_are_written_and_announced_as_kafka_does_it(bench: Bench)
     await bench.start((1, 2, 3))
     outcomes = await alter(bench, altered(ORDERS, min_insync_replicas="2"), altered(BROKER_3, min_insync_replicas="1"))
     assert [outcome.error for outcome in outcomes] == [ErrorCode.NONE, ErrorCode.NONE]
-    written = await bench.read("/config/topics/orders")
-    assert written is not None
+    written = await bench.znode("/config/topics/orders")
     assert written.data == b'{"version":1,"config":{"min.insync.replicas":"2"}}'
     assert await settings_at(bench, "/config/brokers/3") == {MIN_ISR: "1"}
     [names] = await bench.store.children([paths.CONFIG_CHANGES])

@@ -173,8 +173,7 @@ async def test_what_others_do_to_existing_assignments_is_not_taken_over(bench: B
         await bench.move(SECOND, TARGET)
     else:
         await meddle(bench, topic, wiped, during=bench.move(SECOND, TARGET))
-    znode = await bench.read(topic)
-    assert znode is not None
+    znode = await bench.znode(topic)
     written = formats.decode_topic("orders", znode.data)
     assert written.partitions == dict.fromkeys((0, 1), ReplicaAssignment(BOTH, TARGET, ORIGIN))
     assert written.topic_id == "id-of-orders"
@@ -203,8 +202,7 @@ async def test_a_topic_that_cannot_be_decoded_is_not_moved_and_not_waited_for(be
     with capture_logs() as logs:
         await meddle(bench, topic, Set(topic, b"{", -1), during=move())
     assert [log["topic"] for log in logs if log["log_level"] == "error"] == ["orders"]
-    znode = await bench.read(topic)
-    assert znode is not None
+    znode = await bench.znode(topic)
     assert znode.data == b"{"
 
 

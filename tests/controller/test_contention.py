@@ -80,8 +80,7 @@ async def test_somebody_who_is_always_faster_is_told_from_bad_luck(
 ) -> None:
     await bench.start(ORIGIN, storage_id="old disk")
     if ops is None:
-        znode = await bench.read(path)
-        assert znode is not None
+        znode = await bench.znode(path)
         ops = [Set(path, znode.data, -1)]
     meddler = Meddler(bench.store, path, ops, endless=True)
     bench.runner.store = meddler

@@ -142,8 +142,7 @@ async def test_data_that_cannot_be_decoded_is_set_aside_with_its_fault(bench: Be
     assert 7 not in bench.context.brokers
     assert "broken" not in bench.context.topics
     assert bench.context.partition_phases == {TP: PartitionPhase.ONLINE, SECOND: PartitionPhase.NEW}
-    znode = await bench.read(paths.partition_state(SECOND))
-    assert znode is not None
+    znode = await bench.znode(paths.partition_state(SECOND))
     assert znode.data == b'{"leader":"one"}', "what cannot be read is not overwritten"
 
 
@@ -152,8 +151,7 @@ async def test_topics_without_an_id_get_one_and_keep_the_rest_of_their_znode(ben
     data = b'{"version":1,"partitions":{"0":[1]},"written_by":"an old tool"}'
     await bench.store.multi([Create(paths.topic("orders"), data)])
     await bench.run(failover(bench.context, iter(["first-id", "second-id"])))
-    znode = await bench.read(paths.topic("orders"))
-    assert znode is not None
+    znode = await bench.znode(paths.topic("orders"))
     topic = formats.decode_topic("orders", znode.data)
     assert (topic.topic_id, topic.unknown) == ("first-id", {"written_by": "an old tool"})
     assert bench.context.describe(TP).topic_id == "first-id"

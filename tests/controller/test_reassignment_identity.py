@@ -41,8 +41,7 @@ async def stored(bench: Bench, tp: TopicPartition = TP) -> ReassignmentIdentity 
 
 async def of_topic(bench: Bench) -> ReassignmentIdentity:
     """Return zxid and time of the last write of the topic."""
-    znode = await bench.read(paths.topic(TP.topic))
-    assert znode is not None
+    znode = await bench.znode(paths.topic(TP.topic))
     return ReassignmentIdentity(znode.stat.mzxid, znode.stat.mtime_ms)
 
 

@@ -192,8 +192,7 @@ async def test_a_commit_says_what_changed_and_what_versions_it_left(bench: Bench
     await bench.start((1, 2))
     await bench.run(change("U1", [Step((TP,), writes=(Create("/klamm/any"),)), write(TP, NEW, bench.context)]))
     [commit] = bench.seen.commits
-    znode = await bench.read("/klamm/any")
-    assert znode is not None
+    znode = await bench.znode("/klamm/any")
     assert (commit.event, commit.round, commit.controller_epoch, commit.zxid) == ("test", "U1", 1, znode.stat.czxid)
     assert set(commit.partitions) == {bench.context.describe(TP)}
     assert commit.topic_versions == (("orders", 0),)

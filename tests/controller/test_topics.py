@@ -164,8 +164,7 @@ async def test_an_id_and_a_move_that_others_wrote_over_are_written_back_before_a
     await bench.store.multi([Set(paths.topic("orders"), formats.encode_topic(written), -1)])
     await bench.handle(PartitionModifications("orders"))
 
-    znode = await bench.read(paths.topic("orders"))
-    assert znode is not None
+    znode = await bench.znode(paths.topic("orders"))
     stored = formats.decode_topic("orders", znode.data)
     assert stored == formats.TopicZnode({0: moving, 1: ReplicaAssignment((2, 1))}, "id-of-orders")
     assert (await bench.read_state(SECOND)).isr == (2, 1)

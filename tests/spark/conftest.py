@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 import pytest
 
 from spark_bridge.process.opener import java_problem
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.spark.session import SparkSession
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -22,9 +21,7 @@ from spark_bridge.model.goal import Goal, GoalKind
 from spark_bridge.planning import run_plan
 from spark_bridge.process.request import EngineName, PlanRequest
 from spark_bridge.progress import Progress
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.spark.session import SparkSession
 
 CLUSTER = "viewfs://lab/data"
 

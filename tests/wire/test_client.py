@@ -256,10 +256,8 @@ async def test_a_call_that_is_cancelled_closes_the_connection(autojump_clock: Mo
     assert await theirs.receive_some() == b""
 
 
-async def test_a_call_that_times_out_before_its_turn_harms_nobody(
-    network_to: NetworkTo,
-    autojump_clock: MockClock,  # noqa: ARG001
-) -> None:
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_call_that_times_out_before_its_turn_harms_nobody(network_to: NetworkTo) -> None:
     async def produce(request: ProduceRequest) -> ProduceResponse:
         await trio.sleep(10)
         return ProduceResponse(request.partition)

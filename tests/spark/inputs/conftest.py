@@ -1,12 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.spark.session import SparkSession
 
 
 @pytest.fixture

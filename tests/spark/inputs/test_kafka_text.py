@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -13,9 +12,7 @@ from spark_bridge.inputs import documents
 from spark_bridge.inputs.dealing import from_bytes
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.spark.session import SparkSession
 
 pytestmark = pytest.mark.usefixtures("few_tasks")
 

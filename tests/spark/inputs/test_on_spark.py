@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -15,9 +15,7 @@ from spark_bridge.errors import PlanError
 from spark_bridge.inputs.dealing import from_bytes
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.spark.session import SparkSession
 
 Rows = list[dict[str, Any]]
 BROKERS = [{"id": id_, "rack": f"r{id_ % 2}"} for id_ in (1, 2, 3)]

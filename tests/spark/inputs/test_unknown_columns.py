@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -14,9 +14,7 @@ from pyarrow import parquet as pq
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.read import read_cluster
 from spark_bridge.inputs.sources import OnBadRows, Sources
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.spark.session import SparkSession
 
 pytestmark = pytest.mark.usefixtures("few_tasks")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -18,14 +17,11 @@ from spark_bridge.model.goal import Goal, GoalKind, LeaderScope
 from tests.spark.kernel.instances import Instance
 from tests.spark.kernel.small import load_of, terms_of
 from tests.spark.planned import plan_blocks
+from tests.spark.session import SparkSession
 from tests.spark.shapes.against_optimum import small
 from tests.spark.shapes.clusters import shaped
 from tests.spark.shapes.plans import blocks_for, in_process, on_spark, planned
 from tests.spark.shapes.rules import broken_rules
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 DRAIN = Goal(GoalKind.REMOVE_BROKERS, frozenset({0}))
 

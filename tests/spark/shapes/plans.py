@@ -9,7 +9,7 @@ from math import ceil
 from pathlib import Path
 from time import process_time
 from types import FrameType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pyarrow as pa
 import pytest
@@ -24,9 +24,7 @@ from spark_bridge.model.summary import Summary
 from spark_bridge.planning import plan_cluster, refuse_worse
 from spark_bridge.summing import summarize
 from tests.spark.kernel.instances import Instance
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+from tests.spark.session import SparkSession
 
 ENGINES: Final = ("kernel", "blocks", "spark")
 """One block in this process, some blocks in it, and the same blocks on Spark."""

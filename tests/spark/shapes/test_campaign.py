@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from attrs import evolve
@@ -14,16 +13,13 @@ from spark_bridge.errors import PlanError
 from spark_bridge.model.block import Block
 from spark_bridge.model.goal import Goal, GoalKind
 from tests.spark.kernel.instances import Instance
+from tests.spark.session import SparkSession
 from tests.spark.shapes.campaign import Asked, looked_at, main, summed
 from tests.spark.shapes.clusters import shaped
 from tests.spark.shapes.faults import Fault, Outcome, judged
 from tests.spark.shapes.plans import EngineOf, Plan, on_spark, planned
 from tests.spark.shapes.test_rules import cluster
 from tests.spark.shapes.worker import Line, compared, line_of
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 
 SEEDS = {"kernel": range(14), "blocks": range(28), "spark": range(0, 28, 9)}
 LONG = range(60, 660)
