@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from typing import Final
 
 from attrs import field, frozen
@@ -65,8 +66,7 @@ class Rules:
 
     def is_meant(self, topic: str) -> bool:
         """Return whether the goal is for a topic."""
-        patterns = (".*".join(map(re.escape, name.split("*"))) for name in self.goal.topics)
-        return not self.goal.topics or any(re.fullmatch(p, topic) for p in patterns)
+        return not self.goal.topics or any(pattern.fullmatch(topic) for pattern in _patterns(self.goal.topics))
 
     def limit(self, wanted: int) -> int:
         """Return how many replicas of a partition a rack may hold: the fewest with which all find a receiver."""
@@ -92,6 +92,12 @@ class Rules:
         """Return how many replicas have to be new."""
         kept = [b for b in before if b not in self.drained]
         return max(0, wanted - (len(kept) - self.crowd(kept, wanted)))
+
+
+@cache
+def _patterns(topics: tuple[str, ...]) -> list[re.Pattern[str]]:
+    """Return what the names of a goal's topics match; re itself keeps only a few hundred of them compiled."""
+    return [re.compile(".*".join(map(re.escape, name.split("*")))) for name in topics]
 
 
 def broken_rules(given: Instance, lists: Lists) -> list[str]:
