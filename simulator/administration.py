@@ -42,7 +42,7 @@ def partition_named(name: str) -> TopicPartition:
     """Return the partition named `topic-number`. Raises ValueError for any other name."""
     topic, _, number = name.rpartition("-")
     if not topic or not number.isdecimal():
-        raise ValueError(f"{name!r} is no partition: write TOPIC-NUMBER, orders-0 for instance")
+        raise ValueError(f"{name!r} is not a partition: write TOPIC-NUMBER, such as orders-0")
     return TopicPartition(topic, int(number))
 
 

@@ -123,7 +123,7 @@ def _requests(cluster: CheckedCluster, leaderships: _Leaderships) -> Iterator[st
     notices = [paths.PREFERRED_REPLICA_ELECTION] if tree.read(paths.PREFERRED_REPLICA_ELECTION) is not None else []
     for parent in (paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION):
         notices += [f"{parent}/{name}" for name in tree.children(parent) or ()]
-    yield from (f"{path} is still there" for path in notices if not exempt.has(path))
+    yield from (f"{path} still exists" for path in notices if not exempt.has(path))
 
 
 def _identities(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[str]:
@@ -136,27 +136,27 @@ def _identities(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[
         path, expected = paths.topic_reassignments(name), sorted(moving.get(name, ())) or None
         found = durable.tree.children(path)
         if found != expected and not exempt.has_topic(name):
-            yield f"{path} has {found}, though of its partitions {expected} are being moved"
+            yield f"{path} has {found}, although partitions {expected} of the topic are being moved"
 
 
 def _deletions(cluster: CheckedCluster) -> Iterator[str]:
     durable, exempt = cluster.durable, cluster.world.safety.exempt
     for name in durable.tree.children(paths.DELETE_TOPICS) or ():
         if not exempt.has_topic(name):
-            yield f"topic {name} is marked for deletion, and still there"
+            yield f"topic {name} is marked for deletion and still exists"
     for name in cluster.world.safety.undead():
-        yield f"topic {name} was marked for deletion, and is still there"
+        yield f"topic {name} was marked for deletion and still exists"
     topics = set(durable.topics())
     for name in durable.tree.children(paths.TOPIC_CONFIGS) or ():
         if name not in topics and not exempt.has_topic(name):
-            yield f"{paths.topic_config(name)} is still there, though the topic is not"
+            yield f"{paths.topic_config(name)} still exists, though the topic is not"
 
 
 def _strays(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[str]:
     exempt = cluster.world.safety.exempt
     for name in cluster.durable.tree.children(paths.STRAYS) or ():
         if not exempt.has(f"{paths.STRAYS}/{name}"):
-            yield f"{paths.STRAYS}/{name} is still there"
+            yield f"{paths.STRAYS}/{name} still exists"
     topics = {name: cluster.durable.topic(name) for name in cluster.durable.topics()}
     for broker in cluster.brokers.values():
         for tp, log in broker.disk.logs.items():
@@ -165,7 +165,7 @@ def _strays(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[str]
             topic = topics.get(tp.topic)
             is_wanted = tp in assignments and broker.id in assignments[tp].replicas
             if topic is None or not is_wanted or topic.topic_id != log.topic_id:
-                yield f"broker {broker.id} has data of {tp} (topic id {log.topic_id}), which it is not to have"
+                yield f"broker {broker.id} has data of {tp} (topic id {log.topic_id}), which it must not have"
 
 
 def _metadata(cluster: CheckedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
@@ -191,7 +191,7 @@ def _metadata_of(
     metadata = broker.handle.metadata
     live = tuple(registered)
     if metadata.live_brokers != live:
-        yield f"broker {broker.id} takes brokers {metadata.live_brokers} to be alive, not {live}"
+        yield f"broker {broker.id} considers brokers {metadata.live_brokers} alive, not {live}"
     for id_, registration in registered.items():
         endpoint, address = metadata.broker(id_), (registration.host, registration.port)
         if endpoint is not None and (endpoint.host, endpoint.port) != address:

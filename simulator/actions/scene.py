@@ -68,7 +68,7 @@ class Scene:
             state = cluster.partition(word.removeprefix(LEADER_OF))
             found = () if state is None or state.leader < 0 else (state.leader,)
         if not found:
-            raise CannotBeDone(f"nobody is {word!r} now")
+            raise CannotBeDone(f"no node is {word!r} now")
         self.chosen = found
         return found
 

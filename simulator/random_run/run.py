@@ -57,7 +57,7 @@ def run(plan: RunPlan, *, trace: Trace | None = None) -> RunOutcome:
 async def _execute(plan: RunPlan, trace: Trace, counts: Counter[str]) -> None:
     async with simulated_cluster(plan.settings, seed=plan.seed, trace=trace) as cluster:
         safety = cluster.world.safety
-        with quiet_logs(partial(safety.report, "nothing fails in a way that nobody foresaw")):
+        with quiet_logs(partial(safety.report, "nothing fails unexpectedly")):
             try:
                 await _do_all(plan, cluster, Coverage(cluster.durable, counts))
             except Exception as error:  # noqa: BLE001  whatever nobody foresaw is what we are after

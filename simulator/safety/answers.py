@@ -28,7 +28,7 @@ class Answers:
                 fault = f"{source} sent {destination} two requests with number {number} on connection {connection_id}"
             asked[number] = source
         elif asked.pop(number, None) != destination:
-            fault = f"{source} answered number {number} on connection {connection_id}, which {destination} does not ask"
+            fault = f"{source} answered number {number} on connection {connection_id}, which {destination} did not send"
         # A connection with a new frame moves to the end: the limit below drops the one silent for longest.
         if asked:
             self._asked[connection_id] = asked

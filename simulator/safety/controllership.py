@@ -36,7 +36,8 @@ class Controllership:
             if op.path == paths.CONTROLLER_EPOCH:
                 yield from self._raised(host, op, durable)
             elif host != self.holder and _is_owned(op):
-                yield f"{host} wrote {op.path}, though {self.holder or 'nobody'} holds office at epoch {self.epoch}"
+                holder = self.holder or "no controller"
+                yield f"{host} wrote {op.path}, though {holder} holds office at epoch {self.epoch}"
 
     def changed(self, change: PartitionChange) -> Iterator[str]:
         """Check the controller epoch of a leadership that a controller wrote."""
@@ -45,14 +46,14 @@ class Controllership:
             return
         written = after.leadership.controller_epoch
         if written != self.epoch and (before is None or before.leadership != after.leadership):
-            yield f"{change.host} wrote {change.tp} with controller epoch {written}, though {self.epoch} is in force"
+            yield f"{change.host} wrote {change.tp} with controller epoch {written}, though {self.epoch} is in effect"
 
     def ordered(self, controller_host: str, request: ControlRequest) -> Iterator[str]:
         """Check that the controller that sent an order holds the order's controller epoch."""
         holder = self._holders.get(request.controller_epoch)
         if holder != controller_host:
             kind = type(request).__name__
-            yield f"{controller_host} sent {kind} at epoch {request.controller_epoch}, which is {holder or 'nobody'}'s"
+            yield f"{controller_host} sent {kind} at epoch {request.controller_epoch} of {holder or 'no controller'}"
 
     def _raised(self, host: str, op: Create | Set | Delete, durable: Durable) -> Iterator[str]:
         if isinstance(op, Delete):

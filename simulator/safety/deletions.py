@@ -66,9 +66,9 @@ class Deletions:
             return
         given_up_at = self._given_up.get((tp, topic_id), {}).get(broker_id)
         if given_up_at is None:
-            yield f"broker {broker_id} deleted {tp}, which nobody had given up: {_text(partition)}"
+            yield f"broker {broker_id} deleted {tp}, which no controller had given up: {_text(partition)}"
         elif not any(epoch <= given_up_at for epoch in epochs):
-            told = f"it was told so at leader epochs {epochs}"
+            told = f"it was ordered to at leader epochs {epochs}"
             yield f"broker {broker_id} deleted {tp}, given up at leader epoch {given_up_at}: {told}; {_text(partition)}"
 
     def _look(self, tp: TopicPartition, partition: Partition, target_before: tuple[int, ...]) -> None:

@@ -32,7 +32,7 @@ class Identities:
                 continue
             topic_id, czxid = now
             if before is not None and before[0] == topic_id and before[1] != czxid:
-                yield f"the move of {tp} was {before[1]} and is {czxid or 'nobody'}, though it went on"
+                yield f"the move of {tp} changed its identity from {before[1]} to {czxid or 'none'} before it ended"
             if czxid:
                 self._held[tp] = topic_id, czxid
 

@@ -72,7 +72,7 @@ class Leaderships:
             proposal = (before.leader_epoch, before.partition_epoch, after.isr)
             if proposal not in self._proposals.get(tp, {}):
                 epoch = after.leader_epoch
-                yield f"{tp}: ISR {before.isr} became {after.isr} in leader epoch {epoch}, unasked by the leader"
+                yield f"{tp}: ISR {before.isr} became {after.isr} in leader epoch {epoch}, not proposed by the leader"
 
 
 def _shape(tp: TopicPartition, leadership: LeaderAndIsr, assignment: ReplicaAssignment) -> Iterator[str]:
@@ -82,14 +82,14 @@ def _shape(tp: TopicPartition, leadership: LeaderAndIsr, assignment: ReplicaAssi
     if not set(isr) <= set(assignment.replicas):
         yield f"{tp}: ISR {isr} is not within the replicas {assignment.replicas}"
     if len(set(isr)) != len(isr):
-        yield f"{tp}: ISR {isr} names a broker twice"
+        yield f"{tp}: ISR {isr} has a duplicate"
 
 
 def _new_epoch(tp: TopicPartition, before: LeaderAndIsr, after: LeaderAndIsr) -> Iterator[str]:
     """Check a controller's own decision: only an unclean election may add a broker to the ISR."""
     strangers = tuple(r for r in after.isr if r not in before.isr)
     if strangers and not is_unclean(before, after):
-        yield f"{tp}: {strangers} came into the ISR {after.isr} with leader epoch {after.leader_epoch}"
+        yield f"{tp}: {strangers} joined the ISR {after.isr} with leader epoch {after.leader_epoch}"
 
 
 def is_unclean(before: LeaderAndIsr, after: LeaderAndIsr) -> bool:

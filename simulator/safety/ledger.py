@@ -113,7 +113,7 @@ class Ledger:
                 # The acknowledgement may be from before a recent unclean election, which lost the record.
                 if trio.current_time() < account.unclean_until:
                     return
-                yield f"the record of {tp} at offset {lost} was acknowledged, but broker {member} in the ISR has it not"
+                yield f"the record of {tp} at offset {lost} was acknowledged, but broker {member} in the ISR lacks it"
         for offset, value in new.items():
             if account.values.setdefault(offset, value) != value:
                 yield f"two records of {tp} were acknowledged at offset {offset}"
@@ -128,7 +128,7 @@ class Ledger:
             return
         for offset, record in enumerate(records, base):
             if account.values.get(offset, record.value) != record.value:
-                yield f"broker {broker_id} in the ISR of {tp} has another record than was acknowledged at {offset}"
+                yield f"broker {broker_id} in the ISR of {tp} has another record than the acknowledged one at {offset}"
 
     def truncated(self, broker_id: int, tp: TopicPartition, topic_id: str, end_offset: int) -> Iterator[str]:
         """Check that a member of the ISR does not truncate acknowledged records."""
@@ -137,7 +137,7 @@ class Ledger:
             return
         if end_offset < account.end:
             end = f"where records up to {account.end - 1} were acknowledged"
-            yield f"broker {broker_id} in the ISR of {tp} cut its log off at {end_offset}, {end}"
+            yield f"broker {broker_id} in the ISR of {tp} truncated its log to {end_offset}, {end}"
 
     def lost(self) -> Iterator[str]:
         """Compare whole logs. Call it only when the cluster is undisturbed."""
@@ -161,7 +161,7 @@ class Ledger:
         for member in leadership.isr:
             lost = self._first_lost(account, tp, partition.topic_id, member)
             if lost is not None:
-                yield f"broker {member} in the ISR of {tp} has not the acknowledged record at offset {lost}"
+                yield f"broker {member} in the ISR of {tp} lacks the acknowledged record at offset {lost}"
             records = self._records(tp, partition.topic_id, member)
             end = min(len(records), len(leaders))
             if records[:end] != leaders[:end]:

@@ -86,7 +86,8 @@ class Orders:
         other = leaders.setdefault(told.leader_epoch, told.leader)
         _forget_oldest(leaders)
         if other != told.leader:
-            yield f"broker {broker_id} was told that {told.leader} leads {tp}, as {other} does in {told.leader_epoch}"
+            epoch = told.leader_epoch
+            yield f"broker {broker_id} was told that {told.leader} leads {tp}, but {other} leads it in epoch {epoch}"
 
 
 def _of(told: PartitionState) -> _State:

@@ -118,7 +118,7 @@ class Promises:
         if self.partitions.exempt.has_topic(name):
             return
         if not known and not any(marked == name for marked, _ in list(self.doomed)[before.marks :]):
-            yield f"topic {name} is said to be deleted for sure, but was not marked"
+            yield f"topic {name} was reported to be deleted, but was not marked"
 
     def election_answered(
         self, before: Before, kind: ElectionType, tp: TopicPartition, order: tuple[int, ...] | None
@@ -130,9 +130,9 @@ class Promises:
         key = tp, partition.topic_id
         elected = self._preferred if kind is ElectionType.PREFERRED else self._led
         if key in before.led and elected.get(key, -1) <= before.led[key]:
-            yield f"{tp} is said to have a new leader ({kind.name}), but has not: {partition.leadership}"
+            yield f"{tp} was reported to have a new leader ({kind.name}), but does not: {partition.leadership}"
         if order is not None and key in before.led and self._orders.get(key, {}).get(order, -1) <= before.led[key]:
-            yield f"{tp} is said to have the order {order}, but has not: {partition.assignment}"
+            yield f"{tp} was reported to have the order {order}, but does not: {partition.assignment}"
 
     def cancel_answered(self, before: Before, tp: TopicPartition) -> Iterator[str]:
         """Check the answer that a move is cancelled: it returns to its replicas, in their order."""
@@ -151,4 +151,4 @@ class Promises:
             led = partition.leadership is not None and partition.leadership.leader == broker_id
             shared = min(len(partition.assignment.replicas), before.replicas.get((tp, partition.topic_id), 0)) > 1
             if led and shared and not self.partitions.is_exempt(tp.topic):
-                yield f"broker {broker_id} is said to be relieved, but leads {tp}: {partition.leadership}"
+                yield f"broker {broker_id} was reported to be relieved, but leads {tp}: {partition.leadership}"

@@ -76,7 +76,7 @@ class UncleanElections:
         if not change.is_a_controllers or before is None or after is None or not is_unclean(before, after):
             return
         if not self._was_asked(change.tp) and not self._was_set(change.tp.topic):
-            yield f"{change.tp}: broker {after.leader} leads from outside the ISR {before.isr}, as nobody allowed"
+            yield f"{change.tp}: broker {after.leader} leads from outside the ISR {before.isr}, which nothing allowed"
 
     def is_allowed(self, topic: str) -> bool:
         """Return whether the settings now allow an unclean election."""

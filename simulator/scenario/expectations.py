@@ -61,12 +61,12 @@ def _rounds(expected: Expectations, chronicle: Chronicle) -> Iterator[str]:
         seen = [round_ for tp, round_ in chronicle.rounds if tp == partition_named(name)]
         missing = _first_missing(wanted, seen)
         if missing is not None:
-            yield f"{name}: no {missing} where it is expected; it went through {_text(seen)}"
+            yield f"{name}: {missing} did not follow as expected; the rounds were {_text(seen)}"
     for name, unwanted in expected.skips.items():
         tp = partition_named(name)
         for round_ in unwanted:
             if (tp, round_) in chronicle.decided:
-                yield f"{name}: {round_} was decided, which should not be"
+                yield f"{name}: {round_} was decided, but must be skipped"
 
 
 def _states(expected: Expectations, chronicle: Chronicle) -> Iterator[str]:
@@ -78,7 +78,7 @@ def _states(expected: Expectations, chronicle: Chronicle) -> Iterator[str]:
                 break
     for name, unwanted in expected.never.items():
         if any(_is_like(unwanted, state) for state in _states_of(name, chronicle)):
-            yield f"{name} was in a state that must never be"
+            yield f"{name} was in a state that must never occur"
 
 
 def _states_of(name: str, chronicle: Chronicle) -> list[PartitionState]:

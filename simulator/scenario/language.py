@@ -51,14 +51,14 @@ RATE: Final = number("records per second", 0.001)
 # --- cluster, topics, load --------------------------------------------------------------------------------------
 
 SETTINGS: Final[Mapping[str, Key]] = {
-    "brokers": Key(integer("how many brokers", 1), "The number of brokers; their ids are 1, 2, ..."),
+    "brokers": Key(integer("a number of brokers", 1), "The number of brokers; their ids are 1, 2, ..."),
     "broker_ids": Key(list_of(integer("a broker's id")), "The ids of the brokers, instead of their number."),
     "first_controller": Key(integer("a controller's id", 101), "The controller that starts first and becomes active."),
     "delete_topic_enable": Key(FLAG, "Whether topics can be deleted."),
-    "controllers": Key(integer("how many controllers", 1), "The number of controllers; their ids are 101, 102, ..."),
-    "servers": Key(integer("how many servers", 1), "The number of servers in the ZooKeeper ensemble."),
+    "controllers": Key(integer("a number of controllers", 1), "The number of controllers; their ids are 101, 102, ..."),
+    "servers": Key(integer("a number of servers", 1), "The number of servers in the ZooKeeper ensemble."),
     "racks": Key(list_of(text("the name of a rack")), "The racks; broker n is in rack n modulo their number."),
-    "min_insync_replicas": Key(integer("how many replicas", 1), "The minimum size of the ISR for acks=all."),
+    "min_insync_replicas": Key(integer("a number of replicas", 1), "The minimum size of the ISR for acks=all."),
     "unclean_leader_election": Key(FLAG, "Whether a replica outside the ISR may lead if no member of it can."),
     "leader_rebalance_interval": Key(
         integer("a number of seconds", 1),
@@ -115,9 +115,9 @@ EXPECT_KEYS: Final[Mapping[str, Key]] = {
     ),
     "never": Key(map_of(PARTITION, PARTITION_FIELDS), "States that no controller committed for a partition."),
     "records": Key(
-        map_of(PARTITION, integer("how many records")), "The number of records that a partition's leader holds."
+        map_of(PARTITION, integer("a number of records")), "The number of records that a partition's leader holds."
     ),
-    "unclean": Key(integer("how many elections"), "The number of unclean elections."),
+    "unclean": Key(integer("a number of elections"), "The number of unclean elections."),
     "controller": Key(ANY_OF, "The active controller, or a list that contains it."),
 }
 
@@ -172,15 +172,15 @@ def _event(node: YamlNode, names: Names) -> ScenarioEvent:
     triggers, verbs = [k for k in keys if k in _TRIGGERS], [k for k in keys if k in VERBS]
     for several, what in ((triggers, "time"), (verbs, "action")):
         if len(several) > 1:
-            raise unreadable(keys[several[1]], f"one {what} is enough: there is {several[0]} already")
+            raise unreadable(keys[several[1]], f"an event has one {what}: it has {several[0]} already")
     if not verbs and not {"expect", "waits_for"}.intersection(keys):
         raise unreadable(node, f"nothing happens here: write one of {', '.join(VERBS)}, expect or waits_for")
     if _expects(node) and (not verbs or not issubclass(VERBS[verbs[0]].kind, Request)):
         askable = ", ".join(name for name, verb in VERBS.items() if issubclass(verb.kind, Request))
-        raise unreadable(keys["expect"], f"nothing is asked here that can be refused: write one of {askable}")
+        raise unreadable(keys["expect"], f"no request here that can be refused: write one of {askable}")
     for key, needed in (("within", {"expect", "waits_for"}), ("stays", {"expect"})):
         if key in keys and needed.isdisjoint(keys):
-            raise unreadable(keys[key], "nothing is expected here that could be waited for: write expect, too")
+            raise unreadable(keys[key], f"{key} applies to expectations: write expect, too")
     action = values[verbs[0]] if verbs else None
     text = "expect" if "expect" in keys else "waits_for"
     if verbs:

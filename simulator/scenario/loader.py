@@ -20,7 +20,7 @@ from simulator.scenario.verbs import TOPICS, TOTALS
 from simulator.settings import Settings
 from transport.input_files import Limit, read_text
 
-LIMIT: Final = Limit(4, "this is no scenario")
+LIMIT: Final = Limit(4, "this is not a scenario")
 
 MOST_VALUES: Final = 100_000
 """The maximum number of values in a document; the values that an alias repeats count each time."""
@@ -38,7 +38,7 @@ def parse(text: str, path: str) -> list[Scenario]:
     except Unreadable as error:
         raise ScenarioFault(path, error.faults) from None
     except RecursionError:
-        raise ScenarioFault(path, [Fault(1, 1, "this is nested too deeply, or an alias holds itself")]) from None
+        raise ScenarioFault(path, [Fault(1, 1, "nested too deeply, or an alias contains itself")]) from None
 
 
 def _document(text: str) -> MappingNode:
@@ -47,17 +47,17 @@ def _document(text: str) -> MappingNode:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
-        raise Unreadable(Fault(*place, f"this is no YAML: {error.problem or error.context}")) from None
+        raise Unreadable(Fault(*place, f"not valid YAML: {error.problem or error.context}")) from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = (before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise Unreadable(Fault(*place, f"this is no YAML: {error.reason}")) from None
+        raise Unreadable(Fault(*place, f"not valid YAML: {error.reason}")) from None
     if document is None:
-        raise Unreadable(Fault(1, 1, f"nothing is written here: begin with {', '.join(TOP_KEYS)}"))
+        raise Unreadable(Fault(1, 1, f"the file is empty: begin with {', '.join(TOP_KEYS)}"))
     if not isinstance(document, MappingNode):
         raise unreadable(document, f"a scenario is a mapping with the keys {', '.join(TOP_KEYS)}")
     if _count(document, {}) > MOST_VALUES:
-        raise unreadable(document, f"with its aliases this has more than {MOST_VALUES:,} values: write less")
+        raise unreadable(document, f"more than {MOST_VALUES:,} values, counting aliases: shorten it")
     return document
 
 
@@ -75,7 +75,7 @@ def _variants(document: MappingNode) -> list[Variant]:
     if matrix is not None:
         found = TOP_KEYS["matrix"].shape.read(matrix, Names())
         if not all(found.values()):
-            raise unreadable(matrix, "nothing would run: each name needs one value or more")
+            raise unreadable(matrix, "nothing would run: give each name one value or more")
     return list(variants(document, matrix))
 
 
@@ -86,7 +86,7 @@ def _scenario(variant: Variant, path: str) -> Scenario:
     topics: tuple[CreateTopic, ...] = values.get("topics", ())
     load = _below(document, "load")
     if load is not None and not topics:
-        raise unreadable(load, "there is nothing to write to: name a topic under topics")
+        raise unreadable(load, "no topic to write to: name one under topics")
     return Scenario(
         path,
         variant.values,

@@ -78,7 +78,7 @@ class _Play:
             self._scene = Scene(cluster)
             cluster.steps.watch(self._record)
             try:
-                with quiet_logs(partial(cluster.world.safety.report, "nothing fails in a way that nobody foresaw")):
+                with quiet_logs(partial(cluster.world.safety.report, "nothing fails unexpectedly")):
                     if await self._begin():
                         await self._play_events()
                         await cluster.settle(within=self.scenario.settles)
@@ -145,7 +145,7 @@ class _Play:
             return await self._wait_for_step(event, trigger.when)
         if trigger.at is not None:
             if self._now() > trigger.at + _TOLERANCE:
-                self._miss(event.line, f"{event.text}: it came at {self._now():.3f} s, not at {trigger.at:g} s")
+                self._miss(event.line, f"{event.text}: it happened at {self._now():.3f} s, not at {trigger.at:g} s")
             await trio.sleep(max(0.0, trigger.at - self._now()))
         else:
             await before.wait()
@@ -173,7 +173,7 @@ class _Play:
             return is_strike
         self._scene.cluster.steps.unwatch(watcher)
         what = f"{when.partition or 'anything'} {when.reach.value} {when.round}"
-        self._miss(event.line, f"{what} did not come within {PATIENCE:g} s")
+        self._miss(event.line, f"{what} did not happen within {PATIENCE:g} s")
         return False
 
     async def _carry_out(self, event: ScenarioEvent, struck: bool, done: trio.Event) -> None:  # noqa: FBT001

@@ -244,7 +244,7 @@ def pairs_of(node: Node) -> list[tuple[ScalarNode, Node]]:
         if not isinstance(key, ScalarNode):
             faults.append(fault_at(key, "a key must be a word"))
         elif key.value in lines:
-            faults.append(fault_at(key, f"duplicate key {key.value}: it is in line {lines[key.value]} already"))
+            faults.append(fault_at(key, f"duplicate key {key.value}, also in line {lines[key.value]}"))
         else:
             lines[key.value] = key.start_mark.line + 1
     if faults:

@@ -94,7 +94,7 @@ PARTITIONS: Final = list_of(PARTITION, or_one=True)
 TOPIC_NAMES: Final = list_of(TOPIC, or_one=True)
 SECONDS: Final = duration()
 TARGETS: Final = map_of(PARTITION, BROKERS)
-TOTALS: Final = map_of(TOPIC, integer("how many partitions", 1))
+TOTALS: Final = map_of(TOPIC, integer("a number of partitions", 1))
 
 
 def _assignment(rows: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
@@ -106,8 +106,8 @@ def _assignment(rows: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
 COUNTS: Final = record(
     dict[str, Any],
     {
-        "partitions": Key(integer("how many partitions", 1), "The number of partitions."),
-        "replication_factor": Key(integer("how many replicas", 1), "The number of replicas of each."),
+        "partitions": Key(integer("a number of partitions", 1), "The number of partitions."),
+        "replication_factor": Key(integer("a number of replicas", 1), "The number of replicas of each."),
     },
 )
 TOPICS: Final = map_of(
@@ -136,7 +136,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         "Put the replicas of partitions into a new order, and elect the first one.",
     ),
     "elect_unclean": _elect(ElectionType.UNCLEAN, "Elect leaders of partitions, even from outside the ISR."),
-    "produce": _verb(requests.Produce, map_of(PARTITION, integer("how many records", 1))),
+    "produce": _verb(requests.Produce, map_of(PARTITION, integer("a number of records", 1))),
     "write_requests": _verb(
         znodes.WriteRequests, map_of(text("a partition", PARTITION_PATTERN), list_of(integer("a broker's id")))
     ),

@@ -32,14 +32,14 @@ async def test_a_stray_is_deleted_though_the_partition_lost_its_leader_since(h: 
 async def test_a_member_of_the_isr_that_is_deleted_is_seen(h: History) -> None:
     h.order_deletion(1)
     h.delete(1)
-    assert "broker 1 deleted orders-0, which nobody had given up" in (h.found or "")
+    assert "broker 1 deleted orders-0, which no controller had given up" in (h.found or "")
 
 
 async def test_a_replica_that_left_the_isr_for_want_of_life_is_not_given_up(h: History) -> None:
     h.bump(isr=(1, 2))
     h.order_deletion(3)
     h.delete(3)
-    assert "broker 3 deleted orders-0, which nobody had given up" in (h.found or "")
+    assert "broker 3 deleted orders-0, which no controller had given up" in (h.found or "")
 
 
 @pytest.mark.parametrize("dead", [True, False])
@@ -79,7 +79,7 @@ async def test_a_leader_outside_the_target_lets_nobody_be_given_up(h: History) -
     h.bump(isr=(1, 4, 5, 6))
     h.order_deletion(2)
     h.delete(2)
-    assert "broker 2 deleted orders-0, which nobody had given up" in (h.found or "")
+    assert "broker 2 deleted orders-0, which no controller had given up" in (h.found or "")
 
 
 async def test_an_override_abandons_adding_replicas_while_ors_leads(h: History) -> None:
@@ -101,7 +101,7 @@ async def test_a_replica_that_is_wanted_again_is_deleted_by_a_late_order_only(h:
     if not late:
         h.order_deletion(1)
     h.delete(1)
-    assert ("given up at leader epoch 3: it was told so at leader epochs [4]" in (h.found or "")) != late
+    assert ("given up at leader epoch 3: it was ordered to at leader epochs [4]" in (h.found or "")) != late
 
 
 async def test_a_replica_that_came_back_into_the_isr_is_not_given_up_any_more(h: History) -> None:
@@ -110,7 +110,7 @@ async def test_a_replica_that_came_back_into_the_isr_is_not_given_up_any_more(h:
     h.write(assignment=ReplicaAssignment((4, 5, 6, 1), (1,)))
     h.grow(4, 5, 6, 1)
     h.delete(1)
-    assert "broker 1 deleted orders-0, which nobody had given up" in (h.found or "")
+    assert "broker 1 deleted orders-0, which no controller had given up" in (h.found or "")
 
 
 async def test_the_data_of_a_topic_that_is_gone_may_be_deleted(h: History) -> None:

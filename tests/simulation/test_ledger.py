@@ -38,7 +38,7 @@ async def test_an_acknowledgement_of_what_a_member_of_the_isr_has_not_is_seen() 
     h = History()
     h.append((1, 2), b"a")
     h.acknowledge(0, b"a")
-    assert h.found == "the record of orders-0 at offset 0 was acknowledged, but broker 3 in the ISR has it not"
+    assert h.found == "the record of orders-0 at offset 0 was acknowledged, but broker 3 in the ISR lacks it"
 
 
 async def test_two_records_at_one_offset_are_seen(h: History) -> None:
@@ -71,7 +71,7 @@ async def test_a_replica_joins_the_isr_with_all_records(h: History) -> None:
 
 async def test_a_member_of_the_isr_that_cuts_off_a_record_is_seen(h: History) -> None:
     h.truncate(3, 2)
-    text = "cut its log off at 2, where records up to 2 were acknowledged"
+    text = "truncated its log to 2, where records up to 2 were acknowledged"
     assert h.found == f"broker 3 in the ISR of orders-0 {text}"
 
 
@@ -85,7 +85,7 @@ async def test_who_is_not_in_the_isr_may_cut_off_what_it_likes(h: History) -> No
 async def test_a_member_that_writes_another_record_is_seen(h: History) -> None:
     del h.safety.disks[3].logs[TP].records[2:]
     h.append((3,), b"x")
-    assert h.found == "broker 3 in the ISR of orders-0 has another record than was acknowledged at 2"
+    assert h.found == "broker 3 in the ISR of orders-0 has another record than the acknowledged one at 2"
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -129,7 +129,7 @@ async def test_an_unclean_election_may_lose_records_if_it_is_reported(h: History
 async def test_what_is_lost_in_the_end_is_seen(h: History) -> None:
     h.safety.disks[1].logs[TP].records[1] = Record(0, b"x")
     assert h.safety.lost() == [
-        "broker 1 in the ISR of orders-0 has not the acknowledged record at offset 1",
+        "broker 1 in the ISR of orders-0 lacks the acknowledged record at offset 1",
         "the log of broker 2 in the ISR of orders-0 differs from that of leader 1",
         "the log of broker 3 in the ISR of orders-0 differs from that of leader 1",
     ]

@@ -132,17 +132,17 @@ def lost_record(cluster: SimulatedCluster) -> None:
         (partial(write_state, isr=(1, 2)), "orders-0: live replicas (3,) are not in the ISR (1, 2)"),
         (moving, "orders-0 is still being reassigned: adding (4,), removing (1, 2, 3), ISR (1, 2, 3)"),
         (topic_without_state, "new-0 has no state, though it has live replicas in (1,)"),
-        (moving_without_identity, f"{IDENTITIES} has None, though of its partitions ['0'] are being moved"),
+        (moving_without_identity, f"{IDENTITIES} has None, although partitions ['0'] of the topic are being moved"),
         (
             lambda cluster: identity(cluster, 0, 1),
-            f"{IDENTITIES} has ['0', '1'], though of its partitions None are being moved",
+            f"{IDENTITIES} has ['0', '1'], although partitions None of the topic are being moved",
         ),
-        (identity, f"{IDENTITIES} has [], though of its partitions None are being moved"),
-        (stray, "/klamm/strays/id:orders:0:4 is still there"),
+        (identity, f"{IDENTITIES} has [], although partitions None of the topic are being moved"),
+        (stray, "/klamm/strays/id:orders:0:4 still exists"),
         (requested, "orders-0 is still in /admin/reassign_partitions"),
-        (leftover_data, "broker 4 has data of orders-0 (topic id id), which it is not to have"),
-        (other_topic_id, "broker 1 has data of orders-0 (topic id an earlier id), which it is not to have"),
-        (partial(believed, live_brokers=()), "broker 4 takes brokers () to be alive, not (1, 2, 3, 4)"),
+        (leftover_data, "broker 4 has data of orders-0 (topic id id), which it must not have"),
+        (other_topic_id, "broker 1 has data of orders-0 (topic id an earlier id), which it must not have"),
+        (partial(believed, live_brokers=()), "broker 4 considers brokers () alive, not (1, 2, 3, 4)"),
         (
             partial(
                 believed, live_brokers=tuple(BrokerEndpoint(id_, f"broker-{id_}", 9092 + id_) for id_ in range(1, 5))
@@ -157,7 +157,7 @@ def lost_record(cluster: SimulatedCluster) -> None:
                 "orders-0, not RS (1, 2, 3) +() -(), leader 1, ISR (1, 2, 3), leader epoch 0, partition epoch 0"
             ),
         ),
-        (lost_record, "broker 2 in the ISR of orders-0 has not the acknowledged record at offset 1"),
+        (lost_record, "broker 2 in the ISR of orders-0 lacks the acknowledged record at offset 1"),
     ],
 )
 def test_each_fault_is_seen(disturb: Callable[[SimulatedCluster], object], line: str) -> None:

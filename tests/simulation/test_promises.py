@@ -25,7 +25,7 @@ async def test_a_deletion_that_is_said_to_be_sure_was_marked(h: History) -> None
 
 async def test_a_deletion_that_nobody_will_carry_out_is_seen(h: History) -> None:
     h.safety.deletion_answered(h.safety.before(), TP.topic)
-    assert h.found == "topic orders is said to be deleted for sure, but was not marked"
+    assert h.found == "topic orders was reported to be deleted, but was not marked"
 
 
 async def test_a_topic_whose_marker_went_without_it_is_undead_and_a_namesake_is_not(h: History) -> None:
@@ -42,7 +42,7 @@ async def test_a_preferred_election_that_took_place_elected_the_preferred_leader
     before = h.safety.before()
     h.bump(leader=leader)
     h.safety.election_answered(before, ElectionType.PREFERRED, TP)
-    assert ("orders-0 is said to have a new leader (PREFERRED)" in (h.found or "")) == (leader != 1)
+    assert ("orders-0 was reported to have a new leader (PREFERRED)" in (h.found or "")) == (leader != 1)
 
 
 @pytest.mark.parametrize(("order", "leader"), [((3, 1, 2), 3), ((3, 2, 1), 3), ((1, 2, 3), 1)])
@@ -52,14 +52,14 @@ async def test_an_order_that_is_said_to_be_in_effect_was(h: History, order: tupl
     h.bump(assignment=ReplicaAssignment(order), leader=leader)
     h.bump(assignment=ReplicaAssignment((2, 1, 3)), leader=2)  # as another administrator requests right after it
     h.safety.election_answered(before, ElectionType.PREFERRED, TP, (3, 1, 2))
-    assert ("orders-0 is said to have the order (3, 1, 2)" in (h.found or "")) == (order != (3, 1, 2))
+    assert ("orders-0 was reported to have the order (3, 1, 2)" in (h.found or "")) == (order != (3, 1, 2))
 
 
 async def test_an_unclean_election_that_took_place_elected_somebody(h: History) -> None:
     h.bump(leader=-1, isr=(1,))
     before = h.safety.before()
     h.safety.election_answered(before, ElectionType.UNCLEAN, TP)
-    assert "orders-0 is said to have a new leader (UNCLEAN)" in (h.found or "")
+    assert "orders-0 was reported to have a new leader (UNCLEAN)" in (h.found or "")
 
 
 @pytest.mark.parametrize("leader", [1, 2])
@@ -67,7 +67,7 @@ async def test_a_broker_that_was_relieved_leads_nothing(h: History, leader: int)
     before = h.safety.before()
     h.bump(leader=leader)
     h.safety.relieved(before, 1)
-    assert ("broker 1 is said to be relieved, but leads orders-0" in (h.found or "")) == (leader == 1)
+    assert ("broker 1 was reported to be relieved, but leads orders-0" in (h.found or "")) == (leader == 1)
 
 
 async def test_the_next_controller_knows_nothing_of_a_broker_that_shuts_down(h: History) -> None:
@@ -112,7 +112,7 @@ async def test_a_topics_own_setting_outranks_the_default(
     assert h.safety.is_unclean_allowed(TP.topic) == is_allowed
     h.bump(leader=-1, isr=(1,))
     h.elect_as_nobody_asked(2)
-    assert ("as nobody allowed" in (h.found or "")) != is_allowed
+    assert ("which nothing allowed" in (h.found or "")) != is_allowed
 
 
 @pytest.mark.parametrize("seconds", [1, STALE_SECONDS + 1])
@@ -123,7 +123,7 @@ async def test_what_was_allowed_stays_so_for_a_while(h: History, seconds: float)
     await trio.sleep(seconds)
     h.bump(leader=-1, isr=(1,))
     h.elect_as_nobody_asked(2)
-    assert ("as nobody allowed" in (h.found or "")) == (seconds > STALE_SECONDS)
+    assert ("which nothing allowed" in (h.found or "")) == (seconds > STALE_SECONDS)
 
 
 MOVING_IN_ANOTHER_ORDER = ReplicaAssignment((4, 3, 1, 2), (4,), (1, 2))

@@ -60,7 +60,7 @@ def test_the_same_seed_gives_the_same_trace() -> None:
     [
         ("orders-0: {leader: 1}", "orders-0: leader is 4, expected 1"),
         ("orders-0: {replicas: [6, 5, 4]}", "orders-0: replicas is [4, 5, 6], expected [6, 5, 4]"),
-        ("skips: {orders-0: [B4]}", "orders-0: B4 was decided, which should not be"),
+        ("skips: {orders-0: [B4]}", "orders-0: B4 was decided, but must be skipped"),
         ("disks: {4: []}", "the disk of broker 4 holds [orders-0], expected []"),
         ("controller: 9", "expected 9"),
     ],
@@ -89,7 +89,7 @@ def test_topics_that_cannot_be_created_are_told_with_their_line() -> None:
 def test_an_event_that_comes_too_late_for_its_time_is_a_miss() -> None:
     [scenario] = parse("events:\n  - {at: 3s, crash: 1}\n  - {at: 1s, restart: 1}\n", "late.yaml")
     [miss] = run(scenario).chronicle.misses
-    assert (miss.line, miss.text) == (3, "restart 1: it came at 3.000 s, not at 1 s")
+    assert (miss.line, miss.text) == (3, "restart 1: it happened at 3.000 s, not at 1 s")
 
 
 def test_a_cluster_that_does_not_start_is_told() -> None:
@@ -106,17 +106,17 @@ def test_a_cluster_that_does_not_start_is_told() -> None:
         ("events:\n  - {crash: 1, at: soon}", (2, 20), "expected a time such as 3s, 500ms or 2m, found 'soon'"),
         ("topics: {a: [[1]]}\nevents:\n  - {when: a-0 reaches A9, crash: 1}", (3, 12), "unknown round A9"),
         ("topics: {a: [[1]]}\nevents:\n  - cancel: a-1", (3, 13), "there is no partition 'a-1': did you mean a-0?"),
-        ("events:\n  - {at: 1s, after: 1s, crash: 1}", (2, 14), "one time is enough: there is at already"),
+        ("events:\n  - {at: 1s, after: 1s, crash: 1}", (2, 14), "an event has one time: it has at already"),
         ("events:\n  - at: 1s", (2, 5), "nothing happens here"),
-        ("settles: 1s\nsettles: 2s", (2, 1), "duplicate key settles: it is in line 1 already"),
-        ("events:\n  - {crash: 1, within: 1s}", (2, 16), "nothing is expected here that could be waited for"),
-        ("load: 5", (1, 7), "there is nothing to write to: name a topic"),
+        ("settles: 1s\nsettles: 2s", (2, 1), "duplicate key settles, also in line 1"),
+        ("events:\n  - {crash: 1, within: 1s}", (2, 16), "within applies to expectations"),
+        ("load: 5", (1, 7), "no topic to write to: name one"),
         ("topics: {a: []}", (1, 13), "a topic has one partition or more"),
         ("matrix: {x: []}", (1, 9), "nothing would run"),
-        ("events: [", (1, 10), "this is no YAML"),
-        ("topics:\n  a\0: [[1]]", (2, 4), "this is no YAML: special characters are not allowed"),
-        ("&a\ntopics: *a", (1, 1), "an alias holds itself"),
-        ("", (1, 1), "nothing is written here"),
+        ("events: [", (1, 10), "not valid YAML"),
+        ("topics:\n  a\0: [[1]]", (2, 4), "not valid YAML: special characters are not allowed"),
+        ("&a\ntopics: *a", (1, 1), "an alias contains itself"),
+        ("", (1, 1), "the file is empty"),
     ],
 )
 def test_a_mistake_is_told_with_its_place_and_its_cure(wrong: str, place: tuple[int, int], text: str) -> None:

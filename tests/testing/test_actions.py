@@ -64,7 +64,7 @@ async def test_words_mean_who_they_mean_now() -> None:
 
 async def test_an_action_about_nobody_cannot_be_done() -> None:
     async with open_cluster() as c:
-        with pytest.raises(CannotBeDone, match="nobody is 'leader of orders-0' now"):
+        with pytest.raises(CannotBeDone, match="no node is 'leader of orders-0' now"):
             Crash("leader of orders-0").on(c)
 
 
