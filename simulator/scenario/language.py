@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from attrs import evolve
-from yaml import MappingNode, ScalarNode
-from yaml import Node as YamlNode
+from yaml import MappingNode, Node as YamlNode, ScalarNode
 
 from simulator.actions.scene import Request
 from simulator.scenario.faults import unreadable

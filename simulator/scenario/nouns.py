@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from yaml import Node as YamlNode
-from yaml import ScalarNode
+from yaml import Node as YamlNode, ScalarNode
 
 from simulator.actions.scene import LEADER_OF, WORDS, Node
 from simulator.scenario.faults import Unfit, nearest, unreadable

@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 from attrs import define
 from numpy.typing import NDArray
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
+from pyspark.sql import DataFrame, SparkSession, functions as sql
 
 from spark_bridge.engines.engine import Accept, Texts
 from spark_bridge.inputs.dealing import from_bytes

@@ -11,8 +11,12 @@ from typing import Final
 import pyarrow as pa
 from attrs import frozen
 from pyarrow import parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
+from pyspark.sql import (
+    Column,
+    DataFrame,
+    SparkSession,
+    functions as F,  # noqa: N812 (the name that all of PySpark's documentation uses)
+)
 from pyspark.sql.pandas.types import from_arrow_type
 
 from spark_bridge.inputs.checks import check_loads, check_partitions

@@ -12,8 +12,11 @@ from pathlib import Path
 
 import pyarrow as pa
 from attrs import evolve, frozen
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
+from pyspark.sql import (
+    DataFrame,
+    SparkSession,
+    functions as F,  # noqa: N812 (the name that all of PySpark's documentation uses)
+)
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_bridge.inputs.brokers import all_brokers

@@ -15,8 +15,10 @@ from typing import Final
 from py4j.protocol import Py4JJavaError
 from pyarrow import parquet as pq
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (the name that all of PySpark's documentation uses)
+from pyspark.sql import (
+    SparkSession,
+    functions as F,  # noqa: N812 (the name that all of PySpark's documentation uses)
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from spark_bridge.errors import PlanError

@@ -16,8 +16,7 @@ from typing import TextIO
 import pyarrow as pa
 import pyarrow.compute as pc
 from attrs import frozen
-from pyarrow import csv as arrow_csv
-from pyarrow import json as arrow_json
+from pyarrow import csv as arrow_csv, json as arrow_json
 
 from spark_bridge.errors import PlanError
 from spark_bridge.inputs.columns import (

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 import structlog
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 

@@ -6,8 +6,7 @@ import threading
 
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from actors import Mailbox, MailboxClosed, MailboxFull
 from actors.mailbox import MAX_OVERTAKEN

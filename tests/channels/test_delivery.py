@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import trio
-from hypothesis import event, given
-from hypothesis import strategies as st
+from hypothesis import event, given, strategies as st
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from klamm.cli.reassignment import files
 from klamm.cli.reassignment.files import FileFault, decode_document, encode_targets, read_targets

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from attrs import define, field
-from hypothesis import event, example, given
-from hypothesis import strategies as st
+from hypothesis import event, example, given, strategies as st
 from msgspec.structs import replace
 
 from controller.channels.backlog import MAX_PARTITIONS, BrokerBacklog

@@ -6,8 +6,7 @@ from collections import Counter
 
 import pytest
 from attrs import evolve
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from structlog.testing import capture_logs
 
 from controller.model.context import ControllerContext

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from attrs import define, evolve, field
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from msgspec.structs import replace
 
 from controller.events import BrokerChange, ReassignmentProgress

@@ -15,8 +15,11 @@ from tests.controller.conftest import TP, Bench
 from tests.controller.deletions import deleted, mark, replica
 from tests.controller.meddler import Meddler
 from transport.errors import ErrorCode
-from transport.messages import AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse
-from transport.messages import ReassignablePartition as Item
+from transport.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition as Item,
+)
 from transport.metadata import ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Committed, Create, Delete, Op, Set

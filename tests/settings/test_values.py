@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from transport.dynamic_configs import BROKER_SETTINGS, TOPIC_SETTINGS, Layer, as_topic_layer, in_effect
 from transport.settings import LONG_MAX, InvalidSetting, Kind, Setting, Value, did_you_mean, find, render

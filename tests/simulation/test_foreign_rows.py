@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 import trio
 from attrs import evolve, frozen
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from structlog.testing import capture_logs
 from trio.testing import MockClock
 

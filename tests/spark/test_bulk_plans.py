@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from attrs import define, evolve, frozen
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from spark_bridge.engines.engine import Accept
 from spark_bridge.engines.in_process import InProcess

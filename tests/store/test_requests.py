@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from transport.store.protocol import Check, Create, Delete, Op, Set
 from transport.store.requests import MAX_REQUEST_BYTES, Multi, ReadMany, op_bytes

@@ -8,8 +8,7 @@ from contextlib import suppress
 import orjson
 import pytest
 from attrs import evolve
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from transport.messages import BrokerEndpoint
 from transport.metadata import (

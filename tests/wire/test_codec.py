@@ -8,8 +8,7 @@ from typing import Any, get_args, get_origin
 
 import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from msgspec import structs
 from msgspec.structs import replace
 

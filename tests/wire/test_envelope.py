@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from transport.wire import CodecError
 from transport.wire.envelope import MAX_CLIENT_ID_BYTES, RequestEnvelope, ResponseEnvelope

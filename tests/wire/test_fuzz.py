@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from structlog.testing import capture_logs
 from trio.testing import memory_stream_pair
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import msgpack
 import pytest
 import trio
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from controller.node import dispatch
 from tests.wire.test_codec import values_of

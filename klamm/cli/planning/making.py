@@ -12,8 +12,7 @@ from typing import Final
 
 import click
 from rich.console import Console
-from rich.progress import Progress as Bar
-from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bar, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from controller.admin.planning import compute_plan
 from klamm.cli.output import print_json

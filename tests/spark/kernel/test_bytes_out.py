@@ -6,8 +6,7 @@ from random import Random
 import numpy as np
 import pytest
 from attrs import evolve
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
 from spark_bridge.kernel.bytes_out import OutRounds, OutView, even_bytes_out

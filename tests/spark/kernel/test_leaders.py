@@ -5,8 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 from attrs import evolve
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from spark_bridge.kernel.leaders import choose_leaders
 from spark_bridge.model.block import NOBODY

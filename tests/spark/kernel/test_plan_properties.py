@@ -8,8 +8,7 @@ from random import Random
 
 import pytest
 from attrs import evolve
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 
 from spark_bridge.errors import PlanError
 from spark_bridge.kernel import polish

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from klamm.cli.reassignment.files import decode_document
 from spark_bridge.errors import PlanError
