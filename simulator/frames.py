@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, get_args
 
 from transport.errors import ErrorCode
 from transport.messages import (
@@ -34,14 +34,7 @@ ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataReques
 
 LeadershipRequest = AlterPartitionRequest | ControlledShutdownRequest | ElectLeadersRequest
 
-_DECODED: Final = (
-    AlterPartitionRequest,
-    ControlledShutdownRequest,
-    ElectLeadersRequest,
-    LeaderAndIsrRequest,
-    StopReplicaRequest,
-    UpdateMetadataRequest,
-)
+_DECODED: Final = frozenset({*get_args(ControlRequest), *get_args(LeadershipRequest)})
 
 
 def is_request(chunk: bytes) -> bool:
@@ -84,8 +77,8 @@ def _request(chunk: bytes) -> Request[object] | None:
     if not is_request(chunk):
         return None
     envelope = RequestEnvelope.unpack(chunk[_LENGTH_BYTES:])
-    kind = OURS.by_key[envelope.api_key].request if envelope.api_key in OURS.by_key else None
-    return decode(kind, envelope.body) if kind in _DECODED else None
+    api = OURS.by_key.get(envelope.api_key)
+    return decode(api.request, envelope.body) if api is not None and api.request in _DECODED else None
 
 
 def describe_frame(chunk: bytes) -> str:

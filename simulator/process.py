@@ -146,7 +146,7 @@ class Process(ABC):
             text = f"{type(leaf).__name__}: {leaf}"
             self._world.trace.add("fault", self.host, f"dies of {text}")
             if not isinstance(leaf, _NOT_A_FAULT):
-                self._world.safety.report("no process dies of an exception that nobody foresaw", f"{self.host}: {text}")
+                self._world.safety.report("no process dies of an unexpected exception", f"{self.host}: {text}")
 
 
 class ControllerProcess(Process):

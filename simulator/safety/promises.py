@@ -141,7 +141,7 @@ class Promises:
         if partition is None or key not in self._origins or key in before.returning:
             return
         if self._turned_back.get(key, -1) <= before.changes:
-            yield f"{tp} is said to return to {self._origins[key]}, but does not: {partition.assignment}"
+            yield f"{tp} was reported to return to {self._origins[key]}, but does not: {partition.assignment}"
 
     def relieved(self, before: Before, broker_id: int) -> Iterator[str]:
         """Check the answer that a broker shutting down leads no partition that another replica could lead."""

@@ -11,26 +11,18 @@ from yaml import MappingNode, Node as YamlNode, ScalarNode
 
 from simulator.actions.scene import Request
 from simulator.scenario.faults import unreadable
-from simulator.scenario.model import (
-    OUTCOMES,
-    PATIENCE,
-    Expectations,
-    LoadPlan,
-    PartitionExpectation,
-    ScenarioEvent,
-    Trigger,
-)
+from simulator.scenario.model import PATIENCE, RATE, STATE, Expectations, LoadPlan, ScenarioEvent, Trigger
 from simulator.scenario.names import Names
-from simulator.scenario.nouns import BROKER_ID, PARTITION, PARTITION_PATTERN, ROUNDS, WHEN
+from simulator.scenario.nouns import PARTITION, PARTITION_PATTERN, SECONDS, WHEN
 from simulator.scenario.shapes import (
     FLAG,
     Key,
     Schema,
     Shape,
-    choice,
     either,
     flow,
     integer,
+    keys_of,
     list_of,
     map_of,
     number,
@@ -40,12 +32,9 @@ from simulator.scenario.shapes import (
     record,
     text,
 )
-from simulator.scenario.verbs import BROKERS, PARTITIONS, SECONDS, TOPICS, VERBS
+from simulator.scenario.verbs import TOPICS, VERBS
 from simulator.settings import Settings
 from transport.errors import ErrorCode
-
-ROUND_LIST: Final = list_of(choice(ROUNDS), or_one=True)
-RATE: Final = number("records per second", 0.001)
 
 # --- cluster, topics, load --------------------------------------------------------------------------------------
 
@@ -74,54 +63,9 @@ SETTINGS: Final[Mapping[str, Key]] = {
     "store_latency": Key(SECONDS, "The latency of a message from or to the store."),
 }
 
-LOAD: Final = either(
-    record(
-        LoadPlan,
-        {
-            "per_second": Key(RATE, "Records per second in total.", is_required=True),
-            "partitions": Key(PARTITIONS, "The partitions that they are written to, in turn; by default all."),
-        },
-    ),
-    RATE.then(LoadPlan),
-)
+LOAD: Final = either(record(LoadPlan, keys_of(LoadPlan)), RATE.then(LoadPlan))
 
 # --- what is expected -------------------------------------------------------------------------------------------
-
-ANY_OF: Final = list_of(integer("a node's id", -2), or_one=True)
-
-PARTITION_FIELDS: Final = record(
-    PartitionExpectation,
-    {
-        "replicas": Key(BROKERS, "RS, in order."),
-        "adding_replicas": Key(BROKERS, "AR, in order."),
-        "removing_replicas": Key(BROKERS, "RR, in order."),
-        "leader": Key(ANY_OF, "The leader, or a list that contains it; -1 is none."),
-        "isr": Key(BROKERS, "The in-sync replicas, in any order."),
-        "leader_epoch": Key(integer("an epoch"), "The leader epoch, which begins with 0."),
-        "controller_epoch": Key(integer("an epoch"), "The epoch of the controller that wrote the state."),
-    },
-)
-
-EXPECT_KEYS: Final[Mapping[str, Key]] = {
-    "reaches": Key(
-        map_of(PARTITION, ROUND_LIST), "Rounds that a partition went through in this order, perhaps among others."
-    ),
-    "skips": Key(map_of(PARTITION, ROUND_LIST), "Rounds that no controller decided for a partition."),
-    "disks": Key(map_of(BROKER_ID, list_of(PARTITION)), "The replicas on a broker's disk, and no others."),
-    "passes": Key(
-        map_of(PARTITION, list_of(PARTITION_FIELDS)),
-        "States that a partition went through in this order, perhaps among others.",
-    ),
-    "never": Key(map_of(PARTITION, PARTITION_FIELDS), "States that no controller committed for a partition."),
-    "records": Key(
-        map_of(PARTITION, integer("a number of records")), "The number of records that a partition's leader holds."
-    ),
-    "unclean": Key(integer("a number of elections"), "The number of unclean elections."),
-    "controller": Key(ANY_OF, "The active controller, or a list that contains it."),
-}
-
-_CODES: Final = tuple(code.name for code in ErrorCode if code is not ErrorCode.NONE)
-REFUSED: Final = Key(choice((*_CODES, *OUTCOMES)), "The error with which the action is refused.")
 
 
 def expectations(keys: Mapping[str, Key]) -> Shape[Expectations]:
@@ -131,11 +75,11 @@ def expectations(keys: Mapping[str, Key]) -> Shape[Expectations]:
         partitions = [(key, value) for key, value in pairs_of(node) if re.fullmatch(PARTITION_PATTERN, key.value)]
         others = [(key, value) for key, value in pairs_of(node) if not re.fullmatch(PARTITION_PATTERN, key.value)]
         return Expectations(
-            map_of(PARTITION, PARTITION_FIELDS).read(_with_pairs(node, partitions), names),
+            map_of(PARTITION, STATE).read(_with_pairs(node, partitions), names),
             **read_keys(_with_pairs(node, others), keys, names),
         )
 
-    by_name = {f"^{PARTITION_PATTERN}$": PARTITION_FIELDS.schema}
+    by_name = {f"^{PARTITION_PATTERN}$": STATE.schema}
     return Shape(read, {**object_schema(keys), "patternProperties": by_name})
 
 
@@ -144,6 +88,9 @@ def _with_pairs(node: YamlNode, pairs: list[tuple[ScalarNode, YamlNode]]) -> Map
     return MappingNode(node.tag, pairs, node.start_mark, node.end_mark)
 
 
+END_KEYS: Final = {name: key for name, key in keys_of(Expectations).items() if name != "refused"}
+"""The keys of expectations of the end, where no action can be refused."""
+
 # --- events -----------------------------------------------------------------------------------------------------
 
 EVENT_KEYS: Final[Mapping[str, Key]] = {
@@ -151,9 +98,9 @@ EVENT_KEYS: Final[Mapping[str, Key]] = {
     "when": Key(WHEN, "The step at which it happens: TOPIC-NUMBER (or anything) decides, reaches or publishes ROUND."),
     "after": Key(SECONDS, "The time between the end of the previous event and this one."),
     **{name: Key(verb.shape, verb.text) for name, verb in VERBS.items()},
-    "expect": Key(expectations({**EXPECT_KEYS, "refused": REFUSED}), "What must hold when the event is done."),
+    "expect": Key(expectations(keys_of(Expectations)), "What must hold when the event is done."),
     "waits_for": Key(
-        expectations(EXPECT_KEYS), "What to wait for after the event, up to `within`; expectations are compared then."
+        expectations(END_KEYS), "What to wait for after the event, up to `within`; expectations are compared then."
     ),
     "within": Key(SECONDS, "The longest time to wait for the expectations, or for what waits_for says."),
     "stays": Key(SECONDS, "The time for which the expectations must continue to hold."),
@@ -211,7 +158,7 @@ TOP_KEYS: Final[Mapping[str, Key]] = {
         "Values with which the scenario runs, in all combinations; $NAME stands for a value anywhere.",
     ),
     "events": Key(list_of(Shape(_event, object_schema(EVENT_KEYS))), "The events, in order."),
-    "expect": Key(expectations(EXPECT_KEYS), "What must hold at the end, after all faults are repaired."),
+    "expect": Key(expectations(END_KEYS), "What must hold at the end, after all faults are repaired."),
     "settles": Key(SECONDS, f"The longest time to wait for that, {PATIENCE:g} s by default."),
 }
 """The keys of a scenario's file."""

@@ -1,16 +1,18 @@
-"""A scenario, read and checked."""
+"""A scenario, read and checked; the fields of its parts declare the keys of the language."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
 from typing import Final
 
 from attrs import field, frozen
 
 from simulator.actions.requests import CreateTopic
 from simulator.actions.scene import Action
+from simulator.scenario.nouns import BROKER_ID, BROKERS, PARTITION, PARTITIONS, ROUNDS, When
+from simulator.scenario.shapes import choice, integer, key, keys_of, list_of, map_of, number, record
 from simulator.settings import Settings
+from transport.errors import ErrorCode
 
 PATIENCE: Final = 120.0
 """Default seconds that an event waits for its step, and that the cluster may take to settle at the end."""
@@ -19,31 +21,21 @@ OUTCOMES: Final = ("UNREACHABLE", "GAVE_UP")
 """Outcomes of an action besides the protocol's errors: no controller was found, no leader accepted a record."""
 
 
+_CODES: Final = tuple(code.name for code in ErrorCode if code is not ErrorCode.NONE)
+ANY_OF: Final = list_of(integer("a node's id", -2), or_one=True)
+EPOCH: Final = integer("an epoch")
+RATE: Final = number("records per second", 0.001)
+ROUND_LIST: Final = list_of(choice(ROUNDS), or_one=True)
+
+
 @frozen
 class LoadPlan:
-    """Records per second that are written to partitions in turn; to all partitions if none is named."""
+    """Records that are written to partitions in turn."""
 
-    per_second: float
-    partitions: tuple[str, ...] = ()
-
-
-class Reach(Enum):
-    """The moments of a round for which an event can wait."""
-
-    DECIDES = "decides"
-    REACHES = "reaches"
-    PUBLISHES = "publishes"
-
-
-@frozen
-class When:
-    """The moment of a step: a controller decides, reaches (has put into effect) or publishes a round."""
-
-    partition: str | None
-    """None for a round of any subject."""
-
-    reach: Reach
-    round: str
+    per_second: float = key(RATE, "Records per second in total.")
+    partitions: tuple[str, ...] = key(
+        PARTITIONS, "The partitions that they are written to, in turn; by default all.", default=()
+    )
 
 
 @frozen
@@ -57,17 +49,18 @@ class Trigger:
 
 @frozen
 class PartitionExpectation:
-    """The expected durable state of a partition; None matches anything. The order of an ISR is ignored."""
+    """The expected durable state of a partition; None matches anything."""
 
-    replicas: tuple[int, ...] | None = None
-    adding_replicas: tuple[int, ...] | None = None
-    removing_replicas: tuple[int, ...] | None = None
-    leader: tuple[int, ...] | None = None
-    """Any of these leaders matches."""
+    replicas: tuple[int, ...] | None = key(BROKERS, "RS, in order.", default=None)
+    adding_replicas: tuple[int, ...] | None = key(BROKERS, "AR, in order.", default=None)
+    removing_replicas: tuple[int, ...] | None = key(BROKERS, "RR, in order.", default=None)
+    leader: tuple[int, ...] | None = key(ANY_OF, "The leader, or a list that contains it; -1 is none.", default=None)
+    isr: tuple[int, ...] | None = key(BROKERS, "The in-sync replicas, in any order.", default=None)
+    leader_epoch: int | None = key(EPOCH, "The leader epoch, which begins with 0.", default=None)
+    controller_epoch: int | None = key(EPOCH, "The epoch of the controller that wrote the state.", default=None)
 
-    isr: tuple[int, ...] | None = None
-    leader_epoch: int | None = None
-    controller_epoch: int | None = None
+
+STATE: Final = record(PartitionExpectation, keys_of(PartitionExpectation))
 
 
 @frozen
@@ -75,32 +68,33 @@ class Expectations:
     """The expectations of an event, or of the end of a scenario."""
 
     partitions: Mapping[str, PartitionExpectation] = field(factory=dict)
-    reaches: Mapping[str, tuple[str, ...]] = field(factory=dict)
-    """Rounds that each partition went through, in this order, possibly with others in between."""
-
-    skips: Mapping[str, tuple[str, ...]] = field(factory=dict)
-    """Rounds that no controller decided for a partition."""
-
-    disks: Mapping[int, tuple[str, ...]] = field(factory=dict)
-    """The replicas that a broker's disk holds, and no others."""
-
-    passes: Mapping[str, tuple[PartitionExpectation, ...]] = field(factory=dict)
-    """States that each partition went through, in this order, possibly with others in between."""
-
-    never: Mapping[str, PartitionExpectation] = field(factory=dict)
-    """States that no controller committed for a partition."""
-
-    records: Mapping[str, int] = field(factory=dict)
-    """Number of records that the leader of each partition holds."""
-
-    unclean: int | None = None
-    """Number of unclean elections so far."""
-
-    controller: tuple[int, ...] | None = None
-    """One of these must be active."""
-
-    refused: str | None = None
-    """The error with which the event's action is refused."""
+    reaches: Mapping[str, tuple[str, ...]] = key(
+        map_of(PARTITION, ROUND_LIST),
+        "Rounds that a partition went through in this order, perhaps among others.",
+        factory=dict,
+    )
+    skips: Mapping[str, tuple[str, ...]] = key(
+        map_of(PARTITION, ROUND_LIST), "Rounds that no controller decided for a partition.", factory=dict
+    )
+    disks: Mapping[int, tuple[str, ...]] = key(
+        map_of(BROKER_ID, list_of(PARTITION)), "The replicas on a broker's disk, and no others.", factory=dict
+    )
+    passes: Mapping[str, tuple[PartitionExpectation, ...]] = key(
+        map_of(PARTITION, list_of(STATE)),
+        "States that a partition went through in this order, perhaps among others.",
+        factory=dict,
+    )
+    never: Mapping[str, PartitionExpectation] = key(
+        map_of(PARTITION, STATE), "States that no controller committed for a partition.", factory=dict
+    )
+    records: Mapping[str, int] = key(
+        map_of(PARTITION, integer("a number of records")),
+        "The number of records that a partition's leader holds.",
+        factory=dict,
+    )
+    unclean: int | None = key(integer("a number of elections"), "The number of unclean elections.", default=None)
+    controller: tuple[int, ...] | None = key(ANY_OF, "The active controller, or a list that contains it.", default=None)
+    refused: str | None = key(choice((*_CODES, *OUTCOMES)), "The error with which the action is refused.", default=None)
 
 
 @frozen

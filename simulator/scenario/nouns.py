@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from enum import Enum
 from typing import Final
 
+from attrs import frozen
 from yaml import Node as YamlNode, ScalarNode
 
 from simulator.actions.scene import LEADER_OF, WORDS, Node
 from simulator.scenario.faults import Unfit, nearest, unreadable
-from simulator.scenario.model import Reach, When
 from simulator.scenario.names import Names
-from simulator.scenario.shapes import Schema, Shape, found, is_null, scalar
+from simulator.scenario.shapes import Schema, Shape, duration, found, is_null, list_of, scalar
 
 ROUNDS: Final = (
     *("U1", "A1", "A2", "B1", "B3", "B4", "B5", "B6", "B7", "B8"),
@@ -63,6 +64,9 @@ def _ids(*, controllers: bool) -> Shape[int]:
 
 BROKER_ID: Final = _ids(controllers=False)
 NODE_ID: Final = _ids(controllers=True)
+BROKERS: Final = list_of(BROKER_ID)
+PARTITIONS: Final = list_of(PARTITION, or_one=True)
+SECONDS: Final = duration()
 
 
 def node(*, brokers: bool = True, controllers: bool = True) -> Shape[Node]:
@@ -97,6 +101,26 @@ def _setting(value: YamlNode, _: Names) -> str | None:
 
 SETTING_VALUE: Final = Shape(_setting, {"type": ["string", "number", "boolean", "null"]})
 """The value of a setting as text; null means that the setting is inherited."""
+
+
+class Reach(Enum):
+    """The moments of a round for which an event can wait."""
+
+    DECIDES = "decides"
+    REACHES = "reaches"
+    PUBLISHES = "publishes"
+
+
+@frozen
+class When:
+    """The moment of a step: a controller decides, reaches (has put into effect) or publishes a round."""
+
+    partition: str | None
+    """None for a round of any subject."""
+
+    reach: Reach
+    round: str
+
 
 _STEP: Final = r"(\S+) (decides|reaches|publishes) (\S+)"
 

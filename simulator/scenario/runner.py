@@ -19,7 +19,8 @@ from simulator.cluster import NotInTime, SimulatedCluster, simulated_cluster
 from simulator.quiet_logs import ignore, quiet_logs
 from simulator.safety.invariants import Violation
 from simulator.scenario import expectations
-from simulator.scenario.model import PATIENCE, Expectations, Reach, Scenario, ScenarioEvent, When
+from simulator.scenario.model import PATIENCE, Expectations, Scenario, ScenarioEvent
+from simulator.scenario.nouns import Reach, When
 from simulator.scenario.outcome import Chronicle, Miss, PlayedEvent, ScenarioOutcome
 from simulator.steps import ControllerStep, Moment
 from simulator.trace import Trace

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
-from attrs import frozen
+from attrs import AttrsInstance, field, fields, frozen
 from yaml import MappingNode, Node, ScalarNode, SequenceNode
 
 from simulator.scenario.faults import Fault, Unfit, Unreadable, fault_at, nearest, unreadable
@@ -194,6 +194,9 @@ def map_of(key: Shape[K], value: Shape[T]) -> Shape[dict[K, T]]:
     return Shape(read, {"type": "object", "additionalProperties": value.schema, "minProperties": 1})
 
 
+_KEY: Final = "key"
+
+
 @frozen
 class Key:
     """One key of a record: the shape of its value, and its description."""
@@ -201,6 +204,16 @@ class Key:
     shape: Shape[Any]
     text: str
     is_required: bool = False
+
+
+def key(shape: Shape[Any], text: str, **default: Any) -> Any:  # noqa: ANN401  as attrs.field
+    """Declare a field that is a key of a record; without `default` or `factory` it is required."""
+    return field(metadata={_KEY: Key(shape, text, is_required=not default)}, **default)
+
+
+def keys_of(cls: type[AttrsInstance]) -> dict[str, Key]:
+    """Return the keys that the fields of a class declare."""
+    return {each.name: each.metadata[_KEY] for each in fields(cls) if _KEY in each.metadata}
 
 
 def record(build: Callable[..., T], keys: Mapping[str, Key]) -> Shape[T]:

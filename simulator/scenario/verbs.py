@@ -14,10 +14,13 @@ from simulator.actions.requests import CreateTopic, CreateTopics, Elect
 from simulator.actions.scene import Action
 from simulator.scenario.nouns import (
     BROKER_ID,
+    BROKERS,
     NODE_ID,
     PARTITION,
     PARTITION_PATTERN,
+    PARTITIONS,
     ROUNDS,
+    SECONDS,
     SETTING_VALUE,
     TOPIC,
     node,
@@ -86,13 +89,10 @@ def _elect(kind: ElectionType, text: str) -> Verb:
 
 # --- arguments --------------------------------------------------------------------------------------------------
 
-BROKERS: Final = list_of(BROKER_ID)
 NODES: Final = list_of(node(), or_one=True)
 BROKER_NODES: Final = list_of(node(controllers=False), or_one=True)
 CONTROLLER_NODES: Final = list_of(node(brokers=False), or_one=True)
-PARTITIONS: Final = list_of(PARTITION, or_one=True)
 TOPIC_NAMES: Final = list_of(TOPIC, or_one=True)
-SECONDS: Final = duration()
 TARGETS: Final = map_of(PARTITION, BROKERS)
 TOTALS: Final = map_of(TOPIC, integer("a number of partitions", 1))
 

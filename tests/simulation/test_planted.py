@@ -27,7 +27,7 @@ CAUGHT_BY: Final = {
     "orders_are_heeded_in_the_middle_of_a_move": (8, "ended at"),
     "cancels_without_a_survivor": (2, "is not in the ISR"),
     "a_last_member_leaves_the_isr": (1, "became empty, although"),
-    "a_cancel_forgets_the_order": (7, "is said to return to"),
+    "a_cancel_forgets_the_order": (7, "was reported to return to"),
 }
 """The first seed that catches each bug, and the report."""
 

@@ -137,7 +137,7 @@ async def test_a_cancel_that_is_said_to_be_begun_restores_the_order(
     before = h.safety.before()
     h.write(assignment=ReplicaAssignment((*restored, 4), (), (4,)))
     h.safety.cancel_answered(before, TP)
-    assert ("orders-0 is said to return to (1, 2, 3), but does not" in (h.found or "")) != is_right
+    assert ("orders-0 was reported to return to (1, 2, 3), but does not" in (h.found or "")) != is_right
 
 
 async def test_a_cancel_may_be_overridden_and_repeated_before_its_answer(h: History) -> None:

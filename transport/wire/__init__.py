@@ -5,42 +5,28 @@ A frame is a 4-byte big-endian length and a payload. Every connection starts wit
 
 from __future__ import annotations
 
-from transport.wire.client import REQUEST_TIMEOUT_SECONDS, Connection, open_connection
-from transport.wire.codec import decode, encode
-from transport.wire.errors import (
-    CodecError,
-    ConnectionBroken,
-    FrameError,
-    FrameTooLarge,
-    NotServed,
-    RequestTimedOut,
-    UnsupportedApi,
-    WireError,
+from transport.wire.client import (
+    REQUEST_TIMEOUT_SECONDS as REQUEST_TIMEOUT_SECONDS,
+    Connection as Connection,
+    open_connection as open_connection,
 )
-from transport.wire.frames import MAX_FRAME_BYTES, FrameDecoder, frame
-from transport.wire.server import Admit, Caller, Handler, Handlers, serve, serve_stream
-
-__all__ = [
-    "MAX_FRAME_BYTES",
-    "REQUEST_TIMEOUT_SECONDS",
-    "Admit",
-    "Caller",
-    "CodecError",
-    "Connection",
-    "ConnectionBroken",
-    "FrameDecoder",
-    "FrameError",
-    "FrameTooLarge",
-    "Handler",
-    "Handlers",
-    "NotServed",
-    "RequestTimedOut",
-    "UnsupportedApi",
-    "WireError",
-    "decode",
-    "encode",
-    "frame",
-    "open_connection",
-    "serve",
-    "serve_stream",
-]
+from transport.wire.codec import decode as decode, encode as encode
+from transport.wire.errors import (
+    CodecError as CodecError,
+    ConnectionBroken as ConnectionBroken,
+    FrameError as FrameError,
+    FrameTooLarge as FrameTooLarge,
+    NotServed as NotServed,
+    RequestTimedOut as RequestTimedOut,
+    UnsupportedApi as UnsupportedApi,
+    WireError as WireError,
+)
+from transport.wire.frames import MAX_FRAME_BYTES as MAX_FRAME_BYTES, FrameDecoder as FrameDecoder, frame as frame
+from transport.wire.server import (
+    Admit as Admit,
+    Caller as Caller,
+    Handler as Handler,
+    Handlers as Handlers,
+    serve as serve,
+    serve_stream as serve_stream,
+)

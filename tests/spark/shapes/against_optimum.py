@@ -20,8 +20,7 @@ from spark_bridge.model.brokers import Brokers, BrokerState
 from spark_bridge.model.goal import FORCED_ONLY, Goal, GoalKind, LeaderScope
 from tests.spark.kernel.exact import Problem, fullest, least_fullest
 from tests.spark.kernel.fair import fair_shares
-from tests.spark.kernel.instances import KINDS as SIMPLE
-from tests.spark.kernel.instances import Instance, instance
+from tests.spark.kernel.instances import KINDS as SIMPLE, Instance, instance
 from tests.spark.kernel.verdict import Planned, Refusal, Verdict, checked, judge
 from tests.spark.planned import plan_blocks
 from tests.spark.shapes.clusters import drawn
