@@ -126,7 +126,7 @@ def _event(node: YamlNode, names: Names) -> ScenarioEvent:
         raise unreadable(keys["expect"], f"no request here that can be refused: write one of {askable}")
     for key, needed in (("within", {"expect", "waits_for"}), ("stays", {"expect"})):
         if key in keys and needed.isdisjoint(keys):
-            raise unreadable(keys[key], f"{key} applies to expectations: write expect, too")
+            raise unreadable(keys[key], f"{key} applies to expectations: write {' or '.join(sorted(needed))}, too")
     action = values[verbs[0]] if verbs else None
     text = "expect" if "expect" in keys else "waits_for"
     if verbs:
