@@ -23,7 +23,7 @@ from transport.messages import (
     Request,
 )
 from transport.wire import CodecError, decode, encode, gradual
-from transport.wire.codec import layout
+from transport.wire.codec import is_list, layout
 from transport.wire.gradual import MAX_ENTRY_BYTES, SLICE_BYTES, decode_request
 
 LIMITED = [api.request for api in APIS if api.request.max_listed is not None]
@@ -41,9 +41,13 @@ def decoded(cls: type[Request[object]], body: bytes) -> object:
 
 
 def test_who_lists_something_for_the_controller_has_a_limit() -> None:
-    listing = [request for request in dispatch.REQUESTS if any(field.is_list for field in layout(request))]
+    listing = [request for request in dispatch.REQUESTS if any(map(is_list, layout(request)))]
     assert listing
     assert [request for request in listing if request.max_listed is None] == []
+
+
+def test_the_layout_of_a_message_is_found_out_once() -> None:
+    assert layout(DeleteTopicsRequest) is layout(DeleteTopicsRequest)
 
 
 @pytest.mark.usefixtures("tiny_slices")

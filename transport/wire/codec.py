@@ -7,12 +7,13 @@ gives missing trailing fields their defaults, so that old and new versions of a 
 
 from __future__ import annotations
 
+from functools import cache
 from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin
+from typing import TypeVar, get_args, get_origin
 
 import msgpack
 import msgspec
-from attrs import frozen
+from msgspec.structs import FieldInfo, fields
 
 from transport.messages import Message
 from transport.wire.errors import CodecError
@@ -52,23 +53,13 @@ def _unpack(body: bytes) -> object:
         raise CodecError(f"not msgpack within limits: {type(error).__name__} {error}") from None
 
 
-@frozen
-class Field:
-    """A field of a message: its name and type, whether it is a list, and whether it is required."""
-
-    name: str
-    type: Any
-    is_list: bool
-    is_required: bool
-
-
-def layout(cls: type[Message]) -> tuple[Field, ...]:
+@cache
+def layout(cls: type[Message]) -> tuple[FieldInfo, ...]:
     """Return the fields of a message class in order."""
-    fields = msgspec.structs.fields(cls)
-    return tuple(Field(field.name, field.type, _is_list(field.type), field.required) for field in fields)
+    return fields(cls)
 
 
-def _is_list(annotation: Any) -> bool:
-    """Return whether an annotation is `tuple[X, ...]` or `tuple[X, ...] | None`."""
-    options = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+def is_list(field: FieldInfo) -> bool:
+    """Return whether the type of a field is `tuple[X, ...]` or `tuple[X, ...] | None`."""
+    options = get_args(field.type) if isinstance(field.type, UnionType) else (field.type,)
     return any(get_origin(option) is tuple and get_args(option)[1:] == (Ellipsis,) for option in options)

@@ -10,10 +10,11 @@ from typing import Any, Final, TypeVar
 
 import msgpack
 import trio
+from msgspec.structs import FieldInfo
 
 from transport.errors import ApiError, ErrorCode
 from transport.messages import Request
-from transport.wire.codec import Field, convert, decode, layout
+from transport.wire.codec import convert, decode, is_list, layout
 from transport.wire.errors import CodecError
 
 M = TypeVar("M", bound=Request[Any])
@@ -40,7 +41,7 @@ async def decode_request(cls: type[M], body: bytes) -> M:
         return cls(*await _Slices(cls, body, cls.max_listed).decode())
     message = decode(cls, body)
     for field in layout(cls):
-        if field.is_list:
+        if is_list(field):
             _require_few(cls, field.name, len(getattr(message, field.name) or ()), cls.max_listed)
     return message
 
@@ -77,15 +78,15 @@ class _Slices:
                 self._scan(self._scanner.skip)  # fields of a newer version
         except (msgpack.UnpackException, ValueError, RecursionError) as error:
             raise CodecError(f"not msgpack within limits: {type(error).__name__} {error}") from None
-        if self._at != len(self._body) or count < sum(field.is_required for field in fields):
+        if self._at != len(self._body) or count < sum(field.required for field in fields):
             raise CodecError(f"expected {self._cls.__name__} as an array of its fields, and nothing else")
         return values
 
-    async def _value(self, field: Field) -> object:
-        is_listed = field.is_list and self._body[self._at : self._at + 1] != b"\xc0"
+    async def _value(self, field: FieldInfo) -> object:
+        is_listed = is_list(field) and self._body[self._at : self._at + 1] != b"\xc0"
         return await self._list(field) if is_listed else self._converted(field, self._unpack(1)[0])
 
-    async def _list(self, field: Field) -> tuple[Any, ...]:
+    async def _list(self, field: FieldInfo) -> tuple[Any, ...]:
         left = self._scan(self._scanner.read_array_header)
         _require_few(self._cls, field.name, left, self._limit)
         values: list[Any] = []
@@ -96,7 +97,7 @@ class _Slices:
             await trio.lowlevel.checkpoint()
         return tuple(values)
 
-    def _converted(self, field: Field, value: object) -> Any:  # noqa: ANN401  as the field
+    def _converted(self, field: FieldInfo, value: object) -> Any:  # noqa: ANN401  as the field
         return convert(value, field.type, f"{self._cls.__name__}: {field.name}")
 
     def _unpack(self, most: int) -> tuple[Any, ...]:
