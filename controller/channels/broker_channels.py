@@ -128,7 +128,7 @@ def _mend(broker_id: int, request: Request[object], fault: Exception) -> Request
     """Return the sendable part of a request that cannot be encoded; log the rows that are dropped."""
     left, rows = without_faults(request)
     for row in rows:
-        log.error("set aside: a broker cannot be told of this", broker=broker_id, row=f"{row!r:.500}")
+        log.error("set aside: a row cannot be sent to a broker", broker=broker_id, row=f"{row!r:.500}")
     if left is None:
         log.error("set aside: a request cannot be encoded", broker=broker_id, fault=f"{fault!s:.500}")
     return left

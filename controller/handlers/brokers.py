@@ -127,7 +127,7 @@ def resend_metadata(context: ControllerContext, broker_id: int, broker_epoch: in
     broker = context.brokers.get(broker_id)
     if broker is None or broker.epoch != broker_epoch:
         return
-    log.info("a broker is told again what the cluster is like", broker=broker_id)
+    log.info("sending a broker all metadata again", broker=broker_id)
     every_topic = yield from all_topics(context)
     everything = (*map(context.describe, context.leadership), *context.describe_deletions())
     told = TellMetadata((broker_id,), everything, context.live_brokers(), every_topic)

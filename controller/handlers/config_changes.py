@@ -94,7 +94,7 @@ def _changed_path(path: str, znode: Znode | None) -> str | None:
     try:
         return None if znode is None else f"/config/{formats.decode_config_change(path, znode.data)}"
     except formats.UndecodableZnode as fault:
-        log.error("settings of all topics are read: a notification cannot be decoded", fault=str(fault))
+        log.error("reading the settings of all topics: a notification cannot be decoded", fault=str(fault))
         return None
 
 
@@ -184,7 +184,7 @@ def _fault(
     if fault is not None:
         return ResourceError(resource, *fault)
     if sum(other.resource == resource for other in resources) > 1:
-        return ResourceError(resource, ErrorCode.INVALID_REQUEST, "a topic or broker may stand in a request once")
+        return ResourceError(resource, ErrorCode.INVALID_REQUEST, "a topic or broker may occur only once in a request")
     names = [config.name for config in item.configs]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -203,9 +203,9 @@ def _validate(resource: ConfigResource, config: AlterableConfig) -> None:
     setting = _find(resource, config.name)
     setting.parse(config.value)
     if config.operation is not ConfigOperation.SET and setting.kind is not Kind.REPLICAS:
-        raise InvalidSetting(f"{config.name} is no list: set it, nothing can be appended or subtracted")
+        raise InvalidSetting(f"{config.name} is not a list: set it, do not append or subtract")
     if resource.type is ConfigResourceType.BROKER and resource.name and config.name in DEFAULT_ONLY:
-        raise InvalidSetting(f"{config.name} is the same for all brokers: alter their default (--entity-default)")
+        raise InvalidSetting(f"{config.name} is the same for all brokers: alter the default (--entity-default)")
 
 
 def _alter(settings: dict[str, str], resource: ConfigResource, config: AlterableConfig) -> None:

@@ -148,7 +148,7 @@ def replicas_not_deleted(context: ControllerContext, replicas: Sequence[Stray]) 
     names = yield from _judge(context, replicas, ReplicaPhase.DELETION_INELIGIBLE)
     brokers = sorted({replica.broker_id for replica in replicas})
     for name in names:
-        text = "a broker could not delete its replicas: it is told again, and its log says why"
+        text = "a broker could not delete its replicas: the order is repeated, its log gives the reason"
         log.warning(text, topic=name, brokers=brokers, after_seconds=RETRY_SECONDS)
 
 
@@ -177,7 +177,7 @@ def complete(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
     for name in gone:
         log.info("a topic is deleted", topic=name)
     for name in [name for name in names if name in context.deletions]:
-        log.error("a topic cannot be removed yet: an ACL keeps us from what is below its znode", topic=name)
+        log.error("a topic cannot be removed yet: an ACL denies access to a znode below it", topic=name)
 
 
 def _remove(context: ControllerContext, names: list[str]) -> Rounds[list[str]]:

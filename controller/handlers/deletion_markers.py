@@ -52,7 +52,7 @@ def read_marked(context: ControllerContext) -> Rounds[list[str]]:
     topics = yield from read(paths.topic(name) for name in unknown)
     gone = [name for name, topic in zip(unknown, topics, strict=True) if topic is None]
     for name in [name for name in unknown if name not in gone]:
-        log.warning("a topic is not deleted yet: it has just come, or its znode must be repaired first", topic=name)
+        log.warning("a topic is not deleted yet: it was just created, or its znode must be repaired first", topic=name)
     yield from remove(gone)
     return [name for name in names if name in context.topics]
 

@@ -30,7 +30,7 @@ def rebalance(context: ControllerContext) -> Rounds[None]:
     for broker_id, tps in _imbalanced(context):
         able = [tp for tp in tps if _is_electable(context, tp, broker_id)]
         if able:
-            log.info("too many partitions have not their preferred leader", broker=broker_id, partitions=len(able))
+            log.info("electing a preferred leader that leads too few", broker=broker_id, partitions=len(able))
         yield from leadership.elect(context, able, elections.preferred)
 
 

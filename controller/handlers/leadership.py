@@ -107,7 +107,7 @@ def _confirm_office(context: ControllerContext, tp: TopicPartition, epoch: int) 
     [znode] = yield from read([paths.CONTROLLER_EPOCH])
     if znode is None or znode.stat.version != context.epoch_version:
         raise ControllerMoved(f"{tp} was written at controller epoch {epoch}")
-    log.error("a state claims a controller epoch that nobody had", partition=str(tp), controller_epoch=epoch)
+    log.error("a state has a controller epoch that no controller had", partition=str(tp), controller_epoch=epoch)
 
 
 def leadership_step(
@@ -283,7 +283,7 @@ def _plight(candidate: elections.Candidate) -> dict[str, tuple[int, ...]]:
 def _election_step(context: ControllerContext, elected: elections.Elected) -> Step:
     tp, new = elected.tp, elected.leadership
     if elected.is_unclean:
-        text = "unclean election: records that only the ISR had are lost, look after the brokers that held them"
+        text = "unclean election: records that only the ISR had are lost, check the brokers that held them"
         log.error(text, partition=str(tp), leader=new.leader, isr=context.leadership[tp].isr)
     return leadership_step(tp, new, tell(context, tp, new, elected.recipients))
 

@@ -28,7 +28,7 @@ def log_dir_event_notification(context: ControllerContext) -> Rounds[None]:
     entries, brokers = yield from notifications.load(paths.LOG_DIR_EVENT_NOTIFICATION, formats.decode_log_dir_event)
     ids = [broker_id for broker_id in sorted(set(brokers)) if broker_id in context.brokers]
     for broker_id in ids:
-        log.error("a broker lost a log directory: it is asked which replicas it can use", broker=broker_id)
+        log.error("a broker lost a log directory: asking which replicas it can use", broker=broker_id)
     led = [tp for tp in context.partitions_on(ids) if tp in context.leadership]
     yield from change("resend", [Step((tp,), publications=_resent(context, tp, ids)) for tp in led])
     yield from notifications.remove(entries)

@@ -127,7 +127,7 @@ def _mending(name: str, found: _Found) -> list[Op]:
         writes.append(Delete(parent))
     writes += [Create(paths.reassignment(tp)) for tp in missing]
     if writes:
-        log.info("znodes of reassignments put in order", topic=name, created=len(missing), removed=len(found.others))
+        log.info("znodes of reassignments corrected", topic=name, created=len(missing), removed=len(found.others))
     return writes
 
 

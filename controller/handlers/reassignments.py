@@ -213,7 +213,7 @@ def _in_safety(context: ControllerContext, tp: TopicPartition, new: ReplicaAssig
     if len(left) >= min(context.min_isr(tp.topic), len(isr)):
         return new
     helpers = tuple(r for r in isr if r not in new.replicas)
-    log.info("cancel is a move back: too few of the ISR would be left", partition=str(tp), left=left, kept=helpers)
+    log.info("cancelled by moving back: too few of the ISR would remain", partition=str(tp), left=left, kept=helpers)
     return ReplicaAssignment((*new.replicas, *helpers), (), helpers)
 
 
@@ -386,7 +386,7 @@ def rewrite_requests(is_over: Callable[[TopicPartition, tuple[int, ...]], bool])
         write = formats.requests_write(left, znode.stat.version)
         if weight_of([write]) > MAX_GROUP_BYTES:
             kept.extend(tp for tp in entries if tp not in left)
-            log.warning("requests that are over stay in the list: the rest is too large to be written", left=len(left))
+            log.warning("finished requests stay in the list: the rest is too large to be written", left=len(left))
             return []
         refused = yield from change("B7", [Step(writes=(write,))])
         return pending if refused else []

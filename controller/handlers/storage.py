@@ -82,5 +82,5 @@ def _expel(context: ControllerContext, lost: Collection[int]) -> Rounds[None]:
         log.error("a broker came back without its data", broker=broker_id)
     for tp in (yield from write_leadership(context, "expel", held, decide)):
         if tp in before and not context.leadership[tp].isr:
-            text = "the last replica in the ISR lost its data: no leader but by an unclean election"
+            text = "the last replica in the ISR lost its data: only an unclean election can give it a leader"
             log.error(text, partition=str(tp), replicas=context.assignment(tp).replicas)

@@ -110,7 +110,7 @@ def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         return [tp for step in refused for tp in step.subjects]
 
     for name in names:
-        log.warning("a topic is gone from the store: its replicas are deleted", topic=name)
+        log.warning("a topic was removed from the store: deleting its replicas", topic=name)
     # A marker left behind would delete the next topic of that name.
     yield from deletion_markers.remove([name for name in names if name in context.deletions])
     tps = {name: [TopicPartition(name, number) for number in context.topics[name].znode.partitions] for name in names}
@@ -160,7 +160,7 @@ def _load(name: str, topic: formats.TopicZnode, version: int, ids: Iterator[str]
 
 def _is_writable(name: str, data: bytes) -> bool:
     if len(data) > MAX_FOUND_BYTES:
-        text = "topic set aside: with what others wrote into its znode, that is too large to be written again"
+        text = "topic set aside: others have made its znode too large to be written again"
         log.error(text, topic=name, bytes=len(data), limit=MAX_FOUND_BYTES)
     return len(data) <= MAX_FOUND_BYTES
 

@@ -42,11 +42,11 @@ Gauge = Callable[[ControllerContext, PartitionCounts], int]
 _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
     f"{CONTROLLER}_activecontrollercount": ("1 on the active controller.", lambda _c, _p: 1),
     f"{CONTROLLER}_offlinepartitionscount": (
-        "Partitions that nobody leads.",
+        "Partitions without a leader.",
         lambda _c, p: p.count(Notable.OFFLINE),
     ),
     f"{CONTROLLER}_preferredreplicaimbalancecount": (
-        "Partitions that another than the preferred leader leads.",
+        "Partitions not led by their preferred leader.",
         lambda _c, p: p.count(Notable.IMBALANCED),
     ),
     f"{CONTROLLER}_globaltopiccount": ("Topics.", lambda c, _p: len(c.topics)),
@@ -76,7 +76,7 @@ _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
         lambda _c, p: p.count(Notable.UNDER_MIN_ISR),
     ),
     "klamm_reassigning_partitions": ("Partitions that are being moved.", lambda c, _p: len(c.reassigning)),
-    "klamm_stray_replicas": ("Replicas that are still to be deleted after moves.", lambda c, _p: len(c.strays)),
+    "klamm_stray_replicas": ("Replicas still to be deleted after moves.", lambda c, _p: len(c.strays)),
     "klamm_offline_log_dir_replicas": (
         "Replicas of live brokers whose logs cannot be used.",
         lambda c, _p: len(c.on_offline_dirs),
@@ -126,23 +126,23 @@ class ControllerMetrics(Collector):
 
     def _moves(self) -> Iterator[Metric]:
         moves = self.moves()
-        text = "Partitions that are being moved and come no nearer: `klamm reassignment describe` says why."
+        text = "Moves that make no progress: `klamm reassignment describe` gives the reason."
         yield GaugeMetricFamily("klamm_stalled_reassignments", text, value=moves.stalled)
-        text = "Bytes that are still to be copied, as brokers last said, before all that moves is in sync."
+        text = "Bytes still to be copied until all moves are in sync, as last reported by brokers."
         yield GaugeMetricFamily("klamm_reassignment_bytes_left", text, value=moves.bytes_left)
-        text = "Bytes per second that were copied lately; 0 also while nobody can tell."
+        text = "Bytes copied per second lately; 0 also while unknown."
         yield GaugeMetricFamily("klamm_reassignment_bytes_per_second", text, value=max(0, moves.rate))
 
     def _controller(self) -> Iterator[Metric]:
         seen = self.measurements
-        yield GaugeMetricFamily(f"{CONTROLLER}_controllerstate", "What it is doing.", value=seen.state.number)
+        yield GaugeMetricFamily(f"{CONTROLLER}_controllerstate", "The controller's state.", value=seen.state.number)
         text = "Elections of leaders that were not in the ISR: acknowledged records may be lost."
         yield CounterMetricFamily(f"{STATS}_uncleanleaderelections", text, value=seen.unclean_elections)
         for state, histogram in seen.timers.items():
-            text = f"How long events take that are processed in the state {state.timer}, in ms."
+            text = f"Processing time of events in the state {state.timer}, in ms."
             yield _histogram(f"{STATS}_{str(state.timer).lower()}rateandtimems", text, histogram)
-        yield GaugeMetricFamily(f"{EVENTS}_eventqueuesize", "Events that wait.", value=self.queue_size())
-        yield _histogram(f"{EVENTS}_eventqueuetimems", "How long events waited, in ms.", seen.queue_times)
+        yield GaugeMetricFamily(f"{EVENTS}_eventqueuesize", "Waiting events.", value=self.queue_size())
+        yield _histogram(f"{EVENTS}_eventqueuetimems", "Waiting time of events, in ms.", seen.queue_times)
         yield GaugeMetricFamily(
             "klamm_quarantined_subjects",
             "Topics and requests set aside after repeated faults.",
@@ -153,13 +153,13 @@ class ControllerMetrics(Collector):
     def _channels(self) -> Iterator[Metric]:
         channels = self.measurements.channels
         sizes = {} if channels is None else channels.queue_sizes()
-        text = "Entries that wait to be sent to brokers."
+        text = "Entries waiting to be sent to brokers."
         yield GaugeMetricFamily(f"{CHANNELS}_totalqueuesize", text, value=sum(sizes.values()))
         per_broker = GaugeMetricFamily(f"{CHANNELS}_queuesize", "The same by broker.", labels=["broker_id"])
         for broker_id, size in sizes.items():
             per_broker.add_metric([str(broker_id)], size)
         yield per_broker
-        text = "How long requests waited to be sent to a broker, in ms."
+        text = "Waiting time of requests to a broker, in ms."
         times = HistogramMetricFamily(f"{CHANNELS}_requestrateandqueuetimems", text, labels=["broker_id"])
         for broker_id, histogram in ({} if channels is None else channels.queue_times()).items():
             times.add_metric([str(broker_id)], histogram.cumulated(), histogram.sum_ms)
@@ -168,11 +168,11 @@ class ControllerMetrics(Collector):
     def _session(self) -> Iterator[Metric]:
         seen, now = self.measurements, self.session_state()
         name = "kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms"
-        yield _histogram(name, "How long requests to ZooKeeper took, in ms; one may be in bulk.", seen.store_requests)
+        yield _histogram(name, "Latency of requests to ZooKeeper, in ms; one may be in bulk.", seen.store_requests)
         for event, state in _SESSION_COUNTERS.items():
-            text = f"How often the session with ZooKeeper became {state.value}."
+            text = f"Times that the session with ZooKeeper became {state.value}."
             yield CounterMetricFamily(f"{SESSION}_zookeeper{event}", text, value=seen.sessions[state])
-        states = GaugeMetricFamily("klamm_zookeeper_session_state", "1 for the state it is in.", labels=["state"])
+        states = GaugeMetricFamily("klamm_zookeeper_session_state", "1 for the current state.", labels=["state"])
         for state in SessionState:
             states.add_metric([state.value], int(state is now))
         yield states
@@ -182,12 +182,12 @@ class ControllerMetrics(Collector):
         partitions = self.measurements.partitions
         notable = {} if partitions is None else partitions.notable
         unavailable = [tp for tp, kinds in notable.items() if kinds & (Notable.OFFLINE | Notable.UNDER_MIN_ISR)]
-        text = "0 for a partition that is offline or under min ISR; one that has no series is available."
+        text = "0 for a partition that is offline or under min ISR; partitions without a series are available."
         series = GaugeMetricFamily("klamm_partition_available", text, labels=["topic", "partition", "reason"])
         for tp in sorted(unavailable)[:MAX_PARTITION_SERIES]:
             series.add_metric([tp.topic, str(tp.partition), _reason(notable[tp])], 0)
         yield series
-        text = f"Unavailable partitions without a series, because there are more than {MAX_PARTITION_SERIES}."
+        text = f"Unavailable partitions without a series, beyond the first {MAX_PARTITION_SERIES}."
         omitted = max(0, len(unavailable) - MAX_PARTITION_SERIES)
         yield GaugeMetricFamily("klamm_partition_available_omitted", text, value=omitted)
 

@@ -87,7 +87,7 @@ class _Handler(RotatingFileHandler):
         self._has_failed = False
         super().emit(record)
         if self._is_failing and not self._has_failed:
-            _log.info("the state-change log is written again: it lacks what changed meanwhile", path=self.baseFilename)
+            _log.info("the state-change log is written again: it lacks some changes", path=self.baseFilename)
         self._is_failing = self._has_failed
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802, ARG002  as logging calls it
@@ -95,7 +95,7 @@ class _Handler(RotatingFileHandler):
         self._has_failed = True
         if not self._is_failing:
             reason = str(sys.exc_info()[1])
-            _log.error("the state-change log cannot be written: make room", path=self.baseFilename, reason=reason)
+            _log.error("the state-change log cannot be written: free disk space", path=self.baseFilename, reason=reason)
 
 
 @define

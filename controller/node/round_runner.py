@@ -155,5 +155,5 @@ def paused_collector() -> Iterator[None]:
 def _log_rejections(name: str, rejections: Sequence[Rejected]) -> None:
     """Log the writes that the store will never accept, one line per batch."""
     if rejections:
-        text = "set aside: the store will not do this, however often it is asked"
+        text = "set aside: the store will never accept this"
         log.error(text, round=name, fault=str(rejections[0]), more=len(rejections) - 1)

@@ -322,7 +322,7 @@ class ControllerService:
         await self._elect()
         if office is None or self._office is not office:
             return
-        log.info("keeping the office over a broken connection", controller=self.config.controller_id)
+        log.info("still in office after a lost connection", controller=self.config.controller_id)
         rounds = look_again(office.context, dispatch.new_ids(self.host))
         await office.runner.run(event.name, rounds, self._event_log.event_id)
         for look in LOOKS:

@@ -43,7 +43,7 @@ class Standing:
         self._not_before = now + delay
         if self.failures >= KEEPS_FAILING:
             log.error(
-                "the controller keeps failing: see the failures above, mend what they name or report them",
+                "the controller keeps failing: see the errors above, and repair what they name or report them",
                 failures=self.failures,
                 stands_again_in_seconds=round(delay, 3),
             )

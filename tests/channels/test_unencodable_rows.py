@@ -44,7 +44,7 @@ async def test_a_row_that_cannot_be_encoded_is_set_aside_and_the_rest_is_sent(
         near.channels.publish(lead(LATER))
         await near.wait_for(1)
     told = [(log["event"], hint in log["row"]) for log in logs if log["log_level"] != "debug"]
-    assert told == [("set aside: a broker cannot be told of this", True)]
+    assert told == [("set aside: a row cannot be sent to a broker", True)]
     first, second = broker.received
     assert second == leader_and_isr(LATER)
     match first:

@@ -156,7 +156,7 @@ async def test_a_change_that_another_overtook_is_made_on_what_that_left(bench: B
         (
             AlterConfigsResource(ORDERS, (AlterableConfig(MIN_ISR, ConfigOperation.APPEND, "2"),)),
             ErrorCode.INVALID_CONFIG,
-            "min.insync.replicas is no list",
+            "min.insync.replicas is not a list",
         ),
         (
             altered(ConfigResource(ConfigResourceType.TOPIC, "carts"), min_insync_replicas="2"),
