@@ -133,20 +133,16 @@ def _named(resource: ConfigResource, own: _Own, wanted: Mapping[Side, ByTopic]) 
         named = parse_replicas(own.get(side.replicas, ""))
         new = frozenset() if named is None else topics.get(resource.name, frozenset()) - named
         if new:
-            pairs = render_replicas(new)
-            configs += [_merge(name, ConfigOperation.APPEND, pairs) for name in (side.replicas, side.replicas_of_moves)]
+            configs += _merged(side, ConfigOperation.APPEND, new)
     return AlterConfigsResource(resource, tuple(configs))
 
 
 def _unnamed(resource: ConfigResource, own: _Own, ended: Collection[TopicPartition]) -> AlterConfigsResource:
     configs = []
     for side in (LEADERS, FOLLOWERS):
-        over = {pair for pair in _pairs(own, side) if TopicPartition(resource.name, pair[0]) in ended}
+        over = frozenset(pair for pair in _pairs(own, side) if TopicPartition(resource.name, pair[0]) in ended)
         if over:
-            pairs = render_replicas(over)
-            configs += [
-                _merge(name, ConfigOperation.SUBTRACT, pairs) for name in (side.replicas, side.replicas_of_moves)
-            ]
+            configs += _merged(side, ConfigOperation.SUBTRACT, over)
     return AlterConfigsResource(resource, tuple(configs))
 
 
@@ -177,16 +173,17 @@ def _pairs(own: _Own, side: Side) -> Pairs:
     return parse_replicas(own.get(side.replicas_of_moves, "")) or frozenset()
 
 
+def _merged(side: Side, operation: ConfigOperation, pairs: Pairs) -> list[AlterableConfig]:
+    text = render_replicas(pairs)
+    return [AlterableConfig(name, operation, text) for name in (side.replicas, side.replicas_of_moves)]
+
+
 def _set(name: str, value: str) -> AlterableConfig:
     return AlterableConfig(name, ConfigOperation.SET, value)
 
 
 def _delete(name: str) -> AlterableConfig:
     return AlterableConfig(name, ConfigOperation.DELETE)
-
-
-def _merge(name: str, operation: ConfigOperation, pairs: str) -> AlterableConfig:
-    return AlterableConfig(name, operation, pairs)
 
 
 # --- requests ---------------------------------------------------------------------------------------------------

@@ -270,14 +270,11 @@ def elect(
     def decide(pending: Sequence[TopicPartition]) -> list[Step]:
         result = elections.elect(candidates(context, pending, unclean), strategy, context.epoch)
         for candidate in result.failed:
-            log.warning("no leader elected", partition=str(candidate.tp), **_plight(candidate))
+            replicas, online, isr = candidate.replicas, candidate.online, candidate.leadership.isr
+            log.warning("no leader elected", partition=str(candidate.tp), replicas=replicas, online=online, isr=isr)
         return [_election_step(context, elected) for elected in result.elected]
 
     yield from write_leadership(context, "elect", [tp for tp in tps if tp in context.leadership], decide)
-
-
-def _plight(candidate: elections.Candidate) -> dict[str, tuple[int, ...]]:
-    return {"replicas": candidate.replicas, "online": candidate.online, "isr": candidate.leadership.isr}
 
 
 def _election_step(context: ControllerContext, elected: elections.Elected) -> Step:

@@ -101,7 +101,7 @@ def deleted(context: ControllerContext, deletions: Sequence[tuple[Stray, int]]) 
     leader epoch in between, so an order with an earlier epoch than the stray's is not about this stray.
     """
     gone = [stray for stray, epoch in deletions if _is_over(context.strays.get(stray), epoch)]
-    yield from change("deleted", [_removal([stray]) for stray in gone])
+    yield from change("deleted", [Step(writes=_deletes([stray]), facts=(StrayGone(stray),)) for stray in gone])
     yield from answered(context, [stray for stray, _ in deletions])
 
 
@@ -124,10 +124,6 @@ def answered(context: ControllerContext, told: Iterable[Stray]) -> Rounds[None]:
 
 def _is_over(left_at: int | None, obeyed: int) -> bool:
     return left_at is not None and (obeyed == EPOCH_DURING_DELETE or obeyed >= left_at)
-
-
-def _removal(strays: Sequence[Stray]) -> Step:
-    return Step(writes=_deletes(strays), facts=tuple(map(StrayGone, strays)))
 
 
 def _recall(strays: Sequence[Stray]) -> Step:

@@ -12,12 +12,11 @@ from transport.store.protocol import MetadataStore, Unlisted
 
 async def find(store: MetadataStore) -> list[str]:
     """Return a line for each znode that cannot be decoded or listed, with its path and the fault."""
-    single = (paths.CONTROLLER, paths.CONTROLLER_EPOCH, paths.PREFERRED_REPLICA_ELECTION)
     parents = [*_PARENTS, *_LISTED]
     lists = dict(zip(parents, await store.children(parents), strict=True))
     closed = [parent for parent, names in lists.items() if isinstance(names, Unlisted)]
     below = [f"{parent}/{name}" for parent in _PARENTS for name in lists[parent] or ()]
-    wanted = [*single, *below]
+    wanted = [*_SINGLE, *below]
     found = await store.read(wanted)
     there = {path: znode.data for path, znode in zip(wanted, found, strict=True) if znode is not None}
     strangers = [name for name in lists[paths.BROKER_IDS] or () if number_in(name) is None]
@@ -29,22 +28,14 @@ async def find(store: MetadataStore) -> list[str]:
 
 
 def _faults(path: str, data: bytes) -> Iterator[str]:
+    parent, _, name = path.rpartition("/")
     try:
-        _decode(path, data)
+        if path in _SINGLE:
+            _SINGLE[path](path, data)
+        else:
+            _PARENTS[parent](path, name, data)
     except formats.UndecodableZnode as fault:
         yield str(fault)
-
-
-def _decode(path: str, data: bytes) -> None:
-    parent, _, name = path.rpartition("/")
-    if path == paths.CONTROLLER:
-        formats.decode_controller(data)
-    elif path == paths.CONTROLLER_EPOCH:
-        formats.decode_controller_epoch(data)
-    elif path == paths.PREFERRED_REPLICA_ELECTION:
-        formats.decode_partitions(path, data)
-    else:
-        _PARENTS[parent](path, name, data)
 
 
 def _of_broker(decode: Callable[[int, bytes], object]) -> Callable[[str, str, bytes], None]:
@@ -61,6 +52,13 @@ def _stray(path: str, name: str, _: bytes) -> None:
     if paths.parse_stray(name) is None:
         raise formats.UndecodableZnode(path, "its name is not that of a replica")
 
+
+_SINGLE: Final[dict[str, Callable[[str, bytes], object]]] = {
+    paths.CONTROLLER: lambda _, data: formats.decode_controller(data),
+    paths.CONTROLLER_EPOCH: lambda _, data: formats.decode_controller_epoch(data),
+    paths.PREFERRED_REPLICA_ELECTION: formats.decode_partitions,
+}
+"""The decoder of each znode that stands for itself; called with path and data."""
 
 _PARENTS: dict[str, Callable[[str, str, bytes], object]] = {
     paths.TOPIC_CONFIGS: lambda path, _, data: formats.decode_config(path, data),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 from controller.monitoring import damage
-from transport.metadata import TopicPartition
+from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore, Znode
 
+P = ParamSpec("P")
+T = TypeVar("T")
 Rows = list[dict[str, Any]]
 
 _TOPICS: Final = 1_000
@@ -64,27 +66,27 @@ async def _brokers(store: MetadataStore, faults: list[str]) -> Rows:
     [names] = await store.children([paths.BROKER_IDS])
     ids = sorted(paths.numbers(names or ()))
     found = await store.read([paths.broker(id_) for id_ in ids])
-    brokers = []
-    for id_, znode in zip(ids, found, strict=True):
-        if znode is None:
-            continue
-        try:
-            b = formats.decode_broker(id_, znode.data, znode.stat.czxid)
-        except formats.UndecodableZnode as fault:
-            faults.append(str(fault))
-            continue
-        brokers.append({"id": id_, "host": b.host, "port": b.port, "rack": b.rack, "epoch": b.epoch})
-    return brokers
+    znodes = [(id_, znode) for id_, znode in zip(ids, found, strict=True) if znode is not None]
+    brokers = [_sound(faults, formats.decode_broker, id_, znode.data, znode.stat.czxid) for id_, znode in znodes]
+    return [
+        {"id": b.id, "host": b.host, "port": b.port, "rack": b.rack, "epoch": b.epoch} for b in brokers if b is not None
+    ]
+
+
+def _sound(faults: list[str], decode: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+    """Return a decoded znode; None if it cannot be decoded, which is added to `faults`."""
+    try:
+        return decode(*args, **kwargs)
+    except formats.UndecodableZnode as fault:
+        faults.append(str(fault))
+        return None
 
 
 async def _partitions(store: MetadataStore, names: Sequence[str], faults: list[str]) -> Rows:
-    topics = {}
-    for name, znode in zip(names, await store.read([paths.topic(name) for name in names]), strict=True):
-        try:
-            if znode is not None:
-                topics[name] = formats.decode_topic(name, znode.data)
-        except formats.UndecodableZnode as fault:
-            faults.append(str(fault))
+    found = await store.read([paths.topic(name) for name in names])
+    znodes = [(name, znode) for name, znode in zip(names, found, strict=True) if znode is not None]
+    decoded = {name: _sound(faults, formats.decode_topic, name, znode.data) for name, znode in znodes}
+    topics = {name: topic for name, topic in decoded.items() if topic is not None}
     tps = [TopicPartition(name, number) for name, topic in topics.items() for number in topic.partitions]
     states = await store.read([paths.partition_state(tp) for tp in tps])
     return [_partition(tp, topics[tp.topic], znode, faults) for tp, znode in zip(tps, states, strict=True)]
@@ -94,32 +96,25 @@ def _partition(tp: TopicPartition, topic: formats.TopicZnode, znode: Znode | Non
     assignment = topic.partitions[tp.partition]
     state = None
     if znode is not None:
-        try:
-            state = formats.decode_partition_state(tp, znode.data, znode.stat.version)
-        except formats.UndecodableZnode as fault:
-            faults.append(str(fault))
+        state = _sound(faults, formats.decode_partition_state, tp, znode.data, znode.stat.version)
     phase = "NewPartition" if state is None else "OnlinePartition" if state.leader >= 0 else "OfflinePartition"
+    led = state or NEVER_LED
     return {
         "topic": tp.topic,
         "partition": tp.partition,
         "replicas": assignment.replicas,
         "adding_replicas": assignment.adding_replicas,
         "removing_replicas": assignment.removing_replicas,
-        "leader": -1 if state is None else state.leader,
-        "isr": () if state is None else state.isr,
-        "leader_epoch": -1 if state is None else state.leader_epoch,
-        "controller_epoch": -1 if state is None else state.controller_epoch,
+        "leader": led.leader,
+        "isr": led.isr,
+        "leader_epoch": led.leader_epoch,
+        "controller_epoch": led.controller_epoch,
         "partition_state": phase,
     }
 
 
 async def _requests(store: MetadataStore, faults: list[str]) -> Rows:
     [znode] = await store.read([paths.REASSIGN_PARTITIONS])
-    if znode is None:
-        return []
-    try:
-        entries = formats.decode_reassign_partitions(znode.data)
-    except formats.UndecodableZnode as fault:
-        faults.append(str(fault))
-        return []
-    return [{"topic": tp.topic, "partition": tp.partition, "replicas": target} for tp, target in entries.items()]
+    entries = None if znode is None else _sound(faults, formats.decode_reassign_partitions, znode.data)
+    targets = (entries or {}).items()
+    return [{"topic": tp.topic, "partition": tp.partition, "replicas": target} for tp, target in targets]

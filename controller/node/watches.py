@@ -20,14 +20,8 @@ _WATCHED: Final[dict[str, events.ControllerEvent]] = {
     paths.LOG_DIR_EVENT_NOTIFICATION: events.LogDirEventNotification(),
 }
 
-LOOKS: Final = (
-    events.ConfigChange(),
-    events.TopicDeletion(),
-    events.ZkPartitionReassignment(),
-    events.PreferredReplicaElection(),
-    events.IsrChangeNotification(),
-    events.LogDirEventNotification(),
-)
+_READ_BY_RELOAD: Final = (paths.CONTROLLER, paths.BROKER_IDS, paths.TOPICS)
+LOOKS: Final = tuple(event for path, event in _WATCHED.items() if path not in _READ_BY_RELOAD)
 """The events to process after a time without watches, in addition to those of brokers and topics.
 
 Each reads its znodes and watches them again.

@@ -5,7 +5,7 @@ A slow move has a rate. A stalled one has the time since when it is stalled, and
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from attrs import frozen
@@ -125,12 +125,7 @@ def waits_for(described: ReassignmentDescription, copies: Iterable[Copy]) -> str
         return f"a leader: none of the ISR is alive, which is {_brokers(described.isr)}"
     told = {copy.broker: words + _throttled(copy, described) for copy in copies if (words := _words(copy))}
     joining = [r for r in missing if r not in told]
-    return "; ".join([*told.values(), *_joining(joining)])
-
-
-def _joining(brokers: Sequence[int]) -> Iterator[str]:
-    if brokers:
-        yield f"{_brokers(brokers)} to join the ISR"
+    return "; ".join([*told.values(), *([f"{_brokers(joining)} to join the ISR"] if joining else [])])
 
 
 def _words(copy: Copy) -> str:

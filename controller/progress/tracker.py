@@ -213,7 +213,8 @@ class MoveTracker:
                 self._take(move, broker_id, replica, now)
             # Every directory answered and none has this replica: it has not been created yet.
             elif is_whole and broker_id != move.leader:
-                self._take(move, broker_id, LogDirReplica(*_none(move)), now)
+                nothing = LogDirReplica(tp.topic, move.topic_id, tp.partition, 0, 0, UNKNOWN)
+                self._take(move, broker_id, nothing, now)
         self._total.add(now, self._gained)
 
     def silent(self, broker_id: int) -> None:
@@ -245,7 +246,7 @@ class MoveTracker:
     def _compare(self, old: MovingPartition, new: MovingPartition | None, now: float) -> None:
         if new is not None and set(new.target) != set(old.target):
             self._began[old.tp] = now
-            self._setbacks[old.tp] = f"its target was changed from {_list(old.target)} to {_list(new.target)}"
+            self._setbacks[old.tp] = f"its target was changed from {list(old.target)} to {list(new.target)}"
             return
         for broker_id in old.missing:
             if new is None or broker_id in new.isr:
@@ -342,10 +343,6 @@ class MoveTracker:
         return CopyState.LEADER_SILENT if move.leader in self._silent else None
 
 
-def _none(move: MovingPartition) -> tuple[str, str, int, int, int, int]:
-    return move.tp.topic, move.topic_id, move.tp.partition, 0, 0, UNKNOWN
-
-
 def _is_less(now: int, before: int) -> bool:
     return 0 <= now < before
 
@@ -354,7 +351,3 @@ def _why_less(broker_id: int, before: _Log, now: LogDirReplica) -> str:
     if _is_less(now.log_end_offset, before.end):
         return f"broker {broker_id} cut its log from offset {before.end} back to {now.log_end_offset}"
     return f"broker {broker_id} deleted old records"
-
-
-def _list(brokers: Iterable[int]) -> str:
-    return f"[{', '.join(map(str, brokers))}]"
