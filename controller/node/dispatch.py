@@ -9,7 +9,6 @@ from controller import events
 from controller.handlers import (
     alter_partition,
     brokers,
-    cluster,
     config_changes,
     configs,
     controlled_shutdown,
@@ -129,7 +128,7 @@ REQUESTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
     messages.DescribeReassignmentsRequest: lambda context, request, _host: throttles.with_throttles(
         reassignment_views.describe_reassignments(context, request.reassignments)
     ),
-    messages.DescribeClusterRequest: lambda context, _request, _host: immediately(cluster.describe_cluster(context)),
+    messages.DescribeClusterRequest: lambda context, _request, _host: immediately(metadata.describe_cluster(context)),
     messages.ListPartitionReassignmentsRequest: lambda context, request, _host: immediately(
         reassignment_requests.list_ongoing(context, _tps(request.partitions))
     ),

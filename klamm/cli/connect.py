@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from functools import wraps
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial, wraps
 from typing import Final, TypeVar
 
 import click
@@ -20,6 +20,7 @@ from transport.network import TcpNetwork
 from transport.store.security import OPEN, security_of_environment
 from transport.wire import NotServed, WireError, open_connection
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 DEFAULT_BOOTSTRAP: Final = "127.0.0.1:9092"
@@ -76,12 +77,11 @@ class Cluster:
 
     def ask(self, question: Callable[[AdminClient], Awaitable[T]]) -> T:
         """Open an admin client, and return what `question` returns; errors are reported as by `run`."""
+        return run(partial(_answer, self.open_admin, question))
 
-        async def work() -> T:
-            async with self.open_admin() as admin:
-                return await question(admin)
-
-        return run(work)
+    def ask_moves(self, question: Callable[[MoveAdmin], Awaitable[T]]) -> T:
+        """Do the same with a client for moves."""
+        return run(partial(_answer, self.open_moves, question))
 
     @asynccontextmanager
     async def open_moves(self) -> AsyncIterator[MoveAdmin]:
@@ -92,6 +92,11 @@ class Cluster:
                 return
             async with open_znode_moves(admin.store, self.timeout) as moves:
                 yield moves
+
+
+async def _answer(opening: Callable[[], AbstractAsyncContextManager[A]], question: Callable[[A], Awaitable[T]]) -> T:
+    async with opening() as admin:
+        return await question(admin)
 
 
 _OPTIONS: Final = (

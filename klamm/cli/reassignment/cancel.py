@@ -16,7 +16,7 @@ from klamm.cli.reassignment.cancelling import Cancelling
 from klamm.cli.reassignment.files import json_file, read_targets
 from klamm.cli.reassignment.looking import Naming, naming_options
 from klamm.cli.reassignment.outcomes import MoveOutcome, report
-from klamm.cli.running import run, stoppable
+from klamm.cli.running import stoppable
 from klamm.interrupts import INTERRUPTED
 from transport.metadata import TopicPartition
 
@@ -43,26 +43,25 @@ def cancel(cluster: Cluster, file: Path | None, naming: Naming, output: str, *, 
     if [file is not None, naming.topic is not None, every].count(True) != 1:
         raise click.UsageError("give either --reassignment-json-file, --topic and --partition, or --all")
     partitions = () if file is None else tuple(read_targets(file))
-    sys.exit(run(partial(_cancel, cluster, Options(partitions, naming, not no_wait, output))))
+    sys.exit(cluster.ask_moves(partial(_cancel, options=Options(partitions, naming, not no_wait, output))))
 
 
-async def _cancel(cluster: Cluster, options: Options) -> int:
-    async with cluster.open_moves() as admin:
-        partitions = options.partitions or await _in_progress(admin, options.naming)
-        if not partitions:
-            click.echo(f"no reassignment{options.naming.of_what} is in progress: there is nothing to cancel", err=True)
-            report((), options.output)
-            return int(options.naming.topic is not None)
-        cancelling = Cancelling(admin, partitions)
-        await cancelling.begin()
-        interrupted = options.waits and await stoppable(cancelling.wait)
-        outcomes = await cancelling.outcomes()
-        good = (MoveOutcome.CANCELLED,) if options.waits else (MoveOutcome.CANCELLED, MoveOutcome.IN_PROGRESS)
-        await throttling.end(admin, partitions)
-        report(outcomes, options.output, *good)
-        if all(item.outcome in good for item in outcomes):
-            return 0
-        return INTERRUPTED if interrupted else 1
+async def _cancel(admin: MoveAdmin, options: Options) -> int:
+    partitions = options.partitions or await _in_progress(admin, options.naming)
+    if not partitions:
+        click.echo(f"no reassignment{options.naming.of_what} is in progress: there is nothing to cancel", err=True)
+        report((), options.output)
+        return int(options.naming.topic is not None)
+    cancelling = Cancelling(admin, partitions)
+    await cancelling.begin()
+    interrupted = options.waits and await stoppable(cancelling.wait)
+    outcomes = await cancelling.outcomes()
+    good = (MoveOutcome.CANCELLED,) if options.waits else (MoveOutcome.CANCELLED, MoveOutcome.IN_PROGRESS)
+    await throttling.end(admin, partitions)
+    report(outcomes, options.output, *good)
+    if all(item.outcome in good for item in outcomes):
+        return 0
+    return INTERRUPTED if interrupted else 1
 
 
 async def _in_progress(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition, ...]:

@@ -25,7 +25,7 @@ from klamm.cli.reassignment.files import MoveFile, Targets, encode_targets, json
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
 from klamm.cli.reassignment.throttling import throttle_option
 from klamm.cli.reassignment.watching import show_until_over
-from klamm.cli.running import run, stoppable
+from klamm.cli.running import stoppable
 from klamm.cli.streams import line_of
 from klamm.interrupts import INTERRUPTED
 from transport.errors import ErrorCode
@@ -89,22 +89,21 @@ def execute(  # noqa: PLR0913  one for each option
     if no_wait and cancel_on_interrupt:
         raise click.UsageError("--no-wait leaves nothing to interrupt: omit it, or --cancel-on-interrupt")
     options = Options(file, dry_run, rollback_json_file, not no_wait, cancel_on_interrupt, output, throttle, force)
-    sys.exit(run(partial(_execute, cluster, read_document(file), options)))
+    sys.exit(cluster.ask_moves(partial(_execute, document=read_document(file), options=options)))
 
 
-async def _execute(cluster: Cluster, document: MoveFile, options: Options) -> int:
-    async with cluster.open_moves() as admin:
-        execution = Execution(admin, document.targets, document.starts, options)
-        if await stoppable(execution.prepare):
-            click.echo("interrupted: nothing was begun", err=True)
-            return INTERRUPTED
-        if execution.exit_code is not None:
-            return execution.exit_code
-        interrupted = await stoppable(execution.carry_out)
-        if interrupted and options.cancels:
-            await stoppable(execution.cancel)
-        code = await execution.report()
-        return INTERRUPTED if code and interrupted else code
+async def _execute(admin: MoveAdmin, document: MoveFile, options: Options) -> int:
+    execution = Execution(admin, document.targets, document.starts, options)
+    if await stoppable(execution.prepare):
+        click.echo("interrupted: nothing was begun", err=True)
+        return INTERRUPTED
+    if execution.exit_code is not None:
+        return execution.exit_code
+    interrupted = await stoppable(execution.carry_out)
+    if interrupted and options.cancels:
+        await stoppable(execution.cancel)
+    code = await execution.report()
+    return INTERRUPTED if code and interrupted else code
 
 
 @define

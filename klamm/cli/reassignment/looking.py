@@ -13,7 +13,6 @@ from controller.admin.moves import waits_for
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.names import PARTITION, TOPIC
 from klamm.cli.output import print_document, print_table
-from klamm.cli.running import run
 from klamm.cli.units import duration, moment, rate, size
 from transport.host import Host
 from transport.messages import UNKNOWN, UNTHROTTLED, ReassignmentDescription, ReplicaProgress
@@ -98,11 +97,8 @@ def describe(cluster: Cluster, naming: Naming, output: str) -> None:
 
 
 def _in_progress(cluster: Cluster, naming: Naming) -> list[ReassignmentDescription]:
-    async def work() -> Sequence[ReassignmentDescription]:
-        async with cluster.open_moves() as admin:
-            return list((await admin.describe_reassignments()).values())
-
-    return sorted(filter(naming.has, run(work)), key=lambda move: move.tp)
+    found = cluster.ask_moves(lambda admin: admin.describe_reassignments())
+    return sorted(filter(naming.has, found.values()), key=lambda move: move.tp)
 
 
 def _document(move: ReassignmentDescription) -> dict[str, Any]:
