@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from klamm.cli.demo.task_cluster import task_cluster
-from klamm.cli.reassignment.starts import faults_of
+from klamm.cli.reassignment.preview import stale
 from tests.cli.shell import Shell, bootstrap_of, run_klamm
 from transport.messages import PartitionState
 from transport.metadata import TopicPartition
@@ -30,7 +30,7 @@ def faults(
     *states: PartitionState, starts: Mapping[TopicPartition, tuple[int, ...]] = STARTS
 ) -> Mapping[TopicPartition, str]:
     found = {each.tp: each for each in states}
-    return faults_of(found, PLANNED, starts)
+    return stale(found, PLANNED, starts)
 
 
 @pytest.mark.parametrize(

@@ -1,23 +1,28 @@
-"""`klamm reassignment cancel`: cancel some or all moves, and restore the original replicas."""
+"""`klamm reassignment cancel`: cancel some or all moves, wait until the partitions are restored, and report."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 import click
-from attrs import frozen
+from attrs import define, field, frozen
 
+from controller.admin.active_controller import OutcomeUnknown
 from controller.admin.move_admin import MoveAdmin
+from controller.admin.moves import MoveStatus, MoveWatch, waits_for
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.reassignment import throttling
-from klamm.cli.reassignment.cancelling import Cancelling
 from klamm.cli.reassignment.files import json_file, read_targets
 from klamm.cli.reassignment.looking import Naming, naming_options
-from klamm.cli.reassignment.outcomes import MoveOutcome, report
+from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, report
+from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import stoppable
 from klamm.interrupts import INTERRUPTED
+from transport.errors import ErrorCode
+from transport.messages import PartitionError, ReassignablePartition
 from transport.metadata import TopicPartition
 
 
@@ -69,3 +74,63 @@ async def _in_progress(admin: MoveAdmin, naming: Naming) -> tuple[TopicPartition
         return (naming.one,)
     in_progress = (await admin.describe_reassignments()).values()
     return tuple(move.tp for move in in_progress if naming.has(move))
+
+
+@define
+class Cancelling:
+    """Partitions whose moves are cancelled, so that their original replicas are restored."""
+
+    admin: MoveAdmin
+    partitions: Sequence[TopicPartition]
+    _refused: list[PartitionOutcome] = field(factory=list)
+    _watch: MoveWatch | None = None
+
+    async def begin(self) -> None:
+        """Cancel all moves in one request."""
+        under_way = {move.tp: move for move in (await self.admin.describe_reassignments()).values()}
+        wanted = [ReassignablePartition(tp.topic, tp.partition, None) for tp in self.partitions]
+        try:
+            answered = (await self.admin.alter_partition_reassignments(wanted)).partitions
+        except OutcomeUnknown as error:
+            click.echo(f"{error}: checking the cluster", err=True)
+            answered = tuple(PartitionError(*tp) for tp in self.partitions)
+        begun = {}
+        for item in answered:
+            tp = item.tp
+            if item.error is ErrorCode.NONE:
+                begun[tp] = under_way[tp].origin_replicas if tp in under_way else ()
+                continue
+            now = under_way[tp].new_replicas if tp in under_way else ()
+            text = f"refused: {item.message or item.error.name}"
+            self._refused.append(PartitionOutcome(tp, MoveOutcome.REFUSED, now, text))
+        self._watch = MoveWatch(self.admin, begun)
+
+    async def wait(self) -> None:
+        """Show the progress until all partitions are restored."""
+        if self._watch is not None and self._watch.targets:
+            await show_until_over(self._watch)
+
+    async def outcomes(self) -> list[PartitionOutcome]:
+        """Return the outcome for each partition that was part of the request."""
+        if self._watch is None:
+            return []
+        status = await self._watch.look()
+        found = {item.tp: item for item in self._refused}
+        found |= {tp: _outcome(tp, origin, status) for tp, origin in self._watch.targets.items()}
+        return [found[tp] for tp in self.partitions if tp in found]
+
+
+def _outcome(tp: TopicPartition, origin: tuple[int, ...], status: MoveStatus) -> PartitionOutcome:
+    """Judge by the set of replicas: only the controller knows their original order."""
+    if tp not in status.ended:
+        move = next((move for move in status.ongoing if move.tp == tp), None)
+        if move is not None and set(move.new_replicas) != set(origin):
+            text = f"not cancelled, is being moved to {list(move.new_replicas)}: try again"
+            return PartitionOutcome(tp, MoveOutcome.NOT_AS_ASKED, move.new_replicas, text)
+        waits = "" if move is None else f", waits for {waits_for(move)}"
+        return PartitionOutcome(tp, MoveOutcome.IN_PROGRESS, origin, f"still moving back, continues by itself{waits}")
+    replicas = status.ended[tp]
+    if replicas and set(replicas) == set(origin):
+        return PartitionOutcome(tp, MoveOutcome.CANCELLED, replicas, f"cancelled, has replicas {list(replicas)} again")
+    text = f"ended with replicas {list(replicas)}" if replicas else "the partition no longer exists"
+    return PartitionOutcome(tp, MoveOutcome.NOT_AS_ASKED, replicas, text)

@@ -19,8 +19,8 @@ from controller.admin.move_admin import MoveAdmin
 from controller.admin.moves import CANNOT_SEE, MoveStatus, MoveWatch
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output_files import is_stream, write_output
-from klamm.cli.reassignment import preview, starts, throttling
-from klamm.cli.reassignment.cancelling import Cancelling
+from klamm.cli.reassignment import preview, throttling
+from klamm.cli.reassignment.cancel import Cancelling
 from klamm.cli.reassignment.files import MoveFile, Targets, encode_targets, json_file, read_document
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, judge, report
 from klamm.cli.reassignment.throttling import throttle_option
@@ -152,9 +152,9 @@ class Execution:
 
     def _refuse_stale(self) -> None:
         """Raise click.ClickException if partitions have changed since the plan was made, unless `--force` is given."""
-        stale = starts.faults_of(preview.states_of(self._before), self.targets, self.starts)
+        stale = preview.stale(preview.states_of(self._before), self.targets, self.starts)
         if stale and not self.options.forced:
-            raise click.ClickException(starts.refusal(stale))
+            raise click.ClickException(preview.stale_refusal(stale))
 
     def _write_rollback(self) -> None:
         text = encode_targets(preview.rollback(self._before, self.targets))
