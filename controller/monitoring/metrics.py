@@ -41,10 +41,7 @@ Gauge = Callable[[ControllerContext, PartitionCounts], int]
 
 _CLUSTER: Final[Mapping[str, tuple[str, Gauge]]] = {
     f"{CONTROLLER}_activecontrollercount": ("1 on the active controller.", lambda _c, _p: 1),
-    f"{CONTROLLER}_offlinepartitionscount": (
-        "Partitions without a leader.",
-        lambda _c, p: p.count(Notable.OFFLINE),
-    ),
+    f"{CONTROLLER}_offlinepartitionscount": ("Partitions without a leader.", lambda _c, p: p.count(Notable.OFFLINE)),
     f"{CONTROLLER}_preferredreplicaimbalancecount": (
         "Partitions not led by their preferred leader.",
         lambda _c, p: p.count(Notable.IMBALANCED),
