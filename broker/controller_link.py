@@ -103,7 +103,7 @@ class ControllerLink:
         Raises NotAnswered, or ApiError if the controller knows another registration of this broker.
         """
         request = ControlledShutdownRequest(self._registration.broker_id, self._registration.epoch)
-        return tuple(TopicPartition(*item) for item in (await self._ask(request)).remaining)
+        return (await self._ask(request)).remaining
 
     async def _ask(self, request: Request[R]) -> R:
         """Send a request to the likely controller. Raises NotAnswered if a retry may help, else ApiError."""

@@ -180,7 +180,6 @@ def _log_dir_handlers(service: Service) -> Handlers:
         return {}
 
     async def describe(request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-        wanted = None if request.partitions is None else [TopicPartition(*item) for item in request.partitions]
-        return DescribeLogDirsResponse(tuple(await service.describe_log_dirs(wanted)))
+        return DescribeLogDirsResponse(tuple(await service.describe_log_dirs(request.partitions)))
 
     return {DescribeLogDirsRequest: describe}

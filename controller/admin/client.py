@@ -82,7 +82,7 @@ class AdminClient(ActiveController):
         self, partitions: Sequence[TopicPartition] | None = None
     ) -> tuple[messages.OngoingReassignment, ...]:
         """Return the reassignments in progress, of all partitions or of those named."""
-        wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
+        wanted = None if partitions is None else tuple(partitions)
         return (await self._ask(messages.ListPartitionReassignmentsRequest(wanted), "partitions")).partitions
 
     async def list_reassignments(self, partitions: Sequence[TopicPartition] | None = None) -> tuple[Reassignment, ...]:
@@ -90,7 +90,7 @@ class AdminClient(ActiveController):
 
         Raises ApiError (UNKNOWN_TOPIC_OR_PARTITION) if a named partition does not exist.
         """
-        wanted = None if partitions is None else tuple((tp.topic, tp.partition) for tp in partitions)
+        wanted = None if partitions is None else tuple(partitions)
         request = messages.ListReassignmentsRequest(wanted, round(self.timeout * 1000))
         return listed(await self._ask(request, "reassignments", "errors"))
 
@@ -118,7 +118,7 @@ class AdminClient(ActiveController):
         """
         orders = orders or {}
         named = partitions or () if orders else partitions
-        wanted = None if named is None else tuple((tp.topic, tp.partition) for tp in named)
+        wanted = None if named is None else tuple(named)
         ordered = tuple(messages.LeaderOrder(*tp, tuple(replicas)) for tp, replicas in orders.items())
         request = messages.ElectLeadersRequest(election_type, wanted, ordered)
         outcomes = (await self._change(request, "partitions")).partitions
@@ -151,7 +151,7 @@ class AdminClient(ActiveController):
         """
         live = {broker.id: broker for broker in (await self.read_metadata(())).brokers}
         wanted = list(live) if broker_ids is None else list(dict.fromkeys(broker_ids))
-        request = messages.DescribeLogDirsRequest(None if partitions is None else tuple((*tp,) for tp in partitions))
+        request = messages.DescribeLogDirsRequest(None if partitions is None else tuple(partitions))
         brokers = [live[broker_id] for broker_id in wanted if broker_id in live]
         said = await ask_log_dirs(self.network, brokers, request, timeout=min(self.timeout, ATTEMPT_SECONDS))
         return {id_: said.get(id_, BrokerLogDirs(fault=f"broker {id_} is not alive")) for id_ in wanted}

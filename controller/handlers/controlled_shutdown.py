@@ -38,7 +38,7 @@ def controlled_shutdown(
     if remaining:
         text = "a broker that shuts down still leads: start another member of the ISR, or it stops regardless"
         log.warning(text, broker=broker_id, partitions=list(map(str, remaining)))
-    return ControlledShutdownResponse(tuple((tp.topic, tp.partition) for tp in remaining))
+    return ControlledShutdownResponse(tuple(remaining))
 
 
 def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> None:

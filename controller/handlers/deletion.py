@@ -68,7 +68,7 @@ def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         log.info("deleting a topic", topic=name, partitions=len(context.topics[name].znode.partitions))
     yield from change("delete", [_beginning(context, name) for name in names])
     told = [
-        Step(_partitions(context, name), publications=(TellMetadata(None, context.describe_deletions([name])),))
+        Step(tuple(context.partitions([name])), publications=(TellMetadata(None, context.describe_deletions([name])),))
         for name in names
     ]
     yield from change("delete", told)
@@ -76,14 +76,10 @@ def begin(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
 
 
 def _beginning(context: ControllerContext, name: str) -> Step:
-    tps = _partitions(context, name)
+    tps = tuple(context.partitions([name]))
     ending = (PartitionPhase.OFFLINE, PartitionPhase.NON_EXISTENT)
     moved = [PartitionMoved(tp, phase) for tp in tps if tp in context.partition_phases for phase in ending]
     return Step(tps, facts=(*moved, DeletionStarted(name)))
-
-
-def _partitions(context: ControllerContext, name: str) -> tuple[TopicPartition, ...]:
-    return tuple(TopicPartition(name, number) for number in context.topics[name].znode.partitions)
 
 
 # --- replicas ---------------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def requested_by_api(context: ControllerContext, request: ElectLeadersRequest) -
     """
     orders = _orders(request)
     is_for_all = request.partitions is None and not orders
-    tps = [TopicPartition(*item) for item in request.partitions or ()]
+    tps = list(request.partitions or ())
     if is_for_all:
         tps = [tp for tp in context.partitions() if tp.topic not in context.deletions]
     results = yield from put_in_order(context, orders)

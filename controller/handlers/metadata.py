@@ -33,8 +33,8 @@ def describe_topics(context: ControllerContext, names: Sequence[str] | None) -> 
     """
     wanted = dict.fromkeys(context.topics if names is None else names)
     topics = [name for name in wanted if name in context.topics and name not in context.deletions]
-    tps = [TopicPartition(name, number) for name in topics for number in context.topics[name].znode.partitions]
-    partitions = [context.describe(tp, leadership=context.leadership.get(tp, NEVER_LED)) for tp in tps]
+    led = context.leadership
+    partitions = [context.describe(tp, leadership=led.get(tp, NEVER_LED)) for tp in context.partitions(topics)]
     partitions += context.describe_deletions(name for name in wanted if name in context.deletions)
     return MetadataResponse(context.controller, context.epoch, context.live_brokers(), tuple(partitions))
 

@@ -113,8 +113,8 @@ def forget(context: ControllerContext, names: Sequence[str]) -> Rounds[None]:
         log.warning("a topic was removed from the store: deleting its replicas", topic=name)
     # A marker left behind would delete the next topic of that name.
     yield from deletion_markers.remove([name for name in names if name in context.deletions])
-    tps = {name: [TopicPartition(name, number) for number in context.topics[name].znode.partitions] for name in names}
-    yield from until_none_is_left("gone", [tp for of_topic in tps.values() for tp in of_topic], leave)
+    tps = {name: context.partitions([name]) for name in names}
+    yield from until_none_is_left("gone", context.partitions(names), leave)
     yield from change("gone", [_gone(context, *item) for item in tps.items()])
     yield from reassignment_znodes.settle(context, names)
 

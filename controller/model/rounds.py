@@ -137,15 +137,6 @@ def children(path: str, *, watch: bool = False) -> Rounds[list[str]]:
     return require_listed(path, names)
 
 
-def children_of_many(paths: Iterable[str]) -> Rounds[list[list[str] | None]]:
-    """Observe the sorted names of many znodes' children: [] for a missing znode, None if we may not list them."""
-    parents = tuple(paths)
-    if not parents:
-        return []
-    lists = cast("list[list[str] | None]", (yield Children(parents, watch=False)))
-    return [None if isinstance(names, Unlisted) else names or [] for names in lists]
-
-
 def descendants(roots: Sequence[str]) -> Rounds[list[list[str] | None]]:
     """Observe the paths of all znodes below each root, children before their parents.
 
@@ -154,15 +145,15 @@ def descendants(roots: Sequence[str]) -> Rounds[list[list[str] | None]]:
     found: list[list[str] | None] = [[] for _ in roots]
     level = list(enumerate(roots))
     while level:
-        lists = yield from children_of_many(path for _, path in level)
+        lists = cast("list[list[str] | None]", (yield Children(tuple(path for _, path in level), watch=False)))
         below: list[tuple[int, str]] = []
         for (i, path), names in zip(level, lists, strict=True):
             known = found[i]
             # A list that we may not read can hide any number of znodes, so nothing complete is known of this root.
-            if names is None or known is None:
+            if isinstance(names, Unlisted) or known is None:
                 found[i] = None
                 continue
-            paths = [f"{path}/{name}" for name in names]
+            paths = [f"{path}/{name}" for name in names or ()]
             known += paths
             below += [(i, each) for each in paths]
         level = below

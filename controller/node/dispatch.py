@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from controller import events
@@ -34,7 +34,6 @@ from controller.progress.tracker import moves_of
 from transport import messages
 from transport.errors import ApiError, ErrorCode
 from transport.host import Host
-from transport.metadata import TopicPartition
 
 MAX_START: Final = 1 << 16
 """The exclusive upper bound of random start positions for placement, far above any number of brokers."""
@@ -62,6 +61,11 @@ def _taking(rounds: Callable[..., Rounds[object]], *fields: str) -> Handler:
     Without fields, `rounds` reads the store to find what changed.
     """
     return lambda context, event, _host: rounds(context, *(getattr(event, name) for name in fields))
+
+
+def _reading(answer: Callable[..., object], *fields: str) -> Handler:
+    """Return the same for an answer that follows from the context alone."""
+    return _taking(lambda *given: immediately(answer(*given)), *fields)
 
 
 def _deleted(context: ControllerContext, event: events.ReplicasDeleted, _host: Host) -> Rounds[None]:
@@ -97,11 +101,11 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
     # --- timers and follow-ups ---
     events.AutoPreferredReplicaLeaderElection: _taking(leader_rebalance.rebalance),
     events.PartitionReassignmentIsrChange: _taking(reassignments.finish_ready, "partitions"),
-    events.ReassignmentProgress: lambda context, _event, _host: immediately(moves_of(context)),
+    events.ReassignmentProgress: _reading(moves_of),
     events.StrayDeletion: _taking(strays.pursue_all),
     # --- brokers answered ---
     events.LeaderAndIsrResponseReceived: _answered,
-    events.MetadataFailed: _taking(lambda _context: immediately(None)),  # the retry is scheduled by `alarms`
+    events.MetadataFailed: _reading(lambda _context: None),  # the retry is scheduled by `alarms`
     events.MetadataResend: _taking(brokers.resend_metadata, "broker_id", "broker_epoch"),
     events.ReplicasDeleted: _deleted,
     events.ReplicasNotDeleted: _not_deleted,
@@ -128,22 +132,12 @@ REQUESTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
     messages.DescribeReassignmentsRequest: lambda context, request, _host: throttles.with_throttles(
         reassignment_views.describe_reassignments(context, request.reassignments)
     ),
-    messages.DescribeClusterRequest: lambda context, _request, _host: immediately(metadata.describe_cluster(context)),
-    messages.ListPartitionReassignmentsRequest: lambda context, request, _host: immediately(
-        reassignment_requests.list_ongoing(context, _tps(request.partitions))
-    ),
-    messages.ListReassignmentsRequest: lambda context, request, _host: immediately(
-        reassignment_views.list_reassignments(context, _tps(request.partitions))
-    ),
-    messages.MetadataRequest: lambda context, request, _host: immediately(
-        metadata.describe_topics(context, request.topics)
-    ),
+    messages.DescribeClusterRequest: _reading(metadata.describe_cluster),
+    messages.ListPartitionReassignmentsRequest: _reading(reassignment_requests.list_ongoing, "partitions"),
+    messages.ListReassignmentsRequest: _reading(reassignment_views.list_reassignments, "partitions"),
+    messages.MetadataRequest: _reading(metadata.describe_topics, "topics"),
 }
 """The requests that are answered through the event queue."""
-
-
-def _tps(partitions: Sequence[tuple[str, int]] | None) -> list[TopicPartition] | None:
-    return None if partitions is None else [TopicPartition(*item) for item in partitions]
 
 
 def rounds_for(context: ControllerContext, event: events.ControllerEvent, host: Host) -> Rounds[object]:

@@ -136,7 +136,7 @@ class ProgressPoller:
 
     async def _ask_once(self, asked: _Asked, connection: Connection) -> None:
         for some in _chunks(asked.partitions):
-            request = DescribeLogDirsRequest(tuple((tp.topic, tp.partition) for tp in some))
+            request = DescribeLogDirsRequest(tuple(some))
             response = await connection.call(request, timeout=ANSWER_SECONDS)
             self.progress.told(asked.broker.id, some, response.log_dirs, trio.current_time())
 

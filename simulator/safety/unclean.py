@@ -59,7 +59,7 @@ class UncleanElections:
     def asked(self, request: ElectLeadersRequest) -> None:
         """Record an administrator's request for an unclean election."""
         if request.election_type is ElectionType.UNCLEAN:
-            named = [None] if request.partitions is None else [TopicPartition(*item) for item in request.partitions]
+            named = [None] if request.partitions is None else request.partitions
             self._asked |= dict.fromkeys(named, trio.current_time())
 
     def committed(self, ops: Sequence[Op], durable: Durable) -> None:

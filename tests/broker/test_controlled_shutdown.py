@@ -19,7 +19,7 @@ from transport.network import TcpNetwork
 from transport.wire import serve
 
 DONE = ControlledShutdownResponse(())
-STILL = ControlledShutdownResponse((("t", 0),))
+STILL = ControlledShutdownResponse((TopicPartition("t", 0),))
 
 
 @define

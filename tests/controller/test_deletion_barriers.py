@@ -40,7 +40,7 @@ from transport.messages import (
     NewPartitions,
     NewTopic,
 )
-from transport.metadata import LEADER_DURING_DELETE, ReplicaAssignment
+from transport.metadata import LEADER_DURING_DELETE, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Delete
 
@@ -152,7 +152,7 @@ async def test_a_marker_of_a_topic_that_is_not_known_yet_is_kept_for_later(bench
 async def test_nobody_is_elected(bench: Bench) -> None:
     await start_and_mark(bench, (1, 2))
     for election_type in ElectionType:
-        request = ElectLeadersRequest(election_type, ((TP.topic, TP.partition), ("orders", 9)))
+        request = ElectLeadersRequest(election_type, (TP, TopicPartition("orders", 9)))
         refused, unknown = (await bench.ask(request, ElectLeadersResponse)).partitions
         assert (refused.error, refused.message) == (ErrorCode.INVALID_TOPIC_EXCEPTION, "topic orders is being deleted")
         assert unknown.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -170,11 +170,11 @@ async def test_moves_under_way_are_listed_with_what_they_wait_for(bench: Bench) 
         for tp in (TP, SECOND)
     ]
 
-    async def ask(partitions: tuple[tuple[str, int], ...] | None) -> list[OngoingReassignment]:
+    async def ask(partitions: tuple[TopicPartition, ...] | None) -> list[OngoingReassignment]:
         request = ListPartitionReassignmentsRequest(partitions)
         return list((await bench.ask(request, ListPartitionReassignmentsResponse)).partitions)
 
     assert await ask(None) == listed
-    assert await ask((SECOND, ("orders", 2), ("nobody", 0))) == listed[1:]
+    assert await ask((SECOND, TopicPartition("orders", 2), TopicPartition("nobody", 0))) == listed[1:]
     await bench.alter_isr(TP, *ORIGIN, *TARGET)
     assert await ask(None) == listed[1:]

@@ -29,7 +29,7 @@ SECOND, THIRD = TopicPartition("orders", 1), TopicPartition("orders", 2)
 
 
 async def listed(bench: Bench, *tps: TopicPartition) -> ListReassignmentsResponse:
-    wanted = tuple((tp.topic, tp.partition) for tp in tps) or None
+    wanted = tuple(tps) or None
     return await bench.ask(ListReassignmentsRequest(wanted), ListReassignmentsResponse)
 
 

@@ -111,7 +111,7 @@ async def test_an_unclean_election_is_counted(bench: Bench, nursery: trio.Nurser
     await bench.alter_isr(TP, 1)
     await bench.kill(1)
     assert page_of(seen)[f"{STATS}_uncleanleaderelections_total"] == 0
-    await bench.ask(ElectLeadersRequest(ElectionType.UNCLEAN, ((TP.topic, TP.partition),)), ElectLeadersResponse)
+    await bench.ask(ElectLeadersRequest(ElectionType.UNCLEAN, (TP,)), ElectLeadersResponse)
     assert bench.context.leadership[TP].leader == 2
     assert page_of(seen)[f"{STATS}_uncleanleaderelections_total"] == 1
 

@@ -38,6 +38,7 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(-(2**63), 2**63 - 1),
     bool: st.booleans(),
     str: st.text(max_size=5),
+    TopicPartition: st.builds(TopicPartition, st.text(max_size=5), st.integers(-(2**63), 2**63 - 1)),
     bytes: st.binary(max_size=5),
     types.NoneType: st.none(),
 }

@@ -37,6 +37,7 @@ from transport.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from transport.metadata import TopicPartition
 from transport.network import TcpNetwork
 from transport.wire import (
     Connection,
@@ -65,7 +66,7 @@ SAMPLES: Final[tuple[Request[Any], ...]] = (
     UpdateMetadataRequest(1001, 3, 77, _ENDPOINT, (_ENDPOINT,), (_STATE,)),
     StopReplicaRequest(1001, 3, 77, (StopReplicaPartition("orders", "id-1", 0, 6, delete=True),)),
     AlterPartitionReassignmentsRequest((ReassignablePartition("orders", 0, (1, 2)),)),
-    ListPartitionReassignmentsRequest((("orders", 0),)),
+    ListPartitionReassignmentsRequest((TopicPartition("orders", 0),)),
 )
 API_KEYS: Final = {api.request: api.key for api in APIS}
 PAYLOADS: Final = tuple(

@@ -22,6 +22,7 @@ from transport.messages import (
     ReassignablePartition,
     Request,
 )
+from transport.metadata import TopicPartition
 from transport.wire import CodecError, decode, encode, gradual
 from transport.wire.codec import is_list, layout
 from transport.wire.gradual import MAX_ENTRY_BYTES, SLICE_BYTES, decode_request
@@ -79,7 +80,7 @@ def test_any_bytes_are_what_they_are_when_decoded_at_once(body: bytes, fields: i
 def test_an_older_and_a_newer_version_of_a_request_are_read() -> None:
     names = ["a", "b"]
     assert decoded(ElectLeadersRequest, msgpack.packb([1, [["t", 0]]])) == ElectLeadersRequest(
-        ElectionType.UNCLEAN, (("t", 0),)
+        ElectionType.UNCLEAN, (TopicPartition("t", 0),)
     )
     assert decoded(DeleteTopicsRequest, msgpack.packb([names, "newer", [1]])) == DeleteTopicsRequest(("a", "b"))
 
@@ -140,8 +141,8 @@ def test_who_asks_for_more_asks_several_times(monkeypatch: pytest.MonkeyPatch) -
 
 def test_all_lists_of_a_request_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ElectLeadersRequest, "max_listed", 2)
-    elections = ElectLeadersRequest(ElectionType.PREFERRED, (("t", 0), ("t", 1), ("t", 2)), ())
-    parts = [(("t", 0), ("t", 1)), (("t", 2),)]
-    assert elections.parts() == [ElectLeadersRequest(ElectionType.PREFERRED, part) for part in parts]
+    tps = tuple(TopicPartition("t", number) for number in range(3))
+    elections = ElectLeadersRequest(ElectionType.PREFERRED, tps, ())
+    assert elections.parts() == [ElectLeadersRequest(ElectionType.PREFERRED, part) for part in (tps[:2], tps[2:])]
     everything = ElectLeadersRequest(ElectionType.UNCLEAN)
     assert everything.parts() == [everything]

@@ -84,8 +84,8 @@ class ListPartitionReassignmentsResponse(Message, frozen=True):
 
 
 class ListPartitionReassignmentsRequest(Request[ListPartitionReassignmentsResponse], frozen=True):
-    """List the reassignments in progress of all partitions, or of those given as (topic, partition) (KIP-455)."""
+    """List the reassignments in progress of all partitions, or of those given (KIP-455)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 
-    partitions: tuple[tuple[str, int], ...] | None = None
+    partitions: tuple[TopicPartition, ...] | None = None

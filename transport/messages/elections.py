@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import ClassVar
 
 from transport.messages.common import MAX_LISTED_PARTITIONS, Message, PartitionError, Request
-from transport.metadata import OfPartition
+from transport.metadata import OfPartition, TopicPartition
 
 
 class ElectionType(IntEnum):
@@ -31,7 +31,7 @@ class ElectLeadersResponse(Message, frozen=True):
 
 
 class ElectLeadersRequest(Request[ElectLeadersResponse], frozen=True):
-    """Elect leaders for the partitions given as (topic, partition), or for all (KIP-183, KIP-460).
+    """Elect leaders for the partitions given, or for all (KIP-183, KIP-460).
 
     `orders`, since version 1, gives partitions a new order of their replicas and elects the first one, in one commit. A
     partition for which this fails does not change. Orders are valid only for preferred elections; if there are any,
@@ -41,14 +41,14 @@ class ElectLeadersRequest(Request[ElectLeadersResponse], frozen=True):
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 
     election_type: ElectionType
-    partitions: tuple[tuple[str, int], ...] | None = None
+    partitions: tuple[TopicPartition, ...] | None = None
     orders: tuple[LeaderOrder, ...] = ()
 
 
 class ControlledShutdownResponse(Message, frozen=True):
-    """The partitions, as (topic, partition), that the broker still leads and others could lead. Empty means: stop."""
+    """The partitions that the broker still leads and others could lead. Empty means: stop."""
 
-    remaining: tuple[tuple[str, int], ...]
+    remaining: tuple[TopicPartition, ...]
 
 
 class ControlledShutdownRequest(Request[ControlledShutdownResponse], frozen=True):

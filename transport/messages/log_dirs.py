@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transport.errors import ErrorCode
 from transport.messages.common import Message, Request
-from transport.metadata import OfPartition
+from transport.metadata import OfPartition, TopicPartition
 
 
 class LogDirReplica(OfPartition, Message, frozen=True):
@@ -33,6 +33,6 @@ class DescribeLogDirsResponse(Message, frozen=True):
 
 
 class DescribeLogDirsRequest(Request[DescribeLogDirsResponse], frozen=True):
-    """Ask a broker for all its logs, or for those of the partitions given as (topic, partition)."""
+    """Ask a broker for all its logs, or for those of the partitions given."""
 
-    partitions: tuple[tuple[str, int], ...] | None = None
+    partitions: tuple[TopicPartition, ...] | None = None

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from transport.errors import ErrorCode
 from transport.messages.common import MAX_LISTED_PARTITIONS, Message, PartitionError, Request
-from transport.metadata import OfPartition, OfReplicas
+from transport.metadata import OfPartition, OfReplicas, TopicPartition
 
 UNTHROTTLED: Final = 2**63 - 1
 """The rate, in bytes per second, that means no throttle."""
@@ -38,11 +38,11 @@ class ListReassignmentsResponse(Message, frozen=True):
 
 
 class ListReassignmentsRequest(Request[ListReassignmentsResponse], frozen=True):
-    """List the reassignments in progress of all partitions, or of those given as (topic, partition) (KIP-240)."""
+    """List the reassignments in progress of all partitions, or of those given (KIP-240)."""
 
     max_listed: ClassVar[int | None] = MAX_LISTED_PARTITIONS
 
-    partitions: tuple[tuple[str, int], ...] | None = None
+    partitions: tuple[TopicPartition, ...] | None = None
     timeout_ms: int = 30_000
 
 
