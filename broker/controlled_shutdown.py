@@ -47,7 +47,7 @@ async def be_relieved(config: BrokerConfig, link: ControllerLink) -> ShutdownOut
         _log.info(
             "controlled shutdown is not complete",
             broker_id=config.broker_id,
-            leads=_text(outcome.remaining),
+            leads=list(map(str, outcome.remaining)),
             failure=outcome.failure,
         )
     return outcome
@@ -58,7 +58,3 @@ async def _ask(link: ControllerLink) -> ShutdownOutcome:
         return ShutdownOutcome(await link.controlled_shutdown())
     except (ApiError, NotAnswered) as error:
         return ShutdownOutcome(failure=str(error))
-
-
-def _text(tps: tuple[TopicPartition, ...]) -> list[str]:
-    return list(map(str, tps))

@@ -8,13 +8,13 @@ from functools import partial
 from typing import TypeVar
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
+from actors import Backoff
 from broker.config import BrokerConfig
 from broker.controlled_shutdown import ShutdownOutcome, be_relieved
 from broker.controller_link import ControllerLink
 from broker.controller_requests import ControllerRequests
-from broker.lost_replicas import LostReplicas
 from broker.meta_properties import load_storage_id
 from broker.metadata_cache import MetadataCache
 from broker.registration import BrokerIdInUse, Registration
@@ -23,15 +23,47 @@ from broker.service import DescribesLogDirs, Service
 from broker.topic_configs import TopicConfigs
 from transport.errors import ApiError
 from transport.host import Host
+from transport.log import get_logger
 from transport.messages import Api, DescribeLogDirsRequest, DescribeLogDirsResponse, Request
 from transport.metadata import TopicPartition
 from transport.network import Network
-from transport.store import paths
-from transport.store.protocol import MetadataStore, ensure_paths
+from transport.store import formats, paths
+from transport.store.protocol import Create, MetadataStore, StoreError, ensure_paths
 from transport.store.reachability import until_answered
 from transport.wire import Handlers, WireError, open_connection, serve
 
 R = TypeVar("R")
+
+_log = get_logger(__name__)
+
+
+@frozen(eq=False)
+class _LostReplicas:
+    """Writes notifications, after which the controller repeats its orders to this broker (KIP-112)."""
+
+    _store: MetadataStore
+    _host: Host
+    _broker_id: int
+    _requests: ControllerRequests
+
+    async def report(self, tps: Iterable[TopicPartition]) -> None:
+        """Notify the controller, and forget the orders of the replicas, so that the next ones reach the service."""
+        await self._requests.forget(tps)
+        backoff = Backoff(jitter=self._host.rng.random)
+        notification = Create(
+            f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_",
+            formats.encode_log_dir_event(self._broker_id),
+            sequence=True,
+        )
+        while True:
+            try:
+                await self._store.multi([notification])
+            except StoreError as error:
+                # It may have been written; a second notification does no harm.
+                _log.info("retrying the notification of lost replicas", broker_id=self._broker_id, reason=str(error))
+                await trio.sleep(backoff.next())
+            else:
+                return
 
 
 @define(eq=False)
@@ -53,7 +85,7 @@ class BrokerHandle:
     port: int = 0
     """The port on which the broker listens; 0 before that."""
 
-    lost: LostReplicas = field(init=False)
+    lost: _LostReplicas = field(init=False)
 
     @property
     def broker_id(self) -> int:
@@ -158,7 +190,7 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
         )
         service = make_service(handle)
         requests = ControllerRequests(service, metadata, registration)
-        handle.lost = LostReplicas(store, host, config.broker_id, requests)
+        handle.lost = _LostReplicas(store, host, config.broker_id, requests)
         handlers = {**requests.handlers(), **_log_dir_handlers(service), **service.handlers()}
         serving = partial(serve, network, handlers, config.host, config.port, own_apis=own_apis)
         handle.port = await nursery.start(serving)

@@ -17,7 +17,7 @@ from controller.admin.client import AdminClient
 from simulator import liveness
 from simulator.administration import ADMIN, Administered, partition_named
 from simulator.disk import Disk
-from simulator.hooks import Hooks
+from simulator.frames import control_request, leadership_request
 from simulator.load import Load
 from simulator.network.network import Link, SimulatedNetwork
 from simulator.process import BrokerProcess, ControllerProcess, Process, ProcessState
@@ -31,7 +31,7 @@ from simulator.trace import Trace
 from simulator.world import World
 from transport.messages import PartitionState, Request
 from transport.store import paths
-from transport.store.protocol import Delete
+from transport.store.protocol import Committed, Delete, Op
 from transport.wire import open_connection
 
 R = TypeVar("R")
@@ -268,6 +268,35 @@ class SimulatedCluster(Administered):
         return self.active_controller is not None and known == [everyone] * len(everyone)
 
 
+@define
+class _Hooks:
+    """Traces and checks the store's commits and the network's frames."""
+
+    trace: Trace
+    safety: Safety
+    steps: Steps
+
+    def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
+        """Observe a commit of the store."""
+        self.trace.add("commit", host or "zookeeper", f"{committed.zxid} {session_id} {list(ops)}")
+        self.safety.committed(host, ops, committed)
+
+    def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
+        """Observe a frame that its receiver takes from the network."""
+        self.trace.add("frame", f"{source}>{destination}", chunk)
+        self.safety.delivered(source, destination, connection_id, chunk)
+        if source.startswith("controller-") and destination.startswith("broker-"):
+            request = control_request(chunk)
+            if request is not None:
+                broker_id = int(destination.removeprefix("broker-"))
+                self.safety.ordered(source, broker_id, request)
+                self.steps.arrived(int(source.removeprefix("controller-")), broker_id)
+        elif destination.startswith("controller-"):
+            asked = leadership_request(chunk)
+            if asked is not None:
+                self.safety.asked(asked)
+
+
 @asynccontextmanager
 async def simulated_cluster(
     settings: Settings, *, seed: int = 0, trace: Trace | None = None
@@ -282,7 +311,7 @@ async def simulated_cluster(
     async with trio.open_nursery() as nursery:
         safety = Safety(trace, nursery.cancel_scope.cancel, settings.unclean_leader_election)
         steps = Steps(trace)
-        hooks = Hooks(trace, safety, steps)
+        hooks = _Hooks(trace, safety, steps)
         network = SimulatedNetwork(generator(seed, "network"), hooks.delivered)
         network.default_link = Link(settings.latency, settings.latency / 2, settings.bytes_per_second)
         ensemble = SimulatedEnsemble(generator(seed, "ensemble"), wall_clock_ms, servers=settings.servers, hooks=hooks)

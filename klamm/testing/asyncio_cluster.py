@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import update_wrapper
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import trio
-from attrs import define, frozen
+from attrs import define
 
 from klamm.testing.stepped_cluster import SteppedCluster
 from simulator.cluster import SimulatedCluster
@@ -99,14 +99,3 @@ async def open_asyncio_cluster(*, seed: int = 0, **settings: Any) -> AsyncIterat
     """Run a cluster, in service from the start to the end of the block. See `open_cluster`."""
     with SteppedCluster.open(seed=seed, **settings) as stepped:
         yield AsyncioCluster(stepped)
-
-
-@frozen
-class AsyncioClusterFactory:
-    """The value of the fixture `asyncio_cluster`: call it with settings, and enter the result."""
-
-    seed: int
-
-    def __call__(self, **settings: Any) -> AbstractAsyncContextManager[AsyncioCluster]:
-        """Return a context manager that runs a cluster; see `open_asyncio_cluster`."""
-        return open_asyncio_cluster(seed=self.seed, **settings)

@@ -6,6 +6,7 @@ It needs pytest-trio. A test with the fixture `cluster` runs on virtual time, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from klamm.testing.asyncio_cluster import AsyncioClusterFactory
+from klamm.testing.asyncio_cluster import AsyncioCluster, open_asyncio_cluster
 from klamm.testing.opening import ClusterFactory
 
 
@@ -44,9 +45,9 @@ def cluster(request: pytest.FixtureRequest, klamm_seed: int) -> ClusterFactory:
 
 
 @pytest.fixture
-def asyncio_cluster(klamm_seed: int) -> AsyncioClusterFactory:
-    """Return a factory of clusters with the seed for an asyncio program; see `open_asyncio_cluster`."""
-    return AsyncioClusterFactory(klamm_seed)
+def asyncio_cluster(klamm_seed: int) -> Callable[..., AbstractAsyncContextManager[AsyncioCluster]]:
+    """Return `open_asyncio_cluster` with the seed."""
+    return partial(open_asyncio_cluster, seed=klamm_seed)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

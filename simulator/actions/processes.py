@@ -91,9 +91,7 @@ class Pause(NodeStrike):
 class Wake(NodeStrike):
     """Let nodes continue after a pause."""
 
-    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
-        """Wake a node."""
-        cluster.wake(id_)
+    strike_node = staticmethod(SimulatedCluster.wake)
 
 
 @frozen

@@ -112,5 +112,5 @@ class NodeStrike(Strike):
             self.strike_node(scene.cluster, id_)
 
     @abstractmethod
-    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
+    def strike_node(self, cluster: SimulatedCluster, id_: int, /) -> None:
         """Strike a node."""

@@ -17,27 +17,21 @@ from simulator.store.host import Moment
 class Expire(NodeStrike):
     """End the sessions of nodes with the store at once."""
 
-    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
-        """End the session of a node."""
-        cluster.expire(id_)
+    strike_node = staticmethod(SimulatedCluster.expire)
 
 
 @frozen
 class Disconnect(NodeStrike):
     """Cut nodes off from the store; their sessions end if that lasts too long."""
 
-    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
-        """Cut a node off."""
-        cluster.disconnect(id_)
+    strike_node = staticmethod(SimulatedCluster.disconnect)
 
 
 @frozen
 class Reconnect(NodeStrike):
     """Let nodes reach the store again."""
 
-    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
-        """Let a node reach the store."""
-        cluster.reconnect(id_)
+    strike_node = staticmethod(SimulatedCluster.reconnect)
 
 
 @frozen

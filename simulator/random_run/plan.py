@@ -5,17 +5,7 @@ from __future__ import annotations
 from attrs import frozen
 
 from simulator.actions.requests import CreateTopic
-from simulator.random_run import (
-    chores,
-    deletions,
-    faults,
-    growth,
-    late_cancels,
-    named_leaders,
-    requests,
-    topology,
-    upkeep,
-)
+from simulator.random_run import chores, elections, faults, late_cancels, requests, topics, topology
 from simulator.random_run.happenings import Happening
 from simulator.scheduling import generator
 from simulator.settings import Settings
@@ -58,25 +48,25 @@ def draw(seed: int) -> RunPlan:
     """Draw a plan."""
     rng = generator(seed, "plan")
     settings = topology.draw_settings(rng)
-    topics = topology.draw_topics(rng, settings)
-    partitions = topology.partitions_of(topics)
+    created = topology.draw_topics(rng, settings)
+    partitions = topology.partitions_of(created)
     seconds = rng.uniform(20.0, 30.0)
     asked = requests.draw(rng, settings, partitions, seconds)
     disturbed = faults.draw(rng, settings, partitions, seconds)
     # Later additions draw from generators of their own, so that they leave the earlier draws of a seed unchanged.
     later = generator(seed, "upkeep")
-    settings = upkeep.draw_settings(later, settings)
-    led = upkeep.draw(later, settings, partitions, seconds)
-    deleted = deletions.draw(generator(seed, "deletions"), settings, topics, seconds)
-    grown = growth.draw(generator(seed, "growth"), topics, seconds)
+    settings = elections.draw_settings(later, settings)
+    led = elections.draw(later, settings, partitions, seconds)
+    deleted = topics.draw_deletions(generator(seed, "deletions"), settings, created, seconds)
+    grown = topics.draw_growth(generator(seed, "growth"), created, seconds)
     done = chores.draw(generator(seed, "chores"), settings, partitions, seconds)
-    named = named_leaders.draw(generator(seed, "named leaders"), settings, partitions, seconds)
+    named = elections.draw_named(generator(seed, "named leaders"), settings, partitions, seconds)
     late = late_cancels.draw(generator(seed, "late cancels"), settings, partitions, seconds)
     happenings = (*asked, *disturbed, *led, *deleted, *grown, *done, *named, *late)
     return RunPlan(
         seed,
         settings,
-        topics,
+        created,
         records=rng.choice((0, 5, 40)),
         load=tuple(name for name in partitions if rng.random() < 0.7),  # noqa: PLR2004  most, and often not all
         records_per_second=rng.uniform(2.0, 8.0),

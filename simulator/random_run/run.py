@@ -18,8 +18,8 @@ from simulator.administration import partition_named
 from simulator.cluster import SimulatedCluster, simulated_cluster
 from simulator.quiet_logs import ignore, quiet_logs
 from simulator.random_run.coverage import Coverage
-from simulator.random_run.execution import PlanExecution
 from simulator.random_run.plan import RunPlan
+from simulator.random_run.scene import PlanExecution
 from simulator.safety.invariants import Violation
 from simulator.trace import Trace
 

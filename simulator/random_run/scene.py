@@ -1,18 +1,24 @@
-"""The scene of a random run, which counts what really happens; its administrator accepts every refusal."""
+"""The scene of a random run, in which a plan's happenings are carried out and counted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
-from attrs import define, field
+import trio
+from attrs import define, field, frozen
 
 from controller.admin.active_controller import ClusterUnreachable
 from simulator.actions.processes import FailDisk
-from simulator.actions.scene import SAME, CannotBeDone, Node, Request, Scene, Strike
+from simulator.actions.scene import SAME, Action, CannotBeDone, Node, Request, Scene, Strike
+from simulator.actions.znodes import NotifyIsrChange, NotifyLogDir, WriteElection
 from simulator.administration import ADMIN
+from simulator.cluster import SimulatedCluster
 from simulator.process import ProcessState
 from simulator.random_run.coverage import Coverage
+from simulator.random_run.happenings import Happening
+from simulator.steps import ControllerStep
 from transport.errors import ApiError
 from transport.wire import WireError
 
@@ -54,3 +60,51 @@ class RunScene(Scene):
             self.cluster.trace.add("admin", ADMIN, f"was told {type(refusal).__name__}: {refusal}")
         else:
             self.coverage.accepted(action)
+
+
+@frozen
+class PlanExecution:
+    """Carries out a plan. Actions that take time run in `nursery`, which is cancelled when the faults end."""
+
+    cluster: SimulatedCluster
+    nursery: trio.Nursery
+    coverage: Coverage
+    began: float
+
+    async def await_and_do(self, happening: Happening) -> None:
+        """Wait for the time of a happening, and carry it out then or at its step."""
+        await trio.sleep_until(self.began + happening.at)
+        wanted = happening.step
+        if wanted is None:
+            self._do(happening.action, None)
+            return
+
+        def matches(step: ControllerStep) -> bool:
+            return (step.round, step.moment) == (wanted.round, wanted.moment)
+
+        def strike(step: ControllerStep) -> None:
+            # The faults have ended; the step came too late.
+            if self.nursery.cancel_scope.cancel_called:
+                return
+            if wanted.delay:
+                self.nursery.start_soon(self._later, wanted.delay, happening.action, step)
+            else:
+                self._do(happening.action, step)
+
+        self.cluster.at(matches, strike)
+
+    async def _later(self, seconds: float, action: Action, step: ControllerStep) -> None:
+        await trio.sleep(seconds)
+        self._do(action, step)
+
+    def _do(self, action: Action, step: ControllerStep | None) -> None:
+        """Carry out an action now, within a controller's step if there is one."""
+        scene = RunScene(self.cluster, step=step, nursery=self.nursery, coverage=self.coverage)
+        if isinstance(action, Request | WriteElection):
+            # An administrator waits for the answer, so each request has a task of its own.
+            self.nursery.start_soon(scene.ask, action)
+            return
+        if isinstance(action, NotifyIsrChange | NotifyLogDir):
+            self.coverage.count("notifications by hand")
+        with suppress(CannotBeDone):
+            action.strike(scene)

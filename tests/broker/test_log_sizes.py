@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from broker.reference.log_dirs import LogDirs
-from broker.reference.log_sizes import describe_log_dirs
 from broker.reference.logs import Logs
 from broker.reference.replica import Replica
+from broker.reference.service import describe_log_dirs
 from simulator.disk import Disk
 from tests.broker.cluster import running_cluster, state_of, until
 from tests.simulation.disks import Notes

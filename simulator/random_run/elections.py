@@ -1,4 +1,4 @@
-"""Draws elections with a named order in a random run, valid and invalid, perhaps with a crash of the controller."""
+"""Draws changes of leadership in a random run: shutdowns of brokers, elections with and without an order, settings."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import random
 from collections.abc import Mapping
 from typing import Final
 
+from attrs import evolve
+
 from simulator.actions.processes import Crash, Start
 from simulator.actions.requests import Elect, Reassign
-from simulator.actions.scene import CONTROLLER, SAME
-from simulator.random_run.happenings import AtStep, Happening, Lasting, NameLeader
+from simulator.actions.scene import CONTROLLER, LEADER_OF, SAME
+from simulator.random_run.happenings import AtStep, Happening, Lasting, Leave, NameLeader
 from simulator.random_run.requests import elsewhere
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
 from transport.messages import ElectionType
 
+_CHANCE_OF_UNCLEAN: Final = 0.05
 _CHANCE_AT_STEP: Final = 0.3
+_CHANCE_OF_ALL: Final = 0.4
+_CHANCE_NAMED_AT_STEP: Final = 0.3
 _CHANCE_IN_A_MOVE: Final = 0.3
 _CHANCE_OF_CRASH: Final = 0.2
 _CHANCE_OF_NONSENSE: Final = 0.3
@@ -25,7 +30,40 @@ _MOST_REPLICAS: Final = 4
 _ROUNDS: Final = ("A2", "B3", "B4", "B6", "elect", "order", "shrink")
 
 
+def draw_settings(rng: random.Random, settings: Settings) -> Settings:
+    """Draw whether unclean elections are allowed, and how often leadership is rebalanced to preferred leaders."""
+    return evolve(
+        settings,
+        unclean_leader_election=rng.random() < _CHANCE_OF_UNCLEAN,
+        leader_rebalance_interval=rng.choice((None, 2, 7)),
+    )
+
+
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
+    """Draw a few shutdowns of brokers and a few elections for the time until `seconds`."""
+    names = list(partitions)
+    stops = [_stop(rng, settings, names, rng.uniform(0.0, seconds - 2)) for _ in range(rng.choice((0, 1, 1, 2)))]
+    elections = [_elect(rng, names, rng.uniform(0.5, seconds - 1)) for _ in range(rng.choice((0, 1, 2)))]
+    return [*stops, *elections]
+
+
+def _stop(rng: random.Random, settings: Settings, names: list[str], at: float) -> Happening:
+    who = rng.choice((rng.choice(settings.broker_ids), LEADER_OF + rng.choice(names)))
+    step = None
+    if rng.random() < _CHANCE_AT_STEP:
+        step = AtStep(rng.choice(("A1", "B3", "B4", "elect", "shrink")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
+    return Happening(at, step, Leave(who, rng.uniform(0.5, 8.0)))
+
+
+def _elect(rng: random.Random, names: list[str], at: float) -> Happening:
+    kind = rng.choice((ElectionType.PREFERRED, ElectionType.PREFERRED, ElectionType.UNCLEAN))
+    wanted = None if rng.random() < _CHANCE_OF_ALL else (rng.choice(names),)
+    return Happening(at, None, Elect(kind, wanted))
+
+
+def draw_named(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
     """Draw a few elections for the time until `seconds`, at any time or at a step of something else."""
     names = sorted(partitions)
     happenings = [_named(rng, names, rng.uniform(0.5, seconds - 1)) for _ in range(rng.choice((0, 1, 1, 2, 3)))]
@@ -45,7 +83,7 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
 def _named(rng: random.Random, names: list[str], at: float) -> Happening:
     some = names if rng.random() < 0.2 else sorted(rng.sample(names, min(2, len(names))))  # noqa: PLR2004  rarely all
     step = None
-    if rng.random() < _CHANCE_AT_STEP:
+    if rng.random() < _CHANCE_NAMED_AT_STEP:
         step = AtStep(rng.choice(_ROUNDS), Moment.COMMITTED, rng.choice((0.0, 0.01, 0.1)))
     return Happening(at, step, NameLeader(tuple(some), rng.randrange(1, _MOST_REPLICAS)))
 

@@ -1,4 +1,4 @@
-"""Draws topics that are deleted in a random run while other work is in progress, and perhaps created again."""
+"""Draws topics that get more partitions in a random run, or are deleted and perhaps created again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from simulator.actions.processes import Crash, Start
-from simulator.actions.requests import CreateTopic, DeleteTopic
+from simulator.actions.requests import AddPartitions, CreateTopic, DeleteTopic
 from simulator.actions.scene import CONTROLLER, SAME
 from simulator.random_run import topology
 from simulator.random_run.coverage import CRASH_POINTS
@@ -15,7 +15,10 @@ from simulator.random_run.happenings import AtStep, Happening, Lasting
 from simulator.settings import Settings
 from simulator.steps import Moment
 
-_CHANCE: Final = 0.4
+_CHANCE_TO_GROW_AT_STEP: Final = 0.3
+_CHANCE_OF_CRASH_AFTER_GROWTH: Final = 0.3
+
+_CHANCE_OF_DELETION: Final = 0.4
 _CHANCE_AT_STEP: Final = 0.4
 _CHANCE_OF_CRASH: Final = 0.5
 _CHANCE_OF_NAMESAKE: Final = 0.6
@@ -23,9 +26,28 @@ _CHANCE_OF_NAMESAKE: Final = 0.6
 _ROUNDS: Final = ("delete", "stop", "deleted", "remove")
 
 
-def draw(rng: random.Random, settings: Settings, topics: Sequence[CreateTopic], seconds: float) -> list[Happening]:
+def draw_growth(rng: random.Random, topics: Sequence[CreateTopic], seconds: float) -> list[Happening]:
+    """Draw a few topics that get more partitions in the time until `seconds`, some of them during a move."""
+    happenings: list[Happening] = []
+    for _ in range(rng.choice((0, 0, 1, 2))):
+        topic = rng.choice(topics)
+        step = None
+        if rng.random() < _CHANCE_TO_GROW_AT_STEP:
+            step = AtStep(rng.choice(("U1", "B6", "expel", "shrink")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
+        grow = AddPartitions({topic.name: len(topic.assignment) + rng.randint(1, 3)})
+        happenings.append(Happening(rng.uniform(0.5, seconds - 1), step, grow))
+    if happenings and rng.random() < _CHANCE_OF_CRASH_AFTER_GROWTH:
+        added = AtStep("grow", Moment.COMMITTED)
+        at = rng.uniform(0.0, seconds - 2)
+        happenings.append(Happening(at, added, Lasting(Crash(CONTROLLER), rng.uniform(0.5, 8.0), (Start(SAME),))))
+    return happenings
+
+
+def draw_deletions(
+    rng: random.Random, settings: Settings, topics: Sequence[CreateTopic], seconds: float
+) -> list[Happening]:
     """Draw the deletion of a topic, or none: at any time or at a step of a move, perhaps with a crash during it."""
-    if rng.random() > _CHANCE:
+    if rng.random() > _CHANCE_OF_DELETION:
         return []
     topic = rng.choice(topics)
     at = rng.uniform(0.5, seconds - 5)
