@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Final, TypeVar
 
 import trio
+from attrs import define
 from msgspec.structs import replace
 
 from actors import Backoff
@@ -42,6 +43,7 @@ class NotAnswered(Exception):
     """No active controller was found, or it is unknown whether it carried out the request."""
 
 
+@define(eq=False)
 class ControllerLink:
     """Finds the active controller and follows it from one to the next.
 
@@ -50,15 +52,12 @@ class ControllerLink:
     partitions, so each gets a connection of its own.
     """
 
-    def __init__(
-        self, store: MetadataStore, network: Network, host: Host, metadata: MetadataCache, registration: Registration
-    ) -> None:
-        self._store = store
-        self._network = network
-        self._host = host
-        self._metadata = metadata
-        self._registration = registration
-        self._distrusted: tuple[int, BrokerEndpoint] | None = None
+    _store: MetadataStore
+    _network: Network
+    _host: Host
+    _metadata: MetadataCache
+    _registration: Registration
+    _distrusted: tuple[int, BrokerEndpoint] | None = None
 
     async def alter_partition(self, items: Sequence[AlterPartitionItem]) -> tuple[AlterPartitionResult, ...]:
         """Ask the controller to change ISRs, and retry until it answers; an answer may be that to a retry.

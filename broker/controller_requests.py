@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
 import trio
+from attrs import define, field
 from msgspec.structs import replace
 
 from broker.fencing import ControllerFence, HostedReplica, Verdict, judge_leader_and_isr, judge_stop_replica
@@ -35,6 +36,7 @@ P = TypeVar("P")
 _log = get_logger(__name__)
 
 
+@define(eq=False)
 class ControllerRequests:
     """The broker's side of the controller's channel.
 
@@ -42,13 +44,12 @@ class ControllerRequests:
     therefore handled one at a time, and orders that were carried out are answered without calling the service again.
     """
 
-    def __init__(self, service: Service, metadata: MetadataCache, registration: Registration) -> None:
-        self._service = service
-        self._metadata = metadata
-        self._registration = registration
-        self._fence = ControllerFence()
-        self._hosted: dict[TopicPartition, HostedReplica] = {}
-        self._one_at_a_time = trio.Lock()
+    _service: Service
+    _metadata: MetadataCache
+    _registration: Registration
+    _fence: ControllerFence = field(factory=ControllerFence)
+    _hosted: dict[TopicPartition, HostedReplica] = field(factory=dict)
+    _one_at_a_time: trio.Lock = field(factory=trio.Lock)
 
     def handlers(self) -> Handlers:
         """Return the handlers of the controller's requests and of Metadata."""

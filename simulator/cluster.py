@@ -312,9 +312,10 @@ async def simulated_cluster(
         safety = Safety(trace, nursery.cancel_scope.cancel, settings.unclean_leader_election)
         steps = Steps(trace)
         hooks = _Hooks(trace, safety, steps)
+        servers, seen = settings.servers, hooks.committed
         network = SimulatedNetwork(generator(seed, "network"), hooks.delivered)
         network.default_link = Link(settings.latency, settings.latency / 2, settings.bytes_per_second)
-        ensemble = SimulatedEnsemble(generator(seed, "ensemble"), wall_clock_ms, servers=settings.servers, hooks=hooks)
+        ensemble = SimulatedEnsemble(generator(seed, "ensemble"), wall_clock_ms, servers=servers, on_commit=seen)
         ensemble.default_latency = settings.store_latency
         safety.durable = Durable(ensemble.tree)
         world = World(seed, settings, trace, steps, safety, network, ensemble, nursery)

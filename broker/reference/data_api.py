@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 import trio
+from attrs import frozen
 
 from broker.config import BrokerConfig
 from broker.reference.leadership import Leadership
@@ -33,26 +34,18 @@ ACKS_LEADER: Final = 1
 _RECORD_OVERHEAD: Final = 16
 
 
+@frozen(eq=False)
 class DataApi:
     """The handlers of Produce and Fetch."""
 
-    def __init__(
-        self,
-        config: BrokerConfig,
-        topic_configs: TopicConfigs,
-        throttles: ReplicationThrottles,
-        replicas: Mapping[TopicPartition, Replica],
-        review: Callable[[Replica], None],
-    ) -> None:
-        """Serve `replicas`, the table of the service, which changes as it runs.
+    _config: BrokerConfig
+    _topic_configs: TopicConfigs
+    _throttles: ReplicationThrottles
+    _replicas: Mapping[TopicPartition, Replica]
+    """The table of the service, which changes as it runs."""
 
-        `review` is called after an append or a follower's fetch that may change the high watermark or the ISR.
-        """
-        self._config = config
-        self._topic_configs = topic_configs
-        self._throttles = throttles
-        self._replicas = replicas
-        self._review = review
+    _review: Callable[[Replica], None]
+    """Called after an append or a follower's fetch that may change the high watermark or the ISR."""
 
     def handlers(self) -> Handlers:
         """Return the handlers of Produce and Fetch."""

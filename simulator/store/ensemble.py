@@ -12,12 +12,11 @@ import trio
 
 from simulator.store.agenda import Agenda
 from simulator.store.host import Interruption, Moment, StoreHost
-from simulator.store.quorum import NOBODY, EnsembleHooks, Quorum
+from simulator.store.quorum import NOBODY, OnCommit, Quorum
+from simulator.store.server import EnsembleServer
 from simulator.store.session import SimulatedStore
 from transport.store.protocol import Committed, Op, StoreUnavailable
 from transport.store.tree import Tree
-
-__all__ = ["EnsembleHooks", "SimulatedEnsemble"]
 
 CONNECT_SECONDS: Final = 15.0
 """Seconds that a holder waits for its first session."""
@@ -34,13 +33,14 @@ class SimulatedEnsemble:
     """
 
     def __init__(
-        self, rng: random.Random, clock_ms: Callable[[], int], *, servers: int = 1, hooks: EnsembleHooks
+        self, rng: random.Random, clock_ms: Callable[[], int], *, servers: int = 1, on_commit: OnCommit
     ) -> None:
         self.default_latency = 0.0
         """Latency of hosts added later, in seconds each way; a message takes between 0.5 and 1.5 times that."""
         self._agenda = Agenda()
         self._rng = rng
-        self._quorum = Quorum(self._agenda, rng, clock_ms, servers, hooks)
+        agenda = self._agenda
+        self._quorum = Quorum([EnsembleServer(agenda) for _ in range(servers)], agenda, rng, clock_ms, on_commit)
         self._hosts: dict[str, StoreHost] = {}
         self._stores: dict[str, SimulatedStore] = {}
 

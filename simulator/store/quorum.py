@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, Protocol
+from typing import Final
 
 import trio
+from attrs import define, field
 
 from simulator.store.agenda import Agenda
 from simulator.store.host import StoreHost
@@ -19,16 +20,14 @@ NOBODY: Final = 0
 """The session id of commits made outside any session."""
 
 
-class EnsembleHooks(Protocol):
-    """Callbacks of an observer of the ensemble."""
+OnCommit = Callable[[str, int, Sequence[Op], Committed], object]
+"""Called with each commit of the leader, before any session is notified of it: host, session id, operations, outcome.
 
-    def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
-        """Observe a commit of the leader, before any session is notified of it.
-
-        `host` is "" for a commit that no host requested: the end of a session, which deletes its ephemerals, if any.
-        """
+The host is "" for a commit that no host requested: the end of a session, which deletes its ephemerals, if any.
+"""
 
 
+@define(eq=False)
 class Quorum:
     """The leader, which is the first server and makes all commits, and its followers.
 
@@ -36,22 +35,18 @@ class Quorum:
     timeout old, and servers check at intervals of about a third.
     """
 
-    def __init__(
-        self, agenda: Agenda, rng: random.Random, clock_ms: Callable[[], int], servers: int, hooks: EnsembleHooks
-    ) -> None:
-        self.servers = [EnsembleServer(agenda) for _ in range(servers)]
-        self._leader = self.servers[0]
-        self._agenda = agenda
-        self._rng = rng
-        self._clock_ms = clock_ms
-        self._hooks = hooks
-        self._sessions: dict[int, Session] = {}
-        self._last_session_id = NOBODY
+    servers: list[EnsembleServer]
+    _agenda: Agenda
+    _rng: random.Random
+    _clock_ms: Callable[[], int]
+    _on_commit: OnCommit
+    _sessions: dict[int, Session] = field(factory=dict)
+    _last_session_id: int = NOBODY
 
     @property
     def tree(self) -> Tree:
         """The leader's tree: the durable state."""
-        return self._leader.tree
+        return self.servers[0].tree
 
     def session(self, session_id: int) -> Session | None:
         """Return a session, or None if it has ended."""
@@ -64,10 +59,11 @@ class Quorum:
     def commit(self, host: str, session_id: int, ops: Sequence[Op], ends: Session | None = None) -> Committed:
         """Apply all of `ops` or nothing, and replicate it. Raises Conflict, or StoreError for an invalid request."""
         now_ms = self._clock_ms()
-        commit = self._leader.tree.multi(ops, session_id, now_ms)
-        self._hooks.committed(host, session_id, ops, commit.committed)
-        self._leader.publish(commit, ends)
-        for follower in self.servers[1:]:
+        leader, *followers = self.servers
+        commit = leader.tree.multi(ops, session_id, now_ms)
+        self._on_commit(host, session_id, ops, commit.committed)
+        leader.publish(commit, ends)
+        for follower in followers:
             follower.follow(CommitEntry(trio.current_time(), ops, session_id, now_ms, ends))
         return commit.committed
 

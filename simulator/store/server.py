@@ -34,22 +34,20 @@ class Client(Protocol):
         """Handle the event of a watch, from a server that had reached `zxid`."""
 
 
+@define(eq=False)
 class ServerConnection:
     """A connection of a host to a server: messages arrive in order each way, after the host's latency."""
 
-    def __init__(
-        self, agenda: Agenda, rng: random.Random, host: StoreHost, client: Client, server: EnsembleServer
-    ) -> None:
-        self.host = host
-        self.client = client
-        self.server = server
-        self.is_open = True
-        self._agenda = agenda
-        self._rng = rng
-        self._under_way = 0
-        self._survivors = 0
-        self._last_at_server = 0.0
-        self._last_at_host = 0.0
+    _agenda: Agenda
+    _rng: random.Random
+    host: StoreHost
+    client: Client
+    server: EnsembleServer
+    is_open: bool = True
+    _under_way: int = 0
+    _survivors: int = 0
+    _last_at_server: float = 0.0
+    _last_at_host: float = 0.0
 
     def to_server(self, call: Call) -> None:
         """Send a message whose arrival at the server makes `call`."""

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import trio
+from attrs import Factory, define, field
 
 from simulator.store.agenda import Agenda
 from simulator.store.host import StoreHost
@@ -38,18 +39,19 @@ T = TypeVar("T")
 Arrive = Callable[[Session, ServerConnection, Answer], object]
 
 
+@define(eq=False)
 class _Reply:
     """The outcome of a request, once it is known."""
 
-    def __init__(self) -> None:
-        self.landed = trio.Event()
-        self.outcome: Any = None
+    landed: trio.Event = field(factory=trio.Event)
+    outcome: Any = None
 
     def settle(self, outcome: object) -> None:
         self.outcome = outcome
         self.landed.set()
 
 
+@define(eq=False)
 class SimulatedStore:
     """A `MetadataStore` whose holder lives on a host. Open one with `SimulatedEnsemble.session`.
 
@@ -57,24 +59,23 @@ class SimulatedStore:
     of up to `RECONNECT_SECONDS`; a session without contact for its timeout is taken as expired.
     """
 
-    def __init__(self, agenda: Agenda, rng: random.Random, quorum: Quorum, host: StoreHost, timeout: float) -> None:
-        self.session_id = 0
-        self.state = SessionState.SUSPENDED
-        self.opened = trio.Event()
-        self.is_gone = False
-        self.connection: ServerConnection | None = None
-        self.session: Session | None = None
-        self.server = quorum.servers[0]
-        self._agenda = agenda
-        self._rng = rng
-        self._quorum = quorum
-        self._host = host
-        self._timeout = timeout
-        self._listeners = Listeners()
-        self._under_way: dict[_Reply, None] = {}
-        self._hung_up = trio.Event()
-        self._seen = 0
-        self._changes = 0
+    _agenda: Agenda
+    _rng: random.Random
+    _quorum: Quorum
+    _host: StoreHost
+    _timeout: float
+    session_id: int = 0
+    state: SessionState = SessionState.SUSPENDED
+    opened: trio.Event = field(factory=trio.Event)
+    is_gone: bool = False
+    connection: ServerConnection | None = None
+    session: Session | None = None
+    server: EnsembleServer = field(default=Factory(lambda store: store._quorum.servers[0], takes_self=True))  # noqa: SLF001
+    _listeners: Listeners = field(factory=Listeners)
+    _under_way: dict[_Reply, None] = field(factory=dict)
+    _hung_up: trio.Event = field(factory=trio.Event)
+    _seen: int = 0
+    _changes: int = 0
 
     # --- what a MetadataStore does ------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ class World:
 
     def __attrs_post_init__(self) -> None:
         rng = generator(self.seed, "ensemble")
-        self.ensemble = SimulatedEnsemble(rng, wall_clock_ms, servers=self.servers, hooks=self)
+        self.ensemble = SimulatedEnsemble(rng, wall_clock_ms, servers=self.servers, on_commit=self.committed)
         self.ensemble.default_latency = LATENCY
 
     def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from itertools import count
@@ -13,7 +13,7 @@ import pytest
 from simulator.store.ensemble import SimulatedEnsemble
 from tests.kit.acls import give_away
 from transport.store.memory import MemoryZooKeeper
-from transport.store.protocol import Committed, MetadataStore, Op
+from transport.store.protocol import MetadataStore
 from transport.store.security import ZooKeeperSecurity
 from transport.store.tree import Access, Tree
 from transport.store.zookeeper import open_zookeeper
@@ -37,17 +37,10 @@ def memory() -> MemoryZooKeeper:
     return MemoryZooKeeper(lambda: NOW_MS)
 
 
-class Unwatched:
-    """The hooks of an ensemble that nobody watches."""
-
-    def committed(self, host: str, session_id: int, ops: Sequence[Op], committed: Committed) -> None:
-        """Do nothing."""
-
-
 @pytest.fixture
 def ensemble() -> SimulatedEnsemble:
     """Give the test an ensemble that never fails, so that no time passes in it."""
-    return SimulatedEnsemble(random.Random(0), lambda: NOW_MS, hooks=Unwatched())
+    return SimulatedEnsemble(random.Random(0), lambda: NOW_MS, on_commit=lambda *_: None)
 
 
 @pytest.fixture
