@@ -1,4 +1,4 @@
-"""The queue in front of a task."""
+"""The mailbox in front of a task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Running a task again when it fails."""
+"""Restarting a task that fails."""
 
 from __future__ import annotations
 

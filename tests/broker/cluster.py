@@ -1,4 +1,4 @@
-"""Reference brokers on loopback sockets and a memory store, under a controller that does what a test says."""
+"""Reference brokers on loopback sockets and a memory store, under a scripted controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Produce and Fetch of reference brokers: what is acknowledged, what is shown, and what is refused."""
+"""Produce and Fetch of reference brokers: acknowledgements, visible records, and refusals."""
 
 from __future__ import annotations
 

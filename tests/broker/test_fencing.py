@@ -1,4 +1,4 @@
-"""The kit's fence, asked over a real connection, and what reaches the service through it."""
+"""The kit's fence over a real connection, and the orders that pass it."""
 
 from __future__ import annotations
 

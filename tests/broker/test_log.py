@@ -1,4 +1,4 @@
-"""Logs against a list, whatever is appended, cut off and reopened; and what the one on files does with damage."""
+"""Logs compared with a list under any sequence of appends, truncations and reopenings; damage in a log file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several log directories: where logs go, what a failed one takes along, and what a lost one means for the storage."""
+"""Several log directories: the place of new logs, the effect of a failed directory, and of a lost one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what a broker says of its logs, on file and in memory, through the kit."""
+"""DescribeLogDirs through the kit: the sizes of logs in files and in memory."""
 
 from __future__ import annotations
 

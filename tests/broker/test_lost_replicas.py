@@ -1,4 +1,4 @@
-"""A broker that loses one of its log directories calls the controller, refuses what was there, and goes on."""
+"""A broker that loses a log directory notifies the controller, refuses the lost replicas, and continues."""
 
 from __future__ import annotations
 

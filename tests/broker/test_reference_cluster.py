@@ -1,4 +1,4 @@
-"""Reference brokers under a scripted controller: records are copied, kept, cut off and deleted as they should be."""
+"""Reference brokers under a scripted controller: records are copied, kept, truncated and deleted correctly."""
 
 from __future__ import annotations
 

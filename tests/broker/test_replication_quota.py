@@ -1,4 +1,4 @@
-"""A rate of replication: how much may flow, and when again."""
+"""The replication quota: the bytes available, and the time until the next attempt."""
 
 from __future__ import annotations
 

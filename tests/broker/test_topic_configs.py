@@ -1,4 +1,4 @@
-"""The settings of topics on a broker: which are in force, and from when on."""
+"""The settings of topics on a broker: the values in effect, and the time of a change."""
 
 from __future__ import annotations
 

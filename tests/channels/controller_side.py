@@ -1,4 +1,4 @@
-"""The near end: a controller's channels, with real backlogs and connections, and what their answers bring."""
+"""The controller's end of channels, with real backlogs and connections, and the events that answers cause."""
 
 from __future__ import annotations
 

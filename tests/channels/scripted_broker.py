@@ -1,4 +1,4 @@
-"""The far end of a broker channel: a broker that answers on the wire as a script says, and the ways to reach it."""
+"""The broker's end of a channel: a broker that answers on the wire by a script, and ways to reach it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class ScriptedBroker:
 
     script: Sequence[Act] = ()
     gates: dict[int, trio.Event] = field(factory=dict)
-    """What to wait for before acting, by the number of the request."""
+    """Events to wait for before acting, by the number of the request."""
 
     obey: Callable[[Request[object]], None] = lambda _: None
     received: list[Request[object]] = field(factory=list)
@@ -169,7 +169,7 @@ class MemoryNetwork:
     """By port."""
 
     attempts: list[float] = field(factory=list)
-    """When somebody tried to connect."""
+    """The times of attempts to connect."""
 
     async def connect(self, host: str, port: int) -> trio.abc.Stream:
         """Connect to the broker at `port`."""

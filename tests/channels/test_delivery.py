@@ -1,4 +1,4 @@
-"""Whatever happens to requests, answers and connections, a broker ends where unmerged delivery would leave it."""
+"""Whatever happens to requests, answers and connections, a broker ends in the state of unmerged delivery."""
 
 from __future__ import annotations
 

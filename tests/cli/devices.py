@@ -1,4 +1,4 @@
-"""Devices and pipes of a test's own, which a command run by root may damage without harm."""
+"""Devices and pipes for tests, which a command run by root may damage without harm."""
 
 from __future__ import annotations
 

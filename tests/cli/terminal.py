@@ -1,4 +1,4 @@
-"""A command on a terminal of its own, on which keys are pressed."""
+"""A command on a terminal of its own, at which keys are pressed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Addresses of a cluster that is not there: each command says at once what it found in its place."""
+"""Addresses without a cluster: each command reports at once what it found there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shell completes the command with the script that it prints."""
+"""Completion of the command in a shell, with the script that it prints."""
 
 from __future__ import annotations
 

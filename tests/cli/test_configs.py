@@ -1,4 +1,4 @@
-"""`klamm config`: how settings are written on a command line."""
+"""`klamm config`: the notation of settings on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`klamm reassignment execute`, and Ctrl-C at each phase, against a controller that answers as the test says."""
+"""`klamm reassignment execute` against a scripted controller, with Ctrl-C in each phase."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that commands read: a limit for each kind, and one line for each that is not what it should be."""
+"""Files that commands read: a limit for each kind, and one line for each unusable file."""
 
 from __future__ import annotations
 

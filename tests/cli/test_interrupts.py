@@ -1,4 +1,4 @@
-"""Ctrl-C at any time of any command: exit code 130, and nothing on the screen that a person did not ask for."""
+"""Ctrl-C at any moment of any command: exit code 130, and no unwanted output."""
 
 from __future__ import annotations
 

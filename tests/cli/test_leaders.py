@@ -1,4 +1,4 @@
-"""`klamm leader elect`: how partitions are named on a command line."""
+"""`klamm leader elect`: the notation of partitions on the command line."""
 
 from __future__ import annotations
 

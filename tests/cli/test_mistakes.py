@@ -1,4 +1,4 @@
-"""The mistakes of a first hour: one line with the cure, exit code 1, no traceback. And Ctrl-C, which is none."""
+"""The mistakes of a first hour: one line with the remedy, exit code 1, no traceback. Ctrl-C is not a mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names and numbers that cannot be sent are refused first; misspelt words are refused with the nearest one."""
+"""Names and numbers that cannot be sent are rejected first; misspelt words with the nearest valid one."""
 
 from __future__ import annotations
 

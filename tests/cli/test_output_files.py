@@ -1,4 +1,4 @@
-"""Files that commands write: whole or not at all, never in the place of a device, a pipe or a link."""
+"""Files that commands write: completely or not at all, and never instead of a device, a pipe or a link."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`klamm plan`: what the options ask for, where the files go, and mistakes, which leave nothing behind."""
+"""`klamm plan`: the effect of options, the places of files, and mistakes, which leave nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/planning.md: its plan step by step, typed as it stands, prints what it shows."""
+"""docs/planning.md: its plan step by step, typed as printed, gives the printed output."""
 
 from __future__ import annotations
 

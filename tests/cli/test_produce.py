@@ -1,4 +1,4 @@
-"""`klamm produce`: each line is a record as soon as it is there, wherever it comes from."""
+"""`klamm produce`: each line becomes a record as soon as it arrives, whatever its source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`klamm reassignment` as processes against a cluster in this process: what an administrator sees and gets."""
+"""`klamm reassignment` as processes against a cluster in this process, as an administrator uses it."""
 
 from __future__ import annotations
 

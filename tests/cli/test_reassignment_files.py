@@ -1,4 +1,4 @@
-"""Reassignment files: what cannot be meant is refused with the place, what Kafka's tool writes is read."""
+"""Reassignment files: mistakes are rejected with their place, and the files of Kafka's tool are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words for what would change, for what became of each partition, and for sizes and times."""
+"""The words for a file's changes, for the outcome of each partition, and for sizes and times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/reassignments.md: its sessions, one after the other, print what it shows."""
+"""docs/reassignments.md: its sessions, one after the other, print the shown output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services that end on signals, and what they do before."""
+"""Services that end on signals, and their last actions."""
 
 from __future__ import annotations
 

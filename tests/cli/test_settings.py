@@ -1,4 +1,4 @@
-"""Settings that a service starts with: `klamm.toml`, flags, and the page about them."""
+"""The settings of a service at its start: `klamm.toml`, flags, and the page about them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`klamm reassignment execute` of a plan that was made from another assignment than there is now."""
+"""`klamm reassignment execute` of a plan that was made from an assignment other than the current one."""
 
 from __future__ import annotations
 

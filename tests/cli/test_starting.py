@@ -1,4 +1,4 @@
-"""Services as they start: before ZooKeeper is there, under an id that somebody has, behind an address for others."""
+"""The start of services: before ZooKeeper runs, under an id in use, and with an advertised address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables: as wide as the terminal at most, folded between words if that will do, and whole on a pipe."""
+"""Tables: at most as wide as the terminal, folded between words if possible, and unlimited on a pipe."""
 
 from __future__ import annotations
 

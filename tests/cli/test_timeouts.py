@@ -1,4 +1,4 @@
-"""`--timeout` of every command: a number of seconds that can be waited for."""
+"""`--timeout` of every command: a number of seconds that it is possible to wait."""
 
 from __future__ import annotations
 

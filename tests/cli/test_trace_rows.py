@@ -1,4 +1,4 @@
-"""The table of a move, out of a commit trace."""
+"""The table of a move, taken from a commit trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A chroot below which there is no cluster: every command says so, and creates nothing."""
+"""A chroot without a cluster: every command says so, and creates nothing."""
 
 from __future__ import annotations
 

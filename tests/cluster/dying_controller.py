@@ -1,4 +1,4 @@
-"""A controller that signals itself, SIGKILL say, when it has decided, committed or published a given round."""
+"""A controller that signals itself, with SIGKILL for example, when it has decided, committed or published a round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The demo on ZooKeeper, as a user runs it: the six rows of a move, whose controller is killed."""
+"""The demo on ZooKeeper, as a user runs it: the six rows of a move whose controller is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Offices that end while the session of whoever held them goes on: given up, or taken away by hand; real ZooKeeper."""
+"""Offices that end before the session of their holder: resigned, or deleted by hand; real ZooKeeper."""
 
 from __future__ import annotations
 

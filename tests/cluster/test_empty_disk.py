@@ -1,4 +1,4 @@
-"""A broker that comes back with an empty disk does not lead, and what others have is not cut down to nothing; real."""
+"""A broker that returns with an empty disk neither leads nor makes others truncate; real processes."""
 
 from __future__ import annotations
 

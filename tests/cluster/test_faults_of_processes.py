@@ -1,4 +1,4 @@
-"""Brokers, controllers and ZooKeeper that die, pause or come back in the middle of a move; all of it real."""
+"""Brokers, controllers and ZooKeeper that die, pause or return during a move; all of them real."""
 
 from __future__ import annotations
 

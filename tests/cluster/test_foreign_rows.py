@@ -1,4 +1,4 @@
-"""Rows that others write into a real ZooKeeper, or close with their own ACL: processes continue without them."""
+"""Rows in a real ZooKeeper that others write, or protect with their own ACL: processes continue without them."""
 
 from __future__ import annotations
 

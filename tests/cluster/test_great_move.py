@@ -57,7 +57,7 @@ RECORDS_BEFORE: Final = 20
 """In each partition, which makes 20 KB."""
 
 BYTES_PER_SECOND: Final = 200_000
-"""What a broker copies of what moves to it, which takes 20 s then."""
+"""The bytes that a broker copies; a move to it then takes 20 s."""
 
 BATCH: Final = 10
 BATCHES_PER_SECOND: Final = 100

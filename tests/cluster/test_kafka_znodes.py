@@ -1,4 +1,4 @@
-"""`klamm reassignment` where Kafka's own controller is active, on a real ZooKeeper; a script plays the controller."""
+"""`klamm reassignment` while Kafka's own controller, played by a script, is active, on a real ZooKeeper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker that cannot open the log of one replica does not lead it, and comes back when it can; on sockets."""
+"""A broker that cannot open the log of a replica does not lead it until it can; on sockets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A broker loses one of its two log directories: what was there is led by others, the rest stays; real."""
+"""A broker loses one of two log directories: others lead the lost replicas, the rest stays; real processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Brokers that never answer, never read, answer garbage or flap: a controller on sockets goes on without them."""
+"""Brokers that never answer, never read, answer garbage or flap: a controller on sockets continues without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A slow move and a stuck one are told apart, and the next controller goes on telling; real ZooKeeper and processes."""
+"""Slow moves are distinguished from stuck ones, before and after a failover; real ZooKeeper and processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reassignments are listed, described and told apart, whatever controller is asked: processes on ZooKeeper."""
+"""Reassignments are listed, described and distinguished by every controller: processes on ZooKeeper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster of processes whose ZooKeeper is secured: TLS, an identity, and ACLs on all that it creates."""
+"""A cluster of processes on a secured ZooKeeper: TLS, an identity, and ACLs on everything that it creates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`klamm reassignment execute --throttle` with processes on ZooKeeper: slower, and nothing is left of it in the end."""
+"""`klamm reassignment execute --throttle` with processes on ZooKeeper: slower, and no throttle remains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics are deleted, whoever dies in the middle of it; real ZooKeeper, processes, sockets and SIGKILL."""
+"""Deletion of topics while processes die; real ZooKeeper, processes, sockets and SIGKILL."""
 
 from __future__ import annotations
 

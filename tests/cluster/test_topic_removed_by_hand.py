@@ -1,4 +1,4 @@
-"""Somebody removes a topic's znodes: its logs go, and a namesake takes its place on the same brokers; on sockets."""
+"""A topic's znodes are removed by hand: its logs are deleted, and a namesake takes its place; on sockets."""
 
 from __future__ import annotations
 

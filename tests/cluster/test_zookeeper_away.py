@@ -1,4 +1,4 @@
-"""A ZooKeeper that stands still for less than a session, and one that is gone for longer than that."""
+"""A ZooKeeper that pauses for less than the session timeout, and one that is away for longer."""
 
 from __future__ import annotations
 

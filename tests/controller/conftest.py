@@ -74,7 +74,7 @@ class Recorder:
     """Names of rounds as they were committed, and in parentheses as they were published."""
 
     crash_after: str | None = None
-    """Where to crash, in the notation of `rounds`."""
+    """The moment of the crash, in the notation of `rounds`."""
 
     def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
         """Brokers are known from the context."""

@@ -1,4 +1,4 @@
-"""A store in which somebody else writes just before the controller does."""
+"""A store in which another process writes just before the controller does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Meddler(PassingStore):
     earlier: int = 0
     endless: bool = False
     overtaken: int = 0
-    """How often somebody was faster."""
+    """The number of times that another write came first."""
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
         """Do all of `ops` or nothing, but somebody else's first."""

@@ -1,4 +1,4 @@
-"""The admin client against nodes that answer as the test says, over TCP: what it asks again, and what it does not."""
+"""The admin client against scripted nodes, over TCP: the requests that it repeats, and those that it does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reassignments in a client's hands: compared, looked up, and over."""
+"""Reassignments in a client's hands: compared, looked up, and completed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leaders ask for ISRs (KIP-497): the table of answers in its order, what is written and who is told."""
+"""Leaders request ISRs (KIP-497): the table of answers in its order, the write, and the notified brokers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from transport.metadata import LeaderRecoveryState, TopicPartition
 
 SECOND = TopicPartition("orders", 1)
 LEADER_EPOCH, PARTITION_EPOCH = 3, 4
-"""Where `prepare` brings the partition: led by 1, ISR 1, 2, 3 of replicas 1 to 4, all alive but 4."""
+"""The state that `prepare` sets up: leader 1, ISR 1, 2, 3 of replicas 1 to 4, of which only 4 is dead."""
 
 ITEM = AlterPartitionItem("orders", "id-of-orders", 0, LEADER_EPOCH, (1, 2), PARTITION_EPOCH)
 

@@ -1,4 +1,4 @@
-"""Merged delivery, with repetitions, leaves a broker where unmerged delivery would."""
+"""Merged delivery, with repetitions, leaves a broker in the state of unmerged delivery."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ happenings = st.tuples(
     st.booleans(),
 )
 times = st.integers(1, 3)
-"""How often a request arrives: one whose answer is lost is sent again before any other."""
+"""The number of times that a request arrives: one whose answer is lost is sent again before any other."""
 
 
 DELETE = "delete topic", TPS[1], False

@@ -1,4 +1,4 @@
-"""Live brokers whose registration changes: they listen elsewhere, or stand in another rack."""
+"""Live brokers whose registration changes: another address, or another rack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cluster at a glance."""
+"""The summary of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cycle collector: paused for a block, and left alone where somebody else has paused it."""
+"""The cycle collector: paused for a block, and left alone if it is paused already."""
 
 from __future__ import annotations
 

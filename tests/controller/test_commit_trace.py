@@ -1,4 +1,4 @@
-"""The commit trace keeps what it can afford: the states of so many partitions, however they came."""
+"""The bound of the commit trace: a number of states, however many commits they came in."""
 
 from __future__ import annotations
 

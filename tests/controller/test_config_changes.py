@@ -1,4 +1,4 @@
-"""Settings that are changed at run time: what is refused, what is written, and what the controller makes of it."""
+"""Changes of settings at run time: refusals, writes, and their effect on the controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of topics and brokers: which one is in force."""
+"""Settings of topics and brokers: the value in effect."""
 
 from __future__ import annotations
 

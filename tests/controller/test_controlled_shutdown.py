@@ -1,4 +1,4 @@
-"""Brokers that announce that they are about to stop."""
+"""Brokers that announce that they will stop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever stands in a znode, no failover and no event stops at it; it is logged and shown, and the rest goes on."""
+"""Damaged znodes stop neither a failover nor an event: they are logged and shown, and the rest continues."""
 
 from __future__ import annotations
 

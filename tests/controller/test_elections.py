@@ -1,4 +1,4 @@
-"""Leader elections as tables: who leads, what the ISR becomes, what the epochs become."""
+"""Leader elections as tables: the leader, the ISR and the epochs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following one id through log, state-change log and commit trace answers why a partition is led by whom."""
+"""The id of an event leads through log, state-change log and commit trace to the reason why a broker leads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A new controller loads the cluster, tells brokers in the right order and puts right what happened meanwhile."""
+"""A new controller loads the cluster, notifies brokers in the right order, and repairs what changed meanwhile."""
 
 from __future__ import annotations
 

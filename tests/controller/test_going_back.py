@@ -1,4 +1,4 @@
-"""A cancel restores what was: the order of the replicas, and never an ISR that is too small for acks=all."""
+"""A cancel restores the order of the replicas, and never leaves an ISR that is too small for acks=all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics of thousands of moves are deleted: no multi grows with them, and whoever dies in between is resumed."""
+"""Topics with thousands of moves are deleted in multis of bounded size, and the next controller can continue."""
 
 from __future__ import annotations
 

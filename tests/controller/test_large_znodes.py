@@ -1,4 +1,4 @@
-"""Data as large as a znode can be: they are refused or set aside, and cost no controller its office."""
+"""Data as large as a znode can be is refused or set aside, and costs no controller its office."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elections that somebody asks for, through ElectLeaders or `/admin/preferred_replica_election`."""
+"""Requested elections, through ElectLeaders or `/admin/preferred_replica_election`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Leadership that goes back to the preferred leaders by itself."""
+"""Leadership that returns to the preferred leaders automatically."""
 
 from __future__ import annotations
 

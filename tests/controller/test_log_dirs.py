@@ -1,4 +1,4 @@
-"""A replica that its live broker cannot use does not lead and is not in the ISR, until it can be used again."""
+"""A replica that its live broker cannot use does not lead and leaves the ISR, until it can be used again."""
 
 from __future__ import annotations
 

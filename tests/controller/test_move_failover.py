@@ -1,4 +1,4 @@
-"""A controller that dies between any two rounds of a move: the next one ends it, whatever it finds."""
+"""A controller that dies between any two rounds of a move: the next one completes it from any state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequential znodes by which brokers call the controller: ISRs that they wrote, and log directories that they lost."""
+"""Sequential znodes by which brokers notify the controller of ISRs that they wrote, and of lost log directories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A move that gets a new target while it runs, or is cancelled."""
+"""A move that gets a new target while it is in progress, or is cancelled."""
 
 from __future__ import annotations
 

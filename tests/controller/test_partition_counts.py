@@ -1,4 +1,4 @@
-"""Counts that follow from facts equal those of a look at everything."""
+"""Counts derived from facts equal those of a full scan."""
 
 from __future__ import annotations
 

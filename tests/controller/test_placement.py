@@ -1,4 +1,4 @@
-"""Default placement: even, spread over racks, and continued where a topic grows."""
+"""Default placement: even, spread over racks, and continued when a topic grows."""
 
 from __future__ import annotations
 

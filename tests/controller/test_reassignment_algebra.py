@@ -1,4 +1,4 @@
-"""The algebra of reassignments (KIP-455): the rows of Kafka's ControllerContextTest, and what holds for any chain."""
+"""The algebra of reassignments (KIP-455): the rows of Kafka's ControllerContextTest, and properties of any chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The znode that gives a reassignment its identity: it comes and goes with the move, whatever else happens to it."""
+"""The znode that identifies a reassignment exists exactly as long as the move, whatever else happens."""
 
 from __future__ import annotations
 

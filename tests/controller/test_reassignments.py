@@ -1,4 +1,4 @@
-"""Moving replicas: the rows of a move, what each round tells brokers, overrides and cancels."""
+"""Moving replicas: the rows of a move, the messages of each round, overrides and cancels."""
 
 from __future__ import annotations
 

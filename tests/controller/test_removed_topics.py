@@ -1,4 +1,4 @@
-"""A topic whose znodes somebody removes: its logs do not stay on brokers, and are not in the way of a namesake."""
+"""A topic whose znodes were removed by hand: its logs are deleted, and do not conflict with a namesake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elections with a named order: the replicas take it and the first of them leads, both or neither."""
+"""Elections with a named order: the replicas take it and the first of them leads, or nothing changes."""
 
 from __future__ import annotations
 

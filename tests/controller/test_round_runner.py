@@ -1,4 +1,4 @@
-"""The runner's order: commit before apply, apply before publish, and nothing of either for a deposed controller."""
+"""The runner's order: commit, apply, publish; a deposed controller applies and publishes nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Witness(Observer):
     zookeeper: MemoryZooKeeper
     context: ControllerContext
     seen: list[tuple[str, int, int]] = field(factory=list)
-    """What happened, the leader epoch in the store, and that in the context."""
+    """The event, the leader epoch in the store, and the one in the context."""
 
     def look(self, what: str) -> None:
         znode = self.zookeeper.tree.read(paths.partition_state(TP))

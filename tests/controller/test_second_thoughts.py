@@ -1,4 +1,4 @@
-"""Cancel and override at each step of a move, under the same controller and under the next: nothing is lost by either.
+"""Cancel and override at each step of a move, under the same controller and the next one, lose nothing.
 
 Between B4 and B6 the ISR is the target alone: whoever goes back then, as the original does, deletes the last copies.
 """

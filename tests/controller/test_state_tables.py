@@ -1,4 +1,4 @@
-"""The state machines' tables against Kafka's, and what happens to a transition that they do not have."""
+"""The tables of the state machines compared with Kafka's, and transitions that they do not contain."""
 
 from __future__ import annotations
 

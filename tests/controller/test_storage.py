@@ -1,4 +1,4 @@
-"""A broker that comes back with another storage id has lost its data: it counts for nothing until it has caught up."""
+"""A broker that returns with another storage id has lost its data: it is excluded until it has caught up."""
 
 from __future__ import annotations
 

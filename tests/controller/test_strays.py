@@ -1,4 +1,4 @@
-"""Replicas to be deleted outlive controllers and dead brokers, and nothing else."""
+"""Strays survive controllers and dead brokers until they are deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics and partitions that an administrator asks for."""
+"""Requests to create topics and to add partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topics and partitions that appear, grow or vanish in the store."""
+"""Topics and partitions that appear, grow or disappear in the store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elections from outside the ISR, where the settings allow them."""
+"""Elections from outside the ISR, if the settings allow them."""
 
 from __future__ import annotations
 

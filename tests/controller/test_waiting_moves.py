@@ -1,4 +1,4 @@
-"""Moves that cannot go on: they wait, harm nothing meanwhile, and go on by themselves."""
+"""Moves that have to wait: they do no harm meanwhile, and continue by themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moves where Kafka's own controller is active: what is asked of it and read from it, in znodes as it writes them."""
+"""Moves under Kafka's own controller: requests to it and its progress, in znodes of its format."""
 
 from __future__ import annotations
 

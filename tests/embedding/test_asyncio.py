@@ -1,4 +1,4 @@
-"""A controller in an asyncio program: what is raised, what a cancel does, what is shared."""
+"""A controller in an asyncio program: its exceptions, its cancellation, and the shared run."""
 
 from __future__ import annotations
 

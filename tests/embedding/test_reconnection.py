@@ -1,4 +1,4 @@
-"""A connection to the metadata store that breaks and comes back with the session kept."""
+"""A connection to the metadata store that breaks and returns within the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A controller refuses to stand in another's cluster, and to be brought down by one request again and again."""
+"""A controller refuses to stand in a cluster of another kind, and to fail again and again on one request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The running service on the memory store: who leads, who answers, what a lost session costs."""
+"""The running service on the memory store: its elections, its answers, and the cost of a lost session."""
 
 from __future__ import annotations
 

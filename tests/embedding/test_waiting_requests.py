@@ -1,4 +1,4 @@
-"""Requests that wait for the controller: only while somebody waits for them, and behind what happens in the cluster."""
+"""Requests that wait for the controller: only while their caller waits, and behind events of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every change of the store that the active controller must know of becomes its event."""
+"""Every change of the store that concerns the active controller becomes its event."""
 
 from __future__ import annotations
 

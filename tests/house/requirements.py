@@ -1,4 +1,4 @@
-"""The requirements of docs/requirements.md, and which tests claim them: `python -m tests.house.requirements`.
+"""The requirements of docs/requirements.md and the tests that claim them: `python -m tests.house.requirements`.
 
 A finished row is shown twice: over a real ZooKeeper with brokers as processes (tests/cluster), and in the small.
 """

@@ -1,4 +1,4 @@
-"""The pages that tell what became of Kafka's tests and bugs name tests and scenarios that exist."""
+"""The pages about Kafka's tests and bugs name tests and scenarios that exist."""
 
 from __future__ import annotations
 

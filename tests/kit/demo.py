@@ -1,4 +1,4 @@
-"""Runs the demo as a user does, and holds its expected output."""
+"""Runs the demo as a user does, and contains its expected output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plays the part of Apache Kafka's controller: writes znodes as it does, for requested moves.
+"""Plays the part of Apache Kafka's controller: writes the znodes of requested moves as it does.
 
 Only the steps that tools can see from outside: U1, the growth of the ISR by brokers, B4 to B7, each in its own write.
 The JSON is Kafka's to the byte; a topic's znode is of version 2 (2.4 to 2.7, without an id) or 3.

@@ -1,4 +1,4 @@
-"""The pages that probes and scrapers get, and what clients that are none of them get."""
+"""The pages for probes and scrapers, and the answers to other clients."""
 
 from __future__ import annotations
 

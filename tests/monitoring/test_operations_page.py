@@ -1,4 +1,4 @@
-"""docs/operations.md names the metrics that there are, and no others."""
+"""docs/operations.md names the existing metrics, and no others."""
 
 from __future__ import annotations
 

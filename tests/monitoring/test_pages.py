@@ -1,4 +1,4 @@
-"""The pages of a running controller: who is ready, and what is served where."""
+"""The pages of a running controller: readiness, and the content of each path."""
 
 from __future__ import annotations
 

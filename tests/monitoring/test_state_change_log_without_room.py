@@ -1,4 +1,4 @@
-"""A state-change log on a device without room: said once, and again when there is room."""
+"""A state-change log on a full device: reported once, and again when there is room."""
 
 from __future__ import annotations
 

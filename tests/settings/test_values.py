@@ -1,4 +1,4 @@
-"""Settings as text and as values: what is valid, and what is told of what is not."""
+"""Settings as text and as values: the valid ones, and the messages about others."""
 
 from __future__ import annotations
 

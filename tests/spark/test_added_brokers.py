@@ -1,4 +1,4 @@
-"""The brokers that add-brokers names: who has its share already, who is left out, and what the report measures."""
+"""The brokers named by add-brokers: those that have their share already, those left out, and the measured evenness."""
 
 from __future__ import annotations
 

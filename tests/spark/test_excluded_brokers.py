@@ -1,4 +1,4 @@
-"""Excluded brokers keep what they lead, whatever is evened among the others, and so planning again changes nothing."""
+"""Excluded brokers keep their leaderships while others are evened out, so planning again changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated clusters: the shape that was asked for, the same again for a seed, any block alone."""
+"""Generated clusters: the requested shape, the same cluster for a seed, and any block by itself."""
 
 from __future__ import annotations
 

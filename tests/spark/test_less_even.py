@@ -1,4 +1,4 @@
-"""Plans that leave a measure less even: warned of where the goal forces moves, refused where nobody asked for it."""
+"""Plans that leave a measure less even: a warning if forced moves cause it, otherwise a refusal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order of replica lists: what stays keeps its place, whatever path replicas took while a plan was made."""
+"""The order of replica lists: replicas that stay keep their place, whatever path others took during planning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters in which no broker may receive anything: no replica moves, none is called hot, leaders are still evened."""
+"""Clusters without receivers: no replica moves, no broker is called hot, and leaders are still evened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inputs and outputs that only Spark reaches: here a file system of Hadoop's own, mounted over a folder."""
+"""Inputs and outputs that only Spark can reach: here a file system of Hadoop's own, mounted over a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The implementations of the metadata store, for the tests that hold for each."""
+"""The implementations of the metadata store, for the tests of all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ZooKeeper session in which something happens at the worst moment."""
+"""A ZooKeeper session that is interrupted at the worst moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bulk at the size of big clusters: every watch fires once, and every chunk is one that the server takes."""
+"""Bulk operations at the size of large clusters: every watch fires once, and the server accepts every chunk."""
 
 from __future__ import annotations
 

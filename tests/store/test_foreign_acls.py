@@ -1,4 +1,4 @@
-"""Rules for every metadata store with znodes of somebody else: they affect no other znode."""
+"""Znodes with the ACL of another identity: they affect no other znode, on every metadata store."""
 
 from __future__ import annotations
 

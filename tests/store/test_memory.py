@@ -1,4 +1,4 @@
-"""The failures that the store in memory has at command."""
+"""The failures on demand of the store in memory."""
 
 from __future__ import annotations
 

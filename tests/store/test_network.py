@@ -1,4 +1,4 @@
-"""ZooKeeper behind a network that fails, and a server that stands still: nobody hangs, and everybody is told."""
+"""ZooKeeper behind a failing network, and a server that pauses: no call hangs, and every holder is notified."""
 
 from __future__ import annotations
 

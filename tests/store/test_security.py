@@ -1,4 +1,4 @@
-"""ZooKeeper's own security: TLS, digest authentication, and ACLs on what we create, as Kafka sets them."""
+"""ZooKeeper's own security: TLS, digest authentication, and Kafka's ACLs on new znodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commits whose connection breaks at every point: `commit_chunk` waits it out and tells the truth, on both stores."""
+"""Commits whose connection breaks at every point: `commit_chunk` determines the outcome, on both stores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Znodes that are kept until they change."""
+"""Znodes that are cached until they change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests and scenarios can do to a cluster and expect of it, written with the public names of Klamm only."""
+"""The actions of tests and scenarios on a cluster, and their expectations, with public names of Klamm only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scenarios and tests can expect of a cluster, written with the public names of Klamm only."""
+"""The expectations of scenarios and tests about a cluster, with public names of Klamm only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calling end, over streams in memory."""
+"""The client's end, over streams in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages to msgpack and back."""
+"""Messages encoded as msgpack and decoded."""
 
 from __future__ import annotations
 

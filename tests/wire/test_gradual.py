@@ -1,4 +1,4 @@
-"""Requests that list much: the same as when decoded at once, in slices, and refused when they are too large."""
+"""Requests with long lists: decoded in slices with the same result, and rejected when they are too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The answering end, over streams in memory."""
+"""The server's end, over streams in memory."""
 
 from __future__ import annotations
 

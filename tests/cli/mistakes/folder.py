@@ -1,4 +1,4 @@
-"""The folder in which mistakes are made: files of every kind that somebody may hand to a command."""
+"""The folder in which mistakes are made: files of every kind that a user may pass to a command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The playbook: command lines as somebody types them, and what each of them answers.
+"""The playbook: command lines as a user types them, and the answer to each.
 
     $ klamm topic describe nowhere
     1 Error: there is no topic nowhere: see `klamm topic list`

@@ -1,4 +1,4 @@
-"""The cluster at which mistakes are made, and what else listens on this machine."""
+"""The cluster for mistakes, and everything else that listens on this machine."""
 
 from __future__ import annotations
 

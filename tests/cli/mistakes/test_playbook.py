@@ -1,4 +1,4 @@
-"""Mistakes over all commands: the exit code, the line that says what is wrong, no traceback, and nothing half done."""
+"""Mistakes with all commands: the exit code, the line with the fault, no traceback, and nothing half done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster of processes to which faults happen while it works, and the judgement of what is left of it."""
+"""A cluster of processes that works while faults happen to it, and the judgement of the result."""
 
 from __future__ import annotations
 

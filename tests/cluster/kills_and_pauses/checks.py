@@ -1,4 +1,4 @@
-"""Checks of a run: pure functions over the records of it, which return a line for each fault."""
+"""Checks of a run: pure functions over its records, which return a line for each fault."""
 
 from __future__ import annotations
 

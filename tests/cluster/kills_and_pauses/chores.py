@@ -1,4 +1,4 @@
-"""An administrator who is busy while everything else fails: topics, moves, elections, settings, drawn from a seed."""
+"""An administrator who is busy during the faults: topics, moves, elections and settings, drawn from a seed."""
 
 from __future__ import annotations
 

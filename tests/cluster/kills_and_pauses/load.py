@@ -1,4 +1,4 @@
-"""Producers that write numbered records with acks=all all the time, and what was acknowledged to them."""
+"""Producers that write numbered records with acks=all throughout, and the acknowledged records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory of each process, sampled from time to time."""
+"""The memory of each process, sampled at intervals."""
 
 from __future__ import annotations
 

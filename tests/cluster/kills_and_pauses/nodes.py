@@ -1,4 +1,4 @@
-"""The processes of a cluster: ZooKeeper, controllers and brokers, and what can be done to each."""
+"""The processes of a cluster, ZooKeeper, controllers and brokers, and the faults of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cluster at one moment: as ZooKeeper has it, as each broker knows it, and as it is on the brokers' disks."""
+"""A cluster at one moment, as ZooKeeper, each broker, and the brokers' disks show it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that has something planned, to be killed meanwhile: tells the ids of the processes, one a line."""
+"""A program that has something planned and is killed meanwhile; it prints the ids of the processes, one a line."""
 
 from __future__ import annotations
 

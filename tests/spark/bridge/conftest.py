@@ -1,4 +1,4 @@
-"""A door behind which plans do as they are told."""
+"""A bridge whose plans follow instructions."""
 
 from __future__ import annotations
 

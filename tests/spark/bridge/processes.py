@@ -1,4 +1,4 @@
-"""Other processes, as tests wait for them and see them gone."""
+"""Other processes: waiting for them, and for their end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bridge whose plans are told by a word what to do; its scratch folder is its argument, as of the real one."""
+"""A bridge whose plans do what a word says; as for the real one, the argument is its scratch folder."""
 
 from __future__ import annotations
 

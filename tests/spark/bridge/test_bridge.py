@@ -1,4 +1,4 @@
-"""The door and the process behind it, without Spark."""
+"""The bridge and its process, without Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request to plan, and what is refused in one."""
+"""Requests to plan, and the invalid ones."""
 
 from __future__ import annotations
 

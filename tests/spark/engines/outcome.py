@@ -1,4 +1,4 @@
-"""All that comes of a plan: its summary, its files, and every replica list."""
+"""The outcome of a plan: its summary, its files, and every replica list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same plan on Spark as in one process, however Spark cuts and orders its rows."""
+"""The same plan on Spark as in one process, however Spark partitions and orders its rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both readers give the same rows and say the same of bad ones, whatever the format."""
+"""Both readers return the same rows and report bad ones in the same way, in every format."""
 
 from __future__ import annotations
 

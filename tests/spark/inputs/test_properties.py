@@ -1,4 +1,4 @@
-"""Any cluster comes out of each format as it went in, and a damaged row among good ones is always named."""
+"""Any cluster survives a round trip through each format, and a damaged row among good ones is always named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of others, and columns that nobody knows: refused by name, in each format, here and on Spark alike."""
+"""Tables of other tools, and unknown columns: rejected by name, in each format, here and on Spark."""
 
 from __future__ import annotations
 

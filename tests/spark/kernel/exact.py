@@ -28,10 +28,10 @@ BYTES: Final = 1
 """The measure of bytes, among a replica's weights."""
 
 _INFEASIBLE: Final = 2
-"""What `milp` calls a program without a solution."""
+"""The status of a program without a solution in `milp`."""
 
 MOST_NODES: Final = 20_000
-"""How many nodes the solver looks at before it gives what it has: not so many seconds, which depend on the machine."""
+"""The number of nodes that the solver visits before it returns its best: unlike seconds, independent of the machine."""
 
 FORCED_ONLY: Final = {GoalKind.REMOVE_BROKERS, GoalKind.REPAIR_RACKS, GoalKind.SET_REPLICATION_FACTOR}
 

@@ -13,7 +13,7 @@ from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
 
 KINDS: Final = ("drain", "add", "replace", "rebalance")
-"""What instances are for. To replace is to add an empty broker while another drains, in one plan."""
+"""The purposes of instances. To replace means to add an empty broker while another drains, in one plan."""
 
 Size = Callable[[Random], int]
 

@@ -1,4 +1,4 @@
-"""Replica lists to choose leaders from, and what other methods make of them."""
+"""Replica lists to choose leaders from, and the results of other methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small clusters and terms for tables of what parts of the kernel do."""
+"""Small clusters and terms for tables about parts of the kernel."""
 
 from __future__ import annotations
 

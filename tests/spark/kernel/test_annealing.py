@@ -1,4 +1,4 @@
-"""What annealing counts while it moves replicas, against the same counted anew."""
+"""The running totals of annealing, compared with a recount."""
 
 from __future__ import annotations
 

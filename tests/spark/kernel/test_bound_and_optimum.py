@@ -1,4 +1,4 @@
-"""The lower bound next to the cheapest plan, for every goal: it is never above what is possible."""
+"""The lower bound never exceeds the cheapest plan, for every goal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches end soon on clusters of every shape: their work is counted, and bounded."""
+"""Searches end soon on clusters of every shape: their work is counted and bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clusters of which most partitions are empty: replicas without a byte find brokers, whatever these carry."""
+"""Clusters with mostly empty partitions: replicas without bytes find brokers, whatever these carry."""
 
 from __future__ import annotations
 

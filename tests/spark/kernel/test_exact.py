@@ -1,4 +1,4 @@
-"""The exact solver against trying everything."""
+"""The exact solver compared with exhaustive search."""
 
 from __future__ import annotations
 

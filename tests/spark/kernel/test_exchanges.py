@@ -1,4 +1,4 @@
-"""Replicas that find no room in their own blocks: others make way in exchanges between all blocks."""
+"""Replicas without room in their own blocks: others make way in exchanges between all blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Levels, which replicas are given to reach them, and what a round of levelling moves."""
+"""Levels, the replicas that are given to reach them, and the moves of a round of levelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lower bound: what is forced, what leaves, what arrives, and the cheapest replicas for it."""
+"""The lower bound: forced moves, what leaves, what arrives, and the cheapest replicas for it."""
 
 from __future__ import annotations
 

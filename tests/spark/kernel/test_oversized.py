@@ -1,4 +1,4 @@
-"""Replicas that are larger than any broker's share: where they end, and what is not done in vain because of them."""
+"""Replicas that are larger than any broker's share: their places, and no moves in vain because of them."""
 
 from __future__ import annotations
 

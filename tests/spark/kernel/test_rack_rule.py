@@ -1,4 +1,4 @@
-"""One rule about racks in the planner, the checker and the exact solver: the smallest limit that finds all a place."""
+"""One rule about racks in the planner, the checker and the exact solver: the smallest sufficient limit."""
 
 from __future__ import annotations
 

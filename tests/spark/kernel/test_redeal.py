@@ -1,4 +1,4 @@
-"""Forced moves dealt again: nobody is fuller than need be, and disks are full before anything is refused."""
+"""Forced moves dealt again: no broker is fuller than necessary, and disks fill up before anything is refused."""
 
 from __future__ import annotations
 

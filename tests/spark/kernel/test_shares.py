@@ -1,4 +1,4 @@
-"""Shares of the planner against linear programs that cut partitions up."""
+"""The planner's shares compared with linear programs that split partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The terms of a plan: who gives, takes and leaves, the shares, and the bounds around them."""
+"""The terms of a plan: giving, taking and leaving brokers, the shares, and the bounds around them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replica lists compared by column are what they are compared one by one, gaps and other widths included."""
+"""Replica lists compared by column give the same result as one by one, with gaps and different widths."""
 
 from __future__ import annotations
 

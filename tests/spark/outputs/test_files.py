@@ -1,4 +1,4 @@
-"""A plan's files: named after what they hold, and there whole or not at all."""
+"""A plan's files: named after their contents, and written completely or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a partition gets another replica list, in one reason each."""
+"""The reason why a partition gets another replica list."""
 
 from __future__ import annotations
 

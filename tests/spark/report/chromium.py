@@ -1,4 +1,4 @@
-"""A real browser: opens a page that the tests wrote, and tells what became of it."""
+"""A real browser: opens a page that the tests wrote, and returns the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries of plans that never were: seeded, with the shapes that a report must show well."""
+"""Summaries of invented plans: seeded, with the shapes that a report must show well."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page of a plan: what is on it, and what never is."""
+"""The page of a plan: its contents, and what it must never contain."""
 
 from __future__ import annotations
 

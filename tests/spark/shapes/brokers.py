@@ -1,4 +1,4 @@
-"""Brokers as clusters have them: ids with gaps, uneven racks, mixed capacities, tight disks, some of them ill."""
+"""Realistic brokers: ids with gaps, uneven racks, mixed capacities, tight disks, and some that are dead or drain."""
 
 from __future__ import annotations
 

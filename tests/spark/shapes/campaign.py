@@ -28,7 +28,7 @@ from tests.spark.shapes.worker import Line
 
 CLASSES: Final = ((40, "up to 40 partitions"), (10_000, "up to 10,000"), (sys.maxsize, "more"))
 _SHOWN, _SEEDS = 150, 12
-"""How many letters of a fault's details a line shows, and how many seeds a kind of fault."""
+"""The number of letters of a fault's details in a line, and of seeds for a kind of fault."""
 
 _EACH: Final = 10
 """After so many plans, a line on stderr says how far the campaign is."""

@@ -18,7 +18,7 @@ from tests.spark.shapes.rules import FORCED_ONLY, STILL, Rules
 
 _NODES: Final = 20_000
 _MOST_PLACES: Final = 20_000
-"""How many variables a program may have: what is larger is left undecided, unless it can be told more simply."""
+"""The most variables of a program: a larger one is left undecided, unless a simpler rule decides."""
 
 _OPTIMAL, _INFEASIBLE = 0, 2
 

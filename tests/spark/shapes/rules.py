@@ -1,4 +1,4 @@
-"""The hard rules of docs/planning.md once more, over lists and sets; no code of the planner or its checker is in it."""
+"""The hard rules of docs/planning.md once more, over lists and sets, without code of the planner or its checker."""
 
 from __future__ import annotations
 

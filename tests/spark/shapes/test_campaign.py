@@ -1,4 +1,4 @@
-"""Plans for random clusters of all shapes keep the rules, and none is refused where there is one."""
+"""Plans for random clusters of all shapes keep the rules, and no goal with a plan is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The random clusters are of all the shapes that they are said to be of, and each seed stands for one."""
+"""The random clusters have all the promised shapes, and each seed gives one cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of refusals against trying everything."""
+"""The judge of refusals compared with exhaustive search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The independent checker finds each broken rule, and none where there is none."""
+"""The independent checker finds each broken rule, and no others."""
 
 from __future__ import annotations
 

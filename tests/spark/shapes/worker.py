@@ -1,4 +1,4 @@
-"""A process of a campaign: reads a seed and an engine a line on stdin, and writes a line of what came of it.
+"""A process of a campaign: reads a seed and an engine from each line of stdin, and writes a line with the result.
 
 It is a process of its own so that a plan that hangs, or eats the memory, ends it and not the campaign.
 """
