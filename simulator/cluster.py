@@ -111,7 +111,7 @@ class SimulatedCluster(Administered):
         process.start()
 
     async def stop(self, node_id: int) -> None:
-        """Shut a node down in good order."""
+        """Shut a node down cleanly."""
         await self.process(node_id).stop()
 
     def pause(self, node_id: int, *, keeps_session: bool = False) -> None:

@@ -87,7 +87,7 @@ class Process(ABC):
         self._scope.cancel()
 
     async def stop(self) -> None:
-        """Shut down in good order, as on SIGTERM."""
+        """Shut down cleanly, as on SIGTERM."""
         self._world.trace.add("fault", self.host, "is stopped")
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._until_ended, nursery.cancel_scope)
@@ -116,7 +116,7 @@ class Process(ABC):
         scope.cancel()
 
     async def _leave(self) -> None:
-        """Prepare for a shutdown in good order; only brokers do something here."""
+        """Prepare for a clean shutdown; only brokers do something here."""
         await trio.lowlevel.checkpoint()
 
     @abstractmethod

@@ -59,7 +59,7 @@ class Lasting(Strike):
 
 @frozen
 class Leave(Strike):
-    """Shut nodes down in good order and start them again some time later; with `elsewhere`, on another port."""
+    """Shut nodes down cleanly and start them again some time later; with `elsewhere`, on another port."""
 
     nodes: tuple[Node, ...] = field(converter=as_nodes)
     seconds: float
