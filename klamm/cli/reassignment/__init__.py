@@ -6,8 +6,8 @@ import click
 
 from klamm.cli.reassignment.cancel import cancel
 from klamm.cli.reassignment.execute import execute
-from klamm.cli.reassignment.looking import describe, list_
 from klamm.cli.reassignment.verify import verify
+from klamm.cli.reassignment.views import describe, list_
 
 
 @click.group()

@@ -16,8 +16,8 @@ from controller.admin.moves import MoveStatus, MoveWatch, waits_for
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.reassignment import throttling
 from klamm.cli.reassignment.files import json_file, read_targets
-from klamm.cli.reassignment.looking import Naming, naming_options
 from klamm.cli.reassignment.outcomes import MoveOutcome, PartitionOutcome, report
+from klamm.cli.reassignment.views import Naming, naming_options
 from klamm.cli.reassignment.watching import show_until_over
 from klamm.cli.running import stoppable
 from klamm.interrupts import INTERRUPTED
