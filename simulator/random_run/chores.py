@@ -38,7 +38,7 @@ class _Keeper:
         """Return a request or notification at that time, or at a step from then on."""
         draws = (
             (1, self._delete),
-            (1, self._elect),
+            (1, lambda: WriteElection(self._some())),
             (3, self._alter),
             (2, self._notify),
         )
@@ -52,9 +52,6 @@ class _Keeper:
         name = self._topic()
         again = topology.draw_topic(self.rng, self.settings, name)
         return Replace(again, by_hand=self.rng.random() < 0.5)  # noqa: PLR2004  as often
-
-    def _elect(self) -> Action:
-        return WriteElection(self._some())
 
     def _alter(self) -> Action:
         # Mostly of one topic: where all topics may lose records, few checks remain.
@@ -73,7 +70,4 @@ class _Keeper:
         return tuple(sorted(self.rng.sample(self.partitions, min(2, len(self.partitions)))))
 
     def _topic(self) -> str:
-        return self._topic_of(self.rng.choice(self.partitions))
-
-    def _topic_of(self, partition: str) -> str:
-        return partition.rpartition("-")[0]
+        return self.rng.choice(self.partitions).rpartition("-")[0]
