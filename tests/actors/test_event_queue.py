@@ -41,7 +41,7 @@ async def drain(queue: EventQueue[Note]) -> None:
         await queue.run()
 
 
-class Recorder:
+class EventRecorder:
     def __init__(self) -> None:
         self.seen: list[tuple[str, str, float]] = []
 
@@ -61,7 +61,7 @@ async def test_it_is_an_actor_for_events() -> None:
 
 @pytest.mark.requirement("E1")
 async def test_events_are_processed_one_at_a_time_in_the_order_in_which_they_came() -> None:
-    recorder = Recorder()
+    recorder = EventRecorder()
     queue: EventQueue[Note] = EventQueue(process, observer=recorder)
     for name, seconds in (("a", 3.0), ("b", 1.0), ("c", 2.0)):
         assert queue.tell(Note(name, seconds=seconds))
@@ -78,7 +78,7 @@ async def test_events_are_processed_one_at_a_time_in_the_order_in_which_they_cam
 
 @pytest.mark.requirement("E1")
 async def test_an_event_that_can_wait_does_so_while_others_come() -> None:
-    recorder = Recorder()
+    recorder = EventRecorder()
     queue: EventQueue[Note] = EventQueue(process, observer=recorder)
     queue.tell(Note("patient", seconds=1), later=True)
     queue.tell(Note("more patient", seconds=1), later=True)
@@ -178,7 +178,7 @@ async def test_preempting_drops_all_that_is_queued_and_lets_the_running_event_en
 
 @pytest.mark.requirement("E1")
 async def test_preempting_cancels_the_running_event_if_asked_to(nursery: trio.Nursery) -> None:
-    recorder = Recorder()
+    recorder = EventRecorder()
     queue: EventQueue[Note] = EventQueue(process, observer=recorder)
     running, dropped, expiry = Note("running", seconds=50), Note("dropped"), Note("expiry", seconds=2)
     nursery.start_soon(queue.run)
@@ -220,7 +220,7 @@ async def test_an_event_that_ends_in_spite_of_its_cancellation_counts_as_process
 
 
 async def test_a_fault_ends_the_run_and_leaves_the_rest_for_the_next_one() -> None:
-    recorder = Recorder()
+    recorder = EventRecorder()
     queue: EventQueue[Note] = EventQueue(process, observer=recorder)
     bad, left = Note("bad"), Note("left")
     queue.tell(bad)

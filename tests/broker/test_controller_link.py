@@ -63,7 +63,7 @@ class FakeController:
 
 
 @define
-class Fixture:
+class LinkBench:
     link: ControllerLink
     metadata: MetadataCache
     store: MemoryStore
@@ -83,14 +83,14 @@ class Fixture:
 
 
 @asynccontextmanager
-async def running_link(directory: Path) -> AsyncIterator[Fixture]:
+async def running_link(directory: Path) -> AsyncIterator[LinkBench]:
     async with MemoryZooKeeper(lambda: 0).session() as store, trio.open_nursery() as nursery:
         await ensure_paths(store, paths.PERSISTENT)
         metadata = MetadataCache()
         registration = Registration(store, new_host(), BrokerConfig(1, directory), "s")
         await registration.register(1)
         link = ControllerLink(store, TcpNetwork(), new_host(), metadata, registration)
-        yield Fixture(link, metadata, store, nursery)
+        yield LinkBench(link, metadata, store, nursery)
         nursery.cancel_scope.cancel()
 
 

@@ -80,7 +80,7 @@ class RecordingService:
 
 
 @define
-class Fixture:
+class Fencing:
     service: RecordingService
     broker: BrokerHandle
     connection: Connection
@@ -106,7 +106,7 @@ def stopping(**changes: Any) -> StopReplicaPartition:
 
 
 @asynccontextmanager
-async def running_broker(directory: Path) -> AsyncIterator[Fixture]:
+async def running_broker(directory: Path) -> AsyncIterator[Fencing]:
     service = RecordingService()
     network, host = TcpNetwork(), new_host()
     zookeeper = MemoryZooKeeper(lambda: 0)
@@ -114,7 +114,7 @@ async def running_broker(directory: Path) -> AsyncIterator[Fixture]:
         run = partial(run_broker, store=store, network=network, host=host)
         broker: BrokerHandle = await nursery.start(run, BrokerConfig(1, directory), lambda _: service)
         async with open_connection(network, LOOPBACK, broker.port, client_id="controller") as connection:
-            yield Fixture(service, broker, connection)
+            yield Fencing(service, broker, connection)
         nursery.cancel_scope.cancel()
 
 
@@ -306,7 +306,7 @@ async def test_the_controllers_requests_are_taken_one_at_a_time(tmp_path: Path) 
     ):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(it.order, STATE)
-            nursery.start_soon(Fixture(it.service, it.broker, second).order, replace(STATE, partition=1))
+            nursery.start_soon(Fencing(it.service, it.broker, second).order, replace(STATE, partition=1))
         assert it.service.calls == ["lead 5.7", "lead 5.7"]
 
 

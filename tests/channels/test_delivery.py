@@ -10,7 +10,7 @@ from trio.testing import MockClock
 from controller.channels.broker_channels import OnResponse
 from tests.channels.controller_side import ControllerSide, open_channels, registered
 from tests.channels.scripted_broker import Act, MemoryNetwork, ScriptedBroker
-from tests.controller.test_backlog_merging import Deliveries, History, happenings, known, logs
+from tests.controller.test_backlog_merging import Deliveries, MessageHistory, happenings, known, logs
 from transport.messages import Request
 from transport.metadata import TopicPartition
 
@@ -42,7 +42,7 @@ def failing_at(numbers: set[int], near: ControllerSide) -> OnResponse:
 def test_merged_delivery_through_a_channel_ends_where_unmerged_delivery_does(
     script: list[tuple[str, TopicPartition, bool] | float], acts: list[Act], faults: set[int]
 ) -> None:
-    history, both = History(), Deliveries()
+    history, both = MessageHistory(), Deliveries()
     broker = ScriptedBroker(acts, obey=both.merged.deliver)
 
     async def publish_and_wait() -> list[Request[object]]:

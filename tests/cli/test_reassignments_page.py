@@ -38,7 +38,7 @@ VARYING = [
 
 
 @frozen
-class Terminal:
+class PageTerminal:
     """The terminal in which the page's commands are typed."""
 
     directory: Path
@@ -66,11 +66,11 @@ class Terminal:
 
 
 @pytest.fixture
-async def terminal(tmp_path: Path) -> AsyncIterator[Terminal]:
+async def terminal(tmp_path: Path) -> AsyncIterator[PageTerminal]:
     # A check soon after the controller's election would give orders-1 back to its preferred leader, or just miss it.
     async with task_cluster(tmp_path / "cluster", auto_leader_rebalance_enable=False) as cluster:
         admin = AdminClient(TcpNetwork(), (), cluster.store, 30)
-        terminal = Terminal(tmp_path, await bootstrap_of(cluster.store))
+        terminal = PageTerminal(tmp_path, await bootstrap_of(cluster.store))
         await admin.create_topics([NewTopic("orders", 3, 3, ((1, 2, 3), (2, 3, 1), (3, 1, 2)))])
         for partition in range(3):
             command = [sys.executable, "-m", "klamm", "produce", "orders", "--partition", str(partition)]
@@ -89,7 +89,7 @@ def settled(text: str) -> list[str]:
 
 
 @pytest.mark.requirement("A2", "A9", "A11")
-async def test_the_page_shows_what_the_commands_print(terminal: Terminal) -> None:
+async def test_the_page_shows_what_the_commands_print(terminal: PageTerminal) -> None:
     assert len(SESSIONS) > 10
     for command, shown in SESSIONS:
         if command.startswith("cat "):

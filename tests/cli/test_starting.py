@@ -25,7 +25,7 @@ CONTROLLER = ("controller", "run", "--id", "1001", "--port", "0")
 
 
 @define
-class Service:
+class ServiceCommand:
     """A service as a process, and what it printed so far."""
 
     process: trio.Process
@@ -50,11 +50,11 @@ class Service:
 
 
 @asynccontextmanager
-async def running(*arguments: str) -> AsyncIterator[Service]:
+async def running(*arguments: str) -> AsyncIterator[ServiceCommand]:
     command = [sys.executable, "-u", "-m", "klamm", *arguments]
     process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        yield Service(process)
+        yield ServiceCommand(process)
     finally:
         if process.returncode is None:
             process.kill()

@@ -32,7 +32,7 @@ CONTROLLER: Final = ("klamm", "controller", "run")
 
 
 @define
-class Cluster(ProcessCluster):
+class RealCluster(ProcessCluster):
     """Controllers and brokers; what is asked of a partition is asked of `orders-0` unless another one is named."""
 
     admin: AdminClient = field(init=False)

@@ -11,7 +11,7 @@ from attrs import evolve
 from klamm.cli.demo.clusters import log_dir
 from klamm.cli.demo.process_cluster import ProcessCluster
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.running import Cluster
+from tests.cluster.running import RealCluster
 from tests.cluster.waiting import until
 from tests.controller.meddler import set_assignments
 from tests.kit.tcp_relay import tcp_relay
@@ -30,14 +30,14 @@ def start_broker(cluster: ProcessCluster, broker_id: int) -> None:
     cluster.start(broker_id, "klamm", "broker", "run", *where)
 
 
-async def announce_port(cluster: Cluster, broker_id: int, port: int) -> None:
+async def announce_port(cluster: RealCluster, broker_id: int, port: int) -> None:
     """Let a live broker's registration name another port."""
     znode = await cluster.znode(paths.broker(broker_id))
     registration = orjson.loads(znode.data) | {"endpoints": [f"KLAMM://127.0.0.1:{port}"]}
     await cluster.store.multi([Set(paths.broker(broker_id), orjson.dumps(registration), znode.stat.version)])
 
 
-async def shrink_isr(cluster: Cluster, *isr: int) -> None:
+async def shrink_isr(cluster: RealCluster, *isr: int) -> None:
     """Write an ISR as leaders did before AlterPartition, and notify the controller."""
     state = await cluster.state()
     notice = Create(f"{paths.ISR_CHANGE_NOTIFICATION}/isr_change_", formats.encode_partitions([ORDERS]), sequence=True)
@@ -45,7 +45,7 @@ async def shrink_isr(cluster: Cluster, *isr: int) -> None:
     await cluster.store.multi([Set(paths.partition_state(ORDERS), data, state.partition_epoch), notice])
 
 
-async def add_partition(cluster: Cluster, replicas: tuple[int, ...]) -> None:
+async def add_partition(cluster: RealCluster, replicas: tuple[int, ...]) -> None:
     """Add a partition as Kafka's tools do, in the topic's znode."""
     znode = await cluster.znode(paths.topic(ORDERS.topic))
     added = {len(await cluster.assignments()): ReplicaAssignment(replicas)}
@@ -54,7 +54,7 @@ async def add_partition(cluster: Cluster, replicas: tuple[int, ...]) -> None:
 
 @pytest.mark.requirement("D5", "D8", "D9", "C5")
 async def test_the_controller_follows_what_others_write(zookeeper: str, tmp_path: Path) -> None:
-    async with Cluster.running(f"{zookeeper}/others", tmp_path) as cluster:
+    async with RealCluster.running(f"{zookeeper}/others", tmp_path) as cluster:
         for broker_id in RACKS:
             start_broker(cluster, broker_id)
         await cluster.until_live(list(RACKS))

@@ -11,7 +11,7 @@ import pytest
 from broker.reference.log_dir import records_on_disk
 from klamm.cli.demo.clusters import log_dir
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.running import Cluster
+from tests.cluster.running import RealCluster
 from tests.cluster.waiting import until
 from transport.metadata import NO_LEADER
 
@@ -21,7 +21,7 @@ PAIR = (1, 2)
 
 @pytest.mark.requirement("D5")
 async def test_the_last_in_sync_replica_lost_its_disk(zookeeper: str, tmp_path: Path) -> None:
-    async with Cluster.running(f"{zookeeper}/empty-disk", tmp_path, brokers=PAIR) as cluster:
+    async with RealCluster.running(f"{zookeeper}/empty-disk", tmp_path, brokers=PAIR) as cluster:
 
         async def stands(leader: int, *isr: int) -> bool:
             state = await cluster.state()

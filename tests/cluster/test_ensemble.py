@@ -31,7 +31,7 @@ BROKERS = (1, 2, 3)
 
 
 @define
-class Line:
+class RelayLine:
     """A relay in front of each server, through which clients reach all of them."""
 
     relays: list[TcpRelay]
@@ -61,9 +61,9 @@ class Line:
 
 
 @asynccontextmanager
-async def line_to(servers: Sequence[Server]) -> AsyncIterator[Line]:
+async def line_to(servers: Sequence[Server]) -> AsyncIterator[RelayLine]:
     async with AsyncExitStack() as stack:
-        yield Line([await stack.enter_async_context(tcp_relay(server.port)) for server in servers])
+        yield RelayLine([await stack.enter_async_context(tcp_relay(server.port)) for server in servers])
 
 
 async def read(store: MetadataStore, path: str) -> Znode:
@@ -118,7 +118,7 @@ async def commit_while(store: MetadataStore, data: bytes, happening: Callable[[]
     assert result.zxid == (await read(store, "/counter")).stat.mzxid
 
 
-async def die_after_the_answer(ensemble: Ensemble, leader: Server, line: Line) -> None:
+async def die_after_the_answer(ensemble: Ensemble, leader: Server, line: RelayLine) -> None:
     await line.answer_is_held()
     await ensemble.kill(leader)
     line.cut()

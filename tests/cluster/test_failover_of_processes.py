@@ -11,7 +11,7 @@ import trio
 from controller.admin.move_rows import Stage
 from klamm.cli.demo import scenario
 from klamm.cli.demo.clusters import BROKERS
-from tests.cluster.running import FIRST, SECOND, Cluster
+from tests.cluster.running import FIRST, SECOND, RealCluster
 from tests.cluster.waiting import until_controller
 from transport.store import paths
 
@@ -33,7 +33,9 @@ from transport.store import paths
 async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Path, round_: str, moment: str) -> None:
     dying = ("tests.cluster.dying_controller", "--after", round_, moment)
     async with (
-        Cluster.running(f"{zookeeper}/failover-{round_}", tmp_path, *dying, standby=True, brokers=BROKERS) as cluster,
+        RealCluster.running(
+            f"{zookeeper}/failover-{round_}", tmp_path, *dying, standby=True, brokers=BROKERS
+        ) as cluster,
         trio.open_nursery() as nursery,
     ):
         scene = await scenario.set_up(cluster, nursery)
@@ -52,7 +54,7 @@ async def test_the_next_controller_finishes_a_move(zookeeper: str, tmp_path: Pat
 
 @pytest.mark.requirement("D12")
 async def test_a_controller_that_gets_sigterm_resigns(zookeeper: str, tmp_path: Path) -> None:
-    async with Cluster.running(f"{zookeeper}/sigterm", tmp_path, standby=True) as cluster:
+    async with RealCluster.running(f"{zookeeper}/sigterm", tmp_path, standby=True) as cluster:
         process = cluster.processes[FIRST]
         process.send_signal(signal.SIGTERM)
         await until_controller(cluster.store, SECOND)

@@ -15,17 +15,17 @@ from klamm.cli.demo import scenario
 from klamm.cli.demo.clusters import BROKERS, log_dir
 from klamm.cli.demo.process_cluster import SESSION_TIMEOUT_MS
 from klamm.cli.demo.scenario import ORDERS, ORIGIN, TARGET, DemoScene
-from tests.cluster.running import FIRST, SECOND, Cluster
+from tests.cluster.running import FIRST, SECOND, RealCluster
 from tests.cluster.waiting import has_stepped_down, orders, until, until_controller
 from transport.store import paths
 from transport.zookeeper_server import development_zookeeper
 
 
 @asynccontextmanager
-async def playing(address: str, data_dir: Path, *first: str) -> AsyncIterator[tuple[Cluster, DemoScene]]:
+async def playing(address: str, data_dir: Path, *first: str) -> AsyncIterator[tuple[RealCluster, DemoScene]]:
     """Run a cluster whose first controller leads, and is run by `first` if that is given."""
     async with (
-        Cluster.running(address, data_dir, *first, standby=True, brokers=BROKERS) as cluster,
+        RealCluster.running(address, data_dir, *first, standby=True, brokers=BROKERS) as cluster,
         trio.open_nursery() as nursery,
     ):
         yield cluster, await scenario.set_up(cluster, nursery)

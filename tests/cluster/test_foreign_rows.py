@@ -12,7 +12,7 @@ from attrs import define
 
 from controller.monitoring import state_dump
 from klamm.cli.demo.clusters import log_dir
-from tests.cluster.running import CONTROLLER, FIRST, SECOND, Cluster
+from tests.cluster.running import CONTROLLER, FIRST, SECOND, RealCluster
 from tests.cluster.waiting import until
 from tests.kit.acls import give_away, give_back
 from transport.errors import ErrorCode
@@ -27,7 +27,7 @@ HUGE = 10**30
 
 
 @define
-class Shared(Cluster):
+class Shared(RealCluster):
     """Two topics, one of which comes into other hands."""
 
     async def epoch(self) -> int:

@@ -64,7 +64,7 @@ BATCHES_PER_SECOND: Final = 100
 
 
 @define
-class Load:
+class GreatLoad:
     """A producer for each topic, writing to its partitions in turn with acks=all, and what was acknowledged to it."""
 
     bootstrap: Sequence[tuple[str, int]]
@@ -170,7 +170,7 @@ async def until_deleted(store: MetadataStore) -> None:
     await until(is_clean)
 
 
-def log_faults(data_dir: Path, targets: Mapping[TopicPartition, tuple[int, ...]], load: Load) -> list[str]:
+def log_faults(data_dir: Path, targets: Mapping[TopicPartition, tuple[int, ...]], load: GreatLoad) -> list[str]:
     """Compare the logs on disk: equal on the target's brokers with all that was acknowledged, gone from the others."""
     faults = []
     for tp, target in targets.items():
@@ -196,7 +196,7 @@ async def kill_some(cluster: ProcessCluster, seen: Seen) -> None:
 
 
 @frozen
-class Outcome:
+class MoveOutcome:
     """The result of the move. Rates are in records per second, times in seconds."""
 
     seen: Seen
@@ -204,7 +204,7 @@ class Outcome:
     records_per_second: float
 
 
-async def move(zookeeper: str, data_dir: Path) -> Outcome:
+async def move(zookeeper: str, data_dir: Path) -> MoveOutcome:
     """Move all partitions, with a throttle so that it takes its time, and compare the logs when it is over."""
     async with open_zookeeper(zookeeper) as store, stopping(ProcessCluster(store, data_dir, zookeeper)) as cluster:
         cluster.start(FIRST, "klamm", "controller", "run")
@@ -213,7 +213,7 @@ async def move(zookeeper: str, data_dir: Path) -> Outcome:
         cluster.start_brokers(BROKERS)
         admin = AdminClient(TcpNetwork(), (), store, 60)
         await until_live(admin, BROKERS)
-        load = Load([(broker.host, broker.port) for broker in (await admin.read_metadata()).brokers])
+        load = GreatLoad([(broker.host, broker.port) for broker in (await admin.read_metadata()).brokers])
         await create_topics(admin)
         async with trio.open_nursery() as nursery:
             for topic in TOPICS:
@@ -233,7 +233,7 @@ async def move(zookeeper: str, data_dir: Path) -> Outcome:
         await until_deleted(store)
         await cluster.stop_brokers()
     rate = (load.total() - before) / (seen.looks[-1][0] - seen.looks[0][0])
-    return Outcome(seen, log_faults(data_dir, targets, load), rate)
+    return MoveOutcome(seen, log_faults(data_dir, targets, load), rate)
 
 
 @pytest.mark.soak

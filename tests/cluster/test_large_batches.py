@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from tests.cluster.running import CONTROLLER, Cluster
+from tests.cluster.running import CONTROLLER, RealCluster
 from tests.cluster.waiting import until
 from transport.errors import ErrorCode
 from transport.messages import ReassignablePartition
@@ -53,7 +53,7 @@ async def grow_isrs(store: MetadataStore) -> None:
 @pytest.mark.requirement("A1", "A5", "A11")
 async def test_ten_thousand_partitions_move_in_few_writes(zookeeper: str, tmp_path: Path) -> None:
     address = f"{zookeeper}/large-batches"
-    async with Cluster.running(address, tmp_path, *CONTROLLER, "--log-level", "error") as cluster:
+    async with RealCluster.running(address, tmp_path, *CONTROLLER, "--log-level", "error") as cluster:
         store, admin = cluster.store, cluster.admin
         await make_cluster(store)
 

@@ -15,7 +15,7 @@ from attrs import define, field
 
 from klamm.cli.demo.clusters import CONTROLLERS, log_dir
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.running import CONTROLLER, Cluster
+from tests.cluster.running import CONTROLLER, RealCluster
 from tests.cluster.waiting import until
 from transport.errors import ErrorCode
 from transport.messages import (
@@ -39,7 +39,7 @@ BROKERS = (1, 2, 3)
 
 
 @define
-class Upkeep(Cluster):
+class Upkeep(RealCluster):
     """Three brokers with one partition."""
 
     starts: Counter[int] = field(factory=Counter)

@@ -8,7 +8,7 @@ import pytest
 
 from klamm.cli.demo.clusters import log_dir
 from klamm.cli.demo.process_cluster import ProcessCluster
-from tests.cluster.running import Cluster
+from tests.cluster.running import RealCluster
 from tests.cluster.waiting import until
 from transport.messages import PartitionState
 from transport.store import paths
@@ -24,7 +24,7 @@ def start_broker(cluster: ProcessCluster, broker_id: int) -> None:
 
 @pytest.mark.requirement("D9")
 async def test_a_lost_directory_costs_its_own_replicas_only_until_it_is_back(zookeeper: str, tmp_path: Path) -> None:
-    async with Cluster.running(f"{zookeeper}/lost-log-dir", tmp_path) as cluster:
+    async with RealCluster.running(f"{zookeeper}/lost-log-dir", tmp_path) as cluster:
         for broker_id in BROKERS:
             start_broker(cluster, broker_id)
         await cluster.until_live(BROKERS)

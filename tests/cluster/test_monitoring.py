@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.running import CONTROLLER, FIRST, SECOND, Cluster
+from tests.cluster.running import CONTROLLER, FIRST, SECOND, RealCluster
 from tests.cluster.waiting import until
 from tests.kit.scrape import get, scrape
 from transport.errors import ErrorCode
@@ -64,7 +64,7 @@ def lines(file: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.requirement("A10", "D3", "D11", "E1")
 async def test_pages_and_ids_follow_the_cluster_through_a_failover(zookeeper: str, tmp_path: Path) -> None:
-    async with Cluster.running(f"{zookeeper}/monitoring", tmp_path, *pages(tmp_path, FIRST)) as cluster:
+    async with RealCluster.running(f"{zookeeper}/monitoring", tmp_path, *pages(tmp_path, FIRST)) as cluster:
         cluster.start(SECOND, *pages(tmp_path, SECOND))
         first, second = await metrics_port(tmp_path, FIRST), await metrics_port(tmp_path, SECOND)
         await until(is_ready(first, (200, "active\n")))

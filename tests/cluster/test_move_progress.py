@@ -11,7 +11,7 @@ from attrs import define
 
 from broker.client import Producer
 from klamm.cli.demo.clusters import log_dir
-from tests.cluster.running import Cluster
+from tests.cluster.running import RealCluster
 from tests.cluster.waiting import until
 from transport.errors import ErrorCode
 from transport.host import Host
@@ -29,7 +29,7 @@ BATCH = 1000
 
 
 @define
-class Office(Cluster):
+class CopyingCluster(RealCluster):
     """A topic of two partitions on broker 1 that are full of records."""
 
     async def begin(self) -> None:
@@ -60,19 +60,19 @@ class Office(Cluster):
 
 
 @pytest.fixture
-async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
-    async with Office.running(f"{zookeeper}/move-progress", tmp_path, standby=True) as office:
+async def cluster(zookeeper: str, tmp_path: Path) -> AsyncIterator[CopyingCluster]:
+    async with CopyingCluster.running(f"{zookeeper}/move-progress", tmp_path, standby=True) as cluster:
         for id_ in BROKERS:
             settings = ("--log-dir", str(log_dir(tmp_path, id_)), "--replica-fetch-max-bytes", "1")
-            office.start(id_, "klamm", "broker", "run", *settings, "--controlled-shutdown-max-retries", "1")
-        await office.until_live(BROKERS)
-        await office.create_topic("orders", (1,), (1,))
-        await fill(office)
-        yield office
+            cluster.start(id_, "klamm", "broker", "run", *settings, "--controlled-shutdown-max-retries", "1")
+        await cluster.until_live(BROKERS)
+        await cluster.create_topic("orders", (1,), (1,))
+        await fill(cluster)
+        yield cluster
 
 
-async def fill(office: Office) -> None:
-    brokers = (await office.admin.read_metadata([])).brokers
+async def fill(cluster: CopyingCluster) -> None:
+    brokers = (await cluster.admin.read_metadata([])).brokers
     async with Producer(TcpNetwork(), [(b.host, b.port) for b in brokers], host=Host()) as producer:
         for number in (0, 1):
             for _ in range(RECORDS // BATCH):
@@ -80,32 +80,32 @@ async def fill(office: Office) -> None:
 
 
 @pytest.mark.requirement("B5", "B3")
-async def test_slow_and_stuck_are_told_apart_and_the_next_controller_goes_on(office: Office) -> None:
-    assert await office.log_ends(1) == {0: RECORDS, 1: RECORDS}
-    await office.begin()
-    await until(office.becomes(TO_STUCK, lambda move: move.rate > 0))
-    office.processes[STUCK].send_signal(signal.SIGSTOP)
-    await until(office.becomes(TO_STUCK, lambda move: move.stalled_since_ms != UNKNOWN))
-    stuck = (await office.describe())[TO_STUCK]
+async def test_slow_and_stuck_are_told_apart_and_the_next_controller_goes_on(cluster: CopyingCluster) -> None:
+    assert await cluster.log_ends(1) == {0: RECORDS, 1: RECORDS}
+    await cluster.begin()
+    await until(cluster.becomes(TO_STUCK, lambda move: move.rate > 0))
+    cluster.processes[STUCK].send_signal(signal.SIGSTOP)
+    await until(cluster.becomes(TO_STUCK, lambda move: move.stalled_since_ms != UNKNOWN))
+    stuck = (await cluster.describe())[TO_STUCK]
     assert stuck.waits_for == f"broker {STUCK}, which is not alive"
     assert stuck.start_time_ms <= stuck.stalled_since_ms
     assert (stuck.rate, stuck.eta_ms) == (0, UNKNOWN)
 
-    await until(office.becomes(TO_SLOW, lambda move: min(move.rate, move.eta_ms) > 0))
-    slow = (await office.describe())[TO_SLOW]
+    await until(cluster.becomes(TO_SLOW, lambda move: min(move.rate, move.eta_ms) > 0))
+    slow = (await cluster.describe())[TO_SLOW]
     assert slow.stalled_since_ms == UNKNOWN
     assert slow.waits_for.startswith(f"broker {SLOW}: ")
     [replica] = slow.progress
     assert 0 < replica.log_end_offset < RECORDS == replica.log_end_offset + replica.offset_lag
     assert 0 < replica.log_bytes < replica.leader_bytes
-    assert (await office.log_ends(SLOW))[0] >= replica.log_end_offset
+    assert (await cluster.log_ends(SLOW))[0] >= replica.log_end_offset
 
-    await office.fail_over()
-    await until(office.becomes(TO_SLOW, lambda move: move.rate > 0))
-    later = (await office.describe())[TO_SLOW]
+    await cluster.fail_over()
+    await until(cluster.becomes(TO_SLOW, lambda move: move.rate > 0))
+    later = (await cluster.describe())[TO_SLOW]
     assert (later.start_time_ms, later.czxid, later.setback) == (slow.start_time_ms, slow.czxid, "")
     assert later.progress[0].log_end_offset >= replica.log_end_offset
-    assert (await office.describe())[TO_STUCK].waits_for == stuck.waits_for
+    assert (await cluster.describe())[TO_STUCK].waits_for == stuck.waits_for
 
-    office.processes[STUCK].send_signal(signal.SIGCONT)
-    await until(office.becomes(TO_STUCK, lambda move: move.rate > 0 and move.stalled_since_ms == UNKNOWN))
+    cluster.processes[STUCK].send_signal(signal.SIGCONT)
+    await until(cluster.becomes(TO_STUCK, lambda move: move.rate > 0 and move.stalled_since_ms == UNKNOWN))

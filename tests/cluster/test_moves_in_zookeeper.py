@@ -14,7 +14,7 @@ from broker.client import Producer
 from broker.reference.log_dir import records_on_disk
 from klamm.cli.demo.clusters import BROKERS, log_dir
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.running import FIRST, Cluster
+from tests.cluster.running import FIRST, RealCluster
 from tests.cluster.waiting import until
 from transport.errors import ErrorCode
 from transport.host import Host
@@ -37,7 +37,7 @@ SILENT = 5
 
 
 @define
-class Moves(Cluster):
+class Moves(RealCluster):
     """Six brokers with one partition."""
 
     async def until_replicas(self, *replicas: int) -> None:

@@ -15,7 +15,7 @@ from attrs import define
 
 from klamm.cli.demo.clusters import log_dir
 from klamm.cli.demo.process_cluster import ProcessCluster
-from tests.cluster.running import Cluster
+from tests.cluster.running import RealCluster
 from tests.cluster.waiting import PATIENCE_SECONDS
 from transport.child_process import spawn
 from transport.store import paths
@@ -30,7 +30,7 @@ Said = tuple[int, list[str]]
 
 
 @define
-class Office(Cluster):
+class SlowCluster(RealCluster):
     """A topic of two partitions on brokers 1 and 2, and an administrator's files."""
 
     def file(self, name: str, targets: dict[int, list[int]], topic: str = "orders") -> str:
@@ -83,61 +83,61 @@ def start_slow_broker(cluster: ProcessCluster) -> None:
 
 
 @pytest.fixture
-async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
-    async with Office.running(f"{zookeeper}/reassignment-commands", tmp_path, brokers=BROKERS[:-1]) as office:
-        start_slow_broker(office)
-        await office.until_live(BROKERS)
-        await office.create_topic("orders", (1, 2), (2, 1))
-        yield office
+async def cluster(zookeeper: str, tmp_path: Path) -> AsyncIterator[SlowCluster]:
+    async with SlowCluster.running(f"{zookeeper}/reassignment-commands", tmp_path, brokers=BROKERS[:-1]) as cluster:
+        start_slow_broker(cluster)
+        await cluster.until_live(BROKERS)
+        await cluster.create_topic("orders", (1, 2), (2, 1))
+        yield cluster
 
 
 @pytest.mark.requirement("A1", "A2", "A3", "A9", "A11")
-async def test_an_administrators_day(office: Office) -> None:
-    json_file, back = "--reassignment-json-file", str(office.data_dir / "back.json")
-    bad = office.file("bad.json", {0: [3, 2], 1: [1, 99]})
+async def test_an_administrators_day(cluster: SlowCluster) -> None:
+    json_file, back = "--reassignment-json-file", str(cluster.data_dir / "back.json")
+    bad = cluster.file("bad.json", {0: [3, 2], 1: [1, 99]})
     refused = "orders-1: refused: replicas cannot be added on brokers [99], which are not alive"
-    assert await office.run("execute", json_file, bad) == (
+    assert await cluster.run("execute", json_file, bad) == (
         1, [refused, "none of the 2 moves was begun: correct the file first"],
     )  # fmt: skip
 
-    file = office.file("move.json", {0: [3, 2], 1: [1, SLOW]})
-    office.pause()
-    code, said = await office.run(
+    file = cluster.file("move.json", {0: [3, 2], 1: [1, SLOW]})
+    cluster.pause()
+    code, said = await cluster.run(
         "execute", json_file, file, "--rollback-json-file", back, interrupt_at="orders-1 waits for"
     )
     assert code == INTERRUPTED
     assert any(line.startswith("orders-1: not complete, continues by itself: in progress, waits for") for line in said)
-    code, said = await office.run("verify", json_file, file)
+    code, said = await cluster.run("verify", json_file, file)
     assert code == 1
     assert said[0] == "orders-0: complete"
     assert said[1].startswith("orders-1: in progress, waits for ")
-    code, said = await office.run("list")
+    code, said = await cluster.run("list")
     assert said[2].split()[:4] == ["orders-1", "1,4,2", "4", "2"]
-    code, said = await office.run("describe", "--topic", "orders")
+    code, said = await cluster.run("describe", "--topic", "orders")
     assert code == 0
     assert any(line.startswith("waits for") and str(SLOW) in line for line in said)
-    await office.resume()
-    await office.until_nothing_moves()
-    assert await office.run("verify", json_file, file) == (0, ["orders-0: complete", "orders-1: complete"])
+    await cluster.resume()
+    await cluster.until_nothing_moves()
+    assert await cluster.run("verify", json_file, file) == (0, ["orders-0: complete", "orders-1: complete"])
 
-    code, said = await office.run("execute", json_file, back)
+    code, said = await cluster.run("execute", json_file, back)
     assert (code, said[-3:-1]) == (0, ["orders-0: complete", "orders-1: complete"])
     # Broker 1 led orders-1 and still does.
     assert said[-1].startswith("1 of 2 partitions keep a leader that is not the first of their new replicas: ")
-    assert await office.replicas() == [(1, 2), (2, 1)]
+    assert await cluster.replicas() == [(1, 2), (2, 1)]
 
-    office.pause()
-    assert (await office.run("execute", json_file, file, "--no-wait"))[0] == 0
-    code, said = await office.run("cancel", "--topic", "orders", "--partition", "1")
+    cluster.pause()
+    assert (await cluster.run("execute", json_file, file, "--no-wait"))[0] == 0
+    code, said = await cluster.run("cancel", "--topic", "orders", "--partition", "1")
     assert (code, said) == (0, ["orders-1: cancelled, has replicas [2, 1] again"])
-    await office.until_nothing_moves()
-    assert await office.replicas() == [(3, 2), (2, 1)]
+    await cluster.until_nothing_moves()
+    assert await cluster.replicas() == [(3, 2), (2, 1)]
     nothing = "no reassignment is in progress: there is nothing to cancel"
-    assert await office.run("cancel", "--all") == (0, [nothing])
-    await office.resume()
+    assert await cluster.run("cancel", "--all") == (0, [nothing])
+    await cluster.resume()
 
-    requested = office.file("znode.json", {0: [2, 3], 1: [1, SLOW], 7: [1]})
-    await office.request_in_znode(requested)
-    await office.until_gone(paths.REASSIGN_PARTITIONS)
-    code, said = await office.run("verify", json_file, requested)
+    requested = cluster.file("znode.json", {0: [2, 3], 1: [1, SLOW], 7: [1]})
+    await cluster.request_in_znode(requested)
+    await cluster.until_gone(paths.REASSIGN_PARTITIONS)
+    code, said = await cluster.run("verify", json_file, requested)
     assert (code, said) == (1, ["orders-0: complete", "orders-1: complete", "orders-7: there is no such partition"])

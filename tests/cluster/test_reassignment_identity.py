@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from controller.admin.reassignments import Reassignment
-from tests.cluster.running import SECOND, Cluster
+from tests.cluster.running import SECOND, RealCluster
 from tests.kit.service import error_code
 from transport.errors import ApiError, ErrorCode
 from transport.messages import UNTHROTTLED, ListReassignmentsRequest, ReassignablePartition
@@ -23,7 +23,7 @@ SLOW = 4
 TPS = [TopicPartition("orders", number) for number in range(2)]
 
 
-async def ask_standby(cluster: Cluster) -> ErrorCode:
+async def ask_standby(cluster: RealCluster) -> ErrorCode:
     znode = await cluster.znode(paths.controller_endpoint(SECOND))
     where = formats.decode_controller_endpoint(SECOND, znode.data)
     async with open_connection(TcpNetwork(), where.host, where.port, client_id="test") as connection:
@@ -31,9 +31,9 @@ async def ask_standby(cluster: Cluster) -> ErrorCode:
 
 
 @pytest.fixture
-async def cluster(zookeeper: str, tmp_path: Path) -> AsyncIterator[Cluster]:
+async def cluster(zookeeper: str, tmp_path: Path) -> AsyncIterator[RealCluster]:
     """Run two controllers, the first of which is active, and brokers with a topic of two partitions."""
-    async with Cluster.running(
+    async with RealCluster.running(
         f"{zookeeper}/reassignment-identity", tmp_path, standby=True, brokers=BROKERS
     ) as cluster:
         await cluster.create_topic("orders", (1, SLOW), (2, SLOW))
@@ -41,7 +41,7 @@ async def cluster(zookeeper: str, tmp_path: Path) -> AsyncIterator[Cluster]:
 
 
 @pytest.mark.requirement("B1", "B2", "B3", "B4", "A9")
-async def test_a_reassignment_is_itself_until_it_is_over(cluster: Cluster) -> None:
+async def test_a_reassignment_is_itself_until_it_is_over(cluster: RealCluster) -> None:
     store, admin = cluster.store, cluster.admin
     assert await admin.list_reassignments(TPS) == ()
     with pytest.raises(ApiError, match="there is no partition orders-9") as unknown:

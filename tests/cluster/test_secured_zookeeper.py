@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.running import CONTROLLER, Cluster
+from tests.cluster.running import CONTROLLER, RealCluster
 from tests.kit.certificates import authority
 from transport.store import paths
 from transport.store.protocol import Delete, Set, StoreError
@@ -46,7 +46,7 @@ async def test_a_cluster_on_a_secured_zookeeper(
         address = f"{server.secure_address}/secured"
         flags = flags_of_environment(tmp_path)
         async with (
-            Cluster.running(address, tmp_path, *CONTROLLER, *flags) as cluster,
+            RealCluster.running(address, tmp_path, *CONTROLLER, *flags) as cluster,
             open_zookeeper(f"{server.address}/secured") as stranger,
         ):
             for broker_id in PAIR:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.running import CONTROLLER, Cluster
+from tests.cluster.running import CONTROLLER, RealCluster
 from tests.cluster.waiting import until
 from tests.kit.service import error_code
 from transport.errors import ErrorCode
@@ -32,7 +32,7 @@ async def test_min_insync_replicas_changes_while_the_cluster_runs(zookeeper: str
     address = f"{zookeeper}/settings-at-run-time"
     file = tmp_path / "klamm.toml"
     file.write_text(FILE.format(address), encoding="utf-8")
-    async with Cluster.running(address, tmp_path, *CONTROLLER, "--config", str(file)) as cluster:
+    async with RealCluster.running(address, tmp_path, *CONTROLLER, "--config", str(file)) as cluster:
         for broker_id in BROKERS:
             data = ("--log-dir", str(tmp_path / f"broker-{broker_id}"), "--controlled-shutdown-max-retries", "1")
             cluster.start(broker_id, "klamm", "broker", "run", "--config", str(file), *data)

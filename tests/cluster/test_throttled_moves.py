@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.running import Cluster
+from tests.cluster.running import RealCluster
 from transport.messages import UNTHROTTLED
 from transport.store import formats, paths
 
@@ -20,7 +20,7 @@ SLOW, FAST = 1_000, 100_000_000
 RECORDS, BATCH = 2_000, 100
 
 
-class Office(Cluster):
+class ThrottledCluster(RealCluster):
     """Two topics of one partition each on brokers 1 and 2, of the same size."""
 
     async def run(self, verb: str, topic: str, *arguments: str, replicas: tuple[int, ...] = (3, 2)) -> tuple[int, str]:
@@ -41,41 +41,41 @@ class Office(Cluster):
 
 
 @pytest.fixture
-async def office(zookeeper: str, tmp_path: Path) -> AsyncIterator[Office]:
-    async with Office.running(f"{zookeeper}/throttled-moves", tmp_path, brokers=BROKERS) as office:
+async def cluster(zookeeper: str, tmp_path: Path) -> AsyncIterator[ThrottledCluster]:
+    async with ThrottledCluster.running(f"{zookeeper}/throttled-moves", tmp_path, brokers=BROKERS) as cluster:
         for name in (ORDERS, PAYMENTS):
-            await office.create_topic(name, (1, 2))
-            await (await office.load(name)).fill(RECORDS, BATCH)
-        yield office
+            await cluster.create_topic(name, (1, 2))
+            await (await cluster.load(name)).fill(RECORDS, BATCH)
+        yield cluster
 
 
 @pytest.mark.requirement("A11")
-async def test_a_throttled_move_is_slower_and_leaves_no_settings(office: Office) -> None:
-    assert (await office.run("execute", ORDERS, "--throttle", str(SLOW), "--no-wait"))[0] == 0
-    set_ = await office.settings()
+async def test_a_throttled_move_is_slower_and_leaves_no_settings(cluster: ThrottledCluster) -> None:
+    assert (await cluster.run("execute", ORDERS, "--throttle", str(SLOW), "--no-wait"))[0] == 0
+    set_ = await cluster.settings()
     assert set_["orders"]["leader.replication.throttled.replicas"] == "0:1,0:2"
     assert set_["orders"]["follower.replication.throttled.replicas"] == "0:3"
     assert set_["1"]["leader.replication.throttled.rate"] == set_["3"]["follower.replication.throttled.rate"] == "1000"
 
-    [move] = (await office.admin.describe_reassignments()).values()
+    [move] = (await cluster.admin.describe_reassignments()).values()
     assert (move.leader_throttle, [item.throttle for item in move.progress]) == (SLOW, [SLOW, UNTHROTTLED])
 
     # One of the same size that is begun later overtakes it, and verify lifts nothing yet.
-    code, said = await office.run("execute", PAYMENTS)
+    code, said = await cluster.run("execute", PAYMENTS)
     assert code == 0, said
-    code, said = await office.run("verify", ORDERS)
+    code, said = await cluster.run("verify", ORDERS)
     assert (code, "in progress" in said) == (1, True), said
-    assert await office.settings() == set_
+    assert await cluster.settings() == set_
 
     # Asked for again, it goes on at another rate, and ends with its throttle.
-    code, said = await office.run("execute", ORDERS, "--throttle", str(FAST))
+    code, said = await cluster.run("execute", ORDERS, "--throttle", str(FAST))
     assert (code, "the throttle of moves that are over was lifted" in said) == (0, True), said
-    assert await office.settings() == {}
+    assert await cluster.settings() == {}
 
     # Who does not wait leaves it to verify.
-    assert (await office.run("execute", ORDERS, "--throttle", str(FAST), "--no-wait", replicas=(1, 2)))[0] == 0
-    await office.until_nothing_moves()
-    assert (await office.run("verify", ORDERS, "--preserve-throttles", replicas=(1, 2)))[0] == 0
-    assert "orders" in await office.settings()
-    assert (await office.run("verify", ORDERS, replicas=(1, 2)))[0] == 0
-    assert await office.settings() == {}
+    assert (await cluster.run("execute", ORDERS, "--throttle", str(FAST), "--no-wait", replicas=(1, 2)))[0] == 0
+    await cluster.until_nothing_moves()
+    assert (await cluster.run("verify", ORDERS, "--preserve-throttles", replicas=(1, 2)))[0] == 0
+    assert "orders" in await cluster.settings()
+    assert (await cluster.run("verify", ORDERS, replicas=(1, 2)))[0] == 0
+    assert await cluster.settings() == {}

@@ -11,7 +11,7 @@ import pytest
 from controller.monitoring.state_dump import dump
 from klamm.cli.demo.clusters import log_dir
 from klamm.cli.demo.scenario import ORDERS
-from tests.cluster.running import FIRST, SECOND, Cluster
+from tests.cluster.running import FIRST, SECOND, RealCluster
 from tests.cluster.waiting import until, until_controller
 from tests.controller.meddler import set_assignments
 from transport.child_process import spawn
@@ -27,7 +27,7 @@ REPLICAS = (1, 2, 3)
 async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookeeper: str, tmp_path: Path) -> None:
     dying = ("tests.cluster.dying_controller", "--after", "stop", "publish")
     address = f"{zookeeper}/topic-deletion"
-    async with Cluster.running(address, tmp_path, *dying, standby=True, brokers=REPLICAS) as cluster:
+    async with RealCluster.running(address, tmp_path, *dying, standby=True, brokers=REPLICAS) as cluster:
         logs = {broker_id: log_dir(tmp_path, broker_id) / str(ORDERS) for broker_id in REPLICAS}
 
         async def write(count: int) -> list[bytes]:
@@ -76,7 +76,7 @@ async def test_the_next_controller_deletes_it_and_waits_for_a_dead_broker(zookee
 @pytest.mark.requirement("A4", "D7")
 async def test_a_topic_of_the_longest_name_lives_a_whole_life(zookeeper: str, tmp_path: Path) -> None:
     name = "x" * 249
-    async with Cluster.running(f"{zookeeper}/longest-name", tmp_path, brokers=REPLICAS) as cluster:
+    async with RealCluster.running(f"{zookeeper}/longest-name", tmp_path, brokers=REPLICAS) as cluster:
 
         def holders() -> list[int]:
             return [id_ for id_ in REPLICAS if list(log_dir(tmp_path, id_).glob("x*"))]

@@ -49,7 +49,7 @@ Answer = Callable[[], Awaitable[object]]
 
 
 @define
-class Node:
+class FakeNode:
     """A controller that gives prepared answers, one after the other, to whatever is asked of reassignments."""
 
     answers: list[Answer | Exception | object]
@@ -91,7 +91,9 @@ async def silence() -> object:
     return await trio.sleep_forever()
 
 
-async def ask_to_move(node: Node, nursery: trio.Nursery, within: float = 10.0) -> AlterPartitionReassignmentsResponse:
+async def ask_to_move(
+    node: FakeNode, nursery: trio.Nursery, within: float = 10.0
+) -> AlterPartitionReassignmentsResponse:
     await nursery.start(node.serve)
     async with open_admin(bootstrap=[("127.0.0.1", node.port)], timeout=within) as admin:
         return await admin.alter_partition_reassignments([MOVE])
@@ -103,7 +105,7 @@ async def test_more_than_one_request_may_list_is_asked_for_in_several(
     monkeypatch.setattr(AlterPartitionReassignmentsRequest, "max_listed", 2)
     outcomes = [PartitionError("orders", number, ErrorCode.NONE, str(number)) for number in range(5)]
     answers = [AlterPartitionReassignmentsResponse(tuple(outcomes[at : at + 2])) for at in (0, 2, 4)]
-    node = Node(list(answers))
+    node = FakeNode(list(answers))
     await nursery.start(node.serve)
     async with open_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
         response = await admin.alter_partition_reassignments([replace(MOVE, partition=n) for n in range(5)])
@@ -112,7 +114,7 @@ async def test_more_than_one_request_may_list_is_asked_for_in_several(
 
 @pytest.mark.parametrize("code", [ErrorCode.NOT_CONTROLLER, ErrorCode.THROTTLING_QUOTA_EXCEEDED])
 async def test_what_nobody_began_is_asked_again(code: ErrorCode, nursery: trio.Nursery) -> None:
-    node = Node([ApiError(code, "not now"), BEGUN])
+    node = FakeNode([ApiError(code, "not now"), BEGUN])
     assert await ask_to_move(node, nursery) == BEGUN
     assert node.asked == 2
 
@@ -121,7 +123,7 @@ async def test_what_nobody_began_is_asked_again(code: ErrorCode, nursery: trio.N
     "answer", [silence, ApiError(ErrorCode.REQUEST_TIMED_OUT, "the office was lost")], ids=["silence", "cut off"]
 )
 async def test_a_change_whose_answer_is_lost_is_not_repeated(answer: Answer | Exception, nursery: trio.Nursery) -> None:
-    node = Node([answer, BEGUN])
+    node = FakeNode([answer, BEGUN])
     with pytest.raises(OutcomeUnknown, match="it may have been done or not: look before you ask again"):
         await ask_to_move(node, nursery, within=0.5)
     assert node.asked == 1
@@ -132,7 +134,7 @@ async def test_a_change_whose_answer_is_lost_is_not_repeated(answer: Answer | Ex
 async def test_a_change_waits_for_a_silent_controller_as_long_as_that_is_in_office(
     replaced_at: float | None, seconds: float, nursery: trio.Nursery
 ) -> None:
-    paused, other = Node([silence]), Node([])
+    paused, other = FakeNode([silence]), FakeNode([])
     network = MemoryNetwork(nursery, {1: paused.serve_stream, 2: other.serve_stream})
     async with MemoryZooKeeper(Host().now_ms).session() as store:
         await ensure_paths(store, paths.PERSISTENT)
@@ -160,7 +162,9 @@ async def replace_later(store: MetadataStore, seconds: float) -> None:
 
 
 async def test_a_question_whose_answer_is_lost_is_asked_again(nursery: trio.Nursery) -> None:
-    node = Node([ApiError(ErrorCode.REQUEST_TIMED_OUT, "the office was lost"), ListPartitionReassignmentsResponse(())])
+    node = FakeNode(
+        [ApiError(ErrorCode.REQUEST_TIMED_OUT, "the office was lost"), ListPartitionReassignmentsResponse(())]
+    )
     await nursery.start(node.serve)
     async with open_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
         assert await admin.list_partition_reassignments() == ()
@@ -168,7 +172,7 @@ async def test_a_question_whose_answer_is_lost_is_asked_again(nursery: trio.Nurs
 
 
 async def test_a_refusal_is_final(nursery: trio.Nursery) -> None:
-    node = Node([ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "not you"), BEGUN])
+    node = FakeNode([ApiError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "not you"), BEGUN])
     with pytest.raises(ApiError, match="not you"):
         await ask_to_move(node, nursery)
     assert node.asked == 1
@@ -189,7 +193,7 @@ async def test_a_broker_that_is_silent_holds_up_no_other(nursery: trio.Nursery) 
     handlers: list[Handlers] = [{DescribeLogDirsRequest: answer}, {DescribeLogDirsRequest: never}, {}]
     serving = [partial(serve, TcpNetwork(), each, "127.0.0.1", 0) for each in handlers]
     ports: list[int] = [await nursery.start(each) for each in serving]
-    node = Node([], brokers=tuple(BrokerEndpoint(id_, "127.0.0.1", port) for id_, port in enumerate(ports, 1)))
+    node = FakeNode([], brokers=tuple(BrokerEndpoint(id_, "127.0.0.1", port) for id_, port in enumerate(ports, 1)))
     await nursery.start(node.serve)
     async with open_admin(bootstrap=[("127.0.0.1", node.port)], timeout=0.5) as admin:
         said = await admin.describe_log_dirs([2, 1, 3, 4], [TopicPartition("orders", 0)])
@@ -204,7 +208,7 @@ async def test_a_broker_that_is_silent_holds_up_no_other(nursery: trio.Nursery) 
 
 
 async def test_a_controller_that_heeds_no_order_is_told_of(nursery: trio.Nursery) -> None:
-    node = Node([ElectLeadersResponse(())])
+    node = FakeNode([ElectLeadersResponse(())])
     await nursery.start(node.serve)
     async with open_admin(bootstrap=[("127.0.0.1", node.port)]) as admin:
         with pytest.raises(UnsupportedApi, match="heeded none: upgrade it"):

@@ -21,7 +21,7 @@ TPS = (TopicPartition("orders", 0), TopicPartition("orders", 1))
 
 
 @define
-class History:
+class MessageHistory:
     """The messages of a controller to one broker in a valid order: epochs rise, a replica begins as new."""
 
     states: dict[TopicPartition, PartitionState] = field(factory=dict)
@@ -154,7 +154,7 @@ ELECT = "elect", TPS[1], False
 def test_merged_delivery_ends_where_unmerged_delivery_does(
     script: list[tuple[str, TopicPartition, bool] | int], last_times: int, max_partitions: int
 ) -> None:
-    history, both = History(), Deliveries(BrokerBacklog(CONTROLLER, 3, 77, max_partitions))
+    history, both = MessageHistory(), Deliveries(BrokerBacklog(CONTROLLER, 3, 77, max_partitions))
     for entry in script:
         if not isinstance(entry, int):
             what, tp, flag = entry

@@ -32,7 +32,7 @@ BAD_TP = TopicPartition(BAD, 0)
 
 
 @frozen
-class Kind:
+class DamageKind:
     """A kind of znode: where one is, what looks at it, and whether the controller has reason to say that it is bad."""
 
     path: str
@@ -41,20 +41,20 @@ class Kind:
 
 
 KINDS = {
-    "topic": Kind(paths.topic(BAD), (TopicChange(), PartitionModifications(BAD))),
-    "state": Kind(paths.partition_state(BAD_TP), (BrokerChange(), PartitionModifications(BAD))),
-    "broker": Kind(paths.broker(9), (BrokerChange(), BrokerModifications(9))),
-    "storage id": Kind(paths.storage_id(3), (BrokerChange(),)),
-    "reassignments": Kind(paths.REASSIGN_PARTITIONS, (ZkPartitionReassignment(),)),
-    "elections": Kind(paths.PREFERRED_REPLICA_ELECTION, (PreferredReplicaElection(),)),
-    "deletion marker": Kind(paths.delete_topic(TP.topic + "-unknown"), (TopicDeletion(),), is_logged=False),
-    "topic config": Kind(paths.topic_config(TP.topic), (ConfigChange(), BrokerChange()), is_logged=False),
-    "broker config": Kind(paths.broker_config(1), (ConfigChange(),), is_logged=False),
-    "default config": Kind(paths.broker_config(None), (ConfigChange(), BrokerChange())),
-    "config change": Kind(f"{paths.CONFIG_CHANGES}/config_change_0000000001", (ConfigChange(),), is_logged=False),
-    "isr change": Kind(f"{paths.ISR_CHANGE_NOTIFICATION}/isr_change_0000000001", (IsrChangeNotification(),)),
-    "log dir": Kind(f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_0000000001", (LogDirEventNotification(),)),
-    "stray": Kind(f"{paths.STRAYS}/no:replica", (BrokerChange(),), is_logged=False),
+    "topic": DamageKind(paths.topic(BAD), (TopicChange(), PartitionModifications(BAD))),
+    "state": DamageKind(paths.partition_state(BAD_TP), (BrokerChange(), PartitionModifications(BAD))),
+    "broker": DamageKind(paths.broker(9), (BrokerChange(), BrokerModifications(9))),
+    "storage id": DamageKind(paths.storage_id(3), (BrokerChange(),)),
+    "reassignments": DamageKind(paths.REASSIGN_PARTITIONS, (ZkPartitionReassignment(),)),
+    "elections": DamageKind(paths.PREFERRED_REPLICA_ELECTION, (PreferredReplicaElection(),)),
+    "deletion marker": DamageKind(paths.delete_topic(TP.topic + "-unknown"), (TopicDeletion(),), is_logged=False),
+    "topic config": DamageKind(paths.topic_config(TP.topic), (ConfigChange(), BrokerChange()), is_logged=False),
+    "broker config": DamageKind(paths.broker_config(1), (ConfigChange(),), is_logged=False),
+    "default config": DamageKind(paths.broker_config(None), (ConfigChange(), BrokerChange())),
+    "config change": DamageKind(f"{paths.CONFIG_CHANGES}/config_change_0000000001", (ConfigChange(),), is_logged=False),
+    "isr change": DamageKind(f"{paths.ISR_CHANGE_NOTIFICATION}/isr_change_0000000001", (IsrChangeNotification(),)),
+    "log dir": DamageKind(f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_0000000001", (LogDirEventNotification(),)),
+    "stray": DamageKind(f"{paths.STRAYS}/no:replica", (BrokerChange(),), is_logged=False),
 }
 JUNK = {
     "nothing": b"",
@@ -68,7 +68,7 @@ JUNK = {
 }
 
 
-async def write(bench: Bench, kind: Kind, data: bytes) -> None:
+async def write(bench: Bench, kind: DamageKind, data: bytes) -> None:
     """Write a damaged znode behind the controller's back."""
     if kind.path == paths.partition_state(BAD_TP):
         await bench.write_topic(BAD, (1, 2))
@@ -78,7 +78,7 @@ async def write(bench: Bench, kind: Kind, data: bytes) -> None:
     await bench.store.multi([Set(kind.path, data, ANY_VERSION) if is_there else Create(kind.path, data)])
 
 
-async def require_shown(bench: Bench, kind: Kind, junk: bytes) -> None:
+async def require_shown(bench: Bench, kind: DamageKind, junk: bytes) -> None:
     """Require that `klamm state dump` names the znode, if it is still there, unmended, and says anything at all."""
     znode = await bench.read(kind.path)
     if znode is not None and znode.data == junk and not kind.path.startswith(paths.DELETE_TOPICS):
@@ -105,7 +105,7 @@ async def require_going_on(bench: Bench) -> None:
         if junk or not name.endswith(" config")  # to Kafka, a config znode without data has no settings
     ],
 )
-async def test_no_failover_and_no_event_stops_at_a_damaged_znode(bench: Bench, kind: Kind, junk: bytes) -> None:
+async def test_no_failover_and_no_event_stops_at_a_damaged_znode(bench: Bench, kind: DamageKind, junk: bytes) -> None:
     await bench.start((1, 2, 3), storage_id="disk")
     logged = False
     looks: Sequence[Callable[[], Awaitable[object]]]
@@ -125,7 +125,7 @@ def handling(bench: Bench, event: ControllerEvent) -> Callable[[], Awaitable[obj
     return lambda: bench.handle(event)
 
 
-async def clean(bench: Bench, kind: Kind) -> None:
+async def clean(bench: Bench, kind: DamageKind) -> None:
     if await bench.read(kind.path) is not None:
         await bench.store.multi([Delete(kind.path)])
     if kind.path.startswith(paths.topic(BAD)) and await bench.read(paths.topic(BAD)) is not None:

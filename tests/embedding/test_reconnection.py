@@ -77,7 +77,7 @@ CHANGES: dict[str, Sequence[Op]] = {
 
 
 @define
-class Fixture:
+class Office:
     """A controller in office whose tasks rest, and a session to change things with."""
 
     zookeeper: MemoryZooKeeper
@@ -129,11 +129,11 @@ class Fixture:
 
 
 @pytest.fixture
-async def it(controllers: Controllers) -> AsyncIterator[Fixture]:
+async def it(controllers: Controllers) -> AsyncIterator[Office]:
     async with controllers.memory.session() as tool:
         await ensure_paths(tool, paths.PERSISTENT)
         await tool.multi(list(CLUSTER))
-        fixture = Fixture(controllers.memory, await controllers.start(), tool)
+        fixture = Office(controllers.memory, await controllers.start(), tool)
         await fixture.rest()
         yield fixture
 
@@ -141,7 +141,7 @@ async def it(controllers: Controllers) -> AsyncIterator[Fixture]:
 @pytest.mark.requirement("E1")
 @pytest.mark.parametrize("when", ["while it is broken", "after it is back"])
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES.keys())
-async def test_what_changes_is_known_without_a_new_election(it: Fixture, changes: Sequence[Op], when: str) -> None:
+async def test_what_changes_is_known_without_a_new_election(it: Office, changes: Sequence[Op], when: str) -> None:
     await it.break_while(changes if when == "while it is broken" else ())
     await it.change(changes if when == "after it is back" else ())
     assert it.epoch() == 1
@@ -154,14 +154,14 @@ async def test_what_changes_is_known_without_a_new_election(it: Fixture, changes
 
 
 @pytest.mark.requirement("E1")
-async def test_every_watch_that_was_armed_is_armed_again(it: Fixture) -> None:
+async def test_every_watch_that_was_armed_is_armed_again(it: Office) -> None:
     before = it.watches()
     assert {paths.CONTROLLER, paths.broker(1), *map(paths.topic, ("orders", "carts", "damaged"))} <= before[0]
     await it.break_while(())
     assert it.watches() == before
 
 
-async def test_what_is_asked_while_the_connection_is_broken_waits_for_it(it: Fixture, nursery: trio.Nursery) -> None:
+async def test_what_is_asked_while_the_connection_is_broken_waits_for_it(it: Office, nursery: trio.Nursery) -> None:
     request = CreateTopicsRequest((NewTopic("users", 1, 1, ((1,),)),))
     answers: list[object] = []
 
@@ -179,7 +179,7 @@ async def test_what_is_asked_while_the_connection_is_broken_waits_for_it(it: Fix
 
 
 async def test_what_is_asked_while_the_connection_is_broken_is_refused_when_the_session_ends(
-    it: Fixture, nursery: trio.Nursery
+    it: Office, nursery: trio.Nursery
 ) -> None:
 
     async def ask() -> None:
@@ -197,7 +197,7 @@ async def test_what_is_asked_while_the_connection_is_broken_is_refused_when_the_
 
 @pytest.mark.requirement("E1")
 async def test_what_was_under_way_when_the_connection_broke_costs_the_office(
-    it: Fixture, monkeypatch: pytest.MonkeyPatch
+    it: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = it.store.read
 
@@ -217,7 +217,7 @@ async def test_what_was_under_way_when_the_connection_broke_costs_the_office(
 
 
 async def test_a_topic_that_came_closed_is_looked_at_until_it_may_be_read(
-    it: Fixture, monkeypatch: pytest.MonkeyPatch
+    it: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(alarms, "CLOSED_SECONDS", 0.05)
     users = TopicPartition("users", 0)

@@ -7,7 +7,7 @@ import trio
 from trio.abc import Clock
 
 from tests.simulation.histories import History
-from tests.simulation.networks import CLOCKS, World, make_clock
+from tests.simulation.networks import CLOCKS, Net, make_clock
 
 
 @pytest.fixture(params=CLOCKS)
@@ -16,8 +16,8 @@ def clock(request: pytest.FixtureRequest) -> Clock:
 
 
 @pytest.fixture
-async def world(clock: Clock, nursery: trio.Nursery) -> World:  # noqa: ARG001 - trio takes the test's clock
-    world = World(nursery)
+async def world(clock: Clock, nursery: trio.Nursery) -> Net:  # noqa: ARG001 - trio takes the test's clock
+    world = Net(nursery)
     await world.listen()
     return world
 

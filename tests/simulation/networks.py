@@ -27,7 +27,7 @@ def now() -> float:
 
 
 @define
-class World:
+class Net:
     """Host `b` listens, and host `a` connects; `deliveries` are the chunks that the observer saw."""
 
     nursery: trio.Nursery

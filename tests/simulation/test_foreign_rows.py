@@ -40,7 +40,7 @@ from transport.store.tree import Access
 
 
 @frozen
-class Case:
+class RowCase:
     """A row with one absurdity, which may be its ACL."""
 
     kind: str
@@ -50,7 +50,7 @@ class Case:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn) -> RowCase:
     """Draw a kind, and the absurdity of its row: a value, a key, the name, or only the ACL."""
     kind = draw(st.sampled_from(sorted(ROWS)))
     row, what = ROWS[kind], draw(st.sampled_from(["value", "value", "value", "key", "name", "ACL"]))
@@ -63,14 +63,14 @@ def cases(draw: st.DrawFn) -> Case:
     elif what == "key":
         row = evolve(row, value=with_key(row.value, draw(st.sampled_from(keys)), draw(names)))
     access = draw(st.sampled_from([Access.READ, Access.NONE]) if what == "ACL" else rarely)
-    return Case(kind, row, access, at_takeover=draw(st.booleans()))
+    return RowCase(kind, row, access, at_takeover=draw(st.booleans()))
 
 
 names = st.sampled_from(ABSURD_NAMES)
 rarely = st.sampled_from([Access.ALL] * 4 + [Access.READ, Access.NONE])
 
 
-def write(cluster: SimulatedCluster, case: Case) -> None:
+def write(cluster: SimulatedCluster, case: RowCase) -> None:
     """Write a row and its parents, as another tool would."""
     tree = cluster.durable.tree
     missing = [parent for parent in case.row.parents if tree.read(parent) is None]
@@ -130,7 +130,7 @@ async def quiet_cluster(controllers: int) -> AsyncIterator[SimulatedCluster]:
             assert [log for log in logs if log["event"] in FAULTS] == []
 
 
-async def run(case: Case) -> None:
+async def run(case: RowCase) -> None:
     """Run a cluster with a row, and make requests that concern the row."""
     async with quiet_cluster(controllers=2) as cluster:
         await cluster.create_topic("ours", [(1, 2), (2, 3)])
@@ -151,7 +151,7 @@ async def run(case: Case) -> None:
         assert cluster.durable.controller_epoch() == epoch
 
 
-async def until_repaired(case: Case) -> None:
+async def until_repaired(case: RowCase) -> None:
     """Write a row with its fault, and then without it."""
     async with quiet_cluster(controllers=1) as cluster:
         write(cluster, case)
@@ -178,15 +178,15 @@ async def dump(cluster: SimulatedCluster) -> dict[str, Any]:
         return await state_dump.dump(store)
 
 
-def absurd(kind: str, value: object, *place: str | int) -> Case:
+def absurd(kind: str, value: object, *place: str | int) -> RowCase:
     """Return a row with this value in one of its fields."""
     row = ROWS[kind]
-    return Case(kind, evolve(row, value=with_field(row.value, place, value)))
+    return RowCase(kind, evolve(row, value=with_field(row.value, place, value)))
 
 
-def named(kind: str, name: str) -> Case:
+def named(kind: str, name: str) -> RowCase:
     """Return a row with this name."""
-    return Case(kind, renamed(ROWS[kind], name))
+    return RowCase(kind, renamed(ROWS[kind], name))
 
 
 HUGE = 10**30
@@ -195,26 +195,26 @@ KNOWN = {
     "a topic id in standard base64": absurd("topic", "ab/d+fgAAAAAAAAAAAAAAA==", "topic_id"),
     "a partition without replicas": absurd("topic", [], "partitions", "0"),
     "a partition number beyond all": absurd("topic", {str(HUGE): [1]}, "partitions"),
-    "a topic of somebody else": Case("topic", ROWS["topic"], Access.NONE),
-    "a topic that we may only read": Case("topic", ROWS["topic"], Access.READ),
-    "a state that we may only read": Case("state", ROWS["state"], Access.READ),
-    "moves that we may only look at": Case("identity of a move", ROWS["identity of a move"], Access.READ),
+    "a topic of somebody else": RowCase("topic", ROWS["topic"], Access.NONE),
+    "a topic that we may only read": RowCase("topic", ROWS["topic"], Access.READ),
+    "a state that we may only read": RowCase("state", ROWS["state"], Access.READ),
+    "moves that we may only look at": RowCase("identity of a move", ROWS["identity of a move"], Access.READ),
     "what could not be written again": absurd("topic", DEEP, "others"),
     "a leader epoch beyond all": absurd("state", 2**64 - 1, "leader_epoch"),
     "an ISR that names a broker twice": absurd("state", [1, 1], "isr"),
-    "a state of somebody else": Case("state", ROWS["state"], Access.NONE),
+    "a state of somebody else": RowCase("state", ROWS["state"], Access.NONE),
     "a broker id beyond all": named("broker", "99999999999999999999"),
     "a port beyond all": absurd("broker", f"KLAMM://h:{HUGE}", "endpoints", 0),
     "a host that is none": absurd("broker", "KLAMM://h\n:1", "endpoints", 0),
     "a stray of a partition beyond all": named("stray", f"{ID}:{TOPIC}:{HUGE}:1"),
     "a stray on a broker beyond all": named("stray", f"{ID}:{TOPIC}:0:{HUGE}"),
-    "the moves of somebody else": Case("identity of a move", ROWS["identity of a move"], Access.NONE),
+    "the moves of somebody else": RowCase("identity of a move", ROWS["identity of a move"], Access.NONE),
 }
 
 
 @pytest.mark.parametrize("at_takeover", [False, True], ids=["in office", "at takeover"])
 @pytest.mark.parametrize("case", KNOWN.values(), ids=KNOWN)
-def test_what_once_cost_the_office_is_set_aside(case: Case, at_takeover: bool) -> None:
+def test_what_once_cost_the_office_is_set_aside(case: RowCase, at_takeover: bool) -> None:
     trio.run(run, evolve(case, at_takeover=at_takeover), clock=MockClock(autojump_threshold=0))
 
 
@@ -230,5 +230,5 @@ def test_once_repaired_it_counts(name: str) -> None:
 # Each example is a whole cluster; examples that once failed are among the known ones.
 @examples(50, 2_000)
 @given(cases())
-def test_a_row_of_others_costs_nothing_but_itself(case: Case) -> None:
+def test_a_row_of_others_costs_nothing_but_itself(case: RowCase) -> None:
     trio.run(run, case, clock=MockClock(autojump_threshold=0))

@@ -15,14 +15,14 @@ import trio.testing
 from simulator.network.network import Link, SimulatedNetwork
 from simulator.network.pipe import MAX_CHUNKS
 from simulator.scheduling import run
-from tests.simulation.networks import DELIVERIES, PORT, SOON, World, hangs, now, received
+from tests.simulation.networks import DELIVERIES, PORT, SOON, Net, hangs, now, received
 from transport.messages import ProduceRequest, ProduceResponse
 from transport.wire import Connection, ConnectionBroken, open_connection, serve
 
 # Deliveries and their times.
 
 
-async def test_a_connect_takes_a_round_trip_and_a_chunk_takes_one_way(world: World) -> None:
+async def test_a_connect_takes_a_round_trip_and_a_chunk_takes_one_way(world: Net) -> None:
     world.network.set_link("a", "b", Link(latency=2.0))
     world.network.set_link("b", "a", Link(latency=3.0))
     a, b = await world.pair()
@@ -34,7 +34,7 @@ async def test_a_connect_takes_a_round_trip_and_a_chunk_takes_one_way(world: Wor
     assert world.deliveries == [(7, "a", "b", 1, b"request"), (10, "b", "a", 1, b"answer")]
 
 
-async def test_the_default_link_holds_wherever_none_is_set_also_for_what_is_open(world: World) -> None:
+async def test_the_default_link_holds_wherever_none_is_set_also_for_what_is_open(world: Net) -> None:
     world.network.set_link("b", "a", Link(latency=0.0))
     world.network.default_link = Link(latency=4.0)
     a, b = await world.pair()
@@ -46,7 +46,7 @@ async def test_the_default_link_holds_wherever_none_is_set_also_for_what_is_open
     assert await received(a, 1) == [(5, b"y")]
 
 
-async def test_chunks_keep_their_order_whatever_the_jitter_and_however_the_link_changes(world: World) -> None:
+async def test_chunks_keep_their_order_whatever_the_jitter_and_however_the_link_changes(world: Net) -> None:
     a, b = await world.pair()
     world.network.set_link("a", "b", Link(latency=1.0, jitter=5.0))
     sent = [bytes([n]) for n in range(100)]
@@ -59,7 +59,7 @@ async def test_chunks_keep_their_order_whatever_the_jitter_and_however_the_link_
     assert len({time for time, _ in taken}) > 1
 
 
-async def test_connections_share_the_bandwidth_of_their_link(world: World) -> None:
+async def test_connections_share_the_bandwidth_of_their_link(world: Net) -> None:
     (a1, b1), (a2, b2) = await world.pair(), await world.pair()
     start = now()
     world.network.set_link("a", "b", Link(latency=1.0, bytes_per_second=10.0))
@@ -74,7 +74,7 @@ async def test_connections_share_the_bandwidth_of_their_link(world: World) -> No
 
 
 async def test_what_is_sent_on_a_link_that_is_fast_again_does_not_queue_behind_what_it_was_slow_with(
-    world: World,
+    world: Net,
 ) -> None:
     (a1, b1), (a2, b2) = await world.pair(), await world.pair()
     start = now()
@@ -87,14 +87,14 @@ async def test_what_is_sent_on_a_link_that_is_fast_again_does_not_queue_behind_w
     assert [time - start for time, _ in await received(b1, 1)] == pytest.approx([101.0])
 
 
-async def test_no_chunk_is_no_bytes(world: World) -> None:
+async def test_no_chunk_is_no_bytes(world: Net) -> None:
     a, b = await world.pair()
     await a.send_all(b"")
     await a.send_all(b"x")
     assert await b.receive_some() == b"x"
 
 
-async def test_a_chunk_may_be_taken_in_parts_and_is_observed_once(world: World) -> None:
+async def test_a_chunk_may_be_taken_in_parts_and_is_observed_once(world: Net) -> None:
     a, b = await world.pair()
     for chunk in (b"abcdefg", b"h"):
         await a.send_all(chunk)
@@ -102,7 +102,7 @@ async def test_a_chunk_may_be_taken_in_parts_and_is_observed_once(world: World) 
     assert [entry[-1] for entry in world.deliveries] == [b"abcdefg", b"h"]
 
 
-async def test_what_is_sent_is_what_it_was_when_it_was_sent(world: World) -> None:
+async def test_what_is_sent_is_what_it_was_when_it_was_sent(world: Net) -> None:
     a, b = await world.pair()
     data = bytearray(b"first")
     await a.send_all(data)
@@ -111,7 +111,7 @@ async def test_what_is_sent_is_what_it_was_when_it_was_sent(world: World) -> Non
     assert [await b.receive_some(), await b.receive_some()] == [b"first", b"hole"]
 
 
-async def test_a_sender_waits_while_too_much_is_under_way(world: World) -> None:
+async def test_a_sender_waits_while_too_much_is_under_way(world: Net) -> None:
     a, b = await world.pair()
     for _ in range(MAX_CHUNKS):
         await a.send_all(b"x")
@@ -124,7 +124,7 @@ async def test_a_sender_waits_while_too_much_is_under_way(world: World) -> None:
     assert [chunk for _, chunk in await received(b, MAX_CHUNKS)] == [b"x"] * (MAX_CHUNKS - 1) + [b"last"]
 
 
-async def test_a_receiver_that_is_cancelled_at_any_moment_loses_nothing(world: World) -> None:
+async def test_a_receiver_that_is_cancelled_at_any_moment_loses_nothing(world: Net) -> None:
     a, b = await world.pair()
     world.network.set_link("a", "b", Link(latency=1.0))
     taken = []
@@ -138,7 +138,7 @@ async def test_a_receiver_that_is_cancelled_at_any_moment_loses_nothing(world: W
     assert taken == [bytes([n]) for n in range(0, 60, 3)]
 
 
-async def test_a_sender_that_is_cancelled_has_sent_nothing(world: World) -> None:
+async def test_a_sender_that_is_cancelled_has_sent_nothing(world: Net) -> None:
     a, b = await world.pair()
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -149,7 +149,7 @@ async def test_a_sender_that_is_cancelled_has_sent_nothing(world: World) -> None
 # Ends.
 
 
-async def test_a_closed_end_is_read_behind_what_was_sent(world: World) -> None:
+async def test_a_closed_end_is_read_behind_what_was_sent(world: Net) -> None:
     a, b = await world.pair()
     await a.send_all(b"bye")
     await a.aclose()
@@ -163,7 +163,7 @@ async def test_a_closed_end_is_read_behind_what_was_sent(world: World) -> None:
             await use()
 
 
-async def test_closing_wakes_those_who_wait_at_the_same_end(world: World) -> None:
+async def test_closing_wakes_those_who_wait_at_the_same_end(world: Net) -> None:
     a, _ = await world.pair()
     for _ in range(MAX_CHUNKS):
         await a.send_all(b"x")
@@ -180,7 +180,7 @@ async def test_closing_wakes_those_who_wait_at_the_same_end(world: World) -> Non
         nursery.start_soon(a.aclose)
 
 
-async def test_a_sender_that_waits_for_room_is_let_go_when_the_peer_closes(world: World) -> None:
+async def test_a_sender_that_waits_for_room_is_let_go_when_the_peer_closes(world: Net) -> None:
     a, b = await world.pair()
     for _ in range(MAX_CHUNKS):
         await a.send_all(b"x")
@@ -193,7 +193,7 @@ async def test_a_sender_that_waits_for_room_is_let_go_when_the_peer_closes(world
         await a.send_all(b"z")
 
 
-async def test_what_is_sent_to_a_closed_peer_needs_no_room(world: World) -> None:
+async def test_what_is_sent_to_a_closed_peer_needs_no_room(world: Net) -> None:
     a, b = await world.pair()
     world.network.block("b", "a")
     await b.aclose()
@@ -201,7 +201,7 @@ async def test_what_is_sent_to_a_closed_peer_needs_no_room(world: World) -> None
         await a.send_all(b"x")
 
 
-async def test_the_network_forgets_closed_streams(world: World) -> None:
+async def test_the_network_forgets_closed_streams(world: Net) -> None:
     streams = [weakref.ref(stream) for stream in await world.pair()]
     world.listening.cancel()  # and with it b's handler
     stream = streams[0]()
@@ -214,7 +214,7 @@ async def test_the_network_forgets_closed_streams(world: World) -> None:
     assert [stream() for stream in streams] == [None, None]
 
 
-async def test_one_task_at_a_time_may_send_and_one_receive(world: World) -> None:
+async def test_one_task_at_a_time_may_send_and_one_receive(world: Net) -> None:
     a, _ = await world.pair()
     for _ in range(MAX_CHUNKS):
         await a.send_all(b"x")
@@ -228,7 +228,7 @@ async def test_one_task_at_a_time_may_send_and_one_receive(world: World) -> None
         nursery.cancel_scope.cancel()
 
 
-async def test_a_receiver_that_asks_for_no_bytes_is_mistaken(world: World) -> None:
+async def test_a_receiver_that_asks_for_no_bytes_is_mistaken(world: Net) -> None:
     a, _ = await world.pair()
     with pytest.raises(ValueError, match="max_bytes"):
         await a.receive_some(0)
@@ -237,7 +237,7 @@ async def test_a_receiver_that_asks_for_no_bytes_is_mistaken(world: World) -> No
 # Connecting and listening.
 
 
-async def test_connecting_to_nobody_is_refused_after_a_round_trip(world: World) -> None:
+async def test_connecting_to_nobody_is_refused_after_a_round_trip(world: Net) -> None:
     for host, port in (("b", 4711), ("c", PORT)):
         start = now()
         with pytest.raises(ConnectionRefusedError, match=f"nobody listens at {host}:{port}"):
@@ -245,7 +245,7 @@ async def test_connecting_to_nobody_is_refused_after_a_round_trip(world: World) 
         assert now() - start == pytest.approx(0.002)
 
 
-async def test_a_listener_that_ends_leaves_nothing_behind(world: World) -> None:
+async def test_a_listener_that_ends_leaves_nothing_behind(world: Net) -> None:
     a, _ = await world.pair()
     world.listening.cancel()
     assert await a.receive_some() == b""  # its handler was cancelled
@@ -255,14 +255,14 @@ async def test_a_listener_that_ends_leaves_nothing_behind(world: World) -> None:
     await world.pair()
 
 
-async def test_a_caller_that_gives_up_connecting_leaves_a_closed_stream(world: World) -> None:
+async def test_a_caller_that_gives_up_connecting_leaves_a_closed_stream(world: Net) -> None:
     with trio.move_on_after(0.0015):  # the server has accepted, and the answer is in transit
         await world.pair()
     assert await world.accepted[-1].receive_some() == b""
 
 
 @pytest.mark.parametrize(("source", "destination"), [("a", "b"), ("b", "a")])
-async def test_connecting_hangs_while_either_direction_is_blocked(world: World, source: str, destination: str) -> None:
+async def test_connecting_hangs_while_either_direction_is_blocked(world: Net, source: str, destination: str) -> None:
     world.network.block(source, destination)
     assert await hangs(world.pair)
     async with trio.open_nursery() as nursery:
@@ -272,7 +272,7 @@ async def test_connecting_hangs_while_either_direction_is_blocked(world: World, 
     await world.pair()
 
 
-async def test_a_connect_under_way_breaks_too(world: World) -> None:
+async def test_a_connect_under_way_breaks_too(world: Net) -> None:
     async def break_it(after: float) -> None:
         await trio.sleep(after)
         assert world.network.break_connections("a", "b") == 1
@@ -284,13 +284,13 @@ async def test_a_connect_under_way_breaks_too(world: World) -> None:
                 await world.pair()
 
 
-async def test_connecting_lets_others_run_even_where_it_takes_no_time(world: World) -> None:
+async def test_connecting_lets_others_run_even_where_it_takes_no_time(world: Net) -> None:
     world.network.default_link = Link(latency=0.0)
     with trio.testing.assert_checkpoints():
         await world.network.at("a").connect("b", PORT)
 
 
-async def test_free_ports_are_dealt_in_order_and_not_again(world: World, nursery: trio.Nursery) -> None:
+async def test_free_ports_are_dealt_in_order_and_not_again(world: Net, nursery: trio.Nursery) -> None:
     async def bound(port: int) -> int:
         async with trio.open_nursery() as serving:
             reported: int = await serving.start(world.network.at("c").serve, trio.aclose_forcefully, "c", port)
@@ -301,14 +301,14 @@ async def test_free_ports_are_dealt_in_order_and_not_again(world: World, nursery
     assert [await bound(port) for port in (0, 0, 1024, 0)] == [1024, 1026, 1024, 1027]
 
 
-async def test_an_address_in_use_or_of_another_host_is_an_os_error(world: World) -> None:
+async def test_an_address_in_use_or_of_another_host_is_an_os_error(world: Net) -> None:
     with pytest.raises(OSError, match="already in use"):
         await world.listen()
     with pytest.raises(OSError, match="cannot listen on b: this is a"):
         await world.network.at("a").serve(trio.aclose_forcefully, "b", 0)
 
 
-async def test_a_host_can_talk_to_itself(world: World) -> None:
+async def test_a_host_can_talk_to_itself(world: Net) -> None:
     stream = await world.network.at("b").connect("b", PORT)
     await stream.send_all(b"ping")
     assert await world.accepted[-1].receive_some() == b"ping"
@@ -333,7 +333,7 @@ async def _connection(network: SimulatedNetwork) -> AsyncIterator[Connection]:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_connection_breaks_with_its_server_and_another_one_is_made(world: World) -> None:
+async def test_a_connection_breaks_with_its_server_and_another_one_is_made(world: Net) -> None:
     async with _connection(world.network) as connection:
         assert await connection.call(ProduceRequest("t", 0, 1, 0, (b"x",))) == ProduceResponse(1)
         world.network.cut("b")
@@ -358,7 +358,7 @@ def _deliveries(seed: int) -> DELIVERIES:
 
     async def main() -> None:
         async with trio.open_nursery() as nursery:
-            network = World(nursery, seed, seen).network
+            network = Net(nursery, seed, seen).network
             network.default_link = Link(latency=0.01, jitter=0.005)
             port = await nursery.start(serve, network.at("b"), {ProduceRequest: _produce}, "b", 0)
             async with trio.open_nursery() as asking:

@@ -11,12 +11,12 @@ import trio.testing
 
 from simulator.network.network import Link
 from simulator.network.pipe import MAX_CHUNKS
-from tests.simulation.networks import PORT, SOON, World, expect_none, hangs, now, received
+from tests.simulation.networks import PORT, SOON, Net, expect_none, hangs, now, received
 
 # Partitions.
 
 
-async def test_a_block_holds_one_direction_and_delivers_in_order_when_it_ends(world: World) -> None:
+async def test_a_block_holds_one_direction_and_delivers_in_order_when_it_ends(world: Net) -> None:
     a, b = await world.pair()
     world.network.set_link("a", "b", Link(latency=1.0))
     await a.send_all(b"1")
@@ -33,7 +33,7 @@ async def test_a_block_holds_one_direction_and_delivers_in_order_when_it_ends(wo
     assert await received(b, 2) == [(start + 1, b"2"), (start + 1, b"3")]
 
 
-async def test_a_receiver_that_waits_is_held_by_a_block_and_woken_after_it(world: World) -> None:
+async def test_a_receiver_that_waits_is_held_by_a_block_and_woken_after_it(world: Net) -> None:
     a, b = await world.pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(b.receive_some)
@@ -46,7 +46,7 @@ async def test_a_receiver_that_waits_is_held_by_a_block_and_woken_after_it(world
     assert world.deliveries[0][0] == pytest.approx(100.003)
 
 
-async def test_what_a_blocked_sender_sends_is_bounded(world: World) -> None:
+async def test_what_a_blocked_sender_sends_is_bounded(world: Net) -> None:
     a, _ = await world.pair()
     world.network.block("a", "b")
     for _ in range(MAX_CHUNKS):
@@ -54,7 +54,7 @@ async def test_what_a_blocked_sender_sends_is_bounded(world: World) -> None:
     assert await hangs(partial(a.send_all, b"x"))
 
 
-async def test_nothing_under_way_passes_a_block_however_fast_its_link(world: World) -> None:
+async def test_nothing_under_way_passes_a_block_however_fast_its_link(world: Net) -> None:
     a, b = await world.pair()
     for chunk, latency in ((b"slow", 5.0), (b"slow too", 6.0), (b"fast", 1.0)):
         world.network.set_link("a", "b", Link(latency=latency))
@@ -68,7 +68,7 @@ async def test_nothing_under_way_passes_a_block_however_fast_its_link(world: Wor
     assert await received(b, 3) == [(start + 1, b"slow"), (start + 1, b"slow too"), (start + 1, b"fast")]
 
 
-async def test_what_leaves_behind_a_block_may_arrive_before_it_was_due_at_first(world: World) -> None:
+async def test_what_leaves_behind_a_block_may_arrive_before_it_was_due_at_first(world: Net) -> None:
     a, b = await world.pair()
     world.network.set_link("a", "b", Link(latency=1000.0))
     await a.send_all(b"x")
@@ -81,7 +81,7 @@ async def test_what_leaves_behind_a_block_may_arrive_before_it_was_due_at_first(
     assert world.deliveries[0][0] == pytest.approx(2.002)
 
 
-async def test_an_end_under_way_is_held_too_and_one_that_has_arrived_stays(world: World) -> None:
+async def test_an_end_under_way_is_held_too_and_one_that_has_arrived_stays(world: Net) -> None:
     a, b = await world.pair()
     await a.aclose()
     world.network.block("a", "b")
@@ -94,7 +94,7 @@ async def test_an_end_under_way_is_held_too_and_one_that_has_arrived_stays(world
     assert now() == start
 
 
-async def test_a_close_behind_a_block_is_seen_when_it_ends(world: World) -> None:
+async def test_a_close_behind_a_block_is_seen_when_it_ends(world: Net) -> None:
     a, b = await world.pair()
     world.network.block("a", "b")
     await a.send_all(b"bye")
@@ -108,7 +108,7 @@ async def test_a_close_behind_a_block_is_seen_when_it_ends(world: World) -> None
 # Broken connections.
 
 
-async def test_broken_connections_lose_what_was_under_way_at_both_ends(world: World) -> None:
+async def test_broken_connections_lose_what_was_under_way_at_both_ends(world: Net) -> None:
     pairs = [await world.pair(), await world.pair()]
     other = await world.network.at("c").connect("b", PORT)
     for a, b in pairs:
@@ -128,7 +128,7 @@ async def test_broken_connections_lose_what_was_under_way_at_both_ends(world: Wo
     await world.pair()
 
 
-async def test_a_break_is_seen_by_those_who_wait_even_where_blocked(world: World) -> None:
+async def test_a_break_is_seen_by_those_who_wait_even_where_blocked(world: Net) -> None:
     a, b = await world.pair()
     world.network.block("a", "b")
     for _ in range(MAX_CHUNKS):
@@ -146,7 +146,7 @@ async def test_a_break_is_seen_by_those_who_wait_even_where_blocked(world: World
         world.network.break_connections("a", "b")
 
 
-async def test_connections_that_fall_silent_lose_all_that_is_sent_and_tell_nobody(world: World) -> None:
+async def test_connections_that_fall_silent_lose_all_that_is_sent_and_tell_nobody(world: Net) -> None:
     a, b = await world.pair()
     await a.send_all(b"under way")
     async with trio.open_nursery() as nursery:
@@ -168,7 +168,7 @@ async def test_connections_that_fall_silent_lose_all_that_is_sent_and_tell_nobod
 # Processes that die.
 
 
-async def test_nothing_leaves_a_host_that_was_cut_and_its_peers_see_the_break(world: World) -> None:
+async def test_nothing_leaves_a_host_that_was_cut_and_its_peers_see_the_break(world: Net) -> None:
     a, b = await world.pair()
     late = world.network.at("b")
     await b.send_all(b"left in time")
@@ -193,7 +193,7 @@ async def test_nothing_leaves_a_host_that_was_cut_and_its_peers_see_the_break(wo
     assert [entry[-1] for entry in world.deliveries] == [b"left in time"]
 
 
-async def test_those_who_wait_at_a_host_see_at_once_that_it_was_cut(world: World) -> None:
+async def test_those_who_wait_at_a_host_see_at_once_that_it_was_cut(world: Net) -> None:
     a, b = await world.pair()
     for _ in range(MAX_CHUNKS):
         await b.send_all(b"x")
@@ -214,7 +214,7 @@ async def test_those_who_wait_at_a_host_see_at_once_that_it_was_cut(world: World
     await expect_break(a.receive_some)
 
 
-async def test_a_peer_behind_a_block_sees_the_break_when_it_ends_and_nothing_that_was_held(world: World) -> None:
+async def test_a_peer_behind_a_block_sees_the_break_when_it_ends_and_nothing_that_was_held(world: Net) -> None:
     a, b = await world.pair()
     world.network.block("b", "a")
     await b.send_all(b"held")
@@ -227,7 +227,7 @@ async def test_a_peer_behind_a_block_sees_the_break_when_it_ends_and_nothing_tha
         await a.receive_some()
 
 
-async def test_what_a_dead_process_held_open_is_dead_also_when_its_host_is_back(world: World) -> None:
+async def test_what_a_dead_process_held_open_is_dead_also_when_its_host_is_back(world: Net) -> None:
     old, (_, b) = world.network.at("b"), await world.pair()
     world.network.cut("b")
     world.network.restore("b")
@@ -244,7 +244,7 @@ async def test_what_a_dead_process_held_open_is_dead_also_when_its_host_is_back(
     await world.pair()
 
 
-async def test_a_close_that_was_held_is_a_break_when_its_host_dies(world: World) -> None:
+async def test_a_close_that_was_held_is_a_break_when_its_host_dies(world: Net) -> None:
     a, b = await world.pair()
     world.network.block("b", "a")
     await b.aclose()
@@ -254,7 +254,7 @@ async def test_a_close_that_was_held_is_a_break_when_its_host_dies(world: World)
         await a.receive_some()
 
 
-async def test_a_host_that_is_cut_while_it_connects_gets_no_stream(world: World) -> None:
+async def test_a_host_that_is_cut_while_it_connects_gets_no_stream(world: Net) -> None:
     async def cut(after: float) -> None:
         await trio.sleep(after)
         world.network.cut("a")
@@ -271,7 +271,7 @@ async def test_a_host_that_is_cut_while_it_connects_gets_no_stream(world: World)
 
 
 @pytest.mark.parametrize("victim", ["a", "b"])
-async def test_a_connect_to_or_from_a_host_that_is_cut_meanwhile_fails(world: World, victim: str) -> None:
+async def test_a_connect_to_or_from_a_host_that_is_cut_meanwhile_fails(world: Net, victim: str) -> None:
     world.network.block("a", "b")
 
     async def expect_failure() -> None:
@@ -289,7 +289,7 @@ async def test_a_connect_to_or_from_a_host_that_is_cut_meanwhile_fails(world: Wo
 # Processes that are paused.
 
 
-async def test_a_frozen_host_receives_nothing_and_sends_nothing_until_it_is_thawed(world: World) -> None:
+async def test_a_frozen_host_receives_nothing_and_sends_nothing_until_it_is_thawed(world: Net) -> None:
     a, b = await world.pair()
     await a.send_all(b"arrives while frozen")
     await b.send_all(b"left before")
@@ -305,7 +305,7 @@ async def test_a_frozen_host_receives_nothing_and_sends_nothing_until_it_is_thaw
     assert await received(a, 1) == [(round(start + 0.001, 6), b"held")]
 
 
-async def test_a_frozen_host_does_not_even_get_the_rest_of_a_chunk(world: World) -> None:
+async def test_a_frozen_host_does_not_even_get_the_rest_of_a_chunk(world: Net) -> None:
     a, b = await world.pair()
     await a.send_all(b"abc")
     assert await b.receive_some(1) == b"a"
@@ -315,7 +315,7 @@ async def test_a_frozen_host_does_not_even_get_the_rest_of_a_chunk(world: World)
     assert await b.receive_some() == b"bc"
 
 
-async def test_what_a_frozen_host_sends_on_a_broken_connection_is_lost(world: World) -> None:
+async def test_what_a_frozen_host_sends_on_a_broken_connection_is_lost(world: Net) -> None:
     a, b = await world.pair()
     world.network.freeze("b")
     world.network.break_connections("a", "b")
@@ -326,7 +326,7 @@ async def test_what_a_frozen_host_sends_on_a_broken_connection_is_lost(world: Wo
         await a.receive_some()
 
 
-async def test_a_frozen_host_that_waits_is_woken_by_the_thaw(world: World) -> None:
+async def test_a_frozen_host_that_waits_is_woken_by_the_thaw(world: Net) -> None:
     a, b = await world.pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(b.receive_some)
@@ -339,7 +339,7 @@ async def test_a_frozen_host_that_waits_is_woken_by_the_thaw(world: World) -> No
     assert world.deliveries[0][0] == pytest.approx(10.002)
 
 
-async def test_a_frozen_host_sees_no_end_or_break_before_it_is_thawed(world: World) -> None:
+async def test_a_frozen_host_sees_no_end_or_break_before_it_is_thawed(world: Net) -> None:
     (a1, b1), (_, b2) = await world.pair(), await world.pair()
     world.network.freeze("b")
     await a1.aclose()
@@ -354,7 +354,7 @@ async def test_a_frozen_host_sees_no_end_or_break_before_it_is_thawed(world: Wor
         await b2.receive_some()
 
 
-async def test_a_frozen_host_that_is_cut_is_dead_to_its_peers(world: World) -> None:
+async def test_a_frozen_host_that_is_cut_is_dead_to_its_peers(world: Net) -> None:
     a, b = await world.pair()
     world.network.freeze("b")
     await b.send_all(b"held")
@@ -367,7 +367,7 @@ async def test_a_frozen_host_that_is_cut_is_dead_to_its_peers(world: World) -> N
         await world.pair()
 
 
-async def test_a_block_outlasts_a_pause_and_a_pause_outlasts_a_block(world: World) -> None:
+async def test_a_block_outlasts_a_pause_and_a_pause_outlasts_a_block(world: Net) -> None:
     a, b = await world.pair()
     world.network.block("b", "a")
     world.network.freeze("b")

@@ -35,7 +35,7 @@ SMALL: Final = {
 
 
 @frozen
-class Service:
+class SparkProcess:
     """A process of a cluster, in a group of its own with what it starts, and the file that it logs to."""
 
     process: trio.Process
@@ -64,7 +64,7 @@ class StandaloneCluster:
     """A master's address and the workers."""
 
     master: str
-    workers: Sequence[Service]
+    workers: Sequence[SparkProcess]
 
 
 @asynccontextmanager
@@ -121,7 +121,7 @@ def bare_python(folder: Path) -> Path:
 
 
 @asynccontextmanager
-async def _service(home: Path, command: Sequence[str]) -> AsyncIterator[Service]:
+async def _service(home: Path, command: Sequence[str]) -> AsyncIterator[SparkProcess]:
     """Run one of Spark's scripts in a session of its own; at the end kill it with all that it started."""
     log = _log_in(home)
     with log.open("wb") as file:
@@ -134,7 +134,7 @@ async def _service(home: Path, command: Sequence[str]) -> AsyncIterator[Service]
             cwd=home,
             start_new_session=True,
         )
-    service = Service(process, log)
+    service = SparkProcess(process, log)
     try:
         yield service
     finally:

@@ -27,7 +27,7 @@ MANY = ClusterShape(brokers=12, racks=3, topics=60, partitions=2_000, seed=5)
 
 
 @frozen(eq=False)
-class Plan:
+class BulkPlan:
     """A plan in memory."""
 
     blocks: list[Block]
@@ -36,14 +36,14 @@ class Plan:
     summary: Summary
 
 
-def plan(blocks: Sequence[Block], brokers: Brokers, goal: Goal) -> Plan:
+def plan(blocks: Sequence[Block], brokers: Brokers, goal: Goal) -> BulkPlan:
     """Plan and sum up; the plan keeps the hard rules, or planning would refuse it."""
     engine = InProcess(list(blocks))
     summary = summarize(plan_cluster(engine, brokers, goal, lambda _: None), {}, 0)
-    return Plan(engine.held, brokers, goal, summary)
+    return BulkPlan(engine.held, brokers, goal, summary)
 
 
-def again(first: Plan) -> Plan:
+def again(first: BulkPlan) -> BulkPlan:
     """Plan for the same goal what a plan has made."""
     return plan([evolve(block, before=block.after) for block in first.blocks], first.brokers, first.goal)
 

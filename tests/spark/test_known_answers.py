@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent.parent / "fixtures"
 
 
 @frozen
-class Answer:
+class KnownAnswer:
     """The plan for one of the files: lists of broker ids before and after, and the results of other tools."""
 
     expect: dict[str, Any]
@@ -44,7 +44,7 @@ class Answer:
         return sorted(held[broker] for broker in self.targets)
 
 
-def answer(name: str) -> Answer:
+def answer(name: str) -> KnownAnswer:
     """Plan what the file asks for: brokers that are no target leave, those that have nothing are added."""
     document = json.loads((FOLDER / f"{name}.json").read_text())
     brokers = Brokers.of(Broker(row["id"], row["rack"]) for row in document["snapshot"]["brokers"])
@@ -60,7 +60,7 @@ def answer(name: str) -> Answer:
         goal = Goal(GoalKind.ADD_BROKERS, frozenset(targets.difference(*before)))
     (planned,) = plan_blocks([block], brokers, goal).blocks
     after = [[int(brokers.ids[b]) for b in replicas if b != NOBODY] for replicas in planned.after]
-    return Answer(document["expect"], before, after, sorted(targets))
+    return KnownAnswer(document["expect"], before, after, sorted(targets))
 
 
 def test_decommission() -> None:

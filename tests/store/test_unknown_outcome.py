@@ -46,7 +46,7 @@ class Point(Enum):
     AFTER = "answer lost"
 
 
-class Line(Protocol):
+class BreakableLine(Protocol):
     """The connection between a store and its server."""
 
     async def lose(self, point: Point, send: Send[T]) -> T:
@@ -97,7 +97,7 @@ class MemoryLine:
 class Unlucky(PassingStore):
     """A store whose connection breaks at the points of a plan, one for each request; then it is kept."""
 
-    line: Line
+    line: BreakableLine
     _plan: Iterator[Point] = field(factory=lambda: iter(()))
     _meanwhile: Sequence[tuple[MetadataStore, Op]] = ()
 

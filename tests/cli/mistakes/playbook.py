@@ -26,7 +26,7 @@ _OF_A_SHELL: Final = re.compile(r"[|&;]|[<>]&|\d?>")
 
 
 @define
-class Row:
+class PlaybookRow:
     """One mistake and its answer."""
 
     place: str
@@ -68,18 +68,18 @@ def _spelled(word: str) -> str:
     return re.sub("\0([0-9a-f]*)\0", spell, word)
 
 
-def rows(file: Path) -> list[Row]:
+def rows(file: Path) -> list[PlaybookRow]:
     """Read one page."""
     return list(_rows(file))
 
 
-def _rows(file: Path) -> Iterator[Row]:
+def _rows(file: Path) -> Iterator[PlaybookRow]:
     row = None
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         if line.startswith("$ "):
             if row is not None:
                 yield row
-            row = Row(f"{file.stem}:{number}", line[2:])
+            row = PlaybookRow(f"{file.stem}:{number}", line[2:])
         elif row is not None and line.startswith("> "):
             row.stdout.append(line[2:])
         elif row is not None and line.startswith("  "):

@@ -18,7 +18,7 @@ from tests.cli.mistakes import playbook
 from tests.cli.mistakes.conftest import ENVIRONMENT
 from tests.cli.mistakes.folder import FORBIDDEN, contents
 from tests.cli.mistakes.fork_server import LONGEST_SECONDS, Done, ForkServer, may_refuse_root
-from tests.cli.mistakes.playbook import Row, agrees
+from tests.cli.mistakes.playbook import PlaybookRow, agrees
 from tests.cli.mistakes.scene import Scene
 
 ROWS: Final = [row for page in sorted(playbook.FOLDER.glob("*.txt")) for row in playbook.rows(page)]
@@ -48,7 +48,7 @@ def nothing_half_done(cluster: Scene, folder: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.place) for row in ROWS])
-def test_a_mistake(row: Row, names: Mapping[str, str], folder: Path, forks: ForkServer) -> None:
+def test_a_mistake(row: PlaybookRow, names: Mapping[str, str], folder: Path, forks: ForkServer) -> None:
     if not may_refuse_root() and any(name in row.typed for name in FORBIDDEN):
         pytest.skip("root may read and write everything")
     done = _in_shell(row, names, folder) if row.needs_shell else _in_fork(row, names, folder, forks)
@@ -85,7 +85,7 @@ def _compare(said: str, wanted: Sequence[str], names: Mapping[str, str]) -> None
     assert len(lines) == len(wanted), f"{said!r} instead of {wanted}"
 
 
-def _in_fork(row: Row, names: Mapping[str, str], folder: Path, forks: ForkServer) -> Done:
+def _in_fork(row: PlaybookRow, names: Mapping[str, str], folder: Path, forks: ForkServer) -> Done:
     words, file, text = row.words(names)
     at = _end_of_command(words)
     if at and not {"--bootstrap-server", "--zookeeper"} & set(words):
@@ -104,7 +104,7 @@ def _end_of_command(words: Sequence[str]) -> int:
     return count if asks else 0
 
 
-def _in_shell(row: Row, names: Mapping[str, str], folder: Path) -> Done:
+def _in_shell(row: PlaybookRow, names: Mapping[str, str], folder: Path) -> Done:
     done = subprocess.run(
         ["bash", "-c", _KLAMM + row.typed],
         cwd=folder, env={**ENVIRONMENT, **names},

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("java")
 COUNTED = ("4000000",)
 
 
-class Planned:
+class BackgroundPlan:
     """A plan that is being made in the background, and the processes that make it."""
 
     def __init__(self) -> None:
@@ -52,9 +52,9 @@ class Planned:
         return int(self.told[1].left or 0)
 
 
-async def counted(bridge: Bridge, ask: Asking) -> Planned:
+async def counted(bridge: Bridge, ask: Asking) -> BackgroundPlan:
     """Have Spark count, and see that it counts right."""
-    planned = Planned()
+    planned = BackgroundPlan()
     summary = await bridge.plan(ask("count", EngineName.SPARK), planned.told.append)
     assert summary.notes == COUNTED
     return planned
@@ -75,12 +75,12 @@ async def test_spark_is_kept_from_plan_to_plan_also_when_one_is_cancelled_or_ref
     os.mkfifo(tmp_path / "gate")
     async with open_bridge() as bridge:
         first = await counted(bridge, ask)
-        cancelled = Planned()
+        cancelled = BackgroundPlan()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancelled.run, bridge, ask("count at the gate", EngineName.SPARK))
             await until(lambda: waiting(tmp_path))
             cancelled.scope.cancel()
-        late = Planned()
+        late = BackgroundPlan()
         await late.run(bridge, ask("count at the gate", EngineName.SPARK, timeout=1))
         assert late.problem == "there was no plan within 1 s: allow more time, or move fewer replicas"
         with pytest.raises(PlanError, match=r"^loads\.csv, row 7: no size$"):
@@ -96,7 +96,7 @@ async def test_spark_is_kept_from_plan_to_plan_also_when_one_is_cancelled_or_ref
 async def test_spark_or_the_bridge_may_die_and_the_next_plan_is_made(ask: Asking, stub: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     async with open_bridge() as bridge:
-        planned = Planned()
+        planned = BackgroundPlan()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(planned.run, bridge, ask("count at the gate", EngineName.SPARK))
             await until(lambda: waiting(tmp_path))

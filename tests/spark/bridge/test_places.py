@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("java")
 
 
 @frozen
-class Case:
+class KernelPlan:
     """A request to plan for a generated cluster of several blocks, and the plan that the kernel makes of it."""
 
     request: PlanRequest
@@ -53,7 +53,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture
-async def case(stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Case:
+async def case(stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> KernelPlan:
     del stub  # which also keeps what a bridge writes below a folder of its own
     start_instead("small_blocks_bridge.py", monkeypatch)
     folder = tmp_path / "generated"
@@ -63,12 +63,12 @@ async def case(stub: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
     request = PlanRequest(sources, goal, str(tmp_path / "kernel"), EngineName.KERNEL)
     made = await compute_plan(request)
     assert {f"plan-0000{block}.parquet" for block in range(4)} <= contents(Path(request.output)).keys()
-    return Case(request, made)
+    return KernelPlan(request, made)
 
 
 @pytest.mark.soak
 async def test_a_standalone_cluster_that_loses_a_worker_gives_the_kernels_plan(
-    case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: KernelPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYSPARK_PYTHON", str(bare_python(tmp_path / "bare")))
     async with standalone_cluster(tmp_path / "cluster") as cluster:
@@ -93,7 +93,7 @@ MOUNTED = Sources(
 
 @pytest.mark.soak
 async def test_spark_connect_gives_the_kernels_plan_and_can_be_cancelled(
-    case: Case, ask: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    case: KernelPlan, ask: Asking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     os.mkfifo(tmp_path / "gate")
     mount = {"spark.hadoop.fs.viewfs.mounttable.lab.link./data": f"file://{tmp_path}"}

@@ -53,21 +53,21 @@ def crowded(rows: pa.Table, brokers: Brokers) -> pa.Table:
 
 
 @frozen
-class Outcome:
+class EngineOutcome:
     """A plan: its summary as a document but for the engine's name, and its files' bytes by name."""
 
     summary: dict[str, Any]
     files: dict[str, bytes]
 
 
-def outcome(engine: Engine, brokers: Brokers, goal: Goal, folder: Path) -> Outcome:
+def outcome(engine: Engine, brokers: Brokers, goal: Goal, folder: Path) -> EngineOutcome:
     """Plan, sum up and write."""
     planned = plan_cluster(engine, brokers, goal, lambda _: None)
     summary = summarize(planned, {}, 0).to_document()
     assert summary.pop("engine") == engine.name
     folder.mkdir()
     write(planned, folder)
-    return Outcome(summary, {path.name: path.read_bytes() for path in sorted(folder.iterdir())})
+    return EngineOutcome(summary, {path.name: path.read_bytes() for path in sorted(folder.iterdir())})
 
 
 def same_blocks(some: list[Block], others: list[Block]) -> bool:

@@ -156,7 +156,7 @@ class _Rules:
 
 
 @frozen
-class Answer:
+class Solution:
     """The result of the solver.
 
     Attributes:
@@ -170,7 +170,7 @@ class Answer:
     lists: tuple[frozenset[int], ...]
 
 
-def least_bytes(problem: Problem, lo: Loads, hi: Loads, *, nodes: int = MOST_NODES) -> Answer | None:
+def least_bytes(problem: Problem, lo: Loads, hi: Loads, *, nodes: int = MOST_NODES) -> Solution | None:
     """Return the cheapest plan whose loads are within bounds: (B, 3) each, infinite where there is none.
 
     Returns:
@@ -200,7 +200,7 @@ def eased_bound(problem: Problem, lo: Loads, hi: Loads, *, nodes: int = MOST_NOD
     return 0.0 if answer is None else answer.bound
 
 
-def least_excess(problem: Problem, lo: Loads, hi: Loads, scale: Loads, *, nodes: int = MOST_NODES) -> Answer | None:
+def least_excess(problem: Problem, lo: Loads, hi: Loads, scale: Loads, *, nodes: int = MOST_NODES) -> Solution | None:
     """Return the plan whose farthest load outside its bounds is nearest to them, as a part of `scale`.
 
     Returns:
@@ -212,7 +212,7 @@ def least_excess(problem: Problem, lo: Loads, hi: Loads, scale: Loads, *, nodes:
     return model.solve({excess: 1.0}, nodes)
 
 
-def least_fullest(problem: Problem, shares: Loads, *, nodes: int = MOST_NODES) -> Answer | None:
+def least_fullest(problem: Problem, shares: Loads, *, nodes: int = MOST_NODES) -> Solution | None:
     """Return the plan whose fullest receiver has the least part of its share in bytes: the minimax.
 
     Returns:
@@ -326,7 +326,7 @@ class _Model:
         self.require({**load, frozen_out: disk - most}, -inf, disk)
         self.require({**dict.fromkeys(new, 1.0), frozen_out: float(len(new))}, -inf, len(new))
 
-    def solve(self, cost: dict[int, float], nodes: int) -> Answer | None:
+    def solve(self, cost: dict[int, float], nodes: int) -> Solution | None:
         objective = np.zeros(len(self.upper))
         objective[list(cost)] = list(cost.values())
         result = milp(
@@ -340,8 +340,8 @@ class _Model:
             return None
         bound = 0.0 if result.mip_dual_bound is None else max(0.0, float(result.mip_dual_bound))
         if result.x is None:
-            return Answer(inf, bound, ())
-        return Answer(float(result.fun), bound, tuple(self._lists(result.x)))
+            return Solution(inf, bound, ())
+        return Solution(float(result.fun), bound, tuple(self._lists(result.x)))
 
     def _matrix(self) -> csr_array:
         entries = [(r, i, value) for r, (row, _, _) in enumerate(self.rows) for i, value in row.items()]

@@ -51,7 +51,7 @@ def aims(problem: Problem, lo: Loads, hi: Loads) -> tuple[Loads, Loads]:
 
 
 def _shares_of(problem: Problem, capacity: NDArray[np.float64], measure: int) -> NDArray[np.float64]:
-    program = _Program.of(problem, measure)
+    program = _FairProgram.of(problem, measure)
     free, shares = sorted(problem.receivers), np.zeros(len(capacity))
     while free:
         level, tight = program.level(capacity, free, shares)
@@ -61,7 +61,7 @@ def _shares_of(problem: Problem, capacity: NDArray[np.float64], measure: int) ->
 
 
 @frozen(eq=False)
-class _Program:
+class _FairProgram:
     """Parts of partitions on brokers; n of them.
 
     Attributes:
@@ -77,7 +77,7 @@ class _Program:
     least: list[float]
 
     @classmethod
-    def of(cls, problem: Problem, measure: int) -> _Program:
+    def of(cls, problem: Problem, measure: int) -> _FairProgram:
         places = [(p, b) for p, partition in enumerate(problem.partitions) for b in partition.brokers]
         racks = sorted({(p, problem.rack[b]) for p, b in places})
         row_of = {key: row for row, key in enumerate(racks)}

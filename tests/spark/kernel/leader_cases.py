@@ -23,7 +23,7 @@ Choice = tuple[int, ...]
 
 
 @define
-class Case:
+class LeaderCase:
     """Replica lists by broker index, what each broker is to lead, and what may change."""
 
     lists: Sequence[Sequence[int]]
@@ -81,16 +81,16 @@ class Case:
         return sum(leader != row[0] for leader, row in zip(choice, self.lists, strict=True))
 
 
-def even(lists: Sequence[Sequence[int]], brokers: int, tolerance: float) -> Case:
+def even(lists: Sequence[Sequence[int]], brokers: int, tolerance: float) -> LeaderCase:
     """Return a case in which all brokers have the same share."""
     share = np.full(brokers, len(lists) / brokers)
     lo = np.minimum(np.ceil(share * (1 - tolerance)), np.floor(share)).astype(np.int64)
     hi = np.maximum(np.floor(share * (1 + tolerance)), np.ceil(share)).astype(np.int64)
-    return Case(lists, lo, hi, share)
+    return LeaderCase(lists, lo, hi, share)
 
 
 @st.composite
-def cases(draw: st.DrawFn, most_partitions: int = 7, most_brokers: int = 5) -> Case:
+def cases(draw: st.DrawFn, most_partitions: int = 7, most_brokers: int = 5) -> LeaderCase:
     """Draw a case: any bounds, shares and freedom."""
     brokers = draw(st.integers(1, most_brokers))
     row = st.lists(st.integers(0, brokers - 1), min_size=1, max_size=min(3, brokers), unique=True)
@@ -102,7 +102,7 @@ def cases(draw: st.DrawFn, most_partitions: int = 7, most_brokers: int = 5) -> C
     # Low bounds leave brokers with too many, high ones with too few.
     lo = np.array(each(st.integers(0, draw(st.sampled_from([0, 1, 3])))), np.int64)
     mostly = st.sampled_from([True, True, True, False])
-    return Case(
+    return LeaderCase(
         lists,
         lo,
         lo + np.array(each(st.integers(0, 1)), np.int64),
@@ -112,7 +112,7 @@ def cases(draw: st.DrawFn, most_partitions: int = 7, most_brokers: int = 5) -> C
     )
 
 
-def price(case: Case, choice: Choice, over: int, under: int) -> tuple[int, Fraction]:
+def price(case: LeaderCase, choice: Choice, over: int, under: int) -> tuple[int, Fraction]:
     """Return what leaders cost: those that had to go first, then powers of how far units lie beyond the bounds."""
     count = np.bincount(np.array(choice), minlength=len(case.lo)).tolist()
     stranded, total = 0, Fraction(0)
@@ -126,7 +126,7 @@ def price(case: Case, choice: Choice, over: int, under: int) -> tuple[int, Fract
     return stranded, total
 
 
-def fewest_changes(case: Case) -> int | None:
+def fewest_changes(case: LeaderCase) -> int | None:
     """Return how many partitions must get another leader for bounds to hold, by integer programming; None if never."""
     arcs = [(p, b) for p, row in enumerate(case.lists) for b in row]
     partition, broker = np.array(arcs).T

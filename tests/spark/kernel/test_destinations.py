@@ -15,7 +15,7 @@ ONE = [1, 0, 0]
 
 
 @define
-class Case:
+class DestinationCase:
     """Brokers in racks with so many replicas each, of a share of ten, with a limit of so many."""
 
     racks: str
@@ -40,34 +40,34 @@ class Case:
 @pytest.mark.parametrize(
     ("case", "holders", "barred", "chosen"),
     [
-        (Case("aabb", [3, 2, 5, 4]), [], set(), 1),
-        (Case("aabb", [3, 2, 5, 4]), [1], set(), 0),
-        (Case("aabb", [3, 2, 5, 4]), [], {0}, 3),
-        (Case("aabb", [3, 2, 5, 4]), [3], {0}, 2),
-        (Case("aabb", [3, 2, 5, 4]), [], {0, 1}, None),
-        (Case("aabb", [3, 2, 5, 4], takes="23"), [], set(), 3),
-        (Case("aabb", [3, 2, 5, 4], takes="2"), [2], set(), None),
-        (Case("aabb", [3, 2, 5, 4], limit=3), [1], set(), None),
-        (Case("aabb", [3, 2, 5, 4], limit=3), [], set(), 1),
-        (Case("aabb", [3, 2, 5, 4], limit=4), [1], set(), 0),
+        (DestinationCase("aabb", [3, 2, 5, 4]), [], set(), 1),
+        (DestinationCase("aabb", [3, 2, 5, 4]), [1], set(), 0),
+        (DestinationCase("aabb", [3, 2, 5, 4]), [], {0}, 3),
+        (DestinationCase("aabb", [3, 2, 5, 4]), [3], {0}, 2),
+        (DestinationCase("aabb", [3, 2, 5, 4]), [], {0, 1}, None),
+        (DestinationCase("aabb", [3, 2, 5, 4], takes="23"), [], set(), 3),
+        (DestinationCase("aabb", [3, 2, 5, 4], takes="2"), [2], set(), None),
+        (DestinationCase("aabb", [3, 2, 5, 4], limit=3), [1], set(), None),
+        (DestinationCase("aabb", [3, 2, 5, 4], limit=3), [], set(), 1),
+        (DestinationCase("aabb", [3, 2, 5, 4], limit=4), [1], set(), 0),
         # Those without a rack are never barred, and hold one replica each.
-        (Case("__aa", [1, 2, 9, 9]), [], {0}, 0),
-        (Case("__aa", [1, 2, 9, 9]), [0], {0}, 1),
+        (DestinationCase("__aa", [1, 2, 9, 9]), [], {0}, 0),
+        (DestinationCase("__aa", [1, 2, 9, 9]), [0], {0}, 1),
         # Equally full: the tie turns the order of ids.
-        (Case("____", [1, 1, 1, 1]), [], set(), 0),
-        (Case("____", [1, 1, 1, 1], tie=1), [], set(), 3),
-        (Case("____", [1, 1, 1, 1], tie=2), [3], set(), 2),
-        (Case("aabb", [1, 1, 1, 1], tie=3), [], set(), 1),
+        (DestinationCase("____", [1, 1, 1, 1]), [], set(), 0),
+        (DestinationCase("____", [1, 1, 1, 1], tie=1), [], set(), 3),
+        (DestinationCase("____", [1, 1, 1, 1], tie=2), [3], set(), 2),
+        (DestinationCase("aabb", [1, 1, 1, 1], tie=3), [], set(), 1),
     ],
 )
 def test_the_emptiest_that_may_have_it_is_chosen(
-    case: Case, holders: list[int], barred: set[int], chosen: int | None
+    case: DestinationCase, holders: list[int], barred: set[int], chosen: int | None
 ) -> None:
     assert case.destinations().choose(holders, barred, ONE) == chosen
 
 
 def test_who_took_one_is_fuller_and_others_come_next() -> None:
-    destinations = Case("aabb", [3, 2, 5, 4]).destinations()
+    destinations = DestinationCase("aabb", [3, 2, 5, 4]).destinations()
     taken = []
     for _ in range(6):
         broker = destinations.choose([], set(), ONE)
@@ -78,7 +78,7 @@ def test_who_took_one_is_fuller_and_others_come_next() -> None:
 
 
 def test_all_that_fits_is_dealt_and_then_there_is_nobody() -> None:
-    destinations = Case("aabb", [0, 0, 0, 0], limit=2).destinations()
+    destinations = DestinationCase("aabb", [0, 0, 0, 0], limit=2).destinations()
     for _ in range(8):
         broker = destinations.choose([], set(), ONE)
         assert broker is not None
@@ -89,7 +89,7 @@ def test_all_that_fits_is_dealt_and_then_there_is_nobody() -> None:
 
 
 def test_who_gave_one_away_is_emptier_once_it_is_put_where_it_belongs() -> None:
-    destinations = Case("aabb", [3, 2, 5, 4]).destinations()
+    destinations = DestinationCase("aabb", [3, 2, 5, 4]).destinations()
     destinations.view.add(2, ONE, -4)
     destinations.refresh(2, 1)
     assert destinations.choose([], set(), ONE) == 2
@@ -97,7 +97,7 @@ def test_who_gave_one_away_is_emptier_once_it_is_put_where_it_belongs() -> None:
 
 def test_of_a_large_rack_a_few_are_looked_at_for_a_replica_that_does_not_fit() -> None:
     # Each of 40 brokers has less room than the one before is full; only the last one has room enough.
-    destinations = Case("a" * 40, list(range(40))).destinations()
+    destinations = DestinationCase("a" * 40, list(range(40))).destinations()
     for broker in range(39):
         destinations.limit[broker][1] = 5
     assert destinations.choose([], set(), [1, 6, 0]) is None
@@ -110,7 +110,7 @@ def test_of_a_large_rack_a_few_are_looked_at_for_a_replica_that_does_not_fit() -
 
 
 def test_a_broker_that_a_replica_makes_no_fuller_is_there_once() -> None:
-    destinations = Case("a" * 3, [1, 2, 3]).destinations()
+    destinations = DestinationCase("a" * 3, [1, 2, 3]).destinations()
     for _ in range(100):
         destinations.take(0, 0, [0, 0, 0])
     assert destinations.choose([0], set(), ONE) == 1
@@ -122,5 +122,5 @@ def test_a_broker_that_a_replica_makes_no_fuller_is_there_once() -> None:
 
 
 def test_of_a_partition_on_many_brokers_each_other_broker_is_looked_at() -> None:
-    destinations = Case("a" * 41, list(range(41))).destinations()
+    destinations = DestinationCase("a" * 41, list(range(41))).destinations()
     assert destinations.choose(list(range(40)), set(), ONE) == 40

@@ -12,10 +12,10 @@ from spark_bridge.kernel.leader_rounds import LeaderRounds
 from spark_bridge.kernel.leader_view import LeaderView
 from spark_bridge.kernel.leaders import choose_leaders
 from spark_bridge.model.block import Block
-from tests.spark.kernel.leader_cases import Case, cases, even
+from tests.spark.kernel.leader_cases import LeaderCase, cases, even
 
 
-def split(case: Case, blocks: int) -> tuple[list[Block], list[NDArray[np.bool_]]]:
+def split(case: LeaderCase, blocks: int) -> tuple[list[Block], list[NDArray[np.bool_]]]:
     """Deal a case's partitions into blocks, one after the other."""
     rows = [range(n, len(case.lists), blocks) for n in range(blocks)]
     return [case.block(r) for r in rows], [case.in_scope[r.start :: blocks] for r in rows]
@@ -30,7 +30,7 @@ def skewed(seed: int, partitions: int, brokers: int) -> list[Sequence[int]]:
     return [sorted(row, key=lambda b: b >= new) for row in drawn]
 
 
-def farthest(case: Case, led: NDArray[np.int64]) -> float:
+def farthest(case: LeaderCase, led: NDArray[np.int64]) -> float:
     return float((led / case.share).max())
 
 
@@ -66,7 +66,7 @@ def test_what_cannot_be_even_ends_within_two_percent_of_one_block_alone(
 
 
 @given(cases(most_partitions=60, most_brokers=8), st.integers(2, 9))
-def test_planning_again_in_rounds_changes_nothing(case: Case, blocks: int) -> None:
+def test_planning_again_in_rounds_changes_nothing(case: LeaderCase, blocks: int) -> None:
     parts, scopes = split(case, blocks)
     after, _ = case.in_rounds(parts, scopes)
     again, _ = case.in_rounds(after, scopes)
@@ -74,7 +74,7 @@ def test_planning_again_in_rounds_changes_nothing(case: Case, blocks: int) -> No
 
 
 @given(cases(most_partitions=60, most_brokers=8), st.integers(2, 9))
-def test_no_round_makes_things_worse(case: Case, blocks: int) -> None:
+def test_no_round_makes_things_worse(case: LeaderCase, blocks: int) -> None:
     parts, scopes = split(case, blocks)
     load = case.count(*parts)
     rounds = LeaderRounds(LeaderView(load, case.lo, case.hi, case.share, case.may_lead), blocks)

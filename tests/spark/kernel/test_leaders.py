@@ -9,33 +9,33 @@ from hypothesis import given, settings, strategies as st
 
 from spark_bridge.kernel.leaders import choose_leaders
 from spark_bridge.model.block import NOBODY
-from tests.spark.kernel.leader_cases import Case, cases, even, feasible, fewest_changes, price
+from tests.spark.kernel.leader_cases import LeaderCase, cases, even, feasible, fewest_changes, price
 
 
-def leaders(case: Case) -> tuple[int, ...]:
+def leaders(case: LeaderCase) -> tuple[int, ...]:
     return tuple(case.solved().after[:, 0].tolist())
 
 
 @given(cases(), st.integers(1, 4), st.integers(1, 4))
-def test_no_other_choice_is_cheaper_whatever_height_costs(case: Case, over: int, under: int) -> None:
+def test_no_other_choice_is_cheaper_whatever_height_costs(case: LeaderCase, over: int, under: int) -> None:
     assert price(case, leaders(case), over, under) == min(price(case, c, over, under) for c in case.choices())
 
 
 @given(cases())
-def test_no_other_choice_as_good_changes_fewer_leaders(case: Case) -> None:
+def test_no_other_choice_as_good_changes_fewer_leaders(case: LeaderCase) -> None:
     chosen = leaders(case)
     best = price(case, chosen, 2, 3)
     assert case.changes(chosen) == min(case.changes(c) for c in case.choices() if price(case, c, 2, 3) == best)
 
 
 @given(cases())
-def test_choosing_again_changes_nothing(case: Case) -> None:
+def test_choosing_again_changes_nothing(case: LeaderCase) -> None:
     once = case.solved()
     assert case.solved(once) is once
 
 
 @given(cases(most_partitions=40, most_brokers=9))
-def test_replicas_stay_and_only_one_comes_to_the_front(case: Case) -> None:
+def test_replicas_stay_and_only_one_comes_to_the_front(case: LeaderCase) -> None:
     block = case.block()
     for before, after, free in zip(block.after, case.solved().after, case.in_scope, strict=True):
         assert after[1:].tolist() == [r for r in before.tolist() if r != after[0]]
@@ -43,7 +43,7 @@ def test_replicas_stay_and_only_one_comes_to_the_front(case: Case) -> None:
 
 
 @given(cases(most_partitions=40, most_brokers=9))
-def test_a_broker_that_may_not_lead_loses_all_it_can(case: Case) -> None:
+def test_a_broker_that_may_not_lead_loses_all_it_can(case: LeaderCase) -> None:
     for row, leader, free in zip(case.lists, leaders(case), case.in_scope, strict=True):
         assert case.may_lead[leader] or not (free and case.may_lead[list(row)].any())
 

@@ -17,7 +17,7 @@ from spark_bridge.model.brokers import Broker, Brokers, BrokerState
 from spark_bridge.model.goal import Goal, GoalKind
 from tests.kit.examples import examples
 from tests.spark.kernel.instances import Instance
-from tests.spark.kernel.verdict import Planned, checked
+from tests.spark.kernel.verdict import PlannerResult, checked
 from tests.spark.planned import plan_blocks
 
 LIVE, EXCLUDED, DRAINING, DEAD = BrokerState
@@ -85,7 +85,7 @@ def clusters(draw: st.DrawFn) -> Instance:
     )
 
 
-def planned(cluster: Instance, blocks: Sequence[Block] | None = None) -> Planned:
+def planned(cluster: Instance, blocks: Sequence[Block] | None = None) -> PlannerResult:
     """Return the plan; a cluster that has none is left out."""
     try:
         return plan_blocks(blocks or [cluster.block()], cluster.brokers, cluster.goal)

@@ -14,7 +14,7 @@ from spark_bridge.model.block import NOBODY, Block
 from spark_bridge.model.brokers import Brokers
 from spark_bridge.model.goal import Goal
 from spark_bridge.rules import disk_tally, disk_violations, violations
-from tests.spark.kernel.exact import MOST_NODES, Answer, Loads, Problem, least_bytes, least_excess
+from tests.spark.kernel.exact import MOST_NODES, Loads, Problem, Solution, least_bytes, least_excess
 from tests.spark.kernel.fair import aims, bands, fair_shares
 from tests.spark.kernel.instances import Instance
 
@@ -27,7 +27,7 @@ class Bound(Protocol):
         """Return the bytes that no plan undercuts."""
 
 
-class Planned(Protocol):
+class PlannerResult(Protocol):
     """A planner's result, as far as it is judged."""
 
     @property
@@ -39,7 +39,7 @@ class Planned(Protocol):
         """Return what the planner states."""
 
 
-Planner = Callable[[Sequence[Block], Brokers, Goal], Planned]
+Planner = Callable[[Sequence[Block], Brokers, Goal], PlannerResult]
 
 
 @frozen
@@ -125,7 +125,7 @@ def judge(given: Instance, planner: Planner, *, nodes: int = MOST_NODES) -> Verd
     )
 
 
-def checked(given: Instance, plan: Planned) -> list[frozenset[int]]:
+def checked(given: Instance, plan: PlannerResult) -> list[frozenset[int]]:
     """Return the planned brokers of each partition, in the order of one block.
 
     Raises:
@@ -150,6 +150,6 @@ def excess_of(loads: Loads, lo: Loads, hi: Loads, shares: Loads) -> float:
     return float((np.maximum(np.maximum(lo - loads, loads - hi), 0) / np.maximum(shares, 1e-9)).max())
 
 
-def is_proven(answer: Answer) -> bool:
+def is_proven(answer: Solution) -> bool:
     """Return whether no better plan can be."""
     return answer.value - answer.bound < 1e-3 * max(1.0, answer.value * 1e-3)

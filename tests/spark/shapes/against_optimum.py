@@ -21,7 +21,7 @@ from spark_bridge.model.goal import FORCED_ONLY, Goal, GoalKind, LeaderScope
 from tests.spark.kernel.exact import Problem, fullest, least_fullest
 from tests.spark.kernel.fair import fair_shares
 from tests.spark.kernel.instances import KINDS as SIMPLE, Instance, instance
-from tests.spark.kernel.verdict import Planned, Refusal, Verdict, checked, judge
+from tests.spark.kernel.verdict import PlannerResult, Refusal, Verdict, checked, judge
 from tests.spark.planned import plan_blocks
 from tests.spark.shapes.clusters import drawn
 from tests.spark.shapes.goals import KINDS
@@ -53,9 +53,9 @@ class Compared:
 class _Remembering:
     """Plans in this process, and keeps the plan."""
 
-    plan: Planned | None = field(default=None)
+    plan: PlannerResult | None = field(default=None)
 
-    def __call__(self, blocks: Sequence[Block], brokers: Brokers, goal: Goal) -> Planned:
+    def __call__(self, blocks: Sequence[Block], brokers: Brokers, goal: Goal) -> PlannerResult:
         self.plan = plan_blocks(blocks, brokers, goal)
         return self.plan
 

@@ -24,7 +24,7 @@ from attrs import define, field
 from tests.spark.shapes.clusters import shaped
 from tests.spark.shapes.goals import KINDS, kind_of
 from tests.spark.shapes.plans import ENGINES
-from tests.spark.shapes.worker import Line
+from tests.spark.shapes.worker import ReportLine
 
 CLASSES: Final = ((40, "up to 40 partitions"), (10_000, "up to 10,000"), (sys.maxsize, "more"))
 _SHOWN, _SEEDS = 150, 12
@@ -67,7 +67,7 @@ def main(seeds: str, engines: Sequence[str], jobs: int, longest: float, every: i
 Asked = tuple[int, str, float]
 
 
-def looked_at(asked: Sequence[Asked], jobs: int) -> Iterator[Line]:
+def looked_at(asked: Sequence[Asked], jobs: int) -> Iterator[ReportLine]:
     """Yield what came of each, in order."""
     with _workers(jobs) as workers, ThreadPoolExecutor(jobs) as pool:
         yield from pool.map(_ask, repeat(workers), asked)
@@ -79,17 +79,17 @@ class _Worker:
 
     process: subprocess.Popen[str] | None = field(default=None)
 
-    def look(self, asked: Asked) -> Line:
+    def look(self, asked: Asked) -> ReportLine:
         process = self.process = self.process or _start()
         print(json.dumps(asked), file=_there(process.stdin), flush=True)
         answer = _there(process.stdout).readline()
         if answer:
             told = json.loads(answer)
-            return Line(**{**told, "faults": tuple(map(tuple, told["faults"]))})
+            return ReportLine(**{**told, "faults": tuple(map(tuple, told["faults"]))})
         seed, engine, _ = asked
         given, self.process = shaped(seed), None
         fault = ("worker died", f"exit code {process.wait()}")
-        return Line(seed, engine, given.kind, len(given.names), len(given.brokers), None, "", "", (fault,))
+        return ReportLine(seed, engine, given.kind, len(given.names), len(given.brokers), None, "", "", (fault,))
 
     def close(self) -> None:
         if self.process is not None:
@@ -123,7 +123,7 @@ def _workers(jobs: int) -> Iterator[_Workers]:
             worker.close()
 
 
-def _ask(workers: _Workers, asked: Asked) -> Line:
+def _ask(workers: _Workers, asked: Asked) -> ReportLine:
     worker = workers.get()
     try:
         return worker.look(asked)
@@ -131,7 +131,7 @@ def _ask(workers: _Workers, asked: Asked) -> Line:
         workers.put(worker)
 
 
-def summed(lines: Sequence[Line]) -> Iterator[str]:
+def summed(lines: Sequence[ReportLine]) -> Iterator[str]:
     """Yield the end of a campaign: faults by kind and goal with their seeds, refusals, and processor time."""
     kinds = sorted({(what, line.goal) for line in lines for what, _ in line.faults})
     yield f"\n{len(lines)} plans, {sum(bool(line.faults) for line in lines)} with faults"
@@ -154,7 +154,7 @@ def summed(lines: Sequence[Line]) -> Iterator[str]:
             yield f"{name:<20} {len(times):>5} {sum(times) / len(times):>7.2f} {high:>7.2f} {max(times):>7.2f}"
 
 
-def _cut(lines: Sequence[Line]) -> Iterator[str]:
+def _cut(lines: Sequence[ReportLine]) -> Iterator[str]:
     """Yield how many plans the bound on work ended, and which of them planning again would change."""
     cut = [line for line in lines if line.cut]
     moving = sorted({line.seed for line in cut if line.cut == "moves again"})
@@ -163,7 +163,7 @@ def _cut(lines: Sequence[Line]) -> Iterator[str]:
         yield f"cut by the bound on work: {len(cut)}, of which {len(moving)} move again{named}"
 
 
-def _brief(line: Line) -> str:
+def _brief(line: ReportLine) -> str:
     told = "; ".join(f"{what} ({details[-_SHOWN:].strip()})" for what, details in line.faults)
     return f"seed {line.seed}, {line.engine}, {line.goal}, {line.partitions} x {line.brokers}: {told}"
 
@@ -177,7 +177,7 @@ def _instance(seed: int) -> str:
     return "\n".join([str(given.goal), *brokers, *told[:100]])
 
 
-def _details(line: Line) -> str:
+def _details(line: ReportLine) -> str:
     faults = [f"FAULT {what}: {details}" for what, details in line.faults]
     time = "unfinished" if line.cpu is None else f"{line.cpu:.2f} s"
     said = f"refused {line.refusal}: {line.said}" if line.refusal else "planned"

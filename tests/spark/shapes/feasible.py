@@ -102,7 +102,7 @@ def _part(given: Instance, rules: Rules, row: int) -> _Part:
 
 
 @define
-class _Program:
+class _FeasibleProgram:
     rows: list[tuple[dict[int, float], float, float]] = field(factory=list)
     variables: int = 0
 
@@ -136,7 +136,7 @@ def _solve(given: Instance, parts: Sequence[_Part]) -> bool | None:
     moving = [part for part in parts if not part.rests]
     if sum(len(part.places) for part in moving) > _MOST_PLACES:
         return None
-    program, load = _Program(), Counter[int]()
+    program, load = _FeasibleProgram(), Counter[int]()
     for part in parts:
         load.update(dict.fromkeys(part.before if part.rests else (), part.size))
     placed = [(part, _place(program, part)) for part in moving]
@@ -147,7 +147,7 @@ def _solve(given: Instance, parts: Sequence[_Part]) -> bool | None:
     return program.has_solution()
 
 
-def _fit(program: _Program, broker: int, here: Sequence[tuple[_Part, int]], disk: int, load: int) -> None:
+def _fit(program: _FeasibleProgram, broker: int, here: Sequence[tuple[_Part, int]], disk: int, load: int) -> None:
     """Hold a broker's bytes under its disk, or leave it without new ones."""
     unit, shut = max(disk, 1), program.variable()
     most = load + sum(part.size for part, _ in here)
@@ -157,7 +157,7 @@ def _fit(program: _Program, broker: int, here: Sequence[tuple[_Part, int]], disk
     program.require({**dict.fromkeys(gains, 1.0), shut: float(len(gains))}, -np.inf, len(gains))
 
 
-def _place(program: _Program, part: _Part) -> dict[int, int]:
+def _place(program: _FeasibleProgram, part: _Part) -> dict[int, int]:
     """Add a partition's places; return the variable of each broker."""
     place = {b: program.variable() for b in part.places}
     program.require(dict.fromkeys(place.values(), 1.0), part.wanted, part.wanted)

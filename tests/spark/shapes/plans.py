@@ -37,7 +37,7 @@ class TookTooLong(BaseException):
 
 
 @frozen
-class Plan:
+class ShapePlan:
     """The result of planning.
 
     Attributes:
@@ -55,7 +55,7 @@ class Plan:
     is_cut: bool = False
 
 
-def planned(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> Plan:
+def planned(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> ShapePlan:
     """Plan an instance that was dealt into blocks."""
     began, engine, summary, refusal = process_time(), engine_of(blocks), None, None
     is_cut = False
@@ -69,7 +69,7 @@ def planned(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> Pl
     cpu = process_time() - began
     lists = _lists_of(given, held_by(engine)) if refusal is None else ()
     engine.close()
-    return Plan(lists, summary, refusal, cpu, is_cut)
+    return ShapePlan(lists, summary, refusal, cpu, is_cut)
 
 
 def blocks_for(given: Instance, engine: str) -> list[Block]:

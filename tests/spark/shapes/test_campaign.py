@@ -16,10 +16,10 @@ from tests.spark.kernel.instances import Instance
 from tests.spark.session import SparkSession
 from tests.spark.shapes.campaign import Asked, looked_at, main, summed
 from tests.spark.shapes.clusters import shaped
-from tests.spark.shapes.faults import Fault, Outcome, judged
-from tests.spark.shapes.plans import EngineOf, Plan, on_spark, planned
+from tests.spark.shapes.faults import InstanceOutcome, PlanFault, judged
+from tests.spark.shapes.plans import EngineOf, ShapePlan, on_spark, planned
 from tests.spark.shapes.test_rules import cluster
-from tests.spark.shapes.worker import Line, compared, line_of
+from tests.spark.shapes.worker import ReportLine, compared, line_of
 
 SEEDS = {"kernel": range(14), "blocks": range(28), "spark": range(0, 28, 9)}
 LONG = range(60, 660)
@@ -27,7 +27,7 @@ LONGEST = 300.0
 """Seconds of processor time: how long plans take is measured by the campaign, and not asked of tests."""
 
 
-def faults_of(outcome: Outcome) -> list[Fault]:
+def faults_of(outcome: InstanceOutcome) -> list[PlanFault]:
     return [fault for fault in outcome.faults if fault.what != "slow"]
 
 
@@ -63,9 +63,9 @@ def test_planning_again_finds_nothing_where_bounds_are_out_of_reach(seed: int) -
 
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_a_plan_that_says_it_was_cut_may_move_again(monkeypatch: pytest.MonkeyPatch, *, is_cut: bool) -> None:
-    given, made = cluster(Goal(GoalKind.REBALANCE), [0, 1], [1, 2]), list[Plan]()
+    given, made = cluster(Goal(GoalKind.REBALANCE), [0, 1], [1, 2]), list[ShapePlan]()
 
-    def moves_each_time(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> Plan:
+    def moves_each_time(given: Instance, blocks: Sequence[Block], engine_of: EngineOf) -> ShapePlan:
         made.append(planned(given, blocks, engine_of))
         lists = given.replicas if len(made) == 1 else ((0, 2), (1, 2))
         return evolve(made[-1], lists=lists, is_cut=is_cut)
@@ -78,8 +78,8 @@ def test_a_plan_that_says_it_was_cut_may_move_again(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_campaign_says_on_stderr_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none_looked_at(asked: Sequence[Asked], _jobs: int) -> list[Line]:
-        return [Line(seed, engine, "rebalance", 3, 3, 0.1, "", "", ()) for seed, engine, _ in asked]
+    def none_looked_at(asked: Sequence[Asked], _jobs: int) -> list[ReportLine]:
+        return [ReportLine(seed, engine, "rebalance", 3, 3, 0.1, "", "", ()) for seed, engine, _ in asked]
 
     monkeypatch.setattr("tests.spark.shapes.campaign.looked_at", none_looked_at)
     told = CliRunner().invoke(main, ["0..12", "--engine", "kernel", "--engine", "spark"])
@@ -92,7 +92,7 @@ def test_a_campaign_says_on_stderr_how_far_it_is(monkeypatch: pytest.MonkeyPatch
     assert "of 24" not in told.stdout
 
 
-def _is_wrong(line: Line) -> bool:
+def _is_wrong(line: ReportLine) -> bool:
     return any(what != "slow" for what, _ in line.faults)
 
 

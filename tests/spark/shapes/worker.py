@@ -20,7 +20,7 @@ from attrs import asdict, evolve, frozen
 from spark_bridge.process.session import spark_session
 from tests.spark.kernel.instances import Instance
 from tests.spark.shapes.clusters import shaped
-from tests.spark.shapes.faults import Fault, Outcome, judged
+from tests.spark.shapes.faults import InstanceOutcome, PlanFault, judged
 from tests.spark.shapes.plans import EngineOf, blocks_for, in_process, on_spark, planned
 
 _GRACE = 60
@@ -32,7 +32,7 @@ _SMALL = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
 
 
 @frozen
-class Line:
+class ReportLine:
     """A worker's report on a plan.
 
     Attributes:
@@ -60,10 +60,10 @@ class Line:
     cut: str = ""
 
 
-def line_of(given: Instance, engine: str, outcome: Outcome) -> Line:
+def line_of(given: Instance, engine: str, outcome: InstanceOutcome) -> ReportLine:
     """Put an outcome into a line."""
     plan = outcome.plan
-    return Line(
+    return ReportLine(
         seed=given.seed,
         engine=engine,
         goal=given.kind,
@@ -77,7 +77,7 @@ def line_of(given: Instance, engine: str, outcome: Outcome) -> Line:
     )
 
 
-def look_at(seed: int, engine: str, longest: float, spark: Callable[[], EngineOf]) -> Line:
+def look_at(seed: int, engine: str, longest: float, spark: Callable[[], EngineOf]) -> ReportLine:
     """Plan a seed's instance on an engine and judge it."""
     given = shaped(seed)
     if engine != "spark":
@@ -90,7 +90,7 @@ def look_at(seed: int, engine: str, longest: float, spark: Callable[[], EngineOf
     return line_of(given, engine, compared(given, judged(given, engine, engine_of, longest=longest)))
 
 
-def compared(given: Instance, outcome: Outcome) -> Outcome:
+def compared(given: Instance, outcome: InstanceOutcome) -> InstanceOutcome:
     """Hold a plan of Spark's against that of the same blocks in this process."""
     there = outcome.plan
     if there is None:
@@ -99,7 +99,7 @@ def compared(given: Instance, outcome: Outcome) -> Outcome:
     same = here.lists == there.lists and here.refusal == there.refusal
     if here.summary is not None and there.summary is not None:
         same &= evolve(here.summary, engine="") == evolve(there.summary, engine="")
-    fault = Fault("engines differ", f"{here.refusal or here.lists} and {there.refusal or there.lists}")
+    fault = PlanFault("engines differ", f"{here.refusal or here.lists} and {there.refusal or there.lists}")
     return outcome if same else evolve(outcome, faults=(*outcome.faults, fault))
 
 
