@@ -143,7 +143,7 @@ async def development_zookeeper(
         log = data_dir / LOG_NAME
         process = spawn_server("org.apache.zookeeper.server.ZooKeeperServerMain", config, log)
         try:
-            await wait_until_serving(process, port, log)
+            await wait_until_serving(process, port, log, secure_port)
             yield DevelopmentServer(HOST, port, process.pid, secure_port)
         finally:
             with trio.CancelScope(shield=True):
@@ -227,11 +227,16 @@ def _tls_settings(tls: ServerTls | None, port: int | None) -> dict[str, object]:
     }
 
 
-async def wait_until_serving(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    """Wait until a server answers at its port. Raises DevelopmentServerError if it ends or takes too long."""
+async def wait_until_serving(
+    process: subprocess.Popen[bytes], port: int, log: Path, secure_port: int | None = None
+) -> None:
+    """Wait until a server answers at its port, and listens at the one with TLS, which it opens later.
+
+    Raises DevelopmentServerError if the server ends or takes too long.
+    """
     with trio.move_on_after(START_SECONDS):
         while process.poll() is None:
-            if await _answers(port):
+            if await _answers(port) and (secure_port is None or await _listens(secure_port)):
                 return
             await trio.sleep(POLL_SECONDS)
         raise DevelopmentServerError(f"ZooKeeper ended with exit code {process.returncode}: see {log}")
@@ -249,6 +254,15 @@ async def _answers(port: int) -> bool:
                 await stream.send_all(b"srvr")
                 answer = b"".join([part async for part in stream])
     return b"Mode: " in answer
+
+
+async def _listens(port: int) -> bool:
+    """Return whether something listens at a port."""
+    try:
+        async with await trio.open_tcp_stream(HOST, port) as stream:
+            return bool(stream.socket.getsockname()[1] != port)
+    except OSError:
+        return False
 
 
 def stop_server(process: subprocess.Popen[bytes]) -> None:
