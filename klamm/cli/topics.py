@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import click
 import trio
@@ -244,9 +244,9 @@ async def _delete(cluster: Cluster, names: Sequence[str], *, waits: bool) -> int
             click.echo(f"{result.name}: refused: {result.message or result.error.name}", err=True)
         begun = [result.name for result in results if result not in refused]
         left: list[str] = []
-        if waits:
-            await stoppable(partial(_until_gone, admin, begun))
-            left = sorted({state.topic for state in await _being_deleted(admin, begun)})
+        if waits and begun:
+            await stoppable(partial(until_gone, admin, begun))
+            left = sorted({state.topic for state in _being_deleted(await admin.read_metadata(begun))})
         return _report(begun, left, waits=waits) or (1 if refused else 0)
 
 
@@ -261,21 +261,27 @@ def _report(begun: Iterable[str], left: Collection[str], *, waits: bool) -> int:
     return INTERRUPTED if left else 0
 
 
-async def _until_gone(admin: AdminClient, names: Sequence[str]) -> None:
+class ReadsMetadata(Protocol):
+    """The part of an AdminClient that shows deletions."""
+
+    async def read_metadata(self, topics: Sequence[str]) -> MetadataResponse:
+        """Return the brokers, and the named topics that exist."""
+
+
+async def until_gone(admin: ReadsMetadata, names: Sequence[str]) -> None:
     """Wait for the end of deletions; print on stderr what they wait for, whenever that changes."""
     told = ""
-    while states := await _being_deleted(admin, names):
-        live = [broker.id for broker in (await admin.read_metadata([])).brokers]
-        news = waits_for(states, live)
+    # One answer names deletions and live brokers. Between two, a broker may come back, and would seem to fail.
+    while states := _being_deleted(metadata := await admin.read_metadata(names)):
+        news = waits_for(states, [broker.id for broker in metadata.brokers])
         if news and news != told:
             click.echo(news, err=True)
         told = news
         await trio.sleep(POLL_SECONDS)
 
 
-async def _being_deleted(admin: AdminClient, names: Sequence[str]) -> list[PartitionState]:
-    states = (await admin.read_metadata(names)).partitions if names else ()
-    return [state for state in states if state.leader == LEADER_DURING_DELETE]
+def _being_deleted(metadata: MetadataResponse) -> list[PartitionState]:
+    return [state for state in metadata.partitions if state.leader == LEADER_DURING_DELETE]
 
 
 def waits_for(states: Iterable[PartitionState], live: Collection[int]) -> str:

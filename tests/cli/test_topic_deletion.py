@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
+import trio
 from msgspec.structs import replace
 
 from klamm.cli.output import partition_json
-from klamm.cli.topics import list_topics, print_topics, waits_for
-from transport.messages import PartitionState
+from klamm.cli.topics import list_topics, print_topics, until_gone, waits_for
+from transport.messages import BrokerEndpoint, MetadataResponse, PartitionState
 from transport.metadata import LEADER_DURING_DELETE
 
 
@@ -23,6 +26,26 @@ def test_dead_brokers_before_those_that_fail() -> None:
     failing = waits_for([deleting("orders"), deleting("payments", 2)], [1, 2, 3])
     text = "payments waits for broker 2 to delete replicas: this failed and is retried, see the broker's log"
     assert failing == text
+
+
+class ReturningBroker:
+    """A cluster in which broker 3 is away when asked first, and has come back and deleted its data when asked again."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def read_metadata(self, _topics: Sequence[str]) -> MetadataResponse:
+        await trio.lowlevel.checkpoint()
+        self.asked += 1
+        is_away = self.asked == 1
+        brokers = tuple(BrokerEndpoint(id_, "host", 9092) for id_ in ((1, 2) if is_away else (1, 2, 3)))
+        return MetadataResponse(None, 1, brokers, (deleting("orders", 3),) if is_away else ())
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_broker_that_comes_back_has_not_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    await until_gone(ReturningBroker(), ["orders"])
+    assert capsys.readouterr().err == "orders waits for broker 3 to come back and delete its replicas\n"
 
 
 def test_a_topic_that_is_being_deleted_shows_as_that(capsys: pytest.CaptureFixture[str]) -> None:
