@@ -91,4 +91,5 @@ async def test_a_reassignment_is_itself_until_it_is_over(cluster: RealCluster) -
     await admin.delete_topics(["orders"])
     cluster.start_brokers([SLOW])
     await cluster.until_gone(paths.topic("orders"))
+    await cluster.until_gone(paths.topic_reassignments("orders"))
     assert await store.children([paths.REASSIGNMENTS]) == [[]]
