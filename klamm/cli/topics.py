@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import click
 import trio
@@ -245,8 +245,9 @@ async def _delete(cluster: Cluster, names: Sequence[str], *, waits: bool) -> int
         begun = [result.name for result in results if result not in refused]
         left: list[str] = []
         if waits and begun:
-            await stoppable(partial(until_gone, admin, begun))
-            left = sorted({state.topic for state in _being_deleted(await admin.read_metadata(begun))})
+            read = partial(admin.read_metadata, begun)
+            await stoppable(partial(until_gone, read))
+            left = sorted({state.topic for state in _being_deleted(await read())})
         return _report(begun, left, waits=waits) or (1 if refused else 0)
 
 
@@ -261,18 +262,11 @@ def _report(begun: Iterable[str], left: Collection[str], *, waits: bool) -> int:
     return INTERRUPTED if left else 0
 
 
-class ReadsMetadata(Protocol):
-    """The part of an AdminClient that shows deletions."""
-
-    async def read_metadata(self, topics: Sequence[str]) -> MetadataResponse:
-        """Return the brokers, and the named topics that exist."""
-
-
-async def until_gone(admin: ReadsMetadata, names: Sequence[str]) -> None:
+async def until_gone(read: Callable[[], Awaitable[MetadataResponse]]) -> None:
     """Wait for the end of deletions; print on stderr what they wait for, whenever that changes."""
     told = ""
     # One answer names deletions and live brokers. Between two, a broker may come back, and would seem to fail.
-    while states := _being_deleted(metadata := await admin.read_metadata(names)):
+    while states := _being_deleted(metadata := await read()):
         news = waits_for(states, [broker.id for broker in metadata.brokers])
         if news and news != told:
             click.echo(news, err=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 import trio
 from msgspec.structs import replace
@@ -34,7 +32,7 @@ class ReturningBroker:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def read_metadata(self, _topics: Sequence[str]) -> MetadataResponse:
+    async def read(self) -> MetadataResponse:
         await trio.lowlevel.checkpoint()
         self.asked += 1
         is_away = self.asked == 1
@@ -44,7 +42,7 @@ class ReturningBroker:
 
 @pytest.mark.usefixtures("autojump_clock")
 async def test_a_broker_that_comes_back_has_not_failed(capsys: pytest.CaptureFixture[str]) -> None:
-    await until_gone(ReturningBroker(), ["orders"])
+    await until_gone(ReturningBroker().read)
     assert capsys.readouterr().err == "orders waits for broker 3 to come back and delete its replicas\n"
 
 
