@@ -248,21 +248,31 @@ async def _answers(port: int) -> bool:
     answer = b""
     # A server that is starting leaves some requests unanswered.
     with suppress(OSError, trio.BrokenResourceError), trio.move_on_after(ANSWER_SECONDS):
-        async with await trio.open_tcp_stream(HOST, port) as stream:
-            # While nothing listens, the kernel may connect a socket to itself, which then occupies the server's port.
-            if stream.socket.getsockname()[1] != port:
-                await stream.send_all(b"srvr")
-                answer = b"".join([part async for part in stream])
+        async with await _connect(port) as stream:
+            await stream.send_all(b"srvr")
+            answer = b"".join([part async for part in stream])
     return b"Mode: " in answer
 
 
 async def _listens(port: int) -> bool:
     """Return whether something listens at a port."""
     try:
-        async with await trio.open_tcp_stream(HOST, port) as stream:
-            return bool(stream.socket.getsockname()[1] != port)
+        async with await _connect(port):
+            return True
     except OSError:
         return False
+
+
+async def _connect(port: int) -> trio.SocketStream:
+    """Connect to a server. Raises OSError if nothing listens.
+
+    The kernel may then connect a socket to itself, which would occupy the server's port.
+    """
+    stream = await trio.open_tcp_stream(HOST, port)
+    if stream.socket.getsockname()[1] == port:
+        await stream.aclose()
+        raise ConnectionRefusedError(f"only this socket is at port {port}")
+    return stream
 
 
 def stop_server(process: subprocess.Popen[bytes]) -> None:
