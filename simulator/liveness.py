@@ -149,7 +149,7 @@ def _deletions(cluster: CheckedCluster) -> Iterator[str]:
     topics = set(durable.topics())
     for name in durable.tree.children(paths.TOPIC_CONFIGS) or ():
         if name not in topics and not exempt.has_topic(name):
-            yield f"{paths.topic_config(name)} still exists, though the topic is not"
+            yield f"{paths.topic_config(name)} still exists, though the topic does not"
 
 
 def _strays(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[str]:

@@ -125,6 +125,7 @@ class Annealing:
         low, low_size, low_flow, high, high_size, high_flow, per, per_size, per_flow = self.bounds[broker]
         replicas, size, flow = load
         total = each = 0.0
+        # The measures are written out: this runs for most proposed changes, and a loop over them takes longer.
         if replicas > high:
             total += (replicas - high) * per
             each += _OF_EACH
