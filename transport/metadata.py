@@ -153,9 +153,32 @@ NEVER_LED: Final = LeaderAndIsr(NO_LEADER, NO_EPOCH, (), NO_EPOCH, NO_EPOCH)
 """The leadership of a partition whose state has not been created yet."""
 
 
+class SecurityProtocol(IntEnum):
+    """The protocols below Kafka's, with the numbers that its messages give them."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+
+@frozen
+class Listener:
+    """An address at which a broker of Kafka's listens, for the clients that use the listener of this name."""
+
+    name: str
+    host: str
+    port: int
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+
+
 @frozen
 class BrokerRegistration:
-    """A broker as registered in `/brokers/ids/N`. `epoch`, the broker epoch, is the czxid of that znode."""
+    """A broker as registered in `/brokers/ids/N`. `epoch`, the broker epoch, is the czxid of that znode.
+
+    `host` and `port` are the address for the controller. `listeners` has all addresses of a broker of Kafka's, and is
+    empty for one of ours.
+    """
 
     id: int
     host: str
@@ -163,3 +186,9 @@ class BrokerRegistration:
     epoch: int
     rack: str | None = None
     storage_id: str | None = None
+    listeners: tuple[Listener, ...] = ()
+
+    @property
+    def is_kafkas(self) -> bool:
+        """Whether the broker speaks Kafka's protocol."""
+        return bool(self.listeners)

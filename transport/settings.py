@@ -6,7 +6,9 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 from enum import Enum
+from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, get_type_hints
 
 import attrs
@@ -149,11 +151,12 @@ def setting(
     return attrs.field(default=default, metadata={_METADATA: _About(doc, name, at_least, at_most)})
 
 
-def settings_of(config: type[AttrsInstance]) -> dict[str, Setting]:
+@cache
+def settings_of(config: type[AttrsInstance]) -> Mapping[str, Setting]:
     """Return the settings of a config class by field name, those of the class itself before inherited ones."""
     types = get_type_hints(config)
     fields = sorted(attrs.fields(config), key=lambda field: field.inherited)
-    return {field.name: _declared(field, types[field.name]) for field in fields}
+    return MappingProxyType({field.name: _declared(field, types[field.name]) for field in fields})
 
 
 def _declared(field: attrs.Attribute[Any], type_: object) -> Setting:

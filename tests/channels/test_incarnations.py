@@ -26,7 +26,7 @@ from tests.channels.controller_side import (
 from tests.channels.scripted_broker import Act, MemoryNetwork, ScriptedBroker, listen
 from transport.messages import Request
 from transport.network import TcpNetwork
-from transport.wire import client, frame
+from transport.wire import exchange, frame
 
 FIRST, SECOND, THIRD = state(0), state(1), state(2)
 
@@ -192,7 +192,7 @@ async def test_a_channel_that_faults_is_started_again_keeps_its_backlog_and_cost
 async def test_a_request_that_cannot_be_sent_costs_one_channel_only_and_goes_with_its_incarnation(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client, "frame", partial(frame, max_frame_bytes=1_000))
+    monkeypatch.setattr(exchange, "frame", partial(frame, max_frame_bytes=1_000))
     broker, other = ScriptedBroker(), ScriptedBroker()
     near = open_channels(nursery, MemoryNetwork(nursery, {9091: broker.handle, 9092: other.handle}), broker_at=9091)
     near.channels.follow(registered(9092, broker_id=2, epoch=78))

@@ -29,6 +29,15 @@ def test_a_response_has_the_documented_form_and_keeps_its_body_packed(correlatio
     assert ResponseEnvelope.unpack(envelope.pack()) == envelope
 
 
+@pytest.mark.parametrize("client", ["me", "m" * 63, "é" * 62, "m" * MAX_CLIENT_ID_BYTES])
+@pytest.mark.parametrize("body", [b"\x90", b"", b"no msgpack \xc1", b"\x90" * 3, b"\x91" * 20_000, bytes(40_000)])
+def test_a_body_of_any_size_is_kept_whatever_is_in_it(client: str, body: bytes) -> None:
+    request = RequestEnvelope(3, 1, 2**40, client, body)
+    assert RequestEnvelope.unpack(request.pack()) == request
+    response = ResponseEnvelope(2**40, -1, body)
+    assert ResponseEnvelope.unpack(response.pack()) == response
+
+
 @pytest.mark.parametrize(
     "payload",
     [

@@ -6,7 +6,6 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
-from itertools import count
 from types import MappingProxyType
 from typing import Any, Final, TypeVar, cast
 
@@ -18,9 +17,8 @@ from transport.network import Network
 from transport.wire.apis import OURS, ApiTable
 from transport.wire.codec import decode, encode
 from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
-from transport.wire.errors import CodecError, ConnectionBroken, FrameError, NotServed, RequestTimedOut, UnsupportedApi
-from transport.wire.frame_stream import FrameStream
-from transport.wire.frames import frame
+from transport.wire.errors import ConnectionBroken, NotServed, RequestTimedOut, UnsupportedApi
+from transport.wire.exchange import Exchange
 
 R = TypeVar("R")
 
@@ -31,20 +29,16 @@ _NEGOTIATION: Final[Mapping[type[Request[Any]], int]] = MappingProxyType({ApiVer
 class Connection:
     """A connection to one server. Callers queue up, and one request is in flight at a time.
 
-    There is no background task, so nothing would read the answer to a call that is cancelled or times out: such a call
-    closes the connection if its request was in flight.
+    A call that is cancelled or times out closes the connection if its request was in flight.
     """
 
     def __init__(self, stream: trio.abc.Stream, *, peer: str, client_id: str, apis: ApiTable = OURS) -> None:
         """Take over a stream; `peer` is the name of the other end in errors. Call `negotiate` first."""
-        self._frames = FrameStream(stream)
+        self._exchange = Exchange(stream, peer, _unpack)
         self._peer = peer
         self._client_id = client_id
         self._apis = apis
         self._versions = _NEGOTIATION
-        self._correlation_ids = count()
-        self._turn = trio.Lock()
-        self._is_broken = False
 
     async def negotiate(self, *, timeout: float = REQUEST_TIMEOUT_SECONDS) -> None:  # noqa: ASYNC109
         """Agree with the server on the highest common version of each api. Raises the exceptions of `call`."""
@@ -62,48 +56,30 @@ class Connection:
         if version is None:
             raise UnsupportedApi(f"{self._peer} does not offer {api.name} in versions {_version_range(api)}")
         body = encode(request)
-        try:
-            with trio.fail_after(timeout):
-                async with self._turn:
-                    return cast("R", await self._exchange(api, version, body))
-        except trio.TooSlowError:
-            raise RequestTimedOut(f"{self._peer} did not answer {api.name} within {timeout:g} s") from None
+
+        def pack(number: int) -> bytes:
+            return RequestEnvelope(api.key, version, number, self._client_id, body).pack()
+
+        found = await self._exchange.ask(pack, partial(_read, api), api=api.name, timeout=timeout)
+        if isinstance(found, ApiError):
+            raise found
+        return cast("R", found)
 
     async def close(self) -> None:
         """Close the connection. A call in progress raises ConnectionBroken."""
-        self._is_broken = True
-        await self._frames.close()
+        await self._exchange.close()
 
-    async def _exchange(self, api: Api, version: int, body: bytes) -> object:
-        if self._is_broken:
-            raise ConnectionBroken(f"the connection to {self._peer} is closed")
-        correlation_id = next(self._correlation_ids)
-        framed = frame(RequestEnvelope(api.key, version, correlation_id, self._client_id, body).pack())
-        self._is_broken = True  # until the answer is complete
-        try:
-            response = await self._send_and_receive(framed, correlation_id)
-            message = decode(api.response if response.error == ErrorCode.NONE else str, response.body)
-            self._is_broken = False
-        except (trio.BrokenResourceError, trio.ClosedResourceError, CodecError, FrameError) as error:
-            raise ConnectionBroken(
-                f"the connection to {self._peer} broke: {str(error) or type(error).__name__}"
-            ) from error
-        finally:
-            if self._is_broken:
-                await self._frames.close()
-        if response.error != ErrorCode.NONE:
-            raise ApiError(_known_code(response.error), str(message))
-        return message
 
-    async def _send_and_receive(self, framed: bytes, correlation_id: int) -> ResponseEnvelope:
-        await self._frames.send(framed)
-        payload = await self._frames.receive()
-        if payload is None:
-            raise ConnectionBroken(f"{self._peer} closed the connection")
-        response = ResponseEnvelope.unpack(payload)
-        if response.correlation_id != correlation_id:
-            raise ConnectionBroken(f"{self._peer} answered a request that is not the one under way")
-        return response
+def _unpack(payload: bytes) -> tuple[int, ResponseEnvelope]:
+    response = ResponseEnvelope.unpack(payload)
+    return response.correlation_id, response
+
+
+def _read(api: Api, response: ResponseEnvelope) -> object:
+    """Return the message of a response, or the ApiError that it stands for."""
+    if response.error != ErrorCode.NONE:
+        return ApiError(_known_code(response.error), decode(str, response.body))
+    return decode(api.response, response.body)
 
 
 @asynccontextmanager
@@ -121,7 +97,8 @@ async def open_connection(
     `connect_timeout`, in seconds, covers both steps. `own_apis` has the service's apis besides ours. Raises
     ConnectionBroken if either step fails, or its subclass NotServed if a retry would fail as well.
     """
-    make = partial(Connection, peer=f"{host}:{port}", client_id=client_id, apis=ApiTable.of(own_apis))
+    apis = ApiTable.of(own_apis) if own_apis else OURS
+    make = partial(Connection, peer=f"{host}:{port}", client_id=client_id, apis=apis)
     connection = await _connect(network, host, port, make, connect_timeout)
     try:
         yield connection

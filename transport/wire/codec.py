@@ -31,7 +31,12 @@ def encode(message: object) -> bytes:
 
 def decode(cls: type[M], body: bytes) -> M:
     """Unpack a body that must be exactly one message of class `cls`. Raises CodecError."""
-    return convert(_unpack(body), cls, cls.__name__)
+    try:
+        # A scan that builds no objects rejects excessive nesting, and arrays that claim to be longer than the body.
+        msgspec.msgpack.decode(body, type=msgspec.Raw)
+        return msgspec.msgpack.decode(body, type=cls)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return convert(_unpack(body), cls, cls.__name__)  # slower, but it tells what is wrong
 
 
 def convert(value: object, annotation: type[M], name: str) -> M:
@@ -46,7 +51,6 @@ def _unpack(body: bytes) -> object:
     scanner = msgpack.Unpacker(max_buffer_size=max(len(body), 1))
     scanner.feed(body)
     try:
-        # A scan that builds no objects rejects excessive nesting, and arrays that claim to be longer than the body.
         scanner.skip()
         return msgpack.unpackb(body, use_list=False, max_ext_len=0)
     except (msgpack.UnpackException, ValueError, RecursionError) as error:

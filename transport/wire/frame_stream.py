@@ -48,5 +48,6 @@ class FrameStream:
 
     async def close(self) -> None:
         """Close the stream at once, even when cancelled."""
-        with trio.CancelScope(shield=True):  # it never waits, and Cancelled must not replace another exception
-            await trio.aclose_forcefully(self._stream)
+        with trio.CancelScope(shield=True) as scope:  # Cancelled must not replace another exception
+            scope.cancel()  # without the farewell of TLS, which would have to wait
+            await self._stream.aclose()

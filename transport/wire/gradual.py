@@ -6,6 +6,7 @@ The limit is `max_listed` of the request's class. A request without a limit is d
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, Final, TypeVar
 
 import msgpack
@@ -40,10 +41,15 @@ async def decode_request(cls: type[M], body: bytes) -> M:
     if len(body) > SLICE_BYTES:
         return cls(*await _Slices(cls, body, cls.max_listed).decode())
     message = decode(cls, body)
-    for field in layout(cls):
-        if is_list(field):
-            _require_few(cls, field.name, len(getattr(message, field.name) or ()), cls.max_listed)
+    for name in _lists(cls):
+        _require_few(cls, name, len(getattr(message, name) or ()), cls.max_listed)
     return message
+
+
+@cache
+def _lists(cls: type[Request[Any]]) -> tuple[str, ...]:
+    """Return the names of the fields that are lists."""
+    return tuple(field.name for field in layout(cls) if is_list(field))
 
 
 def _require_few(cls: type[Request[Any]], name: str, listed: int, limit: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 import trio
 from attrs import frozen
@@ -42,6 +42,8 @@ Admit = Callable[[Caller, type[Request[Any]], Handler], Handler]
 
 _Offers = Mapping[int, tuple[Api, Handler]]
 
+_VERSIONS: Final = OURS.by_request[ApiVersionsRequest].key
+
 _log = get_logger(__name__)
 
 
@@ -68,7 +70,7 @@ async def serve(  # noqa: PLR0913  the last four are keyword-only
     apis = ApiTable.of(own_apis)
     if missing := sorted(request.__name__ for request in handlers if request not in apis.by_request):
         raise ValueError(f"no api has the request {missing[0]}: give it a row in own_apis")
-    serve_one = partial(serve_stream, handlers=handlers, apis=apis, admit=admit, gives_up=gives_up)
+    serve_one = partial(_answer_all, offers=_offers(handlers, apis), admit=admit, gives_up=gives_up)
     await network.serve(serve_one, host, port, task_status=task_status)
 
 
@@ -86,8 +88,18 @@ async def serve_stream(
     If the peer disconnects while its request is handled, the handler finishes, because only writing the answer fails.
     With `gives_up`, the handler is cancelled as soon as the peer ends the stream, even if only its own direction.
     """
+    await _answer_all(stream, _offers(handlers, apis), max_frame_bytes, admit, gives_up=gives_up)
+
+
+async def _answer_all(
+    stream: trio.abc.Stream,
+    offers: _Offers,
+    max_frame_bytes: int = MAX_FRAME_BYTES,
+    admit: Admit | None = None,
+    *,
+    gives_up: bool,
+) -> None:
     frames = FrameStream(stream, max_frame_bytes)
-    offers = _offers(handlers, apis)
     address = _address(stream)
 
     def find(request: RequestEnvelope) -> tuple[Api, Handler]:
@@ -98,8 +110,10 @@ async def serve_stream(
 
     try:
         while (payload := await frames.receive()) is not None:
-            respond = partial(_respond, find, RequestEnvelope.unpack(payload), max_frame_bytes)
-            answer = await _unless_ended(frames, respond) if gives_up else await respond()
+            request = RequestEnvelope.unpack(payload)
+            respond = partial(_respond, find, request, max_frame_bytes)
+            may_wait = gives_up and request.api_key != _VERSIONS
+            answer = await _unless_ended(frames, respond) if may_wait else await respond()
             # The peer gave up waiting for the answer.
             if answer is None:
                 return

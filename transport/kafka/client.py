@@ -1,0 +1,102 @@
+"""The client of Kafka's protocol: one connection, one request at a time, in the versions that both ends have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from struct import Struct
+from typing import Final, TypeVar
+
+import trio
+
+from transport.errors import ErrorCode
+from transport.kafka.apis import KAFKA_APIS
+from transport.kafka.codec import decode, encode
+from transport.kafka.header import RequestHeader, pack_request, response_correlation_id, unpack_response
+from transport.kafka.messages import ApiVersionsRequest, ApiVersionsResponse
+from transport.kafka.schema import Message, Versions
+from transport.wire.client import REQUEST_TIMEOUT_SECONDS
+from transport.wire.errors import ConnectionBroken, UnsupportedApi
+from transport.wire.exchange import Exchange
+
+M = TypeVar("M", bound=Message)
+
+_SOFTWARE_NAME: Final = "klamm"
+_SOFTWARE_VERSION: Final = "1"
+_HANDSHAKE_VERSION: Final = 3
+"""Of ApiVersions. A server that has no such version answers in version 0, with those that it has (KIP-511)."""
+
+_UNSUPPORTED: Final = Struct(">h").pack(ErrorCode.UNSUPPORTED_VERSION)
+
+
+def _unpack(payload: bytes) -> tuple[int, bytes]:
+    """Return the correlation id of an answer, and the whole of it: its header depends on the request."""
+    return response_correlation_id(payload), payload
+
+
+class KafkaConnection:
+    """A connection to one Kafka server, which sends and returns Kafka's own messages."""
+
+    def __init__(self, stream: trio.abc.Stream, *, peer: str, client_id: str) -> None:
+        """Take over a stream; `peer` is the name of the other end in errors. Call `negotiate` first."""
+        self._exchange = Exchange(stream, peer, _unpack)
+        self._peer = peer
+        self._client_id = client_id
+        self._offered: Mapping[int, Versions] = {}
+
+    async def negotiate(self, *, timeout: float = REQUEST_TIMEOUT_SECONDS) -> None:  # noqa: ASYNC109
+        """Ask the server for the versions that it has. Raises the exceptions of `send`."""
+        asked = ApiVersionsRequest(_SOFTWARE_NAME, _SOFTWARE_VERSION)
+        offered = await self.send(asked, ApiVersionsResponse, _HANDSHAKE_VERSION, timeout=timeout)
+        if offered.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            versions = {api.api_key: api.max_version for api in offered.api_keys}
+            version = min(versions.get(ApiVersionsRequest.api_key, 0), _HANDSHAKE_VERSION - 1)
+            offered = await self.send(ApiVersionsRequest(), ApiVersionsResponse, version, timeout=timeout)
+        if offered.error_code != ErrorCode.NONE:
+            raise ConnectionBroken(f"{self._peer} refused to name its versions: error {offered.error_code}")
+        self._offered = {api.api_key: Versions(api.min_version, api.max_version) for api in offered.api_keys}
+
+    def version_of(self, request: type[Message], *, at_most: int | None = None) -> int:
+        """Return the highest version of a kind of request that both ends have. Raises UnsupportedApi."""
+        ours, theirs = request.versions, self._offered.get(request.api_key)
+        name = KAFKA_APIS[request.api_key].name
+        if theirs is None:
+            raise UnsupportedApi(f"{self._peer} does not offer {name}")
+        highest = min(ours.last, theirs.last, ours.last if at_most is None else at_most)
+        if highest < max(ours.first, theirs.first):
+            raise UnsupportedApi(f"{self._peer} offers {name} in versions {theirs.first} to {theirs.last} only")
+        return highest
+
+    async def send(
+        self,
+        request: Message,
+        response: type[M],
+        version: int,
+        *,
+        timeout: float = REQUEST_TIMEOUT_SECONDS,  # noqa: ASYNC109  as in the client of our own wire
+    ) -> M:
+        """Send a request in a version and return its response; `timeout`, in seconds, includes the wait for a turn.
+
+        Raises CodecError or FrameTooLarge if the request cannot be sent; RequestTimedOut or ConnectionBroken if there
+        is no answer.
+        """
+        body, kind = encode(request, version), type(request)
+
+        def pack(number: int) -> bytes:
+            header = RequestHeader(kind.api_key, version, number, self._client_id)
+            return pack_request(kind, header, body)
+
+        api = KAFKA_APIS[kind.api_key].name
+        return await self._exchange.ask(
+            pack, lambda payload: _read(response, version, payload), api=api, timeout=timeout
+        )
+
+    async def close(self) -> None:
+        """Close the connection. A call in progress raises ConnectionBroken."""
+        await self._exchange.close()
+
+
+def _read(response: type[M], version: int, payload: bytes) -> M:
+    _, body = unpack_response(response, version, payload)
+    # A server without this version of ApiVersions says so in version 0 (KIP-511).
+    is_refused = response is ApiVersionsResponse and body[: len(_UNSUPPORTED)] == _UNSUPPORTED
+    return decode(response, 0 if is_refused else version, body)

@@ -1,0 +1,62 @@
+"""The registrations of Kafka's brokers in `/brokers/ids/N`, versions 1 to 5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from transport.metadata import BrokerRegistration, Listener, SecurityProtocol, number_in
+from transport.store import fields, formats, paths
+from transport.store.fields import UndecodableZnode
+
+_PLAIN: Final = "PLAINTEXT"
+
+
+def decode_registration(broker_id: int, data: bytes, czxid: int, listener: str) -> BrokerRegistration:
+    """Return the registration of a broker of Kafka's, whose controller uses the listener of this name.
+
+    The broker epoch is the znode's `czxid`. Raises UndecodableZnode if the broker has no such listener, or if it is one
+    of ours.
+    """
+    path = paths.broker(broker_id)
+    value = fields.load(path, data)
+    listeners = tuple(_listeners(path, value))
+    if any(one.name == formats.LISTENER for one in listeners):
+        raise UndecodableZnode(path, "this is a broker of Klamm's, and the cluster is one of Apache Kafka's")
+    ours = next((one for one in listeners if one.name == listener), None)
+    if ours is None:
+        names = ", ".join(one.name for one in listeners) or "none"
+        raise UndecodableZnode(path, f"no listener named {listener}: set inter.broker.listener.name to one of {names}")
+    rack = fields.optional_text(path, value.get("rack"), "rack")
+    return BrokerRegistration(broker_id, ours.host, ours.port, czxid, rack, listeners=listeners)
+
+
+def _listeners(path: str, value: Mapping[str, Any]) -> Iterator[Listener]:
+    endpoints = value.get("endpoints")
+    # Versions 1 and 2 have a single address.
+    if endpoints is None and isinstance(value.get("host"), str):
+        yield Listener(_PLAIN, fields.host(path, value["host"]), fields.port(path, value.get("port")))
+        return
+    if not isinstance(endpoints, list):
+        raise UndecodableZnode(path, f"endpoints must be a list, is {fields.shown(endpoints)}")
+    protocols = fields.mapping(path, value.get("listener_security_protocol_map") or {}, "the protocols of listeners")
+    for endpoint in endpoints:
+        name, _, address = str(endpoint).partition("://")
+        host, _, port = address.rpartition(":")
+        number = number_in(port)
+        if number is None:
+            raise UndecodableZnode(path, f"a listener must be NAME://host:port, is {fields.shown(endpoint)}")
+        # Before version 4 a listener had the name of its protocol.
+        protocol = _protocol(path, protocols.get(name, name))
+        yield Listener(name, fields.host(path, host.strip("[]")), fields.port(path, number), protocol)
+
+
+def _protocol(path: str, name: object) -> SecurityProtocol:
+    try:
+        return SecurityProtocol[str(name)]
+    except KeyError:
+        # Listeners of our own wire are named KLAMM, and have Kafka's protocols.
+        if name == formats.LISTENER:
+            return SecurityProtocol.PLAINTEXT
+        known = ", ".join(SecurityProtocol.__members__)
+        raise UndecodableZnode(path, f"a listener's protocol must be one of {known}, is {fields.shown(name)}") from None
