@@ -42,6 +42,9 @@ class BrokerConfig(ServiceSettings):
     fetch_max_bytes: int = setting(LARGEST_MESSAGE, "The size of a whole fetch response.", at_least=1024)
     message_max_bytes: int = setting(1024 * 1024, "The largest size of a record in bytes.", at_most=LARGEST_MESSAGE)
     zookeeper_connect: str = setting("127.0.0.1:2181", "The metadata store, HOST:PORT,HOST:PORT/CHROOT.")
+    controller_socket_timeout_ms: int = setting(
+        30_000, "The timeout of connecting to the controller, and of each request to it.", at_least=1
+    )
     controlled_shutdown_enable: bool = setting(
         default=True, doc="Whether the controller moves leadership away before the broker stops."
     )

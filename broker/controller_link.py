@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import chain
 from typing import Final, TypeVar
 
@@ -30,7 +31,7 @@ from transport.network import Network
 from transport.store.controllers import find_controller
 from transport.store.formats import UndecodableZnode
 from transport.store.protocol import MetadataStore, StoreError
-from transport.wire import WireError, open_connection
+from transport.wire import REQUEST_TIMEOUT_SECONDS, WireError, open_connection
 
 R = TypeVar("R")
 
@@ -57,6 +58,9 @@ class ControllerLink:
     _host: Host
     _metadata: MetadataCache
     _registration: Registration
+    _timeout: float = REQUEST_TIMEOUT_SECONDS
+    """Seconds to connect, and then to wait for an answer."""
+
     _distrusted: tuple[int, BrokerEndpoint] | None = None
 
     async def alter_partition(self, items: Sequence[AlterPartitionItem]) -> tuple[AlterPartitionResult, ...]:
@@ -110,9 +114,10 @@ class ControllerLink:
         if endpoint is None:
             raise NotAnswered("no controller is active")
         client_id = f"broker-{self._registration.broker_id}"
+        opening = partial(open_connection, client_id=client_id, connect_timeout=self._timeout)
         try:
-            async with open_connection(self._network, endpoint.host, endpoint.port, client_id=client_id) as connection:
-                return await connection.call(request)
+            async with opening(self._network, endpoint.host, endpoint.port) as connection:
+                return await connection.call(request, timeout=self._timeout)
         except WireError as error:
             self._give_up_on(endpoint, str(error))
             raise NotAnswered(str(error)) from error

@@ -179,7 +179,7 @@ async def run_broker(  # noqa: PLR0913  all but two by keyword: a broker's parts
         storage_id = load_storage_id(config.directories, config.broker_id, host.new_id)
     metadata = MetadataCache()
     registration = Registration(store, host, config, storage_id)
-    link = ControllerLink(store, network, host, metadata, registration)
+    link = ControllerLink(store, network, host, metadata, registration, config.controller_socket_timeout_ms / 1000)
     async with trio.open_nursery() as nursery:
         topic_configs = TopicConfigs(store, config, host)
         nursery.start_soon(topic_configs.keep_fresh)

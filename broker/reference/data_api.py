@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from typing import Final
 
 import trio
@@ -176,7 +176,7 @@ class DataApi:
             replicas = [replica for replica in map(self._at, request.partitions) if replica is not None]
             is_throttled = any(self._is_throttled(request.replica_id, partition) for partition in request.partitions)
             pause = self._throttles.leader.pause(trio.current_time()) if is_throttled else 0
-            with trio.move_on_after(pause or math.inf):
+            with trio.move_on_after(pause) if pause else nullcontext():
                 await _change([replica.watchers(request.replica_id) for replica in replicas])
             if self._has_news(request):
                 return

@@ -27,6 +27,9 @@ from transport.wire import Connection, ConnectionBroken, RequestTimedOut, WireEr
 R = TypeVar("R")
 
 RETRY_SECONDS: Final = 0.2
+MAX_RETRY_SECONDS: Final = 1.0
+"""Without a controller, the pause between two searches doubles up to this, as Kafka's clients do."""
+
 ATTEMPT_SECONDS: Final = 5.0
 
 _NONE_KNOWN: Final = "it knows no active controller"
@@ -169,12 +172,14 @@ class ActiveController:
 
     async def _find(self, deadline: float) -> BrokerEndpoint:
         faults: dict[Address, str] = {}
+        pause = RETRY_SECONDS
         with trio.move_on_at(deadline):
             while True:
                 found = await self._look_up(faults)
                 if found is not None:
                     return found
-                await trio.sleep(RETRY_SECONDS)
+                await trio.sleep(pause)
+                pause = min(2 * pause, MAX_RETRY_SECONDS)
         raise ClusterUnreachable(self._nobody(faults))
 
     async def _look_up(self, faults: dict[Address, str]) -> BrokerEndpoint | None:

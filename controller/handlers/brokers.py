@@ -100,7 +100,8 @@ def brokers_started(
     every_topic = yield from all_topics(context)
     states = {tp: context.describe(tp) for tp in context.leadership}
     everything = (*states.values(), *context.describe_deletions())
-    yield from change("metadata", [Step(publications=_introductions(context, ids, everything, every_topic))])
+    back = tuple(states[tp] for tp in context.partitions_on(ids) if tp in states)
+    yield from change("metadata", [Step(publications=_introductions(context, ids, back, everything, every_topic))])
     # Strays are deleted before brokers hear of a topic of the same name: a broker refuses two replicas of one name.
     yield from strays.pursue(context, ids)
     told = [resend(context, tp, states.get(tp), ids, empty) for tp in context.partitions_on(ids)]
@@ -114,12 +115,17 @@ def brokers_started(
 def _introductions(
     context: ControllerContext,
     ids: tuple[int, ...],
+    back: tuple[PartitionState, ...],
     everything: tuple[PartitionState, ...],
     every_topic: tuple[tuple[str, str], ...],
 ) -> tuple[TellMetadata, TellMetadata]:
+    """Return what the others and the brokers on `ids` are told; `back` are the partitions with replicas on `ids`.
+
+    The others were told that these replicas are offline, and a replica may stay outside the ISR for long.
+    """
     live = context.live_brokers()
     others = tuple(id_ for id_ in sorted(context.brokers) if id_ not in ids)
-    return TellMetadata(others, (), live), TellMetadata(ids, everything, live, every_topic)
+    return TellMetadata(others, back, live), TellMetadata(ids, everything, live, every_topic)
 
 
 def resend_metadata(context: ControllerContext, broker_id: int, broker_epoch: int) -> Rounds[None]:

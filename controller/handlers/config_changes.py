@@ -6,8 +6,11 @@ whose settings changed. The settings themselves are read when the notification i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Mapping, Sequence
 from typing import Final
+
+from attrs import evolve
 
 from controller.handlers import leadership, reassignments
 from controller.handlers.configs import config_path, read_min_isrs, resource_fault, unclean_allowed
@@ -47,6 +50,11 @@ EXPIRY_MS: Final = 15 * 60 * 1000
 """The time for which a notification is kept for brokers that were away."""
 
 PURGED_AT_ONCE: Final = 500
+
+_NOTICE: Final = "config_change_"
+_NUMBERED: Final = re.compile(rf"{_NOTICE}([0-9]{{10}})")
+_NEXT_NAME: Final = Create(f"{paths.CONFIG_CHANGES}/{_NOTICE}", sequence=True)
+"""A notification without data, with the next name of the sequence."""
 
 
 # --- processing notifications -----------------------------------------------------------------------------------
@@ -133,12 +141,16 @@ def alter_configs(
 ) -> Rounds[IncrementalAlterConfigsResponse]:
     """Write the new settings of each resource in one multi with their notification, or refuse them (KIP-339)."""
     outcomes = {item.resource: _fault(context, item, resources) for item in resources}
+    is_refused = False
 
     def write(pending: list[AlterConfigsResource]) -> Rounds[list[AlterConfigsResource]]:
+        nonlocal is_refused
+        notices = (yield from _unused_names(len(pending))) if is_refused else [_NEXT_NAME] * len(pending)
+        is_refused = True
         znodes = yield from read(config_path(item.resource) for item in pending)
         steps: dict[ConfigResource, Step] = {}
-        for item, znode in zip(pending, znodes, strict=True):
-            step = _step(item, znode)
+        for item, znode, notice in zip(pending, znodes, notices, strict=True):
+            step = _step(item, znode, notice)
             if isinstance(step, Step):
                 steps[item.resource] = step
             else:
@@ -153,6 +165,17 @@ def alter_configs(
     return IncrementalAlterConfigsResponse(
         tuple(outcome or ResourceError(resource) for resource, outcome in outcomes.items())
     )
+
+
+def _unused_names(count: int) -> Rounds[list[Create]]:
+    """Return notifications without data, with names after all that exist.
+
+    The next name of the sequence may exist: a copied tree has notifications, but its sequence begins again at 0.
+    """
+    names = yield from children(paths.CONFIG_CHANGES)
+    matches = filter(None, map(_NUMBERED.fullmatch, names))
+    first = max((int(match[1]) for match in matches), default=-1) + 1
+    return [Create(f"{paths.CONFIG_CHANGES}/{_NOTICE}{number:010}") for number in range(first, first + count)]
 
 
 def _forget_topics_that_are_gone(
@@ -234,7 +257,7 @@ def _find(resource: ConfigResource, name: str) -> Setting:
     return MOVE_SETTINGS.get(name) or find(table, name)
 
 
-def _step(item: AlterConfigsResource, znode: Znode | None) -> Step | ResourceError:
+def _step(item: AlterConfigsResource, znode: Znode | None, notice: Create) -> Step | ResourceError:
     path = config_path(item.resource)
     try:
         settings = {} if znode is None else formats.decode_config(path, znode.data)
@@ -248,7 +271,7 @@ def _step(item: AlterConfigsResource, znode: Znode | None) -> Step | ResourceErr
     data = formats.encode_config(settings)
     write = Create(path, data) if znode is None else Set(path, data, znode.stat.version)
     entity = path.removeprefix("/config/")
-    told = Create(f"{paths.CONFIG_CHANGES}/config_change_", formats.encode_config_change(entity), sequence=True)
+    told = evolve(notice, data=formats.encode_config_change(entity))
     is_topic = item.resource.type is ConfigResourceType.TOPIC
     exists: tuple[Op, ...] = (Check(paths.topic(item.resource.name), ANY_VERSION),) if is_topic else ()
     if (outgrown := _room_fault(data, [*exists, write, told])) is not None:

@@ -30,7 +30,7 @@ from controller.model.rounds import (
 from controller.model.state_machines import PartitionPhase, ReplicaPhase
 from transport.log import get_logger
 from transport.messages import StopReplicaPartition
-from transport.metadata import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
+from transport.metadata import INITIAL_LEADER_EPOCH, NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import Create, Set, Znode
 
@@ -215,8 +215,10 @@ def _adopt(context: ControllerContext, tps: Sequence[TopicPartition], znodes: Se
     for tp, state in found:
         phase = PartitionPhase.ONLINE if context.is_online(tp, state.leader) else PartitionPhase.OFFLINE
         facts = (LeadershipWritten(tp, state), PartitionMoved(tp, phase))
-        # The controller that wrote this state may have lost office before it notified any broker.
-        told = tell(context, tp, state, (), new=context.online(tp, context.assignment(tp).replicas))
+        # The controller that wrote the first state may have lost office before it notified any broker. After a later
+        # one, which an ACL or damage hid from us, the replicas have data that a new replica would not be expected to.
+        online = context.online(tp, context.assignment(tp).replicas)
+        told = tell(context, tp, state, online, new=online if state.leader_epoch == INITIAL_LEADER_EPOCH else ())
         steps.append(Step((tp,), facts=facts, publications=told))
     yield from change("adopt", steps)
 

@@ -105,6 +105,11 @@ class ControllerService:
         """Whether this controller believes itself to be the active one."""
         return self._office is not None
 
+    @property
+    def office(self) -> Office | None:
+        """The office of the active controller, for those who look from outside; None on a standby."""
+        return self._office
+
     def readiness(self) -> Readiness:
         """Return whether this controller is ready: connected, and either active and loaded or standing by."""
         return judge_readiness(self.store.state, self._office, self._leader)

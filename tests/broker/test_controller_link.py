@@ -48,10 +48,15 @@ class FakeController:
     errors: float = inf
     """The number of such answers."""
 
+    silences: int = 0
+    """The number of requests that get no answer."""
+
     requests: list[AlterPartitionRequest] = field(factory=list)
 
     async def alter_partition(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         self.requests.append(request)
+        if len(self.requests) <= self.silences:
+            await trio.sleep_forever()
         if self.error is not ErrorCode.NONE and len(self.requests) <= self.errors:
             raise ApiError(self.error)
         return AlterPartitionResponse((RESULT,))
@@ -83,13 +88,13 @@ class LinkBench:
 
 
 @asynccontextmanager
-async def running_link(directory: Path) -> AsyncIterator[LinkBench]:
+async def running_link(directory: Path, seconds: float = 30.0) -> AsyncIterator[LinkBench]:
     async with MemoryZooKeeper(lambda: 0).session() as store, trio.open_nursery() as nursery:
         await ensure_paths(store, paths.PERSISTENT)
         metadata = MetadataCache()
         registration = Registration(store, new_host(), BrokerConfig(1, directory), "s")
         await registration.register(1)
-        link = ControllerLink(store, TcpNetwork(), new_host(), metadata, registration)
+        link = ControllerLink(store, TcpNetwork(), new_host(), metadata, registration, seconds)
         yield LinkBench(link, metadata, store, nursery)
         nursery.cancel_scope.cancel()
 
@@ -171,6 +176,17 @@ async def test_an_answer_that_trying_does_not_mend_is_the_callers(tmp_path: Path
         it.hear_of(await controller.start(it.nursery, 100))
         with pytest.raises(ApiError, match="STALE_BROKER_EPOCH"):
             await it.link.alter_partition([ITEM])
+
+
+async def test_a_controller_that_is_silent_for_the_timeout_is_asked_again(tmp_path: Path) -> None:
+    controller = FakeController(silences=1)
+    async with running_link(tmp_path, seconds=0.05) as it:
+        endpoint = await controller.start(it.nursery, 100)
+        it.hear_of(endpoint)
+        await it.elect(endpoint)
+        with trio.fail_after(10):
+            assert await it.link.alter_partition([ITEM]) == (RESULT,)
+        assert len(controller.requests) >= 2
 
 
 async def test_more_isrs_than_one_request_may_list_go_in_several(

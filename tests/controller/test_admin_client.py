@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
+from itertools import pairwise
 
 import pytest
 import trio
@@ -234,3 +235,24 @@ async def test_a_call_lasts_no_longer_than_its_timeout(ask: Callable[..., Awaita
     with pytest.raises(ClusterUnreachable, match="a:1, b:2"):
         await ask(admin, *arguments)
     assert trio.current_time() == pytest.approx(7.0, abs=0.01)
+
+
+@define
+class Refusing(Nowhere):
+    """A network on which nobody listens; `tried` has the times of the attempts."""
+
+    tried: list[float] = field(factory=list)
+
+    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+        await trio.lowlevel.checkpoint()
+        self.tried.append(trio.current_time())
+        raise ConnectionRefusedError(f"{host}:{port} refused")
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_a_controller_is_looked_for_at_growing_intervals_of_a_second_at_most() -> None:
+    network = Refusing()
+    with pytest.raises(ClusterUnreachable):
+        await AdminClient(network, [("a", 1)], None, timeout=5.0).find_controller()
+    pauses = [after - before for before, after in pairwise(network.tried)]
+    assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.0, 1.0, 1.0])

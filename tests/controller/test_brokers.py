@@ -114,6 +114,17 @@ async def test_a_broker_that_returns_is_told_what_it_holds_after_who_is_alive(be
     assert bench.context.replica_phases[TP, 2] is ReplicaPhase.ONLINE
 
 
+@pytest.mark.requirement("D5", "D10")
+async def test_the_others_are_told_that_a_replica_is_back_before_it_is_in_sync(bench: Bench) -> None:
+    await bench.start((1, 2, 3), brokers=(1, 2, 3))
+    await bench.kill(3)
+    assert bench.seen.latest_metadata(TP).offline_replicas == (3,)
+    bench.seen.clear()
+    await bench.revive(3)
+    told = [(tell.brokers, state.offline_replicas) for tell in bench.seen.metadata() for state in tell.partitions]
+    assert told == [((1, 2), ()), ((3,), ())]
+
+
 @pytest.mark.requirement("D5")
 async def test_a_bounced_broker_leaves_the_isr_and_is_told_everything(bench: Bench) -> None:
     await bench.start((1, 2, 3))

@@ -279,6 +279,16 @@ async def test_of_the_settings_only_those_are_read_that_new_notifications_name(b
     assert await paths_read(bench, "topics/users") == [default, of["users"]]
 
 
+async def test_a_notification_of_others_that_has_the_next_name_is_stepped_over(bench: Bench) -> None:
+    """A copied tree contains notifications, and the counter of its sequence begins again at 0."""
+    await bench.start((1, 2, 3))
+    theirs = [f"{paths.CONFIG_CHANGES}/config_change_{number:010}" for number in (3, 4, 5)]
+    await bench.store.multi([Create(path, formats.encode_config_change("topics/theirs")) for path in theirs])
+    outcome = await alter(bench, altered(ORDERS, min_insync_replicas="2"), altered(BROKER_3, min_insync_replicas="2"))
+    assert {item.error for item in outcome} == {ErrorCode.NONE}
+    assert await announced(bench) == ["topics/theirs"] * 3 + ["topics/orders", "brokers/3"]
+
+
 async def test_notifications_are_purged_after_a_quarter_of_an_hour(bench: Bench) -> None:
     await bench.start((1, 2, 3))
     await alter(bench, altered(ORDERS, min_insync_replicas="2"))

@@ -93,10 +93,11 @@ async def test_a_state_that_cannot_be_read_is_not_waited_for(bench: Bench, op: O
     assert {log["partition"] for log in logs if log["log_level"] == "error"} == {"orders-0"}
 
 
-async def test_a_state_that_exists_already_is_adopted_and_told(bench: Bench) -> None:
+@pytest.mark.parametrize("leader_epoch", [0, 7])
+async def test_a_state_that_exists_already_is_adopted_and_told(bench: Bench, leader_epoch: int) -> None:
     await bench.start(brokers=(1, 2, 3))
     await bench.write_topic("orders", ORIGIN)
-    theirs = LeaderAndIsr(2, 7, (2, 3), 0, 1)
+    theirs = LeaderAndIsr(2, leader_epoch, (2, 3), 0, 1)
     create = [
         Create(paths.partition(TP)),
         Create(paths.partition_state(TP), formats.encode_partition_state(theirs)),
@@ -104,8 +105,9 @@ async def test_a_state_that_exists_already_is_adopted_and_told(bench: Bench) -> 
     await meddle(bench, paths.partition_state(TP), *create, during=bench.handle(TopicChange()))
     assert await bench.read_state(TP) == theirs == bench.context.leadership[TP]
     assert bench.context.partition_phases[TP] is PartitionPhase.ONLINE
-    told = {broker_id for tell in bench.seen.leader_and_isr() for broker_id in tell.brokers}
-    assert told == {1, 2, 3}
+    told = {broker_id: tell.is_new for tell in bench.seen.leader_and_isr() for broker_id in tell.brokers}
+    # A replica of a later epoch has data, which a broker would replace by an empty log if it were told that it is new.
+    assert told == dict.fromkeys((1, 2, 3), leader_epoch == 0)
     assert bench.seen.latest_metadata(TP).leader == 2
 
 
