@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Final
 
-from attrs import define
+from attrs import define, evolve
 
-from controller.admin.client import AdminClient
+from controller.admin.active_controller import ClusterUnreachable
+from simulator.linearizability import operations
+from simulator.linearizability.history import AdminRequest, Operations
 from simulator.load import Load
+from simulator.observed_admin import ObservedAdmin
 from simulator.trace import Trace
 from simulator.world import World
 from transport.errors import ApiError, ErrorCode
@@ -29,6 +33,7 @@ from transport.messages import (
 from transport.metadata import TopicPartition
 
 ADMIN: Final = "admin"
+_NO_OPERATIONS: Final = Operations()
 
 
 def require_done(results: Iterable[TopicError | PartitionError | ResourceError]) -> None:
@@ -51,7 +56,7 @@ class Administered:
     """The part of a simulated cluster that an administrator and producers see."""
 
     world: World
-    admin: AdminClient
+    admin: ObservedAdmin
     load: Load
 
     @property
@@ -69,18 +74,44 @@ class Administered:
         rows = tuple(tuple(row) for row in assignment)
         topic = NewTopic(name, len(rows) or partitions, len(rows[0]) if rows else replication_factor, rows)
         self.trace.add("admin", ADMIN, f"create {topic}")
-        require_done((await self.admin.create_topics([topic])).topics)
+        with self._asking(operations.creation(topic)) as (admin, request):
+            [answered] = (await admin.create_topics([topic])).topics
+            request.answered(operations.creation(topic, answered.error))
+        require_done([answered])
 
     async def add_partitions(self, name: str, count: int) -> None:
         """Grow a topic to `count` partitions. Returns when the new ones have leaders. Raises ApiError."""
         self.trace.add("admin", ADMIN, f"give {name} {count} partitions")
-        require_done((await self.admin.create_partitions([NewPartitions(name, count)])).topics)
+        with self._asking(operations.growth(name, count)) as (admin, request):
+            [answered] = (await admin.create_partitions([NewPartitions(name, count)])).topics
+            request.answered(operations.growth(name, count, answered.error))
+        require_done([answered])
+
+    async def validate_topics(self, topics: Sequence[NewTopic]) -> None:
+        """Ask whether topics could be created, without creating them. Raises ApiError for the first refusal."""
+        self.trace.add("admin", ADMIN, f"validate {', '.join(topic.name for topic in topics)}")
+        with self._asking() as (admin, request):
+            answered = (await admin.create_topics(topics, validate_only=True)).topics
+            request.answered(operations.creations_checked(topics, answered))
+        require_done(answered)
+
+    async def validate_partitions(self, totals: Mapping[str, int]) -> None:
+        """Ask whether topics could grow to these totals, without adding any. Raises ApiError for the first refusal."""
+        self.trace.add("admin", ADMIN, f"validate the growth of {', '.join(totals)}")
+        asked = [NewPartitions(name, count) for name, count in totals.items()]
+        with self._asking() as (admin, request):
+            answered = (await admin.create_partitions(asked, validate_only=True)).topics
+            request.answered(operations.growth_checked(totals, answered))
+        require_done(answered)
 
     async def delete_topic(self, *names: str) -> None:
         """Delete topics. Returns when their deletion is certain. Raises ApiError for the first refusal."""
         self.trace.add("admin", ADMIN, f"delete {', '.join(names)}")
         before = self.world.safety.before()
-        require_done((await self.admin.delete_topics(names)).topics)
+        with self._asking(operations.deletions(names)) as (admin, request):
+            answered = (await admin.delete_topics(names)).topics
+            request.answered(operations.deletions_answered(answered))
+        require_done(answered)
         for name in names:
             self.world.safety.deletion_answered(before, name)
 
@@ -95,7 +126,9 @@ class Administered:
             for name, target in targets.items()
         ]
         before = self.world.safety.before()
-        answered = (await self.admin.alter_partition_reassignments(wanted)).partitions
+        with self._asking(operations.moves(wanted)) as (admin, request):
+            answered = (await admin.alter_partition_reassignments(wanted)).partitions
+            request.answered(operations.moves_answered(wanted, answered))
         for asked, item in zip(wanted, answered, strict=True):
             if asked.replicas is None and item.error is ErrorCode.NONE:
                 self.world.safety.cancel_answered(before, asked.tp)
@@ -120,7 +153,9 @@ class Administered:
         ordered = {partition_named(name): tuple(order) for name, order in (orders or {}).items()}
         safety = self.world.safety
         before = safety.before()
-        results = await self.admin.elect_leaders(kind, wanted, orders=ordered)
+        with self._asking(operations.orders(ordered)) as (admin, request):
+            results = await admin.elect_leaders(kind, wanted, orders=ordered)
+            request.answered(operations.elections(kind, ordered, results))
         for item in results:
             if item.error is ErrorCode.NONE:
                 tp = item.tp
@@ -137,8 +172,63 @@ class Administered:
         for topic, values in settings.items():
             for setting, value in values.items():
                 self.trace.add("admin", ADMIN, f"alter {topic or 'the default'}: {setting}={value}")
-        asked = [_alterations(topic, values) for topic, values in settings.items()]
+        asked = [
+            AlterConfigsResource(_topic_resource(topic), _operations(values)) for topic, values in settings.items()
+        ]
+        before = self.world.safety.settings.number
+        with self._asking(operations.alterations(settings)) as (admin, request):
+            answered = await admin.incremental_alter_configs(asked)
+            request.answered(operations.alterations_answered(settings, answered))
+        outcomes = {result.resource: result.error for result in answered}
+        for item in asked:
+            if outcomes[item.resource] is ErrorCode.NONE:
+                self.world.safety.settings_answered(before, item)
+        require_done(answered)
+
+    async def alter_brokers(self, settings: Mapping[int, Mapping[str, str | None]]) -> None:
+        """Alter settings of single brokers; None removes a setting. Raises ApiError for the first refusal."""
+        for broker_id, values in settings.items():
+            for setting, value in values.items():
+                self.trace.add("admin", ADMIN, f"alter broker {broker_id}: {setting}={value}")
+        brokers = {ConfigResource(ConfigResourceType.BROKER, str(id_)): values for id_, values in settings.items()}
+        asked = [AlterConfigsResource(resource, _operations(values)) for resource, values in brokers.items()]
         require_done(await self.admin.incremental_alter_configs(asked))
+
+    async def list_reassignments(self) -> None:
+        """List the reassignments in progress, and then describe them. Raises ApiError."""
+        self.trace.add("admin", ADMIN, "list reassignments")
+        partitions = [tp for tp, _ in self.world.safety.durable.partitions()]
+        with self._asking() as (admin, request):
+            listed = await admin.list_partition_reassignments()
+            request.answered(operations.listed(partitions, listed))
+        with self._asking() as (admin, request):
+            described = (await admin.describe_reassignments()).values()
+            request.answered(operations.listed((), described))
+
+    async def describe_topics(self) -> None:
+        """Describe all topics, and then their settings. Raises ApiError."""
+        self.trace.add("admin", ADMIN, "describe topics")
+        durable = self.world.safety.durable
+        topics, partitions = durable.topics(), [tp for tp, _ in durable.partitions()]
+        with self._asking() as (admin, request):
+            described = (await admin.read_metadata()).partitions
+            request.answered(operations.described(topics, partitions, described))
+        with self._asking() as (admin, request):
+            resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in durable.topics()]
+            request.answered(operations.settings_described(await admin.describe_configs(resources)))
+
+    @contextmanager
+    def _asking(self, wanted: Operations = _NO_OPERATIONS) -> Iterator[tuple[ObservedAdmin, AdminRequest]]:
+        """Make a request in the block, and record what it wanted with an unknown outcome if its answer is lost."""
+        request = self.world.safety.history.request()
+        try:
+            yield evolve(self.admin, sent_to=request.sent_to), request
+        except (ApiError, ClusterUnreachable):
+            request.refused(wanted)
+            raise
+        except BaseException:
+            request.unanswered(wanted)
+            raise
 
     async def produce(self, name: str, values: Sequence[bytes]) -> int:
         """Append records with acks=all and return the offset of the first. Raises ApiError or GaveUp."""
@@ -146,10 +236,12 @@ class Administered:
             return await self.load.send(producer, partition_named(name), values)
 
 
-def _alterations(topic: str, values: Mapping[str, str | None]) -> AlterConfigsResource:
-    kind = ConfigResourceType.TOPIC if topic else ConfigResourceType.BROKER
-    operations = [
+def _topic_resource(topic: str) -> ConfigResource:
+    return ConfigResource(ConfigResourceType.TOPIC if topic else ConfigResourceType.BROKER, topic)
+
+
+def _operations(values: Mapping[str, str | None]) -> tuple[AlterableConfig, ...]:
+    return tuple(
         AlterableConfig(setting, ConfigOperation.DELETE if value is None else ConfigOperation.SET, value or "")
         for setting, value in values.items()
-    ]
-    return AlterConfigsResource(ConfigResource(kind, topic), tuple(operations))
+    )

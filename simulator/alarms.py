@@ -15,9 +15,13 @@ import trio
 
 
 class Alarms:
-    """Pending calls by time and, where the time is equal, in the order in which they were set."""
+    """Pending calls by time and, where the time is equal, in the order in which they were set.
 
-    def __init__(self) -> None:
+    `now` returns the time, as `trio.current_time` does, but it does not look for the run each time.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self.now = now
         self._calls: list[tuple[float, int, Callable[[], None]]] = []
         self._numbers = count()
 
@@ -43,7 +47,7 @@ class VirtualClock(trio.abc.Clock):
     """
 
     def __init__(self, is_someone_waiting: Callable[[], bool]) -> None:
-        self.alarms = Alarms()
+        self.alarms = Alarms(self.current_time)
         self._now = 0.0
         self._is_someone_waiting = is_someone_waiting
 
@@ -70,7 +74,7 @@ class _AlarmsOfTask(Alarms):
     """Alarms on any other clock: a task makes the calls."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(trio.current_time)
         self._sleep: trio.CancelScope | None = None
 
     def set(self, when: float, call: Callable[[], None]) -> None:

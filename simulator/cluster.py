@@ -13,13 +13,13 @@ from typing import Final, TypeVar
 import trio
 from attrs import define, field
 
-from controller.admin.client import AdminClient
 from simulator import liveness
 from simulator.administration import ADMIN, Administered, partition_named
 from simulator.disk import Disk
-from simulator.frames import control_request, leadership_request
+from simulator.frames import control_request, request_to_controller
 from simulator.load import Load
 from simulator.network.network import Link, SimulatedNetwork
+from simulator.observed_admin import ObservedAdmin
 from simulator.process import BrokerProcess, ControllerProcess, Process, ProcessState
 from simulator.safety.invariants import Safety
 from simulator.scheduling import generator, wall_clock_ms
@@ -118,8 +118,12 @@ class SimulatedCluster(Administered):
         """Pause a node; with `keeps_session`, its session with the store survives."""
         self.process(node_id).pause(keeps_session=keeps_session)
 
+    def suspend(self, node_id: int, *, loses_session: bool = False) -> None:
+        """Stop the event loop of a node; with `loses_session`, its heartbeats stop, too."""
+        self.process(node_id).suspend(loses_session=loses_session)
+
     def wake(self, node_id: int) -> None:
-        """Resume a node after a pause."""
+        """Resume a node after a pause, or where it was suspended."""
         self.process(node_id).wake()
 
     def skew(self, node_id: int, milliseconds: int) -> None:
@@ -172,10 +176,10 @@ class SimulatedCluster(Administered):
         self.trace.add("fault", f"{host_of(a)}>{host_of(b)}", "connections break")
         self.world.network.break_connections(host_of(a), host_of(b))
 
-    def silence_connections(self, a: int, b: int) -> None:
-        """Drop the connections between two nodes silently; the nodes may connect again at once."""
+    def silence_connections(self, a: int, b: int, *, one_way: bool = False) -> None:
+        """Drop the connections between two nodes silently, or only what `a` sends; they may connect again at once."""
         self.trace.add("fault", f"{host_of(a)}>{host_of(b)}", "connections fall silent")
-        self.world.network.silence_connections(host_of(a), host_of(b))
+        self.world.network.silence_connections(host_of(a), host_of(b), one_way=one_way)
 
     # --- waiting ------------------------------------------------------------------------------------------------
 
@@ -220,7 +224,8 @@ class SimulatedCluster(Administered):
     def mend(self) -> None:
         """End all faults: wake or start every node that does not run, and repair network, store and disks.
 
-        A broker whose disk failed is restarted: only then does it use the failed directories again.
+        A broker whose disk failed is restarted: only then does it use the failed directories again. So is one that
+        refused an order, which the controller need not repeat, or whose registration was damaged.
         """
         self.heal()
         self.world.network.mend()
@@ -229,13 +234,20 @@ class SimulatedCluster(Administered):
             controller.release_queue()
         for broker in self.brokers.values():
             broker.heed()
-            if broker.disk.has_failed:
+            if not broker.disk.is_in_use:
                 broker.mend_disk()
                 broker.crash()
+            elif broker.has_lost_orders or self._is_misregistered(broker.id):
+                broker.crash()
         for process in self.processes():
+            process.answer_all()
             process.wake()
             if process.state is ProcessState.DEAD:
                 process.start()
+
+    def _is_misregistered(self, broker_id: int) -> bool:
+        """Return whether the registration of a broker exists and cannot be read."""
+        return self.durable.tree.read(paths.broker(broker_id)) is not None and broker_id not in self.durable.brokers()
 
     async def settle(self, *, within: float = 120.0) -> None:
         """End all faults and wait until the cluster is well. Raises Violation if that takes too long."""
@@ -290,11 +302,15 @@ class _Hooks:
             if request is not None:
                 broker_id = int(destination.removeprefix("broker-"))
                 self.safety.ordered(source, broker_id, request)
+                self.safety.decisions.ordered(connection_id, broker_id, chunk, request)
                 self.steps.arrived(int(source.removeprefix("controller-")), broker_id)
         elif destination.startswith("controller-"):
-            asked = leadership_request(chunk)
+            asked = request_to_controller(chunk)
             if asked is not None:
                 self.safety.asked(asked)
+                self.safety.decisions.received(destination, asked)
+            elif source.startswith("broker-"):
+                self.safety.decisions.answered(destination, connection_id, chunk)
 
 
 @asynccontextmanager
@@ -309,13 +325,18 @@ async def simulated_cluster(
     trace = trace or Trace()
     failure: BaseException | None = None
     async with trio.open_nursery() as nursery:
-        safety = Safety(trace, nursery.cancel_scope.cancel, settings.unclean_leader_election)
-        steps = Steps(trace)
+        safety = Safety(
+            trace, nursery.cancel_scope.cancel, settings.unclean_leader_election, settings.min_insync_replicas
+        )
+        steps = Steps(trace, on_event=safety.began_event)
+        steps.watch(safety.decisions.stepped)
+        steps.watch(safety.stepped)
         hooks = _Hooks(trace, safety, steps)
         servers, seen = settings.servers, hooks.committed
         network = SimulatedNetwork(generator(seed, "network"), hooks.delivered)
         network.default_link = Link(settings.latency, settings.latency / 2, settings.bytes_per_second)
         ensemble = SimulatedEnsemble(generator(seed, "ensemble"), wall_clock_ms, servers=servers, on_commit=seen)
+        ensemble.on_look = safety.decisions.looked
         ensemble.default_latency = settings.store_latency
         safety.durable = Durable(ensemble.tree)
         world = World(seed, settings, trace, steps, safety, network, ensemble, nursery)
@@ -342,5 +363,5 @@ def _assemble(world: World) -> SimulatedCluster:
     brokers = {id_: BrokerProcess(world, id_, Disk(world.safety, id_)) for id_ in settings.broker_ids}
     world.safety.disks.update((id_, process.disk) for id_, process in brokers.items())
     bootstrap = [(process.host, PORT) for process in controllers.values()]
-    admin = AdminClient(world.network.at(ADMIN), bootstrap, None, 30.0)
+    admin = ObservedAdmin(world.network.at(ADMIN), bootstrap, None, 30.0)
     return SimulatedCluster(world, admin, Load(world), controllers, brokers, world.safety.durable)

@@ -138,6 +138,11 @@ class Disk:
         """Whether a log directory has failed."""
         return bool(self._failed)
 
+    @property
+    def is_in_use(self) -> bool:
+        """Whether no directory has failed since the broker's process started, mended or not."""
+        return not self._failed and not self._failed_in_this_life
+
     # --- for the broker -----------------------------------------------------------------------------------------
 
     def open(self, tp: TopicPartition, topic_id: str, *, is_new: bool = True) -> MemoryLog:  # noqa: ARG002  one disk

@@ -6,17 +6,19 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any
 
-from attrs import field, frozen
+import trio
+from attrs import define, field
 
 from broker.kit import BrokerHandle
 from broker.reference.leadership import Leadership
 from broker.reference.logs import Logs
 from broker.reference.service import ReferenceService
-from transport.messages import PartitionState
+from transport.errors import ApiError, ErrorCode
+from transport.messages import PartitionState, StopReplicaPartition
 from transport.metadata import TopicPartition
 
 
-@frozen
+@define
 class Neglect:
     """Duties that a broker neglects, whatever it is ordered; they outlive its process."""
 
@@ -26,6 +28,15 @@ class Neglect:
     kept_out: dict[TopicPartition, Collection[int]] = field(factory=dict)
     """The followers that it keeps out of ISRs where it leads."""
 
+    refused: dict[TopicPartition, ErrorCode] = field(factory=dict)
+    """The partitions of which it carries out no order, and the error that it answers."""
+
+    hesitation: float = 0.0
+    """The additional seconds that each partition of an order takes."""
+
+    has_lost_orders: bool = field(default=False, init=False)
+    """Whether the running process has refused an order that is not repeated."""
+
 
 class SimulatedService(ReferenceService):
     """A reference service that neglects some of its duties."""
@@ -34,11 +45,31 @@ class SimulatedService(ReferenceService):
         super().__init__(handle, logs, partial(_PartialLeadership, neglect.kept_out))
         self._neglect = neglect
 
+    async def become_leader(self, state: PartitionState, *, is_new: bool) -> None:
+        """Lead a partition."""
+        await self._consider(state.tp)
+        await super().become_leader(state, is_new=is_new)
+
+    async def stop_replica(self, partition: StopReplicaPartition) -> None:
+        """Stop a replica."""
+        await self._consider(partition.tp, is_repeated=True)
+        await super().stop_replica(partition)
+
     async def become_follower(self, state: PartitionState, *, is_new: bool) -> None:
         """Follow a partition's leader, but fetch nothing of a neglected partition."""
+        await self._consider(state.tp)
         await super().become_follower(state, is_new=is_new)
         if state.tp in self._neglect.unfetched:
             self.stop_fetching(state.tp)
+
+    async def _consider(self, tp: TopicPartition, *, is_repeated: bool = False) -> None:
+        """Take time over an order, and perhaps refuse it with an ApiError; the controller may repeat it then."""
+        if self._neglect.hesitation:
+            await trio.sleep(self._neglect.hesitation)
+        error = self._neglect.refused.get(tp)
+        if error is not None:
+            self._neglect.has_lost_orders |= not is_repeated
+            raise ApiError(error, f"the broker refuses orders about {tp}, as a fault")
 
     def stop_fetching(self, tp: TopicPartition) -> None:
         """Stop fetching a partition."""

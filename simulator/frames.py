@@ -6,10 +6,14 @@ from typing import Final, get_args
 
 from transport.errors import ErrorCode
 from transport.messages import (
+    AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
     ControlledShutdownRequest,
+    CreateTopicsRequest,
     ElectLeadersRequest,
+    IncrementalAlterConfigsRequest,
     LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
     Request,
     StopReplicaRequest,
     UpdateMetadataRequest,
@@ -32,9 +36,18 @@ _TEXT_LIMIT: Final = 400
 
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 
-LeadershipRequest = AlterPartitionRequest | ControlledShutdownRequest | ElectLeadersRequest
+LeadershipRequest = (
+    AlterPartitionReassignmentsRequest | AlterPartitionRequest | ControlledShutdownRequest | ElectLeadersRequest
+)
 
-_DECODED: Final = frozenset({*get_args(ControlRequest), *get_args(LeadershipRequest)})
+SettingsRequest = CreateTopicsRequest | IncrementalAlterConfigsRequest
+
+_ABOUT_LEADERSHIP: Final = frozenset({*get_args(ControlRequest), *get_args(LeadershipRequest)})
+
+_DECODED: Final = _ABOUT_LEADERSHIP | {*get_args(SettingsRequest)}
+
+APIS: Final = tuple(sorted(api.name for api in OURS.by_key.values() if api.request in _ABOUT_LEADERSHIP))
+"""The names of the apis whose requests are about leadership."""
 
 
 def is_request(chunk: bytes) -> bool:
@@ -67,13 +80,40 @@ def control_request(chunk: bytes) -> ControlRequest | None:
 
 
 def leadership_request(chunk: bytes) -> LeadershipRequest | None:
-    """Return a request to a controller for ISRs, elections or a controlled shutdown; None for any other frame."""
+    """Return a request to a controller for replicas, ISRs, elections or a shutdown; None for any other frame."""
     request = _request(chunk)
     return request if isinstance(request, LeadershipRequest) else None
 
 
+def leader_and_isr_answer(chunk: bytes) -> LeaderAndIsrResponse | None:
+    """Return the contents of an answer to LeaderAndIsr; None if it is a refusal."""
+    response = ResponseEnvelope.unpack(chunk[_LENGTH_BYTES:])
+    return decode(LeaderAndIsrResponse, response.body) if response.error == ErrorCode.NONE else None
+
+
+def request_to_controller(chunk: bytes) -> LeadershipRequest | SettingsRequest | None:
+    """Return a request about leadership or settings to a controller; None for any other frame."""
+    request = _request(chunk)
+    return request if isinstance(request, LeadershipRequest | SettingsRequest) else None
+
+
+def is_about_leadership(chunk: bytes, api: str | None = None) -> bool:
+    """Return whether a frame is an order of a controller or a request for ISRs, elections or a controlled shutdown.
+
+    With `api`, whether it is a request of the api of this name among them.
+    """
+    name = api_name(chunk) if is_request(chunk) else None
+    return name in APIS and api in (None, name)
+
+
+def api_name(chunk: bytes) -> str | None:
+    """Return the name of a request's api; None if it is not one of ours."""
+    api = OURS.by_key.get(RequestEnvelope.unpack(chunk[_LENGTH_BYTES:]).api_key)
+    return None if api is None else api.name
+
+
 def _request(chunk: bytes) -> Request[object] | None:
-    """Return a request that concerns leadership; None for any other frame, which is not decoded."""
+    """Return a request that concerns leadership or settings; None for any other frame, which is not decoded."""
     if not is_request(chunk):
         return None
     envelope = RequestEnvelope.unpack(chunk[_LENGTH_BYTES:])

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Final, Protocol
 
-from msgspec.structs import replace
-
+from simulator.memory import Memory
 from simulator.process import BrokerProcess, ControllerProcess, Process, ProcessState
 from simulator.store.durable import Durable
 from simulator.world import World
@@ -58,7 +57,7 @@ def faults(cluster: CheckedCluster) -> list[str]:
         *_strays(cluster, assignments),
         *_metadata(cluster, assignments, leaderships),
     ]
-    return found or cluster.world.safety.lost()
+    return found or list(_memory(cluster)) or cluster.world.safety.lost()
 
 
 def _processes(cluster: CheckedCluster) -> Iterator[str]:
@@ -155,7 +154,9 @@ def _deletions(cluster: CheckedCluster) -> Iterator[str]:
 def _strays(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[str]:
     exempt = cluster.world.safety.exempt
     for name in cluster.durable.tree.children(paths.STRAYS) or ():
-        if not exempt.has(f"{paths.STRAYS}/{name}"):
+        stray = paths.parse_stray(name)
+        is_of_exempt = stray is not None and exempt.has_topic(stray.topic)
+        if not is_of_exempt and not exempt.has(f"{paths.STRAYS}/{name}"):
             yield f"{paths.STRAYS}/{name} still exists"
     topics = {name: cluster.durable.topic(name) for name in cluster.durable.topics()}
     for broker in cluster.brokers.values():
@@ -170,14 +171,22 @@ def _strays(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[str]
 
 def _metadata(cluster: CheckedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
     ids = {name: topic.topic_id or "" for name in cluster.durable.topics() if (topic := cluster.durable.topic(name))}
+    registered, sound = cluster.durable.brokers(), _sound(cluster, cluster.brokers)
     durable = {
-        tp: PartitionState.of(tp, ids[tp.topic], assignments[tp], leadership)
+        tp: _published(tp, ids[tp.topic], assignments[tp], leadership, registered)
         for tp, leadership in leaderships.items()
         if leadership is not None
     }
-    registered = cluster.durable.brokers()
-    for id_ in _sound(cluster, cluster.brokers):
+    yield from cluster.world.safety.told.differences(sound, durable)
+    for id_ in sound:
         yield from _metadata_of(cluster, cluster.brokers[id_], registered, durable)
+
+
+def _published(
+    tp: TopicPartition, topic_id: str, assignment: ReplicaAssignment, leadership: LeaderAndIsr, live: Container[int]
+) -> PartitionState:
+    offline = tuple(r for r in assignment.replicas if r not in live)
+    return PartitionState.of(tp, topic_id, assignment, leadership, offline)
 
 
 def _metadata_of(
@@ -203,11 +212,19 @@ def _metadata_of(
         yield f"broker {broker.id} obeys controller {believed}, not {cluster.active_controller} at epoch {epoch}"
     states = metadata.describe(MetadataRequest(None)).partitions
     exempt = cluster.world.safety.exempt
-    known = {s.tp: replace(s, offline_replicas=()) for s in states if not exempt.has_topic(s.topic)}
+    known = {s.tp: s for s in states if not exempt.has_topic(s.topic)}
     differing = [tp for tp in sorted({*known, *durable}) if known.get(tp) != durable.get(tp)]
     for tp in differing[:1]:
         others = f" (and {len(differing) - 1} more)" if differing[1:] else ""
         yield f"broker {broker.id} believes {_text(known.get(tp))} of {tp}, not {_text(durable.get(tp))}{others}"
+
+
+def _memory(cluster: CheckedCluster) -> Iterator[str]:
+    process = cluster.controllers.get(cluster.active_controller or 0)
+    service = None if process is None else process.service
+    if service is not None and service.office is not None:
+        exempt = cluster.world.safety.exempt
+        yield from Memory(service.office, service.queue_size(), cluster.durable, exempt).faults()
 
 
 def _text(state: PartitionState | None) -> str:
@@ -215,7 +232,8 @@ def _text(state: PartitionState | None) -> str:
         return "nothing"
     where = f"leader epoch {state.leader_epoch}, partition epoch {state.partition_epoch}"
     moving = f" +{state.adding_replicas} -{state.removing_replicas}"
-    return f"RS {state.replicas}{moving}, leader {state.leader}, ISR {state.isr}, {where}"
+    offline = f", {state.offline_replicas} offline" if state.offline_replicas else ""
+    return f"RS {state.replicas}{moving}, leader {state.leader}, ISR {state.isr}{offline}, {where}"
 
 
 def _live(cluster: CheckedCluster) -> set[int]:

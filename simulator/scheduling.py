@@ -1,8 +1,8 @@
 """Trio runs that a seed replays: virtual time, and tasks scheduled in an order that depends only on the seed.
 
 Trio runs the tasks of one tick in arbitrary order. It has a switch for tests that sorts them by age and shuffles them
-with its own generator. Both are private, as are the waiters in `wait_all_tasks_blocked`, and this is the only module
-that touches them.
+with its own generator. Both are private, as are the waiters in `wait_all_tasks_blocked`, the queue of tasks that can
+run, and the run loop. Only this module, `suspension` and `run_loop` touch them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import trio
 from trio._core import _run as _scheduler
 
 from simulator.alarms import VirtualClock
+from simulator.run_loop import unrolled_run
 
 T = TypeVar("T")
 
@@ -23,6 +24,10 @@ EPOCH_MS: Final = 1_700_000_000_000
 """The wall clock at virtual time 0, in milliseconds since 1970."""
 
 _SWITCH: Final = "_ALLOW_DETERMINISTIC_SCHEDULING"
+_LOOP: Final = "unrolled_run"
+
+KNOWN_TRIO: Final = ("0.35.",)
+"""The versions of trio whose internals our run loop knows. With any other, trio's own runs, which costs more time."""
 
 
 @contextmanager
@@ -43,8 +48,19 @@ def run(main: Callable[[], Awaitable[T]], *, seed: int) -> T:
 
     Ctrl-C stops it while `main` waits, so that no half-opened cancel scope is mistaken for a fault of the simulation.
     """
-    with deterministic_scheduling(seed):
+    with deterministic_scheduling(seed), _short_turns():
         return trio.run(main, clock=VirtualClock(_is_someone_waiting), restrict_keyboard_interrupt_to_checkpoints=True)
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Make `trio.run` use our run loop within the block, if it knows this version of trio."""
+    before = _scheduler.unrolled_run
+    setattr(_scheduler, _LOOP, unrolled_run if trio.__version__.startswith(KNOWN_TRIO) else before)
+    try:
+        yield
+    finally:
+        setattr(_scheduler, _LOOP, before)
 
 
 def _is_someone_waiting() -> bool:

@@ -50,6 +50,9 @@ class Settings:
     request_timeout: float = 5.0
     """The timeout of requests on the controllers' channels, and of the socket."""
 
+    controller_timeout: float = 30.0
+    """The timeout of the brokers' requests to the controller."""
+
     replica_lag_time: float = 10.0
     fetch_wait: float = 5.0
     """Time that a follower's fetch waits at the leader for data."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from typing import Protocol
 
 import trio
 from attrs import define, field, frozen
 
+from controller.events import SessionEnded
 from controller.observation.observer import CommittedRound, DecidedRound, Observer, PublishedRound
 from simulator.trace import Trace
 from transport.messages import PartitionState
@@ -41,8 +43,21 @@ class ControllerStep:
 Arrival = Callable[[int, int], bool]
 """Called with the ids of controller and broker when a request arrives; returns True to stop watching."""
 
+
+class OnEvent(Protocol):
+    """Called when a controller begins to process an event."""
+
+    def __call__(self, controller_id: int, event: str, *, is_in_office: bool) -> None:
+        """Observe the event; `is_in_office` is whether the controller believes itself to be the active one."""
+
+
 Watcher = Callable[[ControllerStep], bool]
 """Called with a step, synchronously and in the controller's own task; returns True to stop watching."""
+
+
+def _ignore(controller_id: int, event: str, *, is_in_office: bool) -> None:
+    """Do nothing."""
+    del controller_id, event, is_in_office
 
 
 @define
@@ -52,6 +67,7 @@ class Steps:
     trace: Trace
     _watchers: dict[Watcher, None] = field(factory=dict)
     _arrivals: dict[Arrival, None] = field(factory=dict)
+    on_event: OnEvent = field(default=_ignore, kw_only=True)
 
     def watch(self, watcher: Watcher) -> None:
         """Call `watcher` with every step from now on, until it returns True."""
@@ -103,10 +119,14 @@ class StepObserver(Observer):
 
     controller_id: int
     steps: Steps
+    is_in_office: Callable[[], bool]
 
     def processing(self, event: str) -> None:
         """Trace an event that the controller processes."""
         self.steps.trace.add("event", f"controller-{self.controller_id}", event)
+        # The end of the session interrupts the event before it.
+        is_in_office = self.is_in_office() and event != SessionEnded.__name__
+        self.steps.on_event(self.controller_id, event, is_in_office=is_in_office)
 
     def decided(self, decision: DecidedRound) -> None:
         """Report a decision."""

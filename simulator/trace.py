@@ -60,6 +60,11 @@ class Trace:
         self._has_ended = True
 
     @property
+    def now(self) -> float:
+        """The virtual time of the last entry."""
+        return self.entries[-1].time if self.entries else 0.0
+
+    @property
     def digest(self) -> str:
         """The hexadecimal hash of all entries so far."""
         return self._hash.hexdigest()

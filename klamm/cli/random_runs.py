@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from itertools import islice
 
@@ -11,36 +11,41 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from klamm.cli.shrinking import shrink_failures
 from klamm.interrupts import INTERRUPTED
 from simulator.random_run import report
 from simulator.random_run.campaign import CampaignTally, cores, outcomes
 from simulator.random_run.plan import draw
-from simulator.random_run.run import run
+from simulator.random_run.run import RunOutcome, run
 from simulator.trace import Trace
 
 PrintValue = Callable[[object], None]
 """Prints a value that has a JSON form."""
 
 
-def run_seeds(seeds: range, print_value: PrintValue | None) -> int:
+def run_seeds(seeds: Sequence[int], print_value: PrintValue | None, *, shrinks: bool = False) -> int:
     """Execute the random runs of some seeds and print the results; return an exit code.
 
-    A single run is printed with its plan; as a JSON or YAML value, also with its whole trace.
+    A single run is printed with its plan; as a JSON or YAML value, also with its whole trace. If `shrinks`, failures
+    are then made smaller.
     """
-    return _run_one(seeds[0], print_value) if len(seeds) == 1 else _run_many(seeds, print_value)
+    failures: list[RunOutcome] = []
+    code = _run_one(seeds[0], print_value, failures) if len(seeds) == 1 else _run_many(seeds, print_value, failures)
+    return INTERRUPTED if shrinks and not shrink_failures(failures) else code
 
 
-def _run_one(seed: int, print_value: PrintValue | None) -> int:
+def _run_one(seed: int, print_value: PrintValue | None, failures: list[RunOutcome]) -> int:
     plan, trace = draw(seed), Trace(keep_all=print_value is not None)
     outcome = run(plan, trace=trace)
     if print_value is not None:
         print_value(report.run_json(plan, outcome, trace))
     else:
         _print(report.run_lines(plan, outcome))
+    failures += [outcome] if outcome.violation is not None else []
     return int(outcome.violation is not None)
 
 
-def _run_many(seeds: range, print_value: PrintValue | None) -> int:
+def _run_many(seeds: Sequence[int], print_value: PrintValue | None, failures: list[RunOutcome]) -> int:
     tally = CampaignTally()
     processes = min(cores(), len(seeds))
     has_ended = _add_up(seeds, processes, tally)
@@ -54,10 +59,11 @@ def _run_many(seeds: range, print_value: PrintValue | None) -> int:
         begun = [str(seed) for seed in islice(seeds, tally.runs + processes) if seed not in tally.seeds]
         click.echo(f"interrupted after {tally.runs:,} of {len(seeds):,} runs, during {', '.join(begun)}", err=True)
         return INTERRUPTED
+    failures += tally.failures
     return int(tally.failed > 0)
 
 
-def _add_up(seeds: range, processes: int, tally: CampaignTally) -> bool:
+def _add_up(seeds: Sequence[int], processes: int, tally: CampaignTally) -> bool:
     """Execute the runs, with a bar on a terminal, and count the results; return whether they ended before Ctrl-C."""
     columns = (BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     console = Console(file=sys.stderr)

@@ -95,7 +95,7 @@ def setting_options(section: str, **defaults: str) -> Callable[[click.decorators
     """
 
     def decorate(command: click.decorators.FC) -> click.decorators.FC:
-        for field, setting in reversed(settings_of(SECTIONS[section]).items()):
+        for field, setting in reversed([*settings_of(SECTIONS[section]).items()]):
             command = _option(field, setting, defaults.get(field))(command)
         type_ = click.Path(path_type=Path)
         return click.option("--config", type=type_, help=f"Settings in TOML, in a table [{section}].")(command)

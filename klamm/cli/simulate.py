@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -22,17 +22,21 @@ Show = Callable[["ScenarioOutcome"], None]
 SEED = click.IntRange(min=0)
 
 
-class SeedRange(click.ParamType[tuple[int, int]]):
-    """A range of seeds A..B, both ends included."""
+class SeedRange(click.ParamType[Sequence[int]]):
+    """A range of seeds A..B, both ends included, or the corpus."""
 
-    name = "A..B"
+    name = "A..B|corpus"
 
-    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        """Return both ends."""
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Sequence[int]:
+        """Return the seeds."""
+        if value == "corpus":
+            from simulator.random_run import corpus
+
+            return corpus.read()
         first, _, last = value.partition("..")
         if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last)):
-            self.fail(f"{value!r} is not a range of seeds: write 0..99 for a hundred of them", param, ctx)
-        return int(first), int(last)
+            self.fail(f"{value!r} is not a range of seeds: write 0..99 for a hundred of them, or corpus", param, ctx)
+        return range(int(first), int(last) + 1)
 
 
 def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -53,10 +57,26 @@ def _print_schema(context: click.Context, _: click.Parameter, wanted: bool) -> N
     help="Print the JSON Schema of scenarios, for editors, and exit.",
 )
 @click.argument("scenario", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--seed", type=SEED, help="The seed of everything random; 0 for a scenario if not given.")
-@click.option("--seeds", type=SeedRange(), help="Random runs, or the scenario, for each of these seeds.")
+@click.option("--seed", type=SEED, help="The seed of everything random; a scenario's own, or 0, if not given.")
+@click.option(
+    "--seeds",
+    type=SeedRange(),
+    help="Random runs, or the scenario, for each of these seeds; `corpus` for those that reach most.",
+)
+@click.option(
+    "--shrink",
+    is_flag=True,
+    help="Make the failing random runs smaller: the first of each kind of failure becomes a scenario of a few events, "
+    "in a new file seed-N.yaml in this folder.",
+)
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
-def simulate(scenario: Path | None, seed: int | None, seeds: tuple[int, int] | None, output: str) -> None:
+def simulate(
+    scenario: Path | None,
+    seed: int | None,
+    seeds: Sequence[int] | None,
+    shrink: bool,
+    output: str,
+) -> None:
     """Run SCENARIO.yaml on a simulated cluster, or random runs without one.
 
     The same seed gives the same run. The exit code is 0 only if all expectations of the scenario were met and no
@@ -66,26 +86,31 @@ def simulate(scenario: Path | None, seed: int | None, seeds: tuple[int, int] | N
         raise click.UsageError("--seed and --seeds exclude each other: use only one of them")
     if scenario is None and seed is None and seeds is None:
         raise click.UsageError("give the file of a scenario, or --seeds 0..99 for random runs")
-    first, last = seeds or (seed or 0, seed or 0)
-    sys.exit(_run(scenario, range(first, last + 1), output))
+    if shrink and scenario is not None:
+        raise click.UsageError("--shrink makes random runs smaller: give it --seed or --seeds, and no scenario")
+    if shrink and output != "table":
+        raise click.UsageError("--shrink prints scenarios and tables: use it without -o")
+    numbers = seeds or (seed or 0,)
+    if scenario is None:
+        from klamm.cli.random_runs import run_seeds
+
+        print_value = {"json": print_json, "yaml": print_yaml}.get(output)
+        sys.exit(_exit_code(lambda: run_seeds(numbers, print_value, shrinks=shrink)))
+    own = seed is None and seeds is None
+    sys.exit(_exit_code(lambda: _run_scenario(scenario, [None] if own else numbers, output)))
 
 
-def _run(scenario: Path | None, seeds: range, output: str) -> int:
-    """Run the scenario or random runs; return an exit code, also after Ctrl-C, which trio may wrap in groups."""
+def _exit_code(run: Callable[[], int]) -> int:
+    """Return the exit code of a run, also after Ctrl-C, which trio may wrap in groups."""
     code = INTERRUPTED
     try:
-        if scenario is not None:
-            code = _run_scenario(scenario, seeds, output)
-        else:
-            from klamm.cli.random_runs import run_seeds
-
-            code = run_seeds(seeds, {"json": print_json, "yaml": print_yaml}.get(output))
+        code = run()
     except* KeyboardInterrupt:
         click.echo("interrupted", err=True)
     return code
 
 
-def _run_scenario(path: Path, seeds: range, output: str) -> int:
+def _run_scenario(path: Path, seeds: Sequence[int | None], output: str) -> int:
     from simulator.scenario.runner import run
 
     scenarios = _load(path)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from klamm.testing import actions
 from klamm.testing.asyncio_cluster import AsyncioCluster, open_asyncio_cluster
 from klamm.testing.opening import ClusterFactory, open_cluster
+from klamm.testing.random_faults import failing_seeds, random_faults
 from klamm.testing.scenarios import run_scenario
 from klamm.testing.stepped_cluster import SteppedCluster
 from simulator.cluster import NotInTime, SimulatedCluster
@@ -23,7 +24,9 @@ __all__ = [
     "SteppedCluster",
     "Violation",
     "actions",
+    "failing_seeds",
     "open_asyncio_cluster",
     "open_cluster",
+    "random_faults",
     "run_scenario",
 ]

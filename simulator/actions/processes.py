@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from attrs import field, frozen
 
-from simulator.actions.scene import CannotBeDone, Node, NodeStrike, Request, Scene, Strike, as_nodes
+from simulator.actions.scene import (
+    CannotBeDone,
+    Node,
+    NodeStrike,
+    Request,
+    Scene,
+    Strike,
+    as_nodes,
+    broker_of,
+    controller_of,
+)
 from simulator.administration import partition_named
 from simulator.cluster import SimulatedCluster
 from simulator.process import BrokerProcess, ProcessState
+from simulator.refusals import Refusal
 from simulator.steps import Moment
+from transport.errors import ErrorCode
 from transport.metadata import TopicPartition
 
 
@@ -60,7 +73,7 @@ class ChangeEndpoint(NodeStrike):
 
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
         """Change the endpoint of a broker. Raises CannotBeDone if it is not in service."""
-        if not cluster.brokers[id_].change_endpoint():
+        if not broker_of(cluster, id_).change_endpoint():
             raise CannotBeDone(f"broker {id_} is not in service now")
 
 
@@ -88,8 +101,22 @@ class Pause(NodeStrike):
 
 
 @frozen
+class Suspend(NodeStrike):
+    """Stop the event loops of nodes until they wake; with `loses_session`, their heartbeats, too.
+
+    None of their tasks runs, but others can connect and send to them. Timers that became due all fire at the end.
+    """
+
+    loses_session: bool = False
+
+    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
+        """Suspend a node."""
+        cluster.suspend(id_, loses_session=self.loses_session)
+
+
+@frozen
 class Wake(NodeStrike):
-    """Let nodes continue after a pause."""
+    """Let nodes that were paused or suspended continue."""
 
     strike_node = staticmethod(SimulatedCluster.wake)
 
@@ -119,7 +146,7 @@ class FailDisk(NodeStrike):
 
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
         """Fail the directory of a broker."""
-        cluster.brokers[id_].fail_log_dir(self.directory, noticed=self.noticed)
+        broker_of(cluster, id_).fail_log_dir(self.directory, noticed=self.noticed)
 
 
 @frozen
@@ -128,7 +155,7 @@ class MendDisk(NodeStrike):
 
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
         """Mend the disk of a broker."""
-        cluster.brokers[id_].mend_disk()
+        broker_of(cluster, id_).mend_disk()
 
 
 @frozen
@@ -171,6 +198,75 @@ class ResumeFetching(_ReplicaStrike):
 
 
 @frozen
+class RefuseOrders(_ReplicaStrike):
+    """Let brokers refuse with an error each order about these partitions, and carry out none."""
+
+    error: ErrorCode = ErrorCode.UNKNOWN_SERVER_ERROR
+
+    def strike_replica(self, broker: BrokerProcess, tp: TopicPartition) -> None:
+        """Refuse orders about a partition."""
+        broker.refuse_orders(tp, self.error)
+
+
+@frozen
+class Hesitate(NodeStrike):
+    """Let brokers take so many seconds longer for each partition of an order; 0 ends this."""
+
+    seconds: float = 1.0
+
+    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
+        """Let a broker hesitate."""
+        broker_of(cluster, id_).hesitate(self.seconds)
+
+
+@frozen
+class ObeyOrders(NodeStrike):
+    """Let brokers carry out all orders again; one that refused any restarts, as the controller does not repeat all."""
+
+    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
+        """End the refusals of a broker."""
+        broker = broker_of(cluster, id_)
+        broker.obey()
+        if broker.has_lost_orders and broker.state is ProcessState.RUNNING:
+            cluster.restart(id_)
+
+
+def as_words(words: str | Iterable[str]) -> tuple[str, ...]:
+    """Return words as a tuple; a single one needs none."""
+    return (words,) if isinstance(words, str) else tuple(words)
+
+
+@frozen
+class RefuseRequests(Strike):
+    """Let nodes answer requests of some apis with an error, or with nothing if none is given, and not carry them out.
+
+    With `carried_out`, they take effect in spite of that.
+    """
+
+    nodes: tuple[Node, ...] = field(converter=as_nodes)
+    apis: tuple[str, ...] = field(converter=as_words)
+    error: ErrorCode | None = None
+    carried_out: bool = False
+
+    def strike(self, scene: Scene) -> None:
+        """Refuse the requests."""
+        kind = "with an error" if self.error is not None else "with nothing"
+        noted = partial(scene.count, f"requests answered {kind}{' though done' * self.carried_out}")
+        refusal = Refusal(self.apis, self.error, self.carried_out, noted)
+        for id_ in scene.victims(self, self.nodes):
+            scene.cluster.process(id_).refuse(refusal)
+
+
+@frozen
+class AnswerRequests(NodeStrike):
+    """Let nodes answer all requests again."""
+
+    def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
+        """End the refusals of a node."""
+        cluster.process(id_).answer_all()
+
+
+@frozen
 class KeepOutOfIsr(Strike):
     """Keep followers of partitions out of the ISR, even if they are in sync; an empty list ends this."""
 
@@ -190,7 +286,7 @@ class HoldQueue(NodeStrike):
 
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
         """Hold the queue of a controller."""
-        cluster.controllers[id_].hold_queue()
+        controller_of(cluster, id_).hold_queue()
 
 
 @frozen
@@ -199,7 +295,7 @@ class ReleaseQueue(NodeStrike):
 
     def strike_node(self, cluster: SimulatedCluster, id_: int) -> None:
         """Release the queue of a controller."""
-        cluster.controllers[id_].release_queue()
+        controller_of(cluster, id_).release_queue()
 
 
 @frozen

@@ -8,7 +8,7 @@ from attrs import field, frozen
 
 from simulator.actions.scene import Request, Scene
 from simulator.cluster import SimulatedCluster
-from transport.messages import ElectionType
+from transport.messages import ElectionType, NewTopic
 
 
 def as_names(names: str | Iterable[str]) -> tuple[str, ...]:
@@ -68,6 +68,31 @@ class AddPartitions(Request):
 
 
 @frozen
+class ValidateTopics(Request):
+    """Ask whether topics could be created, without creating them."""
+
+    topics: tuple[CreateTopic, ...]
+
+    async def ask(self, scene: Scene) -> None:
+        """Have the topics validated."""
+        wanted = [
+            NewTopic(topic.name, topic.count, topic.replication_factor, topic.assignment) for topic in self.topics
+        ]
+        await scene.cluster.validate_topics(wanted)
+
+
+@frozen
+class ValidatePartitions(Request):
+    """Ask whether topics could get more partitions, up to these totals, without adding any."""
+
+    totals: Mapping[str, int]
+
+    async def ask(self, scene: Scene) -> None:
+        """Have the totals validated."""
+        await scene.cluster.validate_partitions(self.totals)
+
+
+@frozen
 class DeleteTopic(Request):
     """Delete topics; their data is deleted later."""
 
@@ -87,6 +112,17 @@ class AlterTopic(Request):
     async def ask(self, scene: Scene) -> None:
         """Change the settings."""
         await scene.cluster.alter_topics(self.settings)
+
+
+@frozen
+class AlterBroker(Request):
+    """Change settings of single brokers at run time; null inherits them again."""
+
+    settings: Mapping[int, Mapping[str, str | None]]
+
+    async def ask(self, scene: Scene) -> None:
+        """Change the settings."""
+        await scene.cluster.alter_brokers(self.settings)
 
 
 @frozen
@@ -111,6 +147,24 @@ class Elect(Request):
     async def ask(self, scene: Scene) -> None:
         """Elect the leaders."""
         await scene.cluster.elect_leaders(self.kind, self.partitions, self.orders)
+
+
+@frozen
+class ListReassignments(Request):
+    """List the reassignments in progress, and describe them."""
+
+    async def ask(self, scene: Scene) -> None:
+        """Read the list, which is compared with all other answers at the end."""
+        await scene.cluster.list_reassignments()
+
+
+@frozen
+class DescribeTopics(Request):
+    """Describe all topics and their settings."""
+
+    async def ask(self, scene: Scene) -> None:
+        """Read the descriptions, which are compared with all other answers at the end."""
+        await scene.cluster.describe_topics()
 
 
 @frozen

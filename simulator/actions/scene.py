@@ -10,7 +10,7 @@ from attrs import Factory, define, field, frozen
 from trio import Nursery
 
 from simulator.cluster import SimulatedCluster
-from simulator.process import ProcessState
+from simulator.process import BrokerProcess, ControllerProcess, ProcessState
 from simulator.steps import ControllerStep
 
 Node = int | str
@@ -33,12 +33,29 @@ def as_nodes(nodes: Node | Iterable[Node]) -> tuple[Node, ...]:
     return (nodes,) if isinstance(nodes, int | str) else tuple(nodes)
 
 
+def broker_of(cluster: SimulatedCluster, id_: int) -> BrokerProcess:
+    """Return a broker. Raises CannotBeDone if the node is a controller."""
+    if id_ not in cluster.brokers:
+        raise CannotBeDone(f"node {id_} is not a broker")
+    return cluster.brokers[id_]
+
+
+def controller_of(cluster: SimulatedCluster, id_: int) -> ControllerProcess:
+    """Return a controller. Raises CannotBeDone if the node is a broker."""
+    if id_ not in cluster.controllers:
+        raise CannotBeDone(f"node {id_} is not a controller")
+    return cluster.controllers[id_]
+
+
 @define
 class Scene:
     """The cluster, and the nodes that the last action chose."""
 
     cluster: SimulatedCluster
     chosen: tuple[int, ...] = ()
+    struck: tuple[int, ...] = ()
+    """The nodes that the last strike on nodes struck, by whatever name."""
+
     step: ControllerStep | None = None
     """The step within which the action happens: its controller is then the one for which the word stands."""
 
@@ -52,7 +69,11 @@ class Scene:
     def victims(self, action: Strike, wanted: Iterable[Node]) -> tuple[int, ...]:
         """Return the nodes that an action is about to strike. Raises CannotBeDone."""
         del action
-        return self.nodes(wanted)
+        self.struck = self.nodes(wanted)
+        return self.struck
+
+    def count(self, what: str) -> None:
+        """Note that something happened which was only waited for; random runs count it."""
 
     def _meant(self, word: str) -> tuple[int, ...]:
         cluster = self.cluster

@@ -97,6 +97,39 @@ class Lag(Strike):
 
 
 @frozen
+class SlowCommits(Strike):
+    """Let each commit of the store take so many seconds longer, while it reads as fast as before; 0 ends this."""
+
+    seconds: float = field(converter=float)
+
+    def strike(self, scene: Scene) -> None:
+        """Set the time."""
+        scene.cluster.trace.add("fault", "zookeeper", f"takes {self.seconds:g} s longer to commit")
+        scene.cluster.world.ensemble.set_commit_seconds(self.seconds)
+
+
+@frozen
+class LoseQuorum(Strike):
+    """Let the store lose its leader: all connections to it break, none can be made, and no session ends meanwhile."""
+
+    def strike(self, scene: Scene) -> None:
+        """Lose the quorum."""
+        scene.count("losses of the store's quorum")
+        scene.cluster.trace.add("fault", "zookeeper", "loses its quorum")
+        scene.cluster.world.ensemble.lose_quorum()
+
+
+@frozen
+class RegainQuorum(Strike):
+    """Let the store have a leader again; each session has its whole timeout to return."""
+
+    def strike(self, scene: Scene) -> None:
+        """Regain the quorum."""
+        scene.cluster.trace.add("fault", "zookeeper", "regains its quorum")
+        scene.cluster.world.ensemble.regain_quorum()
+
+
+@frozen
 class Depose(Strike):
     """Delete `/controller`, as operators do to have another controller elected."""
 

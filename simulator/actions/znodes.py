@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from simulator.actions.requests import CreateTopic, as_names
-from simulator.actions.scene import Scene, Strike
+from simulator.actions.scene import CannotBeDone, Scene, Strike
 from simulator.administration import ADMIN, partition_named
 from simulator.cluster import SimulatedCluster
 from transport.metadata import ReplicaAssignment
 from transport.store import formats, paths
 from transport.store.formats import TopicZnode
-from transport.store.protocol import ANY_VERSION, Create, Op, Set
+from transport.store.protocol import ANY_VERSION, Create, Op, Rejected, Set
+from transport.store.tree import Access
 
 
 @frozen
@@ -26,7 +27,7 @@ class MarkForDeletion(Strike):
         """Write them."""
         for path in map(paths.delete_topic, self.names):
             if scene.cluster.durable.tree.read(path) is None:
-                _write(scene.cluster, Create(path))
+                write_by_hand(scene.cluster, Create(path))
 
 
 @frozen
@@ -63,9 +64,33 @@ class RewriteTopic(Strike):
         """Write them."""
         for topic in self.topics:
             partitions = {number: ReplicaAssignment(replicas) for number, replicas in enumerate(topic.assignment)}
-            _write(
+            write_by_hand(
                 scene.cluster, Set(paths.topic(topic.name), formats.encode_topic(TopicZnode(partitions)), ANY_VERSION)
             )
+
+
+@frozen
+class WriteSettings(Strike):
+    """Write all settings of topics and brokers by hand, and the notifications, as Kafka's tools do.
+
+    They are named `topics/orders`, `brokers/1` and `brokers/<default>`. Missing topics get none.
+    """
+
+    settings: Mapping[str, Mapping[str, str]]
+
+    def strike(self, scene: Scene) -> None:
+        """Write them. Raises CannotBeDone if no entity exists."""
+        tree = scene.cluster.durable.tree
+        missing = {
+            name for name in self.settings if name.startswith("topics/") and tree.read(f"/brokers/{name}") is None
+        }
+        if missing == self.settings.keys():
+            raise CannotBeDone("there is no such topic")
+        for name, values in self.settings.items():
+            if name not in missing:
+                _put(scene.cluster, f"/config/{name}", formats.encode_config(values))
+                notice = formats.encode_config_change(name)
+                write_by_hand(scene.cluster, Create(f"{paths.CONFIG_CHANGES}/config_change_", notice, sequence=True))
 
 
 @frozen
@@ -77,7 +102,7 @@ class NotifyIsrChange(Strike):
     def strike(self, scene: Scene) -> None:
         """Write the notification."""
         data = formats.encode_partitions(map(partition_named, self.partitions))
-        _write(scene.cluster, Create(f"{paths.ISR_CHANGE_NOTIFICATION}/isr_change_", data, sequence=True))
+        write_by_hand(scene.cluster, Create(f"{paths.ISR_CHANGE_NOTIFICATION}/isr_change_", data, sequence=True))
 
 
 @frozen
@@ -89,7 +114,7 @@ class NotifyLogDir(Strike):
     def strike(self, scene: Scene) -> None:
         """Write the notification."""
         data = formats.encode_log_dir_event(self.broker)
-        _write(scene.cluster, Create(f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", data, sequence=True))
+        write_by_hand(scene.cluster, Create(f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", data, sequence=True))
 
 
 @frozen
@@ -115,15 +140,53 @@ class Damage(Strike):
             places = [place for place, character in enumerate(path) if character == "/" and place > 0]
             for parent in [path[:place] for place in places]:
                 if tree.read(parent) is None:
-                    _write(scene.cluster, Create(parent))
+                    write_by_hand(scene.cluster, Create(parent))
             _put(scene.cluster, path, data.encode())
+
+
+@frozen
+class DamageExisting(Damage):
+    """Write damaged or absurd data to those of these znodes that exist, such as the registrations of live brokers."""
+
+    def strike(self, scene: Scene) -> None:
+        """Damage them. Raises CannotBeDone if there are none."""
+        tree = scene.cluster.durable.tree
+        rows = {path: data for path, data in self.rows.items() if tree.read(path) is not None}
+        if not rows:
+            raise CannotBeDone("none of the znodes exists")
+        Damage(rows).strike(scene)
+
+
+@frozen
+class Allow(Strike):
+    """Set the access that a znode's ACL gives to everybody; no invariant is checked over its row from then on.
+
+    As for damaged data, a row of a topic exempts the whole topic.
+    """
+
+    path: str
+    access: Access = Access.ALL
+
+    def strike(self, scene: Scene) -> None:
+        """Set the ACL. Raises CannotBeDone if there is no such znode."""
+        cluster = scene.cluster
+        if self.access is not Access.ALL:
+            if cluster.durable.tree.read(self.path) is None:
+                raise CannotBeDone(f"{self.path} does not exist now")
+            cluster.world.safety.exempt.add(self.path)
+        cluster.trace.add("admin", ADMIN, f"allows to do {self.access.value} with {self.path}")
+        cluster.world.ensemble.allow(self.path, self.access)
 
 
 def _put(cluster: SimulatedCluster, path: str, data: bytes) -> None:
     is_there = cluster.durable.tree.read(path) is not None
-    _write(cluster, Set(path, data, ANY_VERSION) if is_there else Create(path, data))
+    write_by_hand(cluster, Set(path, data, ANY_VERSION) if is_there else Create(path, data))
 
 
-def _write(cluster: SimulatedCluster, op: Op) -> None:
-    cluster.trace.add("admin", ADMIN, f"writes {op.path}")
-    cluster.world.ensemble.commit_by_hand([op])
+def write_by_hand(cluster: SimulatedCluster, op: Op, does: str = "writes") -> None:
+    """Write a znode past the api. Raises CannotBeDone if the store rejects it."""
+    cluster.trace.add("admin", ADMIN, f"{does} {op.path}")
+    try:
+        cluster.world.ensemble.commit_by_hand([op])
+    except Rejected as refusal:
+        raise CannotBeDone(str(refusal)) from refusal

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import random
 from collections import defaultdict
+from collections.abc import Callable
+from enum import Enum
 from itertools import count
 from typing import Final
 
@@ -17,7 +19,10 @@ from simulator.network.stream import SimulatedStream
 from transport.log import get_logger
 from transport.network import Network, StreamHandler
 
-__all__ = ["Link", "Observer", "SimulatedNetwork"]
+__all__ = ["Door", "Link", "Observer", "SimulatedNetwork"]
+
+Concerns = Callable[[bytes], bool]
+"""Whether a chunk is one of those that a fault concerns."""
 
 _PORTS: Final = range(1024, 65536)
 _HELLO: Final = b"hello"
@@ -25,7 +30,15 @@ _HELLO: Final = b"hello"
 _log = get_logger(__name__)
 
 
-@frozen
+class Door(Enum):
+    """The ways in which a host treats new connections."""
+
+    OPEN = "serves"
+    REFUSING = "refuses"
+    SILENT = "accepts, and never answers,"
+
+
+@frozen(eq=False)
 class _Listener:
     handler: StreamHandler
     nursery: trio.Nursery
@@ -51,6 +64,8 @@ class SimulatedNetwork:
         self._next_port: defaultdict[str, int] = defaultdict(int)
         self._streams: dict[SimulatedStream, str] = {}
         self._connection_ids = count(1)
+        self._doors: dict[str, Door] = {}
+        self._waiting: dict[str, list[tuple[_Listener, SimulatedStream]]] = {}
 
     def at(self, host: str) -> Network:
         """Return the network as a host sees it, until it is cut; a restored host needs a new one."""
@@ -107,15 +122,70 @@ class SimulatedNetwork:
             pipe.break_now()
         return len({pipe.connection_id for pipe in pipes})
 
-    def silence_connections(self, a: str, b: str) -> int:
+    def silence_connections(self, a: str, b: str, *, one_way: bool = False) -> int:
         """Drop all connections between two hosts silently, as a firewall does; return their number.
 
-        Everything sent on them is lost, and neither end is ever notified. Connections opened later work.
+        Everything sent on them is lost, and neither end is ever notified. With `one_way`, only what `a` sends is lost.
+        Connections opened later work.
         """
-        pipes = {**self._path(a, b).pipes, **self._path(b, a).pipes}
+        back = {} if one_way else self._path(b, a).pipes
+        pipes = {**self._path(a, b).pipes, **back}
         for pipe in pipes:
             pipe.fall_silent()
         return len({pipe.connection_id for pipe in pipes})
+
+    def delay_next(
+        self, source: str, destination: str, concerns: Concerns, seconds: float, *, breaks: bool = False
+    ) -> None:
+        """Delay the next chunk sent in this direction that `concerns` returns True for, and what follows it.
+
+        With `breaks`, the sender's end of its connection breaks at once, as when a firewall resets one end only.
+        """
+
+        def delay(pipe: Pipe, chunk: bytes) -> None:
+            pipe.put_late(chunk, seconds)
+            if breaks:
+                self._break_answers(pipe, source, destination)
+
+        self._lie_in_wait(source, destination, concerns, delay)
+
+    def tear_next(self, source: str, destination: str, concerns: Concerns) -> None:
+        """Break the connection in the middle of the next chunk sent in this direction that `concerns` holds for."""
+
+        def tear(pipe: Pipe, chunk: bytes) -> None:
+            pipe.tear(chunk, self._rng.randrange(1, len(chunk)))
+            self._break_answers(pipe, source, destination)
+
+        self._lie_in_wait(source, destination, concerns, tear)
+
+    def _lie_in_wait(
+        self, source: str, destination: str, concerns: Concerns, strike: Callable[[Pipe, bytes], None]
+    ) -> None:
+        path = self._path(source, destination)
+
+        def ambush(pipe: Pipe, chunk: bytes) -> bool:
+            if not concerns(chunk):
+                return False
+            path.ambush = None
+            strike(pipe, chunk)
+            return True
+
+        path.ambush = ambush
+
+    def _break_answers(self, pipe: Pipe, source: str, destination: str) -> None:
+        """Break the other direction of a pipe's connection."""
+        for back in list(self._path(destination, source).pipes):
+            if back.connection_id == pipe.connection_id:
+                back.break_now()
+
+    def set_door(self, host: str, door: Door) -> None:
+        """Set how a host's listeners treat new connections from now on; those that wait are served once it is OPEN."""
+        self._doors[host] = door
+        if door is Door.OPEN:
+            serving = list(self._listeners.values())
+            for listener, stream in self._waiting.pop(host, ()):
+                if listener in serving:
+                    listener.nursery.start_soon(_handle, listener.handler, stream)
 
     def cut(self, host: str) -> None:
         """Kill a host: nothing that it sends from now on arrives, and its listeners are gone.
@@ -126,6 +196,7 @@ class SimulatedNetwork:
         machine = self._machine(host)
         machine.is_up = machine.is_frozen = False
         machine.life += 1
+        self._waiting.pop(host, None)
         for address in [address for address in self._listeners if address[0] == host]:
             del self._listeners[address]
         for path in self._paths.values():
@@ -145,10 +216,13 @@ class SimulatedNetwork:
         self._machine(host).is_up = True
 
     def mend(self) -> None:
-        """End all faults except pauses and deaths: every link is the default one, and none is blocked."""
+        """End all faults except pauses and deaths: links are the default ones and not blocked, and doors are open."""
         self._links.clear()
+        for host in list(self._doors):
+            self.set_door(host, Door.OPEN)
         for path in list(self._paths.values()):
             path.become(self._default_link)
+            path.ambush = None
             self.unblock(path.source.name, path.destination.name)
 
     async def connect(self, source: _View, host: str, port: int) -> SimulatedStream:
@@ -157,7 +231,7 @@ class SimulatedNetwork:
         await self._cross(here, host, connection_id)
         source.require_up()
         listener = self._listeners.get((host, port))
-        if listener is None:
+        if listener is None or self._doors.get(host) is Door.REFUSING:
             await self._cross(host, here, connection_id)
             raise ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens at {host}:{port}")
         stream = self._accept(listener, here, host, connection_id)
@@ -206,7 +280,11 @@ class SimulatedNetwork:
         """Start the handler of a new connection, and return the client's end of it."""
         there = Pipe(self._path(client, server), connection_id, self._observer)
         back = Pipe(self._path(server, client), connection_id, self._observer)
-        listener.nursery.start_soon(_handle, listener.handler, self._stream(server, incoming=there, outgoing=back))
+        stream = self._stream(server, incoming=there, outgoing=back)
+        if self._doors.get(server) is Door.SILENT:
+            self._waiting.setdefault(server, []).append((listener, stream))
+        else:
+            listener.nursery.start_soon(_handle, listener.handler, stream)
         return self._stream(client, incoming=back, outgoing=there)
 
     def _stream(self, home: str, *, incoming: Pipe, outgoing: Pipe) -> SimulatedStream:

@@ -21,6 +21,16 @@ Observer = Callable[[str, str, int, bytes], None]
 """Called with source, destination, number of the connection and chunk when the receiver takes a chunk."""
 
 
+Ambush = Callable[["Pipe", bytes], bool]
+"""Called with a pipe and a chunk about to leave on it; returns whether it has taken care of the chunk."""
+
+
+class Fragment(bytes):
+    """The beginning of a chunk whose rest never arrives; observers do not see it."""
+
+    __slots__ = ()
+
+
 @frozen
 class Link:
     """The properties of one direction between two hosts, shared by all their connections."""
@@ -55,6 +65,7 @@ class Path:
     rng: random.Random
     alarms: Alarms
     is_blocked: bool = False
+    ambush: Ambush | None = None
     pipes: dict[Pipe, None] = field(factory=dict)
     """The pipes that have a receiver, in the order in which they were opened."""
 
@@ -68,7 +79,7 @@ class Path:
     def arrival(self, size: int) -> float:
         """Return when `size` bytes sent now arrive; they use up the link's bandwidth."""
         link = self.link
-        left = trio.current_time()
+        left = self.alarms.now()
         if link.bytes_per_second != inf:
             self._free_at = left = max(left, self._free_at) + size / link.bytes_per_second
         return left + link.latency + (link.jitter * self.rng.random() if link.jitter else 0.0)
@@ -131,6 +142,7 @@ class Pipe:
         self._opened_bytes = 0
         self._ending: Ending | None = None
         self._ends_at = inf
+        self._ends_later_by = 0.0
         self._is_read = True
         self._receiver = _Waiter()
         self._sender = _Waiter()
@@ -148,10 +160,22 @@ class Pipe:
         """Send a chunk; it is lost if the receiver is gone or the pipe has ended."""
         if not self._is_read or self._ending is not None:
             return
-        if self._path.holds:
+        path = self._path
+        if path.holds:
             self._held.append(chunk)
-        else:
+        elif path.ambush is None or not path.ambush(self, chunk):
             self._depart(chunk)
+
+    def put_late(self, chunk: bytes, seconds: float) -> None:
+        """Send a chunk that takes so many seconds longer; the end takes that time once more."""
+        self._arriving.append((self._arrival(len(chunk)) + seconds, chunk))
+        self._ends_later_by = seconds
+        self.notice()
+
+    def tear(self, chunk: bytes, size: int) -> None:
+        """Send only the first bytes of a chunk, and then break."""
+        self._depart(Fragment(chunk[:size]))
+        self.end(Ending.BROKEN)
 
     def end(self, ending: Ending) -> None:
         """Send the end, unless it has been sent."""
@@ -174,12 +198,12 @@ class Pipe:
         """Whether there is something to take now."""
         if self._opened and not self._path.destination.is_frozen:
             return True
-        return self._next_arrival() <= trio.current_time()
+        return self._next_arrival() <= self._path.alarms.now()
 
     @property
     def has_ended(self) -> bool:
         """Whether the end has arrived, perhaps after chunks that have not been taken yet."""
-        return self._ends_at <= trio.current_time() and not self._path.destination.is_frozen
+        return self._ends_at <= self._path.alarms.now() and not self._path.destination.is_frozen
 
     def take(self, max_bytes: int | None = None) -> bytes:
         """Return what is due: a chunk, a part of one, or b"" at the end. Raises BrokenResourceError at a break."""
@@ -188,7 +212,8 @@ class Pipe:
                 return self._take_end()
             _, chunk = self._arriving.popleft()
             self._sender.wake()
-            self._observer(self._path.source.name, self._path.destination.name, self.connection_id, chunk)
+            if not isinstance(chunk, Fragment):
+                self._observer(self._path.source.name, self._path.destination.name, self.connection_id, chunk)
             if max_bytes is None or len(chunk) <= max_bytes:
                 return chunk
             self._opened, self._opened_bytes = chunk, 0
@@ -210,7 +235,7 @@ class Pipe:
 
     def hold(self) -> None:
         """Hold back what has not arrived yet."""
-        now = trio.current_time()
+        now = self._path.alarms.now()
         while self._arriving and self._arriving[-1][0] > now:
             self._held.appendleft(self._arriving.pop()[1])
         if self._ends_at > now:
@@ -224,7 +249,7 @@ class Pipe:
         while self._held:
             self._depart(self._held.popleft())
         if self._ending is not None and self._ends_at == inf:
-            self._ends_at = self._arrival(0)
+            self._ends_at = self._arrival(0) + self._ends_later_by
         self.notice()
 
     def notice(self) -> None:
@@ -232,7 +257,7 @@ class Pipe:
         if self._receiver.task is None:
             return
         due = self._next_arrival()
-        if due <= trio.current_time():
+        if due <= self._path.alarms.now():
             self._receiver.wake()
         else:
             self._set_alarm(due)
@@ -240,7 +265,7 @@ class Pipe:
     def break_now(self) -> None:
         """Drop everything in transit, and break at once, even where the path is held."""
         self._lose_all()
-        self._ending, self._ends_at = Ending.BROKEN, trio.current_time()
+        self._ending, self._ends_at = Ending.BROKEN, self._path.alarms.now()
         self.notice()
 
     def fall_silent(self) -> None:

@@ -37,7 +37,7 @@ class _Keeper:
     def happening(self, at: float) -> Happening:
         """Return a request or notification at that time, or at a step from then on."""
         draws = (
-            (1, self._delete),
+            (3, self._delete),
             (1, lambda: WriteElection(self._some())),
             (3, self._alter),
             (2, self._notify),

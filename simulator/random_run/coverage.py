@@ -9,15 +9,27 @@ from typing import Final
 import trio
 from attrs import define, field
 
-from simulator.actions.processes import Crash, FailDisk, Start
-from simulator.actions.requests import AlterTopic, Elect
+from simulator.actions.edits import TopicEdit
+from simulator.actions.network import IgnoreConnections, RefuseConnections
+from simulator.actions.processes import (
+    ChangeEndpoint,
+    Crash,
+    FailDisk,
+    Hesitate,
+    MendDisk,
+    RefuseOrders,
+    Start,
+    Suspend,
+)
+from simulator.actions.requests import AlterBroker, AlterTopic, Elect
 from simulator.actions.scene import Action, Strike
 from simulator.actions.sessions import Disconnect, Expire
-from simulator.actions.znodes import WriteElection
+from simulator.actions.znodes import Damage, WriteElection
 from simulator.process import BrokerProcess, Process, ProcessState
 from simulator.random_run.happenings import Leave, Replace
 from simulator.steps import ControllerStep, Moment
 from simulator.store.durable import Durable
+from transport.messages import ElectionType
 from transport.metadata import TopicPartition
 
 CRASH_POINTS: Final = ("U1", "A1", "A2", "ISR", "B1", "B3", "B4", "B5", "B6")
@@ -30,6 +42,13 @@ RIGHT_AFTER_SECONDS: Final = 0.02
 
 SEEDS: Final = 1000
 
+_ASKED_WITH_SURVIVORS: Final = "unclean requests with a live member of the ISR"
+_ASKED_WITHOUT_SURVIVORS: Final = "unclean requests with no live member"
+
+_AT_ONCE: Final = "requests at the moment of another"
+_MANY: Final = 100
+_LARGE: Final = f"moments of rounds of more than {_MANY} partitions"
+
 NEEDED: Final = {
     **{f"controller crashes right after {name}": 20 for name in CRASH_POINTS},
     **{f"controller crashes right after {name}": 4 for name in DELETION_POINTS},
@@ -38,20 +57,63 @@ NEEDED: Final = {
     "broker crashes of a leader": 100,
     "topics deleted": 100,
     "topics created again as soon as they were gone": 30,
-    "unclean elections": 30,
+    "unclean elections": 120,
+    _ASKED_WITH_SURVIVORS: 25,
+    _ASKED_WITHOUT_SURVIVORS: 50,
     "changes of settings accepted": 100,
-    "topics grown": 100,
-    "log directories failed": 30,
+    "topics grown": 80,
+    "log directories failed": 200,
+    "log directories mended under a live broker": 80,
+    "disks replaced by empty ones": 30,
+    "rows of topics damaged": 50,
+    "other rows damaged": 100,
+    "settings written by hand": 100,
+    _AT_ONCE: 300,
+    _LARGE: 30,
+    "znodes closed to controllers": 100,
+    **{f"edits by hand: {edit.value}": 15 for edit in TopicEdit},
+    "endpoints changed at once": 60,
     "orders of replicas changed by elections": 200,
     "cancels after a failover between B4 and B6": 100,
+    "processes suspended": 150,
+    "requests about leadership: repeated": 150,
+    "requests about leadership: delayed": 30,
+    "requests about leadership: torn": 40,
+    "hosts that refuse or ignore connections": 100,
+    "connections silent in one direction": 40,
+    "requests answered with an error": 200,
+    "requests answered with an error though done": 10,
+    "requests answered with nothing": 50,
+    "requests answered with nothing though done": 10,
+    "brokers that refuse orders about a partition": 20,
+    "brokers that hesitate": 20,
+    "losses of the store's quorum": 100,
+    "starts without the store": 50,
+    "sessions ended while their holder is away": 30,
 }
 """The number of times that each situation must happen in SEEDS random runs."""
 
 _ACCEPTED: Final[Mapping[type[Action], str]] = {
     Elect: "elections asked for and accepted",
     WriteElection: "elections asked for and accepted",
+    AlterBroker: "changes of settings accepted",
     AlterTopic: "changes of settings accepted",
     Replace: "topics created again as soon as they were gone",
+}
+
+_STRUCK: Final[Mapping[type[Action], str]] = {
+    Leave: "processes stopped",
+    FailDisk: "log directories failed",
+    Suspend: "processes suspended",
+    RefuseConnections: "hosts that refuse or ignore connections",
+    IgnoreConnections: "hosts that refuse or ignore connections",
+    RefuseOrders: "brokers that refuse orders about a partition",
+    Hesitate: "brokers that hesitate",
+    ChangeEndpoint: "endpoints changed at once",
+}
+_IN_FLIGHT: Final[Mapping[type[Action], str]] = {
+    Expire: "session expiries with a commit in flight",
+    Disconnect: "disconnects with a commit in flight",
 }
 
 _TELLS_NOBODY: Final = "B1"
@@ -64,6 +126,7 @@ class Coverage:
 
     durable: Durable
     counts: Counter[str] = field(factory=Counter)
+    _asked_at: float = -1.0
     _last_rounds: dict[int, tuple[str, float]] = field(factory=dict)
     _moving: dict[int, set[TopicPartition]] = field(factory=dict)
 
@@ -71,6 +134,8 @@ class Coverage:
         """Count a step of a controller. Returns False, as a watcher that watches until the end."""
         if step.moment is not Moment.DECIDED or step.round == _TELLS_NOBODY:
             self._last_rounds[step.controller_id] = step.round, trio.current_time()
+        if len(step.subjects) > _MANY:
+            self.count(_LARGE)
         if step.round == "U1":
             self._request_stored(step)
         if step.round == "grow" and step.moment is Moment.COMMITTED:
@@ -85,22 +150,30 @@ class Coverage:
 
     def strikes(self, action: Strike, process: Process, *, again: bool) -> None:
         """Count a fault just before it happens to a process; `again` means the same nodes as before."""
-        match action:
-            case Crash() if isinstance(process, BrokerProcess):
-                self._broker_crashes(process.id)
-            case Crash():
-                self._controller_crashes(process.id)
-            case Leave():
-                self.count("processes stopped")
-            case FailDisk():
-                self.count("log directories failed")
-            case Start(elsewhere=True) if isinstance(process, BrokerProcess) and process.state is ProcessState.DEAD:
-                self.count("brokers that moved to another port")
-            # Only a fault at a commit strikes the same node again.
-            case Expire() if again:
-                self.count("session expiries with a commit in flight")
-            case Disconnect() if again:
-                self.count("disconnects with a commit in flight")
+        what = _STRUCK.get(type(action))
+        if what is not None:
+            self.count(what)
+        is_served = process.state is ProcessState.RUNNING and not process.is_away
+        if isinstance(action, Crash) and isinstance(process, BrokerProcess):
+            self._broker_crashes(process.id)
+        elif isinstance(action, Crash):
+            self._controller_crashes(process.id)
+        elif isinstance(action, Start) and isinstance(process, BrokerProcess) and process.state is ProcessState.DEAD:
+            self.counts["brokers that moved to another port"] += action.elsewhere
+            self.counts["disks replaced by empty ones"] += action.wipe
+        elif isinstance(action, MendDisk) and process.state is ProcessState.RUNNING:
+            self.count("log directories mended under a live broker")
+        # Only a fault at a commit strikes the same running node again.
+        elif isinstance(action, Expire | Disconnect) and again and is_served:
+            self.count(_IN_FLIGHT[type(action)])
+        if process.is_away:
+            self._strikes_away_from_the_store(action, process)
+
+    def _strikes_away_from_the_store(self, action: Strike, process: Process) -> None:
+        if isinstance(action, Start) and process.state is ProcessState.DEAD:
+            self.count("starts without the store")
+        elif isinstance(action, Expire):
+            self.count("sessions ended while their holder is away")
 
     def _controller_crashes(self, controller_id: int) -> None:
         self.counts["controller crashes"] += 1
@@ -113,6 +186,32 @@ class Coverage:
         states = (self.durable.leadership(tp) for tp, _ in self.durable.partitions())
         if any(state is not None and state.leader == broker_id for state in states):
             self.counts["broker crashes of a leader"] += 1
+
+    def asked(self, action: Action) -> None:
+        """Count a request just before it is made."""
+        now = trio.current_time()
+        self.counts[_AT_ONCE] += now == self._asked_at
+        self._asked_at = now
+        match action:
+            case Elect(kind=ElectionType.UNCLEAN):
+                self._unclean_asked(action)
+
+    def _unclean_asked(self, action: Elect) -> None:
+        live = self.durable.brokers()
+        names = None if action.partitions is None else frozenset(action.partitions)
+        states = [
+            self.durable.leadership(tp) for tp, _ in self.durable.partitions() if names is None or str(tp) in names
+        ]
+        for state in [state for state in states if state is not None and state.leader not in live]:
+            survives = any(member in live for member in state.isr)
+            self.count(_ASKED_WITH_SURVIVORS if survives else _ASKED_WITHOUT_SURVIVORS)
+
+    def damaged(self, action: Damage) -> None:
+        """Count the rows that somebody damages."""
+        topics = self.durable.topics()
+        for path in action.rows:
+            is_ours = any(f"/{name}" in path for name in topics)
+            self.count("rows of topics damaged" if is_ours else "other rows damaged")
 
     def accepted(self, action: Action) -> None:
         """Count an action that an administrator was told is done, or will be."""

@@ -40,11 +40,18 @@ def draw_settings(rng: random.Random, settings: Settings) -> Settings:
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
-    """Draw a few shutdowns of brokers and a few elections for the time until `seconds`."""
+    """Draw a few elections for the time until `seconds`."""
+    del settings
     names = list(partitions)
-    stops = [_stop(rng, settings, names, rng.uniform(0.0, seconds - 2)) for _ in range(rng.choice((0, 1, 1, 2)))]
-    elections = [_elect(rng, names, rng.uniform(0.5, seconds - 1)) for _ in range(rng.choice((0, 1, 2)))]
-    return [*stops, *elections]
+    return [_elect(rng, names, rng.uniform(0.5, seconds - 1)) for _ in range(rng.choice((1, 1, 2)))]
+
+
+def draw_shutdowns(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
+    """Draw a few shutdowns of brokers for the time until `seconds`."""
+    names = list(partitions)
+    return [_stop(rng, settings, names, rng.uniform(0.0, seconds - 2)) for _ in range(rng.choice((1, 1, 2)))]
 
 
 def _stop(rng: random.Random, settings: Settings, names: list[str], at: float) -> Happening:

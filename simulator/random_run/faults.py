@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from attrs import define, evolve
+from attrs import define, evolve, field
 
 from simulator.actions.network import BreakConnections, Heal, Isolate, Slow
 from simulator.actions.processes import Crash, FailDisk, MendDisk, Pause, Restart, Skew, Start, Wake
@@ -14,6 +14,8 @@ from simulator.actions.requests import AlterTopic, Elect, Reassign
 from simulator.actions.scene import CONTROLLER, LEADER_OF, SAME, Node, Request, Strike
 from simulator.actions.sessions import AtCommit, Depose, Disconnect, Expire, Lag, Reconnect, SlowStore
 from simulator.random_run.happenings import AtStep, Happening, InTurn, Lasting, Leave
+from simulator.random_run.requests import elsewhere
+from simulator.random_run.skews import pick, skewed
 from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
@@ -58,8 +60,6 @@ _ENDS_OF_DELETION: Final = {
 
 _INSTANTS: Final[tuple[Instant, ...]] = ("before", "after")
 
-_CHANCE_OF_CALAMITY: Final = 0.3
-
 _STALLED: Final = 20.0
 """Bytes per second."""
 
@@ -67,14 +67,70 @@ _STALLED: Final = 20.0
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
     """Draw a handful of faults of all kinds for the time until `seconds`."""
     maker = _Maker(rng, settings, list(partitions))
-    happenings = [maker.fault(rng.uniform(0.0, seconds - 2)) for _ in range(rng.randint(3, 8))]
-    if rng.random() < _CHANCE_OF_CALAMITY:
-        happenings += calamity(rng, partitions, rng.uniform(0.0, seconds / 2))
+    return [maker.fault(rng.uniform(0.0, seconds - 2)) for _ in range(rng.randint(2, 8))]
+
+
+def draw_crashes_in_moves(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
+    """Draw moves, and crashes of the controller at one of their rounds."""
+    happenings: list[Happening] = []
+    for _ in range(rng.randint(1, 3)):
+        at, name, (end, moment) = (
+            rng.uniform(0.5, seconds - 3),
+            rng.choice(list(partitions)),
+            rng.choice([*_ENDS.items()]),
+        )
+        crash = Lasting(Crash(CONTROLLER), rng.uniform(0.5, 6.0), (Start(SAME),))
+        happenings.append(Happening(at, AtStep(end, moment, rng.choice((0.0, 0.0, 0.005))), crash))
+        happenings.append(Happening(at, None, Reassign({name: elsewhere(rng, settings, partitions[name])})))
     return happenings
 
 
-def calamity(rng: random.Random, partitions: Mapping[str, Replicas], at: float) -> list[Happening]:
+def draw_step(rng: random.Random) -> AtStep:
+    """Draw a moment of a round, mostly of a reassignment's."""
+    ends = rng.choices((_ENDS, _OTHER_ENDS, _ENDS_OF_DELETION), (80, 10, 10))[0]
+    name = rng.choice(list(ends))
+    moment = rng.choice((Moment.DECIDED, *[ends[name]] * 4))
+    return AtStep(name, moment, rng.choice((0.0, 0.0, rng.uniform(0.0, 0.01))))
+
+
+def draw_optional_step(rng: random.Random, chance: float) -> AtStep | None:
+    """Draw a moment of a round with this chance, or None."""
+    return draw_step(rng) if rng.random() < chance else None
+
+
+def draw_kinds(
+    rng: random.Random,
+    kinds: Sequence[tuple[float, Callable[[], Strike]]],
+    seconds: float,
+    counts: tuple[int, int],
+    chance_at_step: float,
+) -> list[Happening]:
+    """Draw faults of some kinds, with skewed weights, for the time until `seconds`; `counts` bound their number."""
+    what = skewed(rng, kinds)
+    happenings = []
+    for _ in range(rng.randint(*counts)):
+        at = rng.uniform(0.0, seconds - 2)
+        step = draw_optional_step(rng, chance_at_step)
+        happenings.append(Happening(at, step, pick(rng, what)()))
+    return happenings
+
+
+def draw_in_commits(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
+    """Draw ends of sessions and connections in the middle of commits."""
+    maker = _Maker(rng, settings, list(partitions))
+    return [Happening(rng.uniform(0.0, seconds - 2), None, maker.in_commit()) for _ in range(rng.randint(1, 4))]
+
+
+def draw_calamity(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
     """Draw crashes of a partition's replicas one after the other, and the requests that administrators then make."""
+    del settings
+    at = rng.uniform(0.0, seconds / 2)
     name = rng.choice(list(partitions))
     happenings = []
     for _ in partitions[name]:
@@ -95,34 +151,38 @@ class _Maker:
     rng: random.Random
     settings: Settings
     partitions: Sequence[str]
+    _when: Sequence[tuple[float, str]] = field(init=False)
+    _what: Sequence[tuple[float, Callable[[], Strike]]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        times = ((6, "crash at a step"), (1, "deposed at a step"), (4, "at a step"), (12, "at a time"))
+        self._when = skewed(self.rng, times)
+        self._what = skewed(self.rng, self._kinds())
 
     def fault(self, at: float) -> Happening:
         """Return a fault at that time, or at the first matching step after it."""
         rng = self.rng
-        kind = rng.choices(("crash at a step", "deposed at a step", "at a step", "at a time"), (6, 1, 4, 12))[0]
+        kind = pick(rng, self._when)
         if kind == "crash at a step":
-            return Happening(at, self._step(), Lasting(Crash(CONTROLLER), self._time(), (Start(SAME),)))
+            return Happening(at, draw_step(rng), Lasting(Crash(CONTROLLER), self._time(), (Start(SAME),)))
         if kind == "deposed at a step":
-            return Happening(at, self._step(), self._depose())
+            return Happening(at, draw_step(rng), self._depose())
         if kind == "at a step":
             action = rng.choice((self._pause(CONTROLLER), self._disconnect(CONTROLLER), self._any()))
-            return Happening(at, self._step(), action)
+            return Happening(at, draw_step(rng), action)
         return Happening(at, None, self._any())
 
-    def _step(self) -> AtStep:
-        ends = self.rng.choices((_ENDS, _OTHER_ENDS, _ENDS_OF_DELETION), (80, 10, 10))[0]
-        name = self.rng.choice(list(ends))
-        moment = self.rng.choice((Moment.DECIDED, *[ends[name]] * 4))
-        return AtStep(name, moment, self.rng.choice((0.0, 0.0, self.rng.uniform(0.0, 0.01))))
-
     def _any(self) -> Strike:
-        draws = (
+        return pick(self.rng, self._what)()
+
+    def _kinds(self) -> tuple[tuple[float, Callable[[], Strike]], ...]:
+        return (
             (4, self._crash),
             (1, self._stop),
             (1, self._fail_disk),
             (2, lambda: self._pause(self._anyone())),
             (3, self._session),
-            (4, self._in_commit),
+            (4, self.in_commit),
             (1, self._depose),
             (3, self._isolate),
             (2, self._break),
@@ -130,14 +190,12 @@ class _Maker:
             (1, self._lag),
             (1, self._skew),
         )
-        make = self.rng.choices([make for _, make in draws], [weight for weight, _ in draws])[0]
-        return make()
 
     def _crash(self) -> Strike:
         wipe = self.rng.random() < 0.1  # noqa: PLR2004  rare
         who = self._leader() if self.rng.random() < 0.6 else self._anyone()  # noqa: PLR2004  often
-        noticed, elsewhere = self.rng.random() < 0.3, self.rng.random() < 0.2  # noqa: PLR2004
-        return Lasting(Crash(who, noticed), self._time(), (Start(SAME, wipe, elsewhere),))
+        noticed, moves = self.rng.random() < 0.3, self.rng.random() < 0.2  # noqa: PLR2004
+        return Lasting(Crash(who, noticed), self._time(), (Start(SAME, wipe, moves),))
 
     def _stop(self) -> Strike:
         who = self._leader() if self.rng.random() < 0.6 else self._anyone()  # noqa: PLR2004  often
@@ -158,7 +216,8 @@ class _Maker:
             return Expire(self._anyone())
         return self._disconnect(self._anyone())
 
-    def _in_commit(self) -> Strike:
+    def in_commit(self) -> Strike:
+        """Return the end of a session or a connection in the middle of a commit."""
         instant = self.rng.choice(_INSTANTS)
         who = CONTROLLER if self.rng.random() < 0.8 else self._anyone()  # noqa: PLR2004  brokers commit rarely
         if self.rng.random() < 0.7:  # noqa: PLR2004

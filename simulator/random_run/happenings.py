@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 import trio
@@ -27,6 +28,8 @@ class AtStep:
     round: str
     moment: Moment
     delay: float = 0.0
+    partition: str | None = None
+    """A subject of the step; None for any."""
 
 
 @frozen
@@ -49,12 +52,13 @@ class Lasting(Strike):
     def strike(self, scene: Scene) -> None:
         """Begin the fault and schedule its end. Raises CannotBeDone."""
         self.fault.strike(scene)
-        scene.nursery.start_soon(self._end, evolve(scene))
+        scene.nursery.start_soon(self._end, evolve(scene, chosen=scene.struck or scene.chosen))
 
     async def _end(self, scene: Scene) -> None:
         await trio.sleep(self.seconds)
         for end in self.ends:
-            end.strike(scene)
+            with suppress(CannotBeDone):
+                end.strike(scene)
 
 
 @frozen

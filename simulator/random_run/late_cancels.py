@@ -14,7 +14,7 @@ from attrs import frozen
 
 from simulator.actions.processes import Crash, Start
 from simulator.actions.requests import Reassign
-from simulator.actions.scene import CONTROLLER, SAME, Node, Scene, Strike
+from simulator.actions.scene import CONTROLLER, SAME, CannotBeDone, Node, Scene, Strike
 from simulator.actions.znodes import WriteRequests
 from simulator.random_run.happenings import AtStep, Happening, InTurn, Lasting
 from simulator.random_run.requests import elsewhere
@@ -27,15 +27,12 @@ from transport.metadata import TopicPartition
 
 COUNT: Final = "cancels after a failover between B4 and B6"
 
-_CHANCE: Final = 0.3
 _POLL_SECONDS: Final = 0.05
 _ENDS: Final = (("B4", Moment.COMMITTED), ("B4", Moment.PUBLISHED), ("B5", Moment.PUBLISHED))
 
 
 def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float) -> list[Happening]:
-    """Draw a cancel and a move that it may meet, or nothing."""
-    if rng.random() > _CHANCE:
-        return []
+    """Draw a cancel and a move that it may meet."""
     at = rng.uniform(0.5, seconds / 2)
     name, (end, moment) = rng.choice(sorted(partitions)), rng.choice(_ENDS)
     cancel = CancelAfterFailover(rng.random() < 0.5, rng.uniform(2.0, 10.0))  # noqa: PLR2004  as often
@@ -69,15 +66,15 @@ class CancelAfterFailover(Strike):
 
     def strike(self, scene: Scene) -> None:
         """Crash the controller of the step, and request the cancels."""
-        assert isinstance(scene, RunScene), "its coverage is counted"
-        assert scene.step is not None, "it is drawn for a step"
+        if scene.step is None:
+            raise CannotBeDone("it happens in the middle of a step: write when: anything commits B4")
         durable = scene.cluster.durable
         tps = unfinished(durable, scene.step.subjects)
         InTurn((self._crash(CONTROLLER),)).strike(scene)
         assignments = {tp: assignment for tp in tps if (assignment := durable.assignment(tp)) is not None}
         if tps and self.by_hand:
             WriteRequests({str(tp): assignment.origin_replicas for tp, assignment in assignments.items()}).strike(scene)
-            scene.coverage.counts[COUNT] += len(assignments)
+            _count(scene, len(assignments))
         elif tps:
             targets = dict.fromkeys(r for assignment in assignments.values() for r in assignment.target_replicas)
             InTurn(tuple(map(self._crash, targets))).strike(scene)
@@ -87,7 +84,12 @@ class CancelAfterFailover(Strike):
         return Lasting(Crash(who, noticed=True), self.seconds, (Start(SAME),))
 
 
-async def _cancel_through_the_next(scene: RunScene, dead: int, tps: Sequence[TopicPartition]) -> None:
+def _count(scene: Scene, number: int) -> None:
+    if isinstance(scene, RunScene):
+        scene.coverage.counts[COUNT] += number
+
+
+async def _cancel_through_the_next(scene: Scene, dead: int, tps: Sequence[TopicPartition]) -> None:
     """Ask the controller elected after `dead` to cancel the partitions' moves that have not ended."""
     cluster = scene.cluster
     while cluster.active_controller in (None, dead):  # noqa: ASYNC110  anything may make another one active
@@ -96,8 +98,9 @@ async def _cancel_through_the_next(scene: RunScene, dead: int, tps: Sequence[Top
     if not left:
         return
     targets = {tp: cluster.durable.assignment(tp) for tp in left}
-    await scene.ask(Reassign(dict.fromkeys(map(str, left))))
+    cancel = Reassign(dict.fromkeys(map(str, left)))
+    await (scene.ask(cancel) if isinstance(scene, RunScene) else cancel.ask(scene))
     for tp, before in targets.items():
         after = cluster.durable.assignment(tp)
         has_ended = before is None or after is None or after.replicas == before.target_replicas
-        scene.coverage.counts[COUNT] += not has_ended
+        _count(scene, int(not has_ended))

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+from typing import Final
+
 from attrs import frozen
 
 from simulator.actions.requests import CreateTopic
-from simulator.random_run import chores, elections, faults, late_cancels, requests, topics, topology
+from simulator.random_run import elections, features, network_faults, topology
 from simulator.random_run.happenings import Happening
 from simulator.scheduling import generator
 from simulator.settings import Settings
+
+_SECONDS: Final = ((8.0, 12.0), (12.0, 20.0), (20.0, 30.0))
+"""Ranges of the length of a run. The last is long enough for requests and sessions to time out one after the other."""
 
 
 @frozen
@@ -27,6 +33,9 @@ class RunPlan:
     """The partitions to which producers write throughout."""
 
     records_per_second: float
+    features: tuple[str, ...]
+    """The features that the seed has drawn."""
+
     happenings: tuple[Happening, ...]
     """In order of their times."""
 
@@ -38,6 +47,7 @@ class RunPlan:
         settings = f"{self.settings}".removeprefix("Settings")
         lines = [f"cluster{settings}", *(f"topic   {topic}" for topic in self.topics)]
         lines.append(f"load    {self.records} records before, then {self.records_per_second:g}/s on {self.load}")
+        lines.append(f"drawn   {', '.join(self.features) or 'nothing'}")
         for happening in self.happenings:
             step = "" if happening.step is None else f"{happening.step} "
             lines.append(f"{happening.at:6.2f}s {step}{happening.action}")
@@ -47,22 +57,13 @@ class RunPlan:
 def draw(seed: int) -> RunPlan:
     """Draw a plan."""
     rng = generator(seed, "plan")
-    settings = topology.draw_settings(rng)
+    settings = elections.draw_settings(rng, topology.draw_settings(rng))
+    settings = network_faults.draw_settings(generator(seed, "timeouts"), settings)
     created = topology.draw_topics(rng, settings)
     partitions = topology.partitions_of(created)
-    seconds = rng.uniform(20.0, 30.0)
-    asked = requests.draw(rng, settings, partitions, seconds)
-    disturbed = faults.draw(rng, settings, partitions, seconds)
-    # Later additions draw from generators of their own, so that they leave the earlier draws of a seed unchanged.
-    later = generator(seed, "upkeep")
-    settings = elections.draw_settings(later, settings)
-    led = elections.draw(later, settings, partitions, seconds)
-    deleted = topics.draw_deletions(generator(seed, "deletions"), settings, created, seconds)
-    grown = topics.draw_growth(generator(seed, "growth"), created, seconds)
-    done = chores.draw(generator(seed, "chores"), settings, partitions, seconds)
-    named = elections.draw_named(generator(seed, "named leaders"), settings, partitions, seconds)
-    late = late_cancels.draw(generator(seed, "late cancels"), settings, partitions, seconds)
-    happenings = (*asked, *disturbed, *led, *deleted, *grown, *done, *named, *late)
+    seconds = rng.uniform(*rng.choice(_SECONDS))
+    chosen = features.choose(seed)
+    happenings = [each for some in chosen for each in some.happenings(seed, settings, partitions, seconds)]
     return RunPlan(
         seed,
         settings,
@@ -70,6 +71,7 @@ def draw(seed: int) -> RunPlan:
         records=rng.choice((0, 5, 40)),
         load=tuple(name for name in partitions if rng.random() < 0.7),  # noqa: PLR2004  most, and often not all
         records_per_second=rng.uniform(2.0, 8.0),
-        happenings=tuple(sorted(happenings, key=lambda happening: happening.at)),
+        features=tuple(map(str, chosen)),
+        happenings=tuple(sorted(happenings, key=attrgetter("at"))),
         seconds=seconds,
     )

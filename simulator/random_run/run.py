@@ -19,7 +19,8 @@ from simulator.cluster import SimulatedCluster, simulated_cluster
 from simulator.quiet_logs import ignore, quiet_logs
 from simulator.random_run.coverage import Coverage
 from simulator.random_run.plan import RunPlan
-from simulator.random_run.scene import PlanExecution
+from simulator.random_run.scene import carry_out
+from simulator.random_run.spectator import Spectator
 from simulator.safety.invariants import Violation
 from simulator.trace import Trace
 
@@ -38,14 +39,14 @@ class RunOutcome:
     last: tuple[str, ...] = ()
 
 
-def run(plan: RunPlan, *, trace: Trace | None = None) -> RunOutcome:
+def run(plan: RunPlan, *, trace: Trace | None = None, spectator: Spectator | None = None) -> RunOutcome:
     """Execute a plan in a trio run of its own. The product's log is dropped, except for unexpected failures."""
-    trace = trace or Trace()
+    trace, spectator = trace or Trace(), spectator or Spectator()
     counts: Counter[str] = Counter()
     violation = None
     with quiet_logs(ignore), _without_collector():
         try:
-            scheduling.run(partial(_execute, plan, trace, counts), seed=plan.seed)
+            scheduling.run(partial(_execute, plan, trace, counts, spectator), seed=plan.seed)
         except Violation as found:
             violation = found
         except Exception as error:  # noqa: BLE001  whatever nobody foresaw is what we are after
@@ -54,26 +55,32 @@ def run(plan: RunPlan, *, trace: Trace | None = None) -> RunOutcome:
     return RunOutcome(plan.seed, trace.digest, dict(sorted(counts.items())), violation, last)
 
 
-async def _execute(plan: RunPlan, trace: Trace, counts: Counter[str]) -> None:
+async def _execute(plan: RunPlan, trace: Trace, counts: Counter[str], spectator: Spectator) -> None:
     async with simulated_cluster(plan.settings, seed=plan.seed, trace=trace) as cluster:
         safety = cluster.world.safety
         with quiet_logs(partial(safety.report, "nothing fails unexpectedly")):
             try:
-                await _do_all(plan, cluster, Coverage(cluster.durable, counts))
+                await _do_all(plan, cluster, Coverage(cluster.durable, counts), spectator)
             except Exception as error:  # noqa: BLE001  whatever nobody foresaw is what we are after
                 safety.report("a run ends without an exception", _text(error))
                 await trio.sleep_forever()
+        judged = safety.judge_history()
+        counts["histories explained"] += judged.explained
+        counts["histories too long"] += judged.too_long
+        counts["histories with rows written by hand"] += judged.written_by_others
         counts["records acknowledged"] += cluster.load.acknowledged
         unclean, lost = safety.losses()
         counts["unclean elections"] += unclean
         counts["acknowledged records lost by unclean elections"] += lost
 
 
-async def _do_all(plan: RunPlan, cluster: SimulatedCluster, coverage: Coverage) -> None:
+async def _do_all(plan: RunPlan, cluster: SimulatedCluster, coverage: Coverage, spectator: Spectator) -> None:
     cluster.steps.watch(coverage.step)
     await _prepare(plan, cluster)
-    await _disturb(plan, cluster, coverage)
+    spectator.begins(cluster)
+    await carry_out(plan.happenings, plan.seconds, cluster, coverage, spectator)
     await cluster.settle()
+    spectator.settled(cluster)
 
 
 async def _prepare(plan: RunPlan, cluster: SimulatedCluster) -> None:
@@ -86,16 +93,6 @@ async def _prepare(plan: RunPlan, cluster: SimulatedCluster) -> None:
     for name in plan.load:
         # Each partition has a producer of its own, so that one waiting for a leader does not delay the others.
         cluster.load.start(f"producer-{name}", [partition_named(name)], plan.records_per_second / len(plan.load))
-
-
-async def _disturb(plan: RunPlan, cluster: SimulatedCluster, coverage: Coverage) -> None:
-    began = trio.current_time()
-    async with trio.open_nursery() as nursery:
-        execution = PlanExecution(cluster, nursery, coverage, began)
-        for happening in plan.happenings:
-            nursery.start_soon(execution.await_and_do, happening)
-        await trio.sleep_until(began + plan.seconds)
-        nursery.cancel_scope.cancel()
 
 
 def _text(error: BaseException) -> str:
@@ -113,12 +110,17 @@ def _up_to_violation(trace: Trace) -> tuple[str, ...]:
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Collect garbage after the block, not during it: that is faster, and nothing depends on the time of collection."""
+    """Collect garbage after the block, not during it: that is faster, and nothing depends on the time of collection.
+
+    Only what the block has made is searched for garbage.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
+    gc.freeze()
     try:
         yield
     finally:
+        gc.collect()
+        gc.unfreeze()
         if was_enabled:
             gc.enable()
-        gc.collect()

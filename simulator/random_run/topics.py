@@ -3,38 +3,43 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from simulator.actions.processes import Crash, Start
-from simulator.actions.requests import AddPartitions, CreateTopic, DeleteTopic
+from simulator.actions.requests import AddPartitions, DeleteTopic
 from simulator.actions.scene import CONTROLLER, SAME
 from simulator.random_run import topology
 from simulator.random_run.coverage import CRASH_POINTS
 from simulator.random_run.happenings import AtStep, Happening, Lasting
+from simulator.random_run.topology import Replicas
 from simulator.settings import Settings
 from simulator.steps import Moment
 
 _CHANCE_TO_GROW_AT_STEP: Final = 0.3
 _CHANCE_OF_CRASH_AFTER_GROWTH: Final = 0.3
 
-_CHANCE_OF_DELETION: Final = 0.4
 _CHANCE_AT_STEP: Final = 0.4
-_CHANCE_OF_CRASH: Final = 0.5
+_CHANCE_OF_CRASH: Final = 0.7
 _CHANCE_OF_NAMESAKE: Final = 0.6
 
 _ROUNDS: Final = ("delete", "stop", "deleted", "remove")
 
 
-def draw_growth(rng: random.Random, topics: Sequence[CreateTopic], seconds: float) -> list[Happening]:
+def draw_growth(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
     """Draw a few topics that get more partitions in the time until `seconds`, some of them during a move."""
+    del settings
+    sizes = Counter(name.rpartition("-")[0] for name in partitions)
     happenings: list[Happening] = []
-    for _ in range(rng.choice((0, 0, 1, 2))):
-        topic = rng.choice(topics)
+    for _ in range(rng.choice((1, 1, 2))):
+        topic = rng.choice(sorted(sizes))
         step = None
         if rng.random() < _CHANCE_TO_GROW_AT_STEP:
             step = AtStep(rng.choice(("U1", "B6", "expel", "shrink")), Moment.COMMITTED, rng.choice((0.0, 0.01)))
-        grow = AddPartitions({topic.name: len(topic.assignment) + rng.randint(1, 3)})
+        grow = AddPartitions({topic: sizes[topic] + rng.randint(1, 3)})
         happenings.append(Happening(rng.uniform(0.5, seconds - 1), step, grow))
     if happenings and rng.random() < _CHANCE_OF_CRASH_AFTER_GROWTH:
         added = AtStep("grow", Moment.COMMITTED)
@@ -44,21 +49,19 @@ def draw_growth(rng: random.Random, topics: Sequence[CreateTopic], seconds: floa
 
 
 def draw_deletions(
-    rng: random.Random, settings: Settings, topics: Sequence[CreateTopic], seconds: float
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
 ) -> list[Happening]:
-    """Draw the deletion of a topic, or none: at any time or at a step of a move, perhaps with a crash during it."""
-    if rng.random() > _CHANCE_OF_DELETION:
-        return []
-    topic = rng.choice(topics)
+    """Draw the deletion of a topic at any time or at a step of a move, perhaps with a crash during it."""
+    topic = rng.choice(sorted(partitions)).rpartition("-")[0]
     at = rng.uniform(0.5, seconds - 5)
     step = AtStep(rng.choice(CRASH_POINTS), Moment.DECIDED) if rng.random() < _CHANCE_AT_STEP else None
-    happenings = [Happening(at, step, DeleteTopic(topic.name))]
+    happenings = [Happening(at, step, DeleteTopic(topic))]
     if rng.random() < _CHANCE_OF_CRASH:
-        who = CONTROLLER if rng.random() < 0.5 else rng.choice(settings.broker_ids)  # noqa: PLR2004  as often
+        who = CONTROLLER if rng.random() < 0.7 else rng.choice(settings.broker_ids)  # noqa: PLR2004  mostly
         seconds_dead = rng.uniform(0.5, 10.0)
         crash = Lasting(Crash(who, noticed=rng.random() < 0.5), seconds_dead, (Start(SAME),))  # noqa: PLR2004  as often
         happenings.append(Happening(at, AtStep(rng.choice(_ROUNDS), Moment.DECIDED, rng.choice((0.0, 0.01))), crash))
     while rng.random() < _CHANCE_OF_NAMESAKE:
         at += rng.uniform(0.0, 3.0)
-        happenings.append(Happening(at, None, topology.draw_topic(rng, settings, topic.name)))
+        happenings.append(Happening(at, None, topology.draw_topic(rng, settings, topic)))
     return happenings

@@ -13,8 +13,8 @@ Replicas = tuple[int, ...]
 def draw_settings(rng: random.Random) -> Settings:
     """Draw the size and the configuration of the cluster."""
     return Settings(
-        brokers=rng.randint(4, 7),
-        controllers=rng.randint(2, 3),
+        brokers=rng.choice((3, 4, 4, 5, 5, 6, 7, 8)),
+        controllers=rng.choice((1, 2, 2, 2, 3)),
         servers=rng.choice((1, 3)),
         racks=rng.choice(((), ("a", "b"), ("a", "b", "c"))),
         min_insync_replicas=rng.randint(1, 2),
@@ -29,14 +29,14 @@ def draw_settings(rng: random.Random) -> Settings:
 
 
 def draw_topics(rng: random.Random, settings: Settings) -> tuple[CreateTopic, ...]:
-    """Draw a few topics of a few partitions each."""
-    return tuple(draw_topic(rng, settings, f"t{number}") for number in range(rng.randint(1, 4)))
+    """Draw topics: mostly a few of a few partitions each, sometimes one alone or many."""
+    return tuple(draw_topic(rng, settings, f"t{number}") for number in range(rng.choice((1, 1, 2, 2, 3, 4, 6))))
 
 
 def draw_topic(rng: random.Random, settings: Settings, name: str) -> CreateTopic:
     """Draw a topic whose partitions are mostly on three brokers each."""
     factor = rng.choice((1, 2, 3, 3, 3, 3))
-    rows = tuple(draw_replicas(rng, settings.broker_ids, factor) for _ in range(rng.randint(1, 3)))
+    rows = tuple(draw_replicas(rng, settings.broker_ids, factor) for _ in range(rng.choice((1, 1, 2, 3, 5))))
     return CreateTopic(name, rows)
 
 

@@ -9,12 +9,16 @@ from contextlib import contextmanager, suppress
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from typing import Final
 
 from attrs import define
 
-from simulator.random_run.plan import draw
+from simulator.random_run.plan import RunPlan, draw
 from simulator.random_run.run import RunOutcome, run
 from simulator.safety.invariants import Violation
+
+DIED: Final = "a run comes to its end"
+"""The invariant that a run violates if its process dies."""
 
 _JOIN_SECONDS = 5.0
 
@@ -23,43 +27,44 @@ _context = get_context("spawn")
 
 @define(eq=False)
 class Worker:
-    """A child process and its current seed."""
+    """A child process and its current run, named by a seed or given by a plan."""
 
     process: BaseProcess
     pipe: Connection
     """Readable once `outcome` has something to return."""
 
-    seed: int
+    work: int | RunPlan
 
     @classmethod
-    def started(cls, seed: int) -> Worker:
-        """Start a process with its first seed."""
+    def started(cls, work: int | RunPlan) -> Worker:
+        """Start a process with its first run."""
         ours, theirs = _context.Pipe()
         process = _context.Process(target=_serve, args=(theirs,), daemon=True)
         with _without_sigint():
             process.start()
         theirs.close()
-        ours.send(seed)
-        return cls(process, ours, seed)
+        ours.send(work)
+        return cls(process, ours, work)
 
     def outcome(self) -> RunOutcome:
-        """Return the outcome of the seed. The death of the process counts as a violation, too."""
+        """Return the outcome of the run. The death of the process counts as a violation, too."""
         try:
             outcome: RunOutcome = self.pipe.recv()
         except (EOFError, OSError):
             self.process.join(_JOIN_SECONDS)
             text = f"its process died with exit code {self.process.exitcode}"
-            return RunOutcome(self.seed, "", {}, Violation("a run comes to its end", text))
+            seed = self.work.seed if isinstance(self.work, RunPlan) else self.work
+            return RunOutcome(seed, "", {}, Violation(DIED, text))
         return outcome
 
-    def go_on(self, seed: int) -> Worker:
-        """Start on another seed; return the worker that runs it, a new one if this process has died."""
+    def go_on(self, work: int | RunPlan) -> Worker:
+        """Start on another run; return the worker that executes it, a new one if this process has died."""
         try:
-            self.pipe.send(seed)
+            self.pipe.send(work)
         except OSError:
             self.end()
-            return Worker.started(seed)
-        self.seed = seed
+            return Worker.started(work)
+        self.work = work
         return self
 
     def end(self) -> None:
@@ -86,5 +91,5 @@ def _serve(pipe: Connection) -> None:
     # The child ends with its parent, however the parent ends.
     with suppress(EOFError, OSError):
         while True:
-            seed: int = pipe.recv()
-            pipe.send(run(draw(seed)))
+            work: int | RunPlan = pipe.recv()
+            pipe.send(run(work if isinstance(work, RunPlan) else draw(work)))

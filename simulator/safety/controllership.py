@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 from typing import Final
 
+import trio
 from attrs import define, field
 
 from simulator.frames import ControlRequest
@@ -25,6 +27,11 @@ class Controllership:
     epoch: int = field(default=0, init=False)
     holder: str = field(default="", init=False)
     _holders: dict[int, str] = field(factory=dict, init=False)
+    _elected_at: dict[int, float] = field(factory=dict, init=False)
+
+    def elected_at(self, epoch: int) -> float:
+        """Return when the controller of an epoch was elected; infinite if nobody was."""
+        return self._elected_at.get(epoch, inf)
 
     def committed(self, host: str, ops: Sequence[Op], durable: Durable) -> Iterator[str]:
         """Yield the writes of a commit that its controller may not make. Called right after the commit took effect."""
@@ -68,6 +75,7 @@ class Controllership:
         if isinstance(op, Create):
             return
         self.holder = self._holders[epoch] = host
+        self._elected_at[epoch] = trio.current_time()
         elected = durable.controller()
         if elected is None or host_of(elected) != host:
             yield f"{host} raised the controller epoch to {epoch} while controller {elected} holds /controller"

@@ -17,17 +17,43 @@ class Exemptions:
 
     _rows: set[str] = field(factory=set, init=False)
     _topics: set[str] = field(factory=set, init=False)
+    _edited: set[str] = field(factory=set, init=False)
+    """The topics whose assignment was edited, and not yet written back by a controller."""
+    _has_brokers: bool = field(default=False, init=False)
 
     def add(self, path: str) -> None:
         """Exempt the row of a path for the rest of the run."""
         self._rows.add(path)
+        self._has_brokers = self._has_brokers or path.startswith(paths.BROKER_IDS)
         for parent in _OF_TOPICS:
             if path.startswith(f"{parent}/"):
                 self._topics.add(path.removeprefix(f"{parent}/").partition("/")[0])
 
+    def edited(self, topic: str) -> None:
+        """Exempt a topic as soon as a controller takes office that may know nothing else than the edited assignment."""
+        self._edited.add(topic)
+
+    def is_edited(self, topic: str) -> bool:
+        """Return whether a topic's assignment was edited and has not been written back."""
+        return topic in self._edited
+
+    def took_office(self) -> None:
+        """Exempt the topics whose edited assignment the last controller has not corrected."""
+        self._topics |= self._edited
+        self._edited.clear()
+
+    def written_back(self, topic: str) -> None:
+        """Record that a controller wrote a topic's assignment."""
+        self._edited.discard(topic)
+
     def has(self, path: str) -> bool:
         """Return whether a row is exempt."""
         return path in self._rows
+
+    @property
+    def has_brokers(self) -> bool:
+        """Whether a broker's registration is exempt."""
+        return self._has_brokers
 
     def has_topic(self, name: str) -> bool:
         """Return whether a row of a topic is exempt."""

@@ -4,43 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+import trio
 from attrs import define, field, frozen
 
 from simulator.disk import Disk
-from simulator.frames import ControlRequest, LeadershipRequest
+from simulator.frames import ControlRequest, LeadershipRequest, SettingsRequest
+from simulator.linearizability.history import AdminHistory, Verdict
+from simulator.safety.announcements import Announcements
 from simulator.safety.answers import Answers
 from simulator.safety.controllership import Controllership
+from simulator.safety.decisions import Decisions
 from simulator.safety.deletions import Deletions
 from simulator.safety.exemptions import Exemptions
 from simulator.safety.identities import Identities
 from simulator.safety.leadership import Leaderships
 from simulator.safety.ledger import Ledger
+from simulator.safety.min_isrs import MinIsrs
+from simulator.safety.new_replicas import NewReplicas
+from simulator.safety.numbers import Numbers
 from simulator.safety.orders import Orders
-from simulator.safety.partitions import Partitions
+from simulator.safety.partitions import Partitions, is_controller
 from simulator.safety.promises import Before, Promises
 from simulator.safety.registrations import Registrations
+from simulator.safety.sessions import Sessions
+from simulator.safety.settings import Alterations
+from simulator.safety.told import Told
 from simulator.safety.unclean import UncleanElections
+from simulator.steps import ControllerStep
 from simulator.store.durable import Durable
 from simulator.trace import Trace
 from transport.messages import (
+    AlterConfigsResource,
     AlterPartitionRequest,
     ControlledShutdownRequest,
     ElectionType,
+    ElectLeadersRequest,
     Record,
     StopReplicaRequest,
 )
 from transport.metadata import TopicPartition
 from transport.store import paths
-from transport.store.protocol import Committed, Op
+from transport.store.protocol import Check, Committed, Op
 
 ONE_CONTROLLER = "at most one controller's writes and orders take effect per controller epoch"
 LEADERSHIP = "epochs never go down, a leader is in its ISR, an ISR within the replicas"
 IDENTITY = "a reassignment keeps its identity until it ends"
 DURABLE = "brokers are told only what is durable, and of one leader per leader epoch"
+ANNOUNCED = "brokers are told who is alive, and which replicas are offline or new, before what follows from it"
+NUMBERED = "each order to a broker has a number of its own, which copies of it share"
 ACKNOWLEDGED = "a record acknowledged with acks=all is never lost"
 ANSWERS = "every request gets exactly one answer"
 PROMISED = "what an answer reports has happened, or is certain to happen"
+LINEARIZABLE = "some sequential order of the requests explains every answer"
 DELETION = "a replica's data are deleted only once the cluster can do without them"
+DECISIONS = "each decision is one that the model takes"
 
 
 @frozen
@@ -65,6 +82,9 @@ class Safety:
     unclean_by_default: bool = False
     """Whether the controllers' setting allows a replica outside the ISR to lead."""
 
+    min_isr_by_default: int = 1
+    """The controllers' own min.insync.replicas."""
+
     durable: Durable = field(init=False)
     """Set before the first commit."""
 
@@ -74,8 +94,26 @@ class Safety:
     exempt: Exemptions = field(factory=Exemptions, init=False)
     """Rows that are not checked."""
 
+    history: AdminHistory = field(init=False)
+    """The requests of administrators and the commits, to be checked at the end."""
+
     violation: Violation | None = field(default=None, init=False)
+    decisions: Decisions = field(init=False)
+    """The model beside the controllers, which is told what they read, receive and decide."""
+
     _partitions: Partitions = field(init=False)
+    told: Told = field(init=False)
+    """The orders that brokers have been sent."""
+
+    settings: Alterations = field(init=False)
+    """The settings and how administrators have asked to alter them."""
+
+    sessions: Sessions = field(factory=Sessions, init=False)
+    """The controllers whose sessions have ended."""
+
+    announcements: Announcements = field(init=False)
+    _new_replicas: NewReplicas = field(init=False)
+    _numbers: Numbers = field(factory=Numbers, init=False)
     _registrations: Registrations = field(factory=Registrations, init=False)
     _controllership: Controllership = field(factory=Controllership, init=False)
     _leaderships: Leaderships = field(factory=Leaderships, init=False)
@@ -88,11 +126,19 @@ class Safety:
     _unclean: UncleanElections = field(init=False)
 
     def __attrs_post_init__(self) -> None:
+        self.history = AdminHistory(self.exempt)
         self._partitions = Partitions(self.exempt)
         self._orders, self._identities = Orders(self.exempt), Identities(self.exempt)
         self._unclean = UncleanElections(self.unclean_by_default)
+        self.settings = Alterations(self.exempt)
+        self.told = Told(self.exempt)
+        self.announcements = Announcements(self.exempt, self._registrations)
+        self._new_replicas = NewReplicas(self.disks, self.told, self.exempt)
         self._deletions = Deletions(self._partitions, self._registrations)
         self._promises = Promises(self._partitions, self._controllership)
+        self.decisions = Decisions(
+            self._partitions, self._controllership, self._promises, MinIsrs(self.min_isr_by_default)
+        )
         self._ledger = Ledger(self.disks, self._partitions, self._registrations)
 
     def report(self, invariant: str, text: str) -> None:
@@ -106,21 +152,40 @@ class Safety:
     def committed(self, host: str, ops: Sequence[Op], committed: Committed) -> None:
         """Check a commit by a host's session, or by the store itself if `host` is "", right after it took effect."""
         del committed
+        self._controllers_wrote(host, ops)
         self._judge(ONE_CONTROLLER, self._controllership.committed(host, ops, self.durable))
         self._judge(IDENTITY, self._identities.committed(ops, self.durable))
         self._unclean.committed(ops, self.durable)
+        self.history.committed(host, ops, self.durable)
+        self._judge(PROMISED, self.settings.committed(host, ops, self.durable))
         self._promises.committed(ops, self.durable)
         for broker_id in self._registrations.committed(ops):
             self._deletions.registered(broker_id)
-        for change in self._partitions.take(host, ops, self.durable):
+            self._registered(broker_id)
+        changes = self._partitions.take(host, ops, self.durable)
+        for change in changes:
             self._judge(ONE_CONTROLLER, self._controllership.changed(change))
             self._judge(LEADERSHIP, self._leaderships.changed(change))
             if not self.exempt.has(paths.broker_config(None)):
                 self._judge(ACKNOWLEDGED, self._unclean.changed(change))
             self._orders.changed(change)
+            self.announcements.changed(change, trio.current_time())
+            self._new_replicas.changed(change, trio.current_time())
             self._deletions.changed(change)
             self._promises.changed(change)
             self._judge(ACKNOWLEDGED, self._ledger.changed(change))
+        # Last, because the other invariants say better what is wrong.
+        self._judge(DECISIONS, self.decisions.committed(host, ops, changes, self.durable))
+
+    def _controllers_wrote(self, host: str, ops: Sequence[Op]) -> None:
+        """Record what becomes of assignments that were edited by hand."""
+        for op in ops if is_controller(host) else ():
+            if isinstance(op, Check):
+                continue
+            if op.path == paths.CONTROLLER_EPOCH:
+                self.exempt.took_office()
+            elif op.path.startswith(f"{paths.TOPICS}/"):
+                self.exempt.written_back(op.path.removeprefix(f"{paths.TOPICS}/"))
 
     def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
         """Check a frame that its receiver takes from the network."""
@@ -128,23 +193,42 @@ class Safety:
         if fault is not None:
             self.report(ANSWERS, fault)
 
-    def asked(self, request: LeadershipRequest) -> None:
+    def began_event(self, controller_id: int, event: str, *, is_in_office: bool) -> None:
+        """Check what a controller leaves behind that ends an event and begins the next."""
+        self._judge(ONE_CONTROLLER, self.sessions.began_event(controller_id, event))
+        self._judge(DECISIONS, self.decisions.began_event(controller_id, is_in_office=is_in_office))
+
+    def stepped(self, step: ControllerStep) -> bool:
+        """Check a step of a controller; a watcher of `Steps`."""
+        self._judge(ONE_CONTROLLER, self.sessions.stepped(step))
+        self.announcements.stepped(step)
+        return False
+
+    def asked(self, request: LeadershipRequest | SettingsRequest) -> None:
         """Record a request of a broker or an administrator, as a controller takes it from the network."""
         if isinstance(request, AlterPartitionRequest):
             self._leaderships.asked(request)
         elif isinstance(request, ControlledShutdownRequest):
             self._registrations.shutting_down(request.broker_id)
-        else:
+        elif isinstance(request, ElectLeadersRequest):
             self._unclean.asked(request)
+        elif isinstance(request, SettingsRequest):
+            self.settings.asked(request)
 
     def ordered(self, controller_host: str, broker_id: int, request: ControlRequest) -> None:
         """Check an order of a controller, as the broker takes it from the network."""
         self._judge(ONE_CONTROLLER, self._controllership.ordered(controller_host, request))
+        self._judge(NUMBERED, self._numbers.ordered(broker_id, request))
         if isinstance(request, StopReplicaRequest):
             self._deletions.ordered(broker_id, request)
             self._orders.stopped(broker_id, request)
         else:
             self._judge(DURABLE, self._orders.ordered(broker_id, request))
+        channel = self.told.admit(broker_id, request, self._controllership.elected_at(request.controller_epoch))
+        if channel is not None:
+            self._judge(ANNOUNCED, self.announcements.told(broker_id, channel, request, trio.current_time()))
+            self._judge(ANNOUNCED, self._new_replicas.ordered(broker_id, channel, request))
+            channel.obey(request)
 
     def acknowledged(self, tp: TopicPartition, base_offset: int, values: Sequence[bytes]) -> None:
         """Record that a producer received an acknowledgement, with acks=all, of these records."""
@@ -178,6 +262,10 @@ class Safety:
         """Check the answer that a leader was elected; if an `order` was given, the first of it."""
         self._judge(PROMISED, self._promises.election_answered(before, kind, tp, order))
 
+    def settings_answered(self, since: int, item: AlterConfigsResource) -> None:
+        """Check the answer that settings are altered, to a request made after that number of alterations."""
+        self._judge(PROMISED, self.settings.granted(since, item))
+
     def cancel_answered(self, before: Before, tp: TopicPartition) -> None:
         """Check the answer that a move is cancelled."""
         self._judge(PROMISED, self._promises.cancel_answered(before, tp))
@@ -193,8 +281,8 @@ class Safety:
         return self._ledger.unclean_elections, self._ledger.written_off
 
     def is_unclean_allowed(self, topic: str) -> bool:
-        """Return whether settings allow a replica outside the ISR to lead partitions of a topic."""
-        return self._unclean.is_allowed(topic)
+        """Return whether settings certainly allow a replica outside the ISR to lead partitions of a topic."""
+        return not self.exempt.has(paths.broker_config(None)) and self._unclean.is_allowed(topic)
 
     def undead(self) -> list[str]:
         """Return the topics that were marked for deletion and still exist."""
@@ -205,6 +293,17 @@ class Safety:
     def lost(self) -> list[str]:
         """Return the acknowledged records that a member of the ISR lacks, once the faults are over."""
         return list(self._ledger.lost())
+
+    def judge_history(self) -> Verdict:
+        """Check the answers to administrators, and return what became of their histories."""
+        verdict = self.history.judge()
+        self._judge(LINEARIZABLE, verdict.faults)
+        return verdict
+
+    def _registered(self, broker_id: int) -> None:
+        znode = self.durable.tree.read(paths.broker(broker_id))
+        if znode is not None:
+            self.told.registered(broker_id, znode.stat.czxid)
 
     def _judge(self, invariant: str, faults: Iterable[str]) -> None:
         for fault in faults:

@@ -8,6 +8,7 @@ that is reported as one may lose records. Topics that are marked for deletion ar
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import inf
 from typing import Final
 
 import trio
@@ -55,7 +56,6 @@ class Ledger:
     """Number of acknowledged records that unclean elections lost."""
 
     _accounts: dict[_Key, _Account] = field(factory=dict, init=False)
-    _first_storages: dict[int, str] = field(factory=dict, init=False)
 
     def changed(self, change: PartitionChange) -> Iterator[str]:
         """Check that brokers that join an ISR or become leader have the acknowledged records on their disks."""
@@ -74,7 +74,7 @@ class Ledger:
         # Members were checked when they joined. A new leader is checked again, because its log now decides.
         if leader != NO_LEADER and (led_before is None or led_before.leader != leader):
             suspects[leader] = None
-        account.joined = {r: joined.get(r) or self._storage(r) for r in isr}
+        account.joined = {r: joined.get(r) or self._joined_with(r) for r in isr}
         for broker_id in suspects:
             lost = self._first_lost(account, tp, after.topic_id, broker_id)
             if lost is not None and not self._may_be_empty(broker_id):
@@ -196,9 +196,11 @@ class Ledger:
         return log.records if log is not None and log.topic_id == topic_id else []
 
     def _storage(self, broker_id: int) -> str:
-        storage_id = self.disks[broker_id].storage_id if broker_id in self.disks else ""
-        self._first_storages.setdefault(broker_id, storage_id)
-        return storage_id
+        return self.disks[broker_id].storage_id if broker_id in self.disks else ""
+
+    def _joined_with(self, broker_id: int) -> str:
+        """Return the storage with which a broker joins; "" if controllers may take it for the one that it has lost."""
+        return "" if self._may_be_empty(broker_id) else self._storage(broker_id)
 
     def _is_excused(self, account: _Account, broker_id: int) -> bool:
         """Return whether a member of the ISR lost its disk after it joined, or just before."""
@@ -206,9 +208,9 @@ class Ledger:
 
     def _may_be_empty(self, broker_id: int) -> bool:
         """Return whether a broker lost its disk and controllers may not know yet, because it came back recently."""
-        storage_id = self._storage(broker_id)
-        if storage_id == self._first_storages[broker_id]:
+        disk = self.disks.get(broker_id)
+        if disk is None or disk.lost_at == -inf:
             return False
-        if self.registrations.since(broker_id) <= self.disks[broker_id].lost_at:
+        if self.registrations.since(broker_id) <= disk.lost_at:
             return True  # The registration belongs to its previous life, whose session has not ended yet.
         return not self.registrations.has_been_live(broker_id, since=trio.current_time() - STALE_SECONDS)

@@ -22,6 +22,10 @@ _State = tuple[int, int, tuple[int, ...]]
 """Leader epoch, leader and ISR."""
 
 
+_Order = tuple[int, int, int]
+"""The place of an order to a broker among all: controller epoch, broker epoch, number."""
+
+
 @define
 class Orders:
     """The latest states of each partition by partition epoch, and the leader that brokers were told for each epoch."""
@@ -29,8 +33,8 @@ class Orders:
     exempt: Exemptions
     _states: dict[_Key, dict[int, _State]] = field(factory=dict, init=False)
     _leaders: dict[_Key, dict[int, int]] = field(factory=dict, init=False)
-    _deleting: dict[tuple[int, TopicPartition, str], int] = field(factory=dict, init=False)
-    """The controller epoch of the last order to a broker to delete a replica together with its topic."""
+    _deleting: dict[tuple[int, TopicPartition, str], _Order] = field(factory=dict, init=False)
+    """The last order to a broker to delete a replica together with its topic."""
 
     def changed(self, change: PartitionChange) -> None:
         """Record a committed state."""
@@ -47,23 +51,29 @@ class Orders:
         """Record the replicas that a broker is ordered to delete together with their topic."""
         for item in request.partitions:
             if item.delete and item.leader_epoch == EPOCH_DURING_DELETE:
-                self._deleting[broker_id, item.tp, item.topic_id] = request.controller_epoch
+                self._deleting[broker_id, item.tp, item.topic_id] = _place(request)
 
     def ordered(self, broker_id: int, request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Iterator[str]:
         """Check the states that a broker is sent."""
         states = [state for state in _states_in(request) if not self.exempt.has_topic(state.topic)]
         if isinstance(request, LeaderAndIsrRequest):
-            yield from self._judge_revivals(broker_id, states, request.controller_epoch)
+            yield from self._judge_revivals(broker_id, states, request)
         for state in states:
             if state.leader != LEADER_DURING_DELETE:
                 yield from self._judge(broker_id, state)
                 yield from self._judge_leader(broker_id, state)
 
-    def _judge_revivals(self, broker_id: int, states: Sequence[PartitionState], epoch: int) -> Iterator[str]:
-        """Check that a controller never orders a broker to hold a replica that it told it to delete with its topic."""
+    def _judge_revivals(
+        self, broker_id: int, states: Sequence[PartitionState], request: LeaderAndIsrRequest
+    ) -> Iterator[str]:
+        """Check that a controller never orders a broker to hold a replica that it told it to delete with its topic.
+
+        An order that was sent before it may arrive late, on a connection that the controller has abandoned.
+        """
         for state in states:
             tp = state.tp
-            if self._deleting.get((broker_id, tp, state.topic_id)) == epoch:
+            deletion = self._deleting.get((broker_id, tp, state.topic_id))
+            if deletion is not None and deletion[0] == request.controller_epoch and deletion <= _place(request):
                 yield f"broker {broker_id} was told {_text(_of(state))} of {tp}, which it was told to delete"
 
     def _judge(self, broker_id: int, told: PartitionState) -> Iterator[str]:
@@ -88,6 +98,10 @@ class Orders:
         if other != told.leader:
             epoch = told.leader_epoch
             yield f"broker {broker_id} was told that {told.leader} leads {tp}, but {other} leads it in epoch {epoch}"
+
+
+def _place(request: LeaderAndIsrRequest | StopReplicaRequest) -> _Order:
+    return request.controller_epoch, request.broker_epoch, request.number
 
 
 def _of(told: PartitionState) -> _State:

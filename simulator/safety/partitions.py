@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from simulator.safety.exemptions import Exemptions
 from simulator.store.durable import Durable
@@ -97,6 +97,10 @@ class Partitions:
     ) -> Iterator[PartitionChange]:
         topic = durable.topic(name)
         before = self._topics.pop(name, {})
+        if self.exempt.is_edited(name) and not is_controller(host) and topic is not None:
+            # A controller adopts nothing except new partitions, and writes the rest back.
+            held = {number: partition.assignment for number, partition in before.items()}
+            topic = evolve(topic, partitions={**topic.partitions, **held})
         after: dict[int, Partition] = {}
         # A tool that does not know topic ids omits the id when it writes; the topic keeps its id (KAFKA-14190).
         known_id = next((partition.topic_id for partition in before.values()), "")

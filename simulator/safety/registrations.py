@@ -10,12 +10,13 @@ import trio
 from attrs import define, field
 
 from transport.metadata import number_in
-from transport.store import paths
-from transport.store.protocol import Create, Delete, Op
+from transport.store import formats, paths
+from transport.store.protocol import Create, Delete, Op, Set
 
 STALE_SECONDS: Final = 15.0
 """Seconds for which a controller may act on a broker's former state: a session timeout and a follower's lag."""
 
+_NEVER: Final = (-inf, -inf)
 _BELOW: Final = f"{paths.BROKER_IDS}/"
 
 
@@ -25,6 +26,9 @@ class Registrations:
 
     _since: dict[int, float] = field(factory=dict, init=False)
     _until: dict[int, float] = field(factory=dict, init=False)
+    _ends: dict[int, tuple[float, float]] = field(factory=dict, init=False)
+    """When each broker's last two registrations ended."""
+
     _leaving: dict[int, None] = field(factory=dict, init=False)
     """The brokers that have requested a controlled shutdown since they registered."""
 
@@ -37,12 +41,15 @@ class Registrations:
             broker_id = number_in(op.path.removeprefix(_BELOW))
             if broker_id is None:
                 continue
-            if isinstance(op, Create):
+            if isinstance(op, Create | Set) and not _is_readable(broker_id, op.data):
+                self._until[broker_id] = trio.current_time()
+            elif isinstance(op, Create) or (isinstance(op, Set) and self._until.get(broker_id) != inf):
                 self._since[broker_id], self._until[broker_id] = trio.current_time(), inf
                 self._leaving.pop(broker_id, None)
                 new.append(broker_id)
             elif isinstance(op, Delete):
-                self._until[broker_id] = trio.current_time()
+                self._until[broker_id] = now = trio.current_time()
+                self._ends[broker_id] = self._ends.get(broker_id, _NEVER)[1], now
         return new
 
     def shutting_down(self, broker_id: int) -> None:
@@ -57,6 +64,14 @@ class Registrations:
         """Return when a broker last registered; -inf if it never did."""
         return self._since.get(broker_id, -inf)
 
+    def is_registered(self, broker_id: int) -> bool:
+        """Return whether a broker is registered."""
+        return self._until.get(broker_id) == inf
+
+    def ends_since(self, broker_id: int, since: float) -> int:
+        """Return how many registrations of a broker have ended since a time; 2 stands for more, too."""
+        return sum(end >= since for end in self._ends.get(broker_id, _NEVER))
+
     def was_live(self, broker_id: int, *, since: float) -> bool:
         """Return whether a broker has been registered at any time since `since`."""
         return self._until.get(broker_id, -inf) >= since
@@ -64,3 +79,12 @@ class Registrations:
     def has_been_live(self, broker_id: int, *, since: float) -> bool:
         """Return whether a broker has been registered continuously since `since`."""
         return self._until.get(broker_id) == inf and self._since[broker_id] <= since
+
+
+def _is_readable(broker_id: int, data: bytes) -> bool:
+    """Return whether controllers can read a registration; a broker that has another counts as dead."""
+    try:
+        formats.decode_broker(broker_id, data, 0)
+    except formats.UndecodableZnode:
+        return False
+    return True

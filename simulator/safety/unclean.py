@@ -13,15 +13,17 @@ from simulator.safety.leadership import is_unclean
 from simulator.safety.partitions import PartitionChange
 from simulator.safety.registrations import STALE_SECONDS
 from simulator.store.durable import Durable
-from transport.dynamic_configs import UNCLEAN_LEADER_ELECTION_ENABLE
+from transport.dynamic_configs import BROKER_SETTINGS, UNCLEAN_LEADER_ELECTION_ENABLE
 from transport.messages import ElectionType, ElectLeadersRequest
 from transport.metadata import TopicPartition
+from transport.settings import InvalidSetting
 from transport.store import formats, paths
 from transport.store.protocol import Check, Op
 
 _ASKED_SECONDS: Final = 30.0
 """Seconds that a request may wait in a queue: as long as an admin client waits for the answer."""
 
+_UNCLEAN: Final = BROKER_SETTINGS[UNCLEAN_LEADER_ELECTION_ENABLE]
 _DEFAULT: Final = paths.broker_config(None)
 _BELOW_TOPIC_CONFIGS: Final = f"{paths.TOPIC_CONFIGS}/"
 
@@ -102,6 +104,7 @@ def _setting(path: str, durable: Durable) -> _Value:
     znode = durable.tree.read(path)
     try:
         value = None if znode is None else formats.decode_config(path, znode.data).get(UNCLEAN_LEADER_ELECTION_ENABLE)
-    except formats.UndecodableZnode:
-        value = None
-    return None if value is None else value.strip().lower() == "true"
+        return None if value is None else bool(_UNCLEAN.parse(value))
+    except (formats.UndecodableZnode, InvalidSetting):
+        # As for controllers, a value that is none inherits.
+        return None

@@ -10,6 +10,7 @@ from attrs import evolve
 from yaml import MappingNode, Node as YamlNode, ScalarNode
 
 from simulator.actions.scene import Request
+from simulator.scenario.arguments import TOPICS
 from simulator.scenario.faults import unreadable
 from simulator.scenario.model import PATIENCE, RATE, STATE, Expectations, LoadPlan, ScenarioEvent, Trigger
 from simulator.scenario.names import Names
@@ -32,7 +33,7 @@ from simulator.scenario.shapes import (
     record,
     text,
 )
-from simulator.scenario.verbs import TOPICS, VERBS
+from simulator.scenario.verbs import ACTION_SCHEMA, LASTS, VERBS, lasting
 from simulator.settings import Settings
 from transport.errors import ErrorCode
 
@@ -54,6 +55,7 @@ SETTINGS: Final[Mapping[str, Key]] = {
     ),
     "session_timeout": Key(SECONDS, "The time after which the store ends the session of a silent process."),
     "request_timeout": Key(SECONDS, "The time that controllers wait for a broker's answer."),
+    "controller_timeout": Key(SECONDS, "The time that brokers wait for the controller's answer."),
     "replica_lag_time": Key(SECONDS, "The time that a follower may lag before its leader removes it from the ISR."),
     "fetch_wait": Key(SECONDS, "The time that a follower's fetch waits for data."),
     "fetch_timeout": Key(SECONDS, "The additional time that a follower waits for the answer before it reconnects."),
@@ -94,10 +96,14 @@ END_KEYS: Final = {name: key for name, key in keys_of(Expectations).items() if n
 # --- events -----------------------------------------------------------------------------------------------------
 
 EVENT_KEYS: Final[Mapping[str, Key]] = {
-    "at": Key(SECONDS, "The time of the event, counted from the beginning."),
-    "when": Key(WHEN, "The step at which it happens: TOPIC-NUMBER (or anything) decides, reaches or publishes ROUND."),
-    "after": Key(SECONDS, "The time between the end of the previous event and this one."),
+    "at": Key(SECONDS, "The time of the event, counted from the beginning; with `when`, the time to watch from."),
+    "when": Key(
+        WHEN,
+        "The step at which it happens: TOPIC-NUMBER (or anything) decides, commits, reaches or publishes ROUND.",
+    ),
+    "after": Key(SECONDS, "The time between the end of the previous event, or the step of `when`, and this one."),
     **{name: Key(verb.shape, verb.text) for name, verb in VERBS.items()},
+    **LASTS,
     "expect": Key(expectations(keys_of(Expectations)), "What must hold when the event is done."),
     "waits_for": Key(
         expectations(END_KEYS), "What to wait for after the event, up to `within`; expectations are compared then."
@@ -106,7 +112,7 @@ EVENT_KEYS: Final[Mapping[str, Key]] = {
     "stays": Key(SECONDS, "The time for which the expectations must continue to hold."),
 }
 
-_TRIGGERS: Final = ("at", "when", "after")
+_TIMES: Final = ("at", "after")
 
 
 def _event(node: YamlNode, names: Names) -> ScenarioEvent:
@@ -115,9 +121,9 @@ def _event(node: YamlNode, names: Names) -> ScenarioEvent:
         names = evolve(names, are_known=False)
     values = read_keys(node, EVENT_KEYS, names)
     keys = {key.value: key for key, _ in pairs_of(node)}
-    triggers, verbs = [k for k in keys if k in _TRIGGERS], [k for k in keys if k in VERBS]
-    for several, what in ((triggers, "time"), (verbs, "action")):
-        if len(several) > 1:
+    times, verbs = [k for k in keys if k in _TIMES], [k for k in keys if k in VERBS]
+    for several, what in ((times, "time"), (verbs, "action")):
+        if len(several) > 1 and not (several is times and "when" in keys):
             raise unreadable(keys[several[1]], f"an event has one {what}: it has {several[0]} already")
     if not verbs and not {"expect", "waits_for"}.intersection(keys):
         raise unreadable(node, f"nothing happens here: write one of {', '.join(VERBS)}, expect or waits_for")
@@ -127,10 +133,11 @@ def _event(node: YamlNode, names: Names) -> ScenarioEvent:
     for key, needed in (("within", {"expect", "waits_for"}), ("stays", {"expect"})):
         if key in keys and needed.isdisjoint(keys):
             raise unreadable(keys[key], f"{key} applies to expectations: write {' or '.join(sorted(needed))}, too")
-    action = values[verbs[0]] if verbs else None
+    action = lasting(node, values[verbs[0]], values) if verbs else None
     text = "expect" if "expect" in keys else "waits_for"
     if verbs:
-        text = f"{verbs[0]} {flow(dict(pairs_of(node))[keys[verbs[0]]])}"
+        said = [(key.value, flow(value)) for key, value in pairs_of(node) if key.value in (verbs[0], *LASTS)]
+        text = " ".join(f"{word} {value}" for word, value in said)
     trigger = Trigger(values.get("at"), values.get("when"), values.get("after", 0.0))
     expect = values.get("expect", Expectations())
     waits_for = values.get("waits_for")
@@ -157,7 +164,15 @@ TOP_KEYS: Final[Mapping[str, Key]] = {
         map_of(text("a name of small letters", r"[a-z_]+"), list_of(Shape(lambda node, _: node, {}))),
         "Values with which the scenario runs, in all combinations; $NAME stands for a value anywhere.",
     ),
+    "records": Key(integer("a number of records"), "The number of records in each partition at the beginning."),
+    "seed": Key(integer("a seed"), "The seed of all that is left to chance, unless another one is given."),
+    "in_order": Key(
+        FLAG,
+        "Whether each event waits for the one before it, and must succeed; true by default. Otherwise events have "
+        "times and steps of their own, and those that cannot be done are passed over, as in a random run.",
+    ),
     "events": Key(list_of(Shape(_event, object_schema(EVENT_KEYS))), "The events, in order."),
+    "lasts": Key(SECONDS, "The time at which all faults are repaired; by default after the last event."),
     "expect": Key(expectations(END_KEYS), "What must hold at the end, after all faults are repaired."),
     "settles": Key(SECONDS, f"The longest time to wait for that, {PATIENCE:g} s by default."),
 }
@@ -170,4 +185,5 @@ def schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A scenario of klamm simulate",
         **object_schema(TOP_KEYS),
+        "$defs": {"action": ACTION_SCHEMA},
     }

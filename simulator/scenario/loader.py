@@ -10,13 +10,14 @@ from attrs import evolve
 from yaml import MappingNode, Node
 
 from simulator.actions.requests import CreateTopic
+from simulator.scenario.arguments import TOPICS, TOTALS
+from simulator.scenario.disorder import check_disorder
 from simulator.scenario.faults import Fault, ScenarioFault, Unreadable, unreadable
 from simulator.scenario.language import TOP_KEYS
 from simulator.scenario.matrix import Variant, variants
 from simulator.scenario.model import PATIENCE, Expectations, Scenario
 from simulator.scenario.names import Names
 from simulator.scenario.shapes import pairs_of, read_keys
-from simulator.scenario.verbs import TOPICS, TOTALS
 from simulator.settings import Settings
 from transport.input_files import Limit, read_text
 
@@ -87,6 +88,8 @@ def _scenario(variant: Variant, path: str) -> Scenario:
     load = _below(document, "load")
     if load is not None and not topics:
         raise unreadable(load, "no topic to write to: name one under topics")
+    if not values.get("in_order", True):
+        check_disorder(values.get("events", ()))
     return Scenario(
         path,
         variant.values,
@@ -98,12 +101,17 @@ def _scenario(variant: Variant, path: str) -> Scenario:
         values.get("expect", Expectations()),
         expected.start_mark.line + 1,
         values.get("settles", PATIENCE),
+        values.get("records", 0),
+        values.get("seed"),
+        values.get("in_order", True),
+        values.get("lasts"),
     )
 
 
 def _names(document: MappingNode) -> Names:
     """Return the names to which the rest of a document may refer."""
-    known = Names()
+    in_order = _below(document, "in_order")
+    known = Names(are_checked=not (isinstance(in_order, yaml.ScalarNode) and in_order.value == "false"))
     cluster, topics = _below(document, "cluster"), _below(document, "topics")
     counts: dict[str, int] = {}
     try:

@@ -40,7 +40,10 @@ class LoadPlan:
 
 @frozen
 class Trigger:
-    """The trigger of an event: a time of the run, a step, or a delay after the previous event."""
+    """The trigger of an event: a time of the run, or a delay after the previous event; or a step.
+
+    A step is the first one from a time on, if there is one; the event happens a delay after it.
+    """
 
     at: float | None = None
     when: When | None = None
@@ -128,3 +131,7 @@ class Scenario:
     expect: Expectations
     expect_line: int
     settles: float = PATIENCE
+    records: int = 0
+    seed: int | None = None
+    in_order: bool = True
+    lasts: float | None = None

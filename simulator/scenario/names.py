@@ -20,6 +20,9 @@ class Names:
     are_known: bool = True
     """False if they could not be read: then any name is accepted, so that other faults are reported."""
 
+    are_checked: bool = True
+    """False if requests may also name what does not exist."""
+
     def ids(self, *, brokers: bool, controllers: bool) -> tuple[int, ...]:
         """Return the ids of all brokers, of all controllers, or of both."""
         settings = self.settings
@@ -35,7 +38,7 @@ class Names:
 
     def has_partition(self, name: str) -> bool:
         """Return whether a partition with that name exists."""
-        return not self.are_known or name in self.partitions
+        return not (self.are_known and self.are_checked) or name in self.partitions
 
     @property
     def partitions(self) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Final
 from attrs import frozen
 from yaml import Node as YamlNode, ScalarNode
 
-from simulator.actions.scene import LEADER_OF, WORDS, Node
+from simulator.actions.scene import LEADER_OF, SAME, WORDS, Node
 from simulator.scenario.faults import Unfit, nearest, unreadable
 from simulator.scenario.names import Names
 from simulator.scenario.shapes import Schema, Shape, duration, found, is_null, list_of, scalar
@@ -18,6 +18,7 @@ ROUNDS: Final = (
     *("U1", "A1", "A2", "B1", "B3", "B4", "B5", "B6", "B7", "B8"),
     *("ISR", "elect", "order", "shrink", "expel", "create", "adopt", "new", "resend", "metadata", "strays", "deleted"),
     *("brokers", "gone", "observed", "parents", "refused", "replicas", "storage", "topics", "loaded"),
+    *("grow", "configs", "shutting down"),
     *("mark", "delete", "stop", "remove"),
 )
 """The names of the controller's rounds."""
@@ -34,7 +35,7 @@ def _partition(name: str, names: Names) -> str:
 
 
 def _topic(name: str, names: Names) -> str:
-    if names.are_known and name not in names.topics:
+    if names.are_known and names.are_checked and name not in names.topics:
         advice = nearest(name, names.topics) if names.topics else "no topic is created"
         raise Unfit(f"there is no topic {name!r}: {advice}")
     return name
@@ -54,7 +55,7 @@ def _id(text: str, names: Names, ids: tuple[int, ...]) -> int | None:
 def _ids(*, controllers: bool) -> Shape[int]:
     def parse(text: str, names: Names) -> int:
         ids = names.ids(brokers=True, controllers=controllers)
-        id_ = _id(text, names, ids)
+        id_ = _id(text, names, ids) if names.are_checked else int(text) if text.isdecimal() else None
         if id_ is None:
             raise Unfit(f"there is no node {text!r}: there are {names.text(ids)}")
         return id_
@@ -71,7 +72,7 @@ SECONDS: Final = duration()
 
 def node(*, brokers: bool = True, controllers: bool = True) -> Shape[Node]:
     """Return the shape of a node: its id, or a word that stands for one when the event happens."""
-    words = WORDS if controllers else ()
+    words = WORDS if controllers else (SAME,)
     leader = f", and '{LEADER_OF}TOPIC-NUMBER'" if brokers else ""
 
     def parse(text: str, names: Names) -> Node:
@@ -107,13 +108,14 @@ class Reach(Enum):
     """The moments of a round for which an event can wait."""
 
     DECIDES = "decides"
+    COMMITS = "commits"
     REACHES = "reaches"
     PUBLISHES = "publishes"
 
 
 @frozen
 class When:
-    """The moment of a step: a controller decides, reaches (has put into effect) or publishes a round."""
+    """The moment of a step: a controller decides, reaches (has put into effect), commits or publishes a round."""
 
     partition: str | None
     """None for a round of any subject."""
@@ -122,7 +124,7 @@ class When:
     round: str
 
 
-_STEP: Final = r"(\S+) (decides|reaches|publishes) (\S+)"
+_STEP: Final = rf"(\S+) ({'|'.join(reach.value for reach in Reach)}) (.+)"
 
 
 def _when(text: str, names: Names) -> When:
@@ -135,7 +137,7 @@ def _when(text: str, names: Names) -> When:
 
 
 WHEN: Final = scalar(
-    "PARTITION decides, reaches or publishes ROUND, such as 'orders-0 reaches A2'",
+    "PARTITION decides, reaches, commits or publishes ROUND, such as 'orders-0 reaches A2'",
     _when,
     {"type": "string", "pattern": f"^{_STEP}$"},
 )

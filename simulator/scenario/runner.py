@@ -18,7 +18,7 @@ from simulator.administration import partition_named
 from simulator.cluster import NotInTime, SimulatedCluster, simulated_cluster
 from simulator.quiet_logs import ignore, quiet_logs
 from simulator.safety.invariants import Violation
-from simulator.scenario import expectations
+from simulator.scenario import expectations, random_play
 from simulator.scenario.model import PATIENCE, Expectations, Scenario, ScenarioEvent
 from simulator.scenario.nouns import Reach, When
 from simulator.scenario.outcome import Chronicle, Miss, PlayedEvent, ScenarioOutcome
@@ -34,20 +34,24 @@ _TOLERANCE: Final = 1e-6
 
 _MOMENTS: Final = {
     Reach.DECIDES: (Moment.DECIDED,),
+    Reach.COMMITS: (Moment.COMMITTED,),
     Reach.REACHES: (Moment.COMMITTED, Moment.PUBLISHED),
     Reach.PUBLISHES: (Moment.PUBLISHED,),
 }
 
 
-def run(scenario: Scenario, *, seed: int = 0, keep_trace: bool = False) -> ScenarioOutcome:
+def run(scenario: Scenario, *, seed: int | None = None, keep_trace: bool = False) -> ScenarioOutcome:
     """Run a scenario in a trio run of its own, to its end or its first violation.
 
     Args:
         scenario: what to run.
-        seed: the seed of everything that the scenario leaves to chance.
+        seed: the seed of everything that the scenario leaves to chance; by default the scenario's own, or else 0.
         keep_trace: whether the outcome has the whole trace instead of only its last entries.
     """
     trace = Trace(keep_all=keep_trace)
+    seed = (scenario.seed or 0) if seed is None else seed
+    if not scenario.in_order:
+        return random_play.play(scenario, seed, trace)
     play = _Play(scenario, Chronicle())
     violation = None
     try:
@@ -134,6 +138,9 @@ class _Play:
         before = trio.Event()
         before.set()
         async with trio.open_nursery() as nursery:
+            self._scene.nursery = nursery  # the run continues until faults that last have ended
+            if self.scenario.lasts is not None:
+                nursery.start_soon(trio.sleep, self.scenario.lasts)
             for event in self.scenario.events:
                 struck = await self._wait_for(event, before)
                 before = trio.Event()
@@ -143,6 +150,8 @@ class _Play:
         """Wait for an event's trigger; return whether the event was carried out in the middle of a step."""
         trigger = event.trigger
         if trigger.when is not None:
+            if trigger.at is not None:
+                await trio.sleep(max(0.0, trigger.at - self._now()))
             return await self._wait_for_step(event, trigger.when)
         if trigger.at is not None:
             if self._now() > trigger.at + _TOLERANCE:
@@ -156,7 +165,7 @@ class _Play:
     async def _wait_for_step(self, event: ScenarioEvent, when: When) -> bool:
         tp = None if when.partition is None else partition_named(when.partition)
         came = trio.Event()
-        is_strike = isinstance(event.action, Strike)
+        is_strike = isinstance(event.action, Strike) and not event.trigger.after
 
         def watcher(step: ControllerStep) -> bool:
             if step.round != when.round or step.moment not in _MOMENTS[when.reach]:
@@ -171,6 +180,9 @@ class _Play:
         self._scene.cluster.steps.watch(watcher)
         with trio.move_on_after(PATIENCE):
             await came.wait()
+        if came.is_set():
+            if event.trigger.after:
+                await trio.sleep(event.trigger.after)
             return is_strike
         self._scene.cluster.steps.unwatch(watcher)
         what = f"{when.partition or 'anything'} {when.reach.value} {when.round}"

@@ -57,6 +57,15 @@ def either(record: Shape[T], short: Shape[T]) -> Shape[T]:
     return Shape(read, {"anyOf": [short.schema, record.schema]})
 
 
+def optional(shape: Shape[T]) -> Shape[T | None]:
+    """Return the shape of a value or null."""
+
+    def read(node: Node, names: Names) -> T | None:
+        return None if is_null(node) else shape.read(node, names)
+
+    return Shape(read, {"anyOf": [shape.schema, {"type": "null"}]})
+
+
 def found(node: Node) -> str:
     """Return a description of a node, for messages."""
     return repr(node.value) if isinstance(node, ScalarNode) else _KINDS[type(node)]

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-from attrs import frozen
+from yaml import Node as YamlNode
 
-from simulator.actions import network, processes, requests, sessions, znodes
+from simulator.actions import edits, network, processes, requests, sessions, znodes
+from simulator.actions.proposals import ProposeIsr
 from simulator.actions.requests import CreateTopic, CreateTopics, Elect
-from simulator.actions.scene import Action
+from simulator.actions.scene import Action, Strike
+from simulator.random_run import happenings
+from simulator.random_run.late_cancels import CancelAfterFailover
+from simulator.scenario.arguments import (
+    BROKER_NODES,
+    CONTROLLER_NODES,
+    ERROR,
+    FLAWS,
+    KINDS,
+    NODES,
+    ONE_WAY,
+    REQUESTED,
+    SETTING,
+    TARGETS,
+    TOPIC_NAMES,
+    TOPICS,
+    TOTALS,
+    only,
+    words,
+)
+from simulator.scenario.faults import unreadable
+from simulator.scenario.names import Names
 from simulator.scenario.nouns import (
     BROKER_ID,
-    BROKERS,
-    NODE_ID,
     PARTITION,
     PARTITION_PATTERN,
     PARTITIONS,
@@ -31,96 +50,69 @@ from simulator.scenario.shapes import (
     Shape,
     choice,
     duration,
-    either,
     integer,
     list_of,
     map_of,
     number,
-    record,
+    object_schema,
+    optional,
+    read_keys,
     text,
 )
-from transport.dynamic_configs import TOPIC_SETTINGS
+from simulator.scenario.verb import Verb, by_keys as _keys, nothing as _nothing, verb as _verb
 from transport.messages import ElectionType
-
-
-@frozen
-class Verb:
-    """A kind of action, and the shape of its argument, which makes one."""
-
-    kind: type[Action]
-    shape: Shape[Action]
-    text: str
-
-
-def _verb(
-    kind: type[Action], argument: Shape[Any], build: Callable[[Any], Action] | None = None, text: str | None = None
-) -> Verb:
-    """Return a verb described by `text`, or else by the first paragraph of the action's docstring."""
-    paragraph = (inspect.getdoc(kind) or "").partition("\n\n")[0]
-    return Verb(kind, argument.then(build or kind), text or " ".join(paragraph.split()))
-
-
-def _nothing(kind: type[Action]) -> Verb:
-    return _verb(kind, FLAG, lambda _: kind())
-
-
-def _keys(
-    kind: type[Action],
-    keys: Mapping[str, Key],
-    short: Shape[Any] | None = None,
-    build: Callable[..., Action] | None = None,
-    text: str | None = None,
-) -> Verb:
-    """Return a verb whose argument is a mapping of the action's fields, or a shorter form of its first one."""
-
-    def fields(**values: Any) -> dict[str, Any]:
-        return {"others" if name == "from" else name: value for name, value in values.items()}
-
-    argument = record(fields, keys)
-    if short is not None:
-        argument = either(argument, short.then(lambda value: {next(iter(keys)): value}))
-    make: Callable[..., Action] = build or kind
-    return _verb(kind, argument, lambda values: make(**values), text)
+from transport.store.tree import Access
+from transport.wire.apis import OURS
 
 
 def _elect(kind: ElectionType, text: str) -> Verb:
     return _verb(Elect, PARTITIONS, partial(Elect, kind), text)
 
 
-# --- arguments --------------------------------------------------------------------------------------------------
-
-NODES: Final = list_of(node(), or_one=True)
-BROKER_NODES: Final = list_of(node(controllers=False), or_one=True)
-CONTROLLER_NODES: Final = list_of(node(brokers=False), or_one=True)
-TOPIC_NAMES: Final = list_of(TOPIC, or_one=True)
-TARGETS: Final = map_of(PARTITION, BROKERS)
-TOTALS: Final = map_of(TOPIC, integer("a number of partitions", 1))
+# --- actions within actions -------------------------------------------------------------------------------------
 
 
-def _assignment(rows: tuple[tuple[int, ...], ...]) -> dict[str, Any]:
-    if not rows:
-        raise ValueError("a topic has one partition or more: write [[1, 2, 3]]")
-    return {"assignment": rows}
+def read_action(node: YamlNode, names: Names) -> Action:
+    """Read one verb with its argument, and perhaps for how long it lasts. Raises Unreadable."""
+    values = read_keys(node, ACTION_KEYS, names)
+    verbs = [name for name in values if name in VERBS]
+    if len(verbs) != 1:
+        raise unreadable(node, f"write one action here, such as crash: controller; found {len(verbs)}")
+    return lasting(node, values[verbs[0]], values)
 
 
-COUNTS: Final = record(
-    dict[str, Any],
-    {
-        "partitions": Key(integer("a number of partitions", 1), "The number of partitions."),
-        "replication_factor": Key(integer("a number of replicas", 1), "The number of replicas of each."),
-    },
-)
-TOPICS: Final = map_of(
-    text("a topic's name", r"[a-zA-Z0-9._-]{1,249}"), either(COUNTS, list_of(BROKERS).then(_assignment))
-).then(lambda topics: tuple(CreateTopic(name, **how) for name, how in topics.items()))
+def lasting(node: YamlNode, action: Action, values: Mapping[str, Any]) -> Action:
+    """Return an action that ends as the keys `for` and `then` say, if they are among `values`. Raises Unreadable."""
+    if "for" not in values and "then" not in values:
+        return action
+    ends = values.get("then", ())
+    if not isinstance(action, Strike) or "for" not in values or not ends:
+        raise unreadable(node, "for and then belong together, with a fault: write for: 5s, then: [{start: same}]")
+    return happenings.Lasting(action, values["for"], ends)
 
-ONE_WAY: Final = Key(FLAG, "Whether messages to the nodes still arrive.")
+
+def _strike(node: YamlNode, names: Names) -> Strike:
+    action = read_action(node, names)
+    if not isinstance(action, Strike):
+        raise unreadable(node, "a request waits for its answer: write what happens at once")
+    return action
+
+
+STRIKES: Final = list_of(Shape(_strike, {"$ref": "#/$defs/action"}))
+
+LASTS: Final[Mapping[str, Key]] = {
+    "for": Key(SECONDS, "The time that a fault lasts."),
+    "then": Key(STRIKES, "What ends the fault; `same` are the nodes that it struck."),
+}
 
 VERBS: Final[Mapping[str, Verb]] = {
     "create_topic": _verb(CreateTopics, TOPICS),
+    "validate_topics": _verb(requests.ValidateTopics, TOPICS),
+    "validate_partitions": _verb(requests.ValidatePartitions, TOTALS),
     "delete_topic": _verb(requests.DeleteTopic, TOPIC_NAMES),
     "add_partitions": _verb(requests.AddPartitions, TOTALS),
-    "alter_topic": _verb(requests.AlterTopic, map_of(TOPIC, map_of(choice(tuple(TOPIC_SETTINGS)), SETTING_VALUE))),
+    "alter_topic": _verb(requests.AlterTopic, map_of(TOPIC, map_of(SETTING, SETTING_VALUE))),
+    "alter_broker": _verb(requests.AlterBroker, map_of(BROKER_ID, map_of(SETTING, SETTING_VALUE))),
     "reassign": _verb(requests.Reassign, TARGETS),
     "cancel": _verb(
         requests.Reassign,
@@ -136,6 +128,24 @@ VERBS: Final[Mapping[str, Verb]] = {
         "Put the replicas of partitions into a new order, and elect the first one.",
     ),
     "elect_unclean": _elect(ElectionType.UNCLEAN, "Elect leaders of partitions, even from outside the ISR."),
+    "elect": _keys(
+        Elect,
+        {
+            "kind": Key(choice(tuple(KINDS)).then(KINDS.__getitem__), "The kind of election.", is_required=True),
+            "partitions": Key(PARTITIONS, "The partitions; by default all that need a leader."),
+            "orders": Key(TARGETS, "The new orders of partitions' replicas."),
+        },
+        text="Ask for an election, sensible or not: its kind, partitions and orders are independent.",
+    ),
+    "propose_isr": _keys(
+        ProposeIsr,
+        {
+            "partition": Key(PARTITION, "The partition.", is_required=True),
+            "flaw": Key(choice(tuple(FLAWS)).then(FLAWS.__getitem__), "Why it must be refused.", is_required=True),
+        },
+    ),
+    "list_reassignments": _nothing(requests.ListReassignments),
+    "describe_topics": _nothing(requests.DescribeTopics),
     "produce": _verb(requests.Produce, map_of(PARTITION, integer("a number of records", 1))),
     "write_requests": _verb(
         znodes.WriteRequests, map_of(text("a partition", PARTITION_PATTERN), list_of(integer("a broker's id")))
@@ -144,6 +154,31 @@ VERBS: Final[Mapping[str, Verb]] = {
     "write_election": _verb(znodes.WriteElection, PARTITIONS),
     "mark_for_deletion": _verb(znodes.MarkForDeletion, TOPIC_NAMES),
     "damage": _verb(znodes.Damage, map_of(text("the path of a znode", r"/.+"), text("data", r".*"))),
+    "damage_existing": _verb(znodes.DamageExisting, map_of(text("the path of a znode", r"/.+"), text("data", r".*"))),
+    "write_settings": _verb(
+        znodes.WriteSettings, map_of(text("an entity such as topics/orders"), map_of(SETTING, text("a value", r".*")))
+    ),
+    "allow": _keys(
+        znodes.Allow,
+        {
+            "path": Key(text("the path of a znode", r"/.+"), "The znode.", is_required=True),
+            "access": Key(words(Access), "The access: all, read or none; by default all."),
+        },
+    ),
+    "edit_topic": _keys(
+        edits.EditTopic,
+        {
+            "topic": Key(TOPIC, "The topic.", is_required=True),
+            "edit": Key(words(edits.TopicEdit), "What becomes of its znode.", is_required=True),
+        },
+    ),
+    "edit_state": _keys(
+        edits.EditState,
+        {
+            "partition": Key(PARTITION, "The partition.", is_required=True),
+            "edit": Key(words(edits.StateEdit), "What becomes of its znode.", is_required=True),
+        },
+    ),
     "notify_isr_change": _verb(znodes.NotifyIsrChange, PARTITIONS),
     "notify_log_dir": _verb(znodes.NotifyLogDir, BROKER_ID),
     "crash": _keys(
@@ -154,7 +189,15 @@ VERBS: Final[Mapping[str, Verb]] = {
         },
         NODES,
     ),
-    "start": _verb(processes.Start, NODES),
+    "start": _keys(
+        processes.Start,
+        {
+            "nodes": Key(NODES, "The nodes that start, unless they are alive.", is_required=True),
+            "wipe": Key(FLAG, "Whether their disks are empty."),
+            "elsewhere": Key(FLAG, "Whether brokers listen on another port."),
+        },
+        NODES,
+    ),
     "restart": _verb(processes.Restart, NODES),
     "wipe": _verb(
         processes.Restart,
@@ -172,8 +215,16 @@ VERBS: Final[Mapping[str, Verb]] = {
         },
         NODES,
     ),
+    "suspend": _keys(
+        processes.Suspend,
+        {
+            "nodes": Key(NODES, "The nodes that are suspended.", is_required=True),
+            "loses_session": Key(FLAG, "Whether their heartbeats stop as well."),
+        },
+        NODES,
+    ),
     "wake": _verb(processes.Wake, NODES),
-    "skew": _verb(processes.Skew, map_of(NODE_ID, duration(least=-86_400))),
+    "skew": _verb(processes.Skew, map_of(node(), duration(least=-86_400))),
     "fail_disk": _keys(
         processes.FailDisk,
         {
@@ -186,6 +237,39 @@ VERBS: Final[Mapping[str, Verb]] = {
     "mend_disk": _verb(processes.MendDisk, BROKER_NODES),
     "stop_fetching": _verb(processes.StopFetching, map_of(BROKER_ID, PARTITIONS)),
     "resume_fetching": _verb(processes.ResumeFetching, map_of(BROKER_ID, PARTITIONS)),
+    "refuse_orders": _keys(
+        processes.RefuseOrders,
+        {
+            "partitions": Key(
+                map_of(node(controllers=False), PARTITIONS), "The partitions, by broker.", is_required=True
+            ),
+            "error": Key(ERROR, "The error; unknown_server_error by default."),
+        },
+        map_of(node(controllers=False), PARTITIONS),
+    ),
+    "hesitate": _keys(
+        processes.Hesitate,
+        {
+            "nodes": Key(BROKER_NODES, "The brokers.", is_required=True),
+            "seconds": Key(SECONDS, "The additional time for each partition of an order; 1 s by default."),
+        },
+        BROKER_NODES,
+    ),
+    "obey_orders": _verb(processes.ObeyOrders, BROKER_NODES),
+    "refuse_requests": _keys(
+        processes.RefuseRequests,
+        {
+            "nodes": Key(NODES, "The nodes.", is_required=True),
+            "apis": Key(
+                list_of(choice(tuple(api.name for api in OURS.by_key.values())), or_one=True),
+                "The apis of the requests.",
+                is_required=True,
+            ),
+            "error": Key(ERROR, "The error; by default there is no answer."),
+            "carried_out": Key(FLAG, "Whether the requests take effect in spite of that."),
+        },
+    ),
+    "answer_requests": _verb(processes.AnswerRequests, NODES),
     "keep_out_of_isr": _verb(processes.KeepOutOfIsr, TARGETS),
     "hold_queue": _verb(processes.HoldQueue, CONTROLLER_NODES),
     "release_queue": _verb(processes.ReleaseQueue, CONTROLLER_NODES),
@@ -211,8 +295,11 @@ VERBS: Final[Mapping[str, Verb]] = {
         sessions.lose_answer,
         "Lose the answer to the next commit of nodes.",
     ),
-    "slow_store": _verb(sessions.SlowStore, map_of(NODE_ID, SECONDS)),
+    "slow_store": _verb(sessions.SlowStore, map_of(node(), optional(SECONDS))),
     "lag": _verb(sessions.Lag, map_of(integer("the number of a server", 2), SECONDS)),
+    "slow_commits": _verb(sessions.SlowCommits, SECONDS),
+    "lose_quorum": _nothing(sessions.LoseQuorum),
+    "regain_quorum": _nothing(sessions.RegainQuorum),
     "depose": _nothing(sessions.Depose),
     "isolate": _keys(
         network.Isolate,
@@ -224,16 +311,97 @@ VERBS: Final[Mapping[str, Verb]] = {
     ),
     "heal": _nothing(network.Heal),
     "break_connections": _verb(network.BreakConnections, NODES),
-    "silence_connections": _verb(network.SilenceConnections, NODES),
+    "silence_connections": _keys(
+        network.SilenceConnections,
+        {
+            "nodes": Key(NODES, "The two nodes.", is_required=True),
+            "one_way": Key(FLAG, "Whether only what the first one sends is lost."),
+        },
+        NODES,
+    ),
+    "delay_request": _keys(
+        network.DelayRequest,
+        {
+            "nodes": Key(NODES, "The senders.", is_required=True),
+            "to": Key(NODES, "The receivers; by default all others."),
+            "seconds": Key(SECONDS, "The additional time that the request takes; 1 s by default."),
+            "breaks": Key(FLAG, "Whether the connection breaks for its sender, which then sends the request again."),
+            "api": REQUESTED,
+        },
+    ),
+    "tear_request": _keys(
+        network.TearRequest,
+        {
+            "nodes": Key(NODES, "The senders.", is_required=True),
+            "to": Key(NODES, "The receivers; by default all others."),
+            "api": REQUESTED,
+        },
+    ),
+    "refuse_connections": _verb(network.RefuseConnections, NODES),
+    "ignore_connections": _verb(network.IgnoreConnections, NODES),
+    "serve_connections": _verb(network.ServeConnections, NODES),
     "slow": _keys(
         network.Slow,
         {
             "nodes": Key(NODES, "The nodes whose links are slow.", is_required=True),
             "latency": Key(SECONDS, "The latency of a message."),
-            "bytes_per_second": Key(number("a number of bytes", 1), "The bandwidth of the links."),
+            "bytes_per_second": Key(
+                optional(number("a number of bytes", 1)), "The bandwidth of the links; null makes them as usual."
+            ),
+            "jitter": Key(SECONDS, "The most that a message takes longer than the latency."),
             "from": Key(NODES, "The nodes at the other end of the links; by default all others."),
             "one_way": ONE_WAY,
         },
     ),
+    "at_commit": _keys(
+        sessions.AtCommit,
+        {
+            "nodes": Key(NODES, "The nodes that commit.", is_required=True),
+            "moment": Key(choice(("before", "after")), "Whether it happens before or after.", is_required=True),
+            "then": Key(STRIKES, "What happens to them, as `same`.", is_required=True),
+            "path": Key(text("the path of a znode", r"/.+"), "The commit changes this znode, or one below it."),
+        },
+    ),
+    "in_turn": _verb(happenings.InTurn, STRIKES),
+    "leave": _keys(
+        happenings.Leave,
+        {
+            "nodes": Key(NODES, "The nodes that leave.", is_required=True),
+            "seconds": Key(SECONDS, "The time until they start again.", is_required=True),
+            "elsewhere": Key(FLAG, "Whether brokers then listen on another port."),
+        },
+    ),
+    "name_leader": _keys(
+        happenings.NameLeader,
+        {
+            "partitions": Key(PARTITIONS, "The partitions.", is_required=True),
+            "place": Key(integer("a place in a list"), "The place of the new first replica.", is_required=True),
+        },
+    ),
+    "request_topic": _verb(
+        CreateTopic,
+        TOPICS.then(only),
+        lambda topic: topic,
+        "Create a topic, without waiting until its partitions have leaders.",
+    ),
+    "replace_topic": _keys(
+        happenings.Replace,
+        {
+            "topic": Key(TOPICS.then(only), "The new topic, with the name of the old.", is_required=True),
+            "by_hand": Key(FLAG, "Whether the old one is marked for deletion in the store.", is_required=True),
+        },
+    ),
+    "cancel_after_failover": _keys(
+        CancelAfterFailover,
+        {
+            "by_hand": Key(FLAG, "Whether the cancels are written to the store.", is_required=True),
+            "seconds": Key(SECONDS, "The time until the crashed nodes start again.", is_required=True),
+        },
+    ),
 }
 """Every verb of the language."""
+
+ACTION_KEYS: Final[Mapping[str, Key]] = {**{name: Key(verb.shape, verb.text) for name, verb in VERBS.items()}, **LASTS}
+"""The keys of an action within another one."""
+
+ACTION_SCHEMA: Final = object_schema(ACTION_KEYS)

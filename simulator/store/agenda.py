@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 
 import trio
+
+from simulator.alarms import Alarms, alarms_of_this_run
 
 Call = Callable[[], object]
 
@@ -17,18 +19,18 @@ class Agenda:
     """Calls ordered by due time, and by order of arrival where the time is equal.
 
     A call runs alone: calls that it adds run after it. A call that is due now is made before `at` or `after` returns,
-    unless another call added it; `run` makes all the others.
+    unless another call added it. All the others are made outside any task, while `run` runs.
     """
 
     def __init__(self) -> None:
         self._calls: list[tuple[float, int, Call]] = []
         self._numbers = count()
         self._busy = False
-        self._sooner = trio.Event()
-        self._sleeps_until = math.inf
+        self._alarms: Alarms | None = None
+        self._alarm_at = inf
 
     def after(self, seconds: float, call: Call) -> None:
-        """Call `call` in `seconds` seconds; it may not block, and an exception that it raises ends `run`."""
+        """Call `call` in `seconds` seconds; it must not raise."""
         self.at(trio.current_time() + seconds, call)
 
     def at(self, time: float, call: Call) -> None:
@@ -36,17 +38,18 @@ class Agenda:
         heappush(self._calls, (time, next(self._numbers), call))
         if time <= trio.current_time():
             self._do_what_is_due()
-        elif time < self._sleeps_until:  # not "if it is first": the first call may be about to be made without `run`
-            self._sooner.set()
+        else:
+            self._set_alarm()
 
     async def run(self) -> None:
-        """Make calls when they are due, forever."""
-        while True:
-            self._do_what_is_due()
-            self._sooner = trio.Event()
-            self._sleeps_until = self._calls[0][0] if self._calls else math.inf
-            with trio.move_on_at(self._sleeps_until):
-                await self._sooner.wait()
+        """Make calls when they are due, until cancelled."""
+        self._alarms, self._alarm_at = alarms_of_this_run(), inf
+        self._do_what_is_due()
+        self._set_alarm()
+        try:
+            await trio.sleep_forever()
+        finally:
+            self._alarms = None
 
     @contextmanager
     def together(self) -> Iterator[None]:
@@ -68,3 +71,15 @@ class Agenda:
                 call()
         finally:
             self._busy = False
+
+    def _set_alarm(self) -> None:
+        if self._alarms is not None and self._calls and self._calls[0][0] < self._alarm_at:
+            self._alarm_at = self._calls[0][0]
+            self._alarms.set(self._alarm_at, self._ring)
+
+    def _ring(self) -> None:
+        # An alarm that an earlier one has replaced comes too late.
+        if self._alarms is not None and self._alarm_at <= trio.current_time():
+            self._alarm_at = inf
+            self._do_what_is_due()
+            self._set_alarm()

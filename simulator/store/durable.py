@@ -14,8 +14,10 @@ from transport.store import formats, paths
 from transport.store.formats import TopicZnode
 from transport.store.tree import Tree
 
+# Cached, because producers and checks read the same znodes repeatedly, and few of them change.
 decode_topic = lru_cache(maxsize=1024)(formats.decode_topic)
-"""Cached, because producers and checks read the same topics repeatedly, and topics seldom change."""
+_decode_partition_state = lru_cache(maxsize=4096)(formats.decode_partition_state)
+_decode_broker = lru_cache(maxsize=1024)(formats.decode_broker)
 
 
 @frozen
@@ -54,7 +56,7 @@ class Durable:
         """Return a partition's leadership; None if it never had one."""
         znode = self.tree.read(paths.partition_state(tp))
         with suppress(formats.UndecodableZnode):
-            return None if znode is None else formats.decode_partition_state(tp, znode.data, znode.stat.version)
+            return None if znode is None else _decode_partition_state(tp, znode.data, znode.stat.version)
         return None
 
     def state(self, tp: TopicPartition) -> PartitionState | None:
@@ -71,7 +73,7 @@ class Durable:
             znode = self.tree.read(paths.broker(id_))
             if znode is not None:
                 with suppress(formats.UndecodableZnode):
-                    found[id_] = formats.decode_broker(id_, znode.data, znode.stat.czxid)
+                    found[id_] = _decode_broker(id_, znode.data, znode.stat.czxid)
         return found
 
     def controller(self) -> int | None:

@@ -14,9 +14,9 @@ from simulator.store.agenda import Agenda
 from simulator.store.host import Interruption, Moment, StoreHost
 from simulator.store.quorum import NOBODY, OnCommit, Quorum
 from simulator.store.server import EnsembleServer
-from simulator.store.session import SimulatedStore
+from simulator.store.session import OnLook, SimulatedStore
 from transport.store.protocol import Committed, Op, StoreUnavailable
-from transport.store.tree import Tree
+from transport.store.tree import Access, Tree
 
 CONNECT_SECONDS: Final = 15.0
 """Seconds that a holder waits for its first session."""
@@ -37,12 +37,16 @@ class SimulatedEnsemble:
     ) -> None:
         self.default_latency = 0.0
         """Latency of hosts added later, in seconds each way; a message takes between 0.5 and 1.5 times that."""
+        self.on_look: OnLook | None = None
+        """Called with each answer to a read, before its reader has it."""
+
         self._agenda = Agenda()
         self._rng = rng
         agenda = self._agenda
         self._quorum = Quorum([EnsembleServer(agenda) for _ in range(servers)], agenda, rng, clock_ms, on_commit)
         self._hosts: dict[str, StoreHost] = {}
         self._stores: dict[str, SimulatedStore] = {}
+        self._closed: dict[str, None] = {}
 
     @property
     def tree(self) -> Tree:
@@ -66,7 +70,7 @@ class SimulatedEnsemble:
             StoreUnavailable: no session was opened within `CONNECT_SECONDS`.
         """
         home = self._host(host)
-        store = SimulatedStore(self._agenda, self._rng, self._quorum, home, timeout)
+        store = SimulatedStore(self._agenda, self._rng, self._quorum, home, timeout, on_look=self.on_look)
         self._stores[host] = store
         try:
             store.connect(None if server is None else self._quorum.servers[server - 1])
@@ -89,9 +93,8 @@ class SimulatedEnsemble:
         """
         self._host(host).reachable = False
         store = self._stores.get(host)
-        if store is not None and store.connection is not None:
-            self._quorum.drop(store.connection)
-            self._agenda.after(0, partial(self._host(host).take, partial(store.lost, store.connection)))
+        if store is not None:
+            self._cut_off(store, self._host(host))
 
     def reconnect(self, host: str) -> None:
         """Let a host reach the ensemble again: CONNECTED, preceded by EXPIRED if its session has ended."""
@@ -99,10 +102,17 @@ class SimulatedEnsemble:
         if host in self._stores:
             self._stores[host].try_again()
 
+    def is_away(self, host: str) -> bool:
+        """Return whether a host cannot reach the ensemble, or no host can."""
+        return not (self._quorum.is_up and self._host(host).reachable)
+
     def expire(self, host: str) -> None:
-        """End a host's session, as an operator would: its holder sees SUSPENDED, EXPIRED and CONNECTED."""
+        """End a host's session, as an operator would: its holder sees SUSPENDED, EXPIRED and CONNECTED.
+
+        Does nothing without a quorum.
+        """
         store = self._stores.get(host)
-        if store is not None and store.session is not None:
+        if store is not None and store.session is not None and self._quorum.is_up:
             with self._agenda.together():
                 self._quorum.end(store.session)
 
@@ -140,6 +150,16 @@ class SimulatedEnsemble:
         """
         self._host(host).interruption = Interruption(what, when, path)
 
+    def allow(self, path: str, access: Access) -> None:
+        """Set the access that a znode's ACL gives to all sessions, at once on every server that has the znode."""
+        if access is Access.ALL:
+            self._closed.pop(path, None)
+        else:
+            self._closed[path] = None
+        for server in self._quorum.servers:
+            if server.tree.read(path) is not None:
+                server.tree.allow(path, access)
+
     # --- faults of servers --------------------------------------------------------------------------------------
 
     def set_lag(self, server: int, seconds: float) -> None:
@@ -149,8 +169,32 @@ class SimulatedEnsemble:
         with self._agenda.together():
             self._quorum.servers[server - 1].lag = seconds
 
+    def set_commit_seconds(self, seconds: float) -> None:
+        """Let each commit that a client requests from now on take so many seconds longer."""
+        self._quorum.commit_seconds = seconds
+
+    def lose_quorum(self) -> None:
+        """Break all connections, and accept none until `regain_quorum`, as while a leader is elected.
+
+        Some requests in transit are lost; all commits so far are kept. No session ends meanwhile.
+        """
+        with self._agenda.together():
+            self._quorum.fall()
+            for name, store in self._stores.items():
+                self._cut_off(store, self._host(name))
+
+    def regain_quorum(self) -> None:
+        """Accept connections again. Sessions have their whole timeout to return."""
+        if not self._quorum.is_up:
+            with self._agenda.together():
+                self._quorum.rise()
+                for store in self._stores.values():
+                    store.try_again()
+
     def mend(self) -> None:
-        """End all faults except pauses: every host is reachable with the default latency, and no follower lags."""
+        """End all faults except pauses: all is reachable with the default latency, and no follower lags."""
+        self.set_commit_seconds(0.0)
+        self.regain_quorum()
         for name, host in self._hosts.items():
             host.latency = self.default_latency
             host.interruption = None
@@ -158,11 +202,18 @@ class SimulatedEnsemble:
                 self.reconnect(name)
         for number in range(2, len(self._quorum.servers) + 1):
             self.set_lag(number, 0.0)
+        for path in list(self._closed):
+            self.allow(path, Access.ALL)
 
     def commit_by_hand(self, ops: Sequence[Op]) -> Committed:
         """Apply all of `ops` or nothing, as an operator at the leader would. Raises Conflict."""
         with self._agenda.together():
             return self._quorum.commit(BY_HAND, NOBODY, ops)
+
+    def _cut_off(self, store: SimulatedStore, host: StoreHost) -> None:
+        if store.connection is not None:
+            self._quorum.drop(store.connection)
+            self._agenda.after(0, partial(host.take, partial(store.lost, store.connection)))
 
     def _host(self, name: str) -> StoreHost:
         if name not in self._hosts:

@@ -40,6 +40,10 @@ class Quorum:
     _rng: random.Random
     _clock_ms: Callable[[], int]
     _on_commit: OnCommit
+    commit_seconds: float = 0.0
+    """Additional seconds that a commit requested by a client takes."""
+
+    is_up: bool = field(default=True, init=False)
     _sessions: dict[int, Session] = field(factory=dict)
     _last_session_id: int = NOBODY
 
@@ -71,7 +75,7 @@ class Quorum:
 
     def begin(self, connection: ServerConnection, timeout: float, answer: Answer) -> None:
         """Begin a session, and answer with it once its server has applied every earlier commit."""
-        if connection.is_open:
+        if connection.is_open and self.is_up:
             self._last_session_id += 1
             session = Session(self._last_session_id, connection.host.name, timeout, connection)
             self._sessions[session.id] = session
@@ -81,7 +85,7 @@ class Quorum:
 
     def resume(self, connection: ServerConnection, session_id: int, answer: Answer) -> None:
         """Resume a session on another connection, and answer with it, or with None if it has ended."""
-        if not connection.is_open:
+        if not connection.is_open or not self.is_up:
             return
         session = self._sessions.get(session_id)
         if session is None:
@@ -122,7 +126,7 @@ class Quorum:
             self.end(session)
 
     def _is_served(self, session: Session, server: EnsembleServer) -> bool:
-        return not session.has_ended and session.connection.server is server
+        return self.is_up and not session.has_ended and session.connection.server is server
 
     def _passes(self, session: Session, moment: str, ops: Sequence[Op]) -> bool:
         """Make the interruption due at this moment of a multi; return whether the request is still valid."""
@@ -133,6 +137,19 @@ class Quorum:
         interruption, host.interruption = host.interruption, None
         interruption.what()
         return not session.has_ended and connection.is_open == was_open
+
+    # --- the loss of the leader ---------------------------------------------------------------------------------
+
+    def fall(self) -> None:
+        """Lose the leader: no request that arrives from now on has an effect, and no session expires."""
+        self.is_up = False
+
+    def rise(self) -> None:
+        """Have a leader again. It knows every commit, but not since when a session has been silent."""
+        self.is_up = True
+        for session in self._sessions.values():
+            if not session.is_heard:
+                self._await_silence(session)
 
     # --- the end of connections and sessions --------------------------------------------------------------------
 
@@ -148,12 +165,15 @@ class Quorum:
         for session in self._sessions.values():
             if session.connection.host is host:
                 is_heard = session.connection.is_open and (host.beats or not host.frozen)
-                # A session that falls silent gets a new timer; the number makes the timers of earlier silences void.
                 if session.is_heard and not is_heard:
-                    session.silences += 1
-                    delay = session.timeout * self._rng.uniform(2 / 3, 4 / 3)
-                    self._agenda.after(delay, partial(self._time_out, session, session.silences))
+                    self._await_silence(session)
                 session.is_heard = is_heard
+
+    def _await_silence(self, session: Session) -> None:
+        """Set a new timer for a silent session; the number makes the timers of earlier silences void."""
+        session.silences += 1
+        delay = session.timeout * self._rng.uniform(2 / 3, 4 / 3)
+        self._agenda.after(delay, partial(self._time_out, session, session.silences))
 
     def end(self, session: Session) -> None:
         """End a session and delete its ephemerals, in one commit."""
@@ -163,5 +183,5 @@ class Quorum:
             self.commit("", session.id, [Delete(path) for path in self.tree.ephemerals(session.id)], session)
 
     def _time_out(self, session: Session, silences: int) -> None:
-        if not session.is_heard and session.silences == silences:
+        if self.is_up and not session.is_heard and session.silences == silences:
             self.end(session)

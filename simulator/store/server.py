@@ -49,9 +49,9 @@ class ServerConnection:
     _last_at_server: float = 0.0
     _last_at_host: float = 0.0
 
-    def to_server(self, call: Call) -> None:
-        """Send a message whose arrival at the server makes `call`."""
-        self.host.leave(partial(self._leave, call))
+    def to_server(self, call: Call, later: float = 0.0) -> None:
+        """Send a message whose arrival at the server makes `call`, so many seconds later than usual."""
+        self.host.leave(partial(self._leave, call, later))
 
     def to_host(self, call: Call) -> None:
         """Send a message whose arrival in the host's process makes `call`."""
@@ -65,10 +65,10 @@ class ServerConnection:
             self.is_open = False
             self._survivors = self._rng.randint(0, self._under_way) if spill and self._under_way else 0
 
-    def _leave(self, call: Call) -> None:
+    def _leave(self, call: Call, later: float) -> None:
         if self.is_open:
             self._under_way += 1
-            self._last_at_server = max(self._last_at_server, self._due())
+            self._last_at_server = max(self._last_at_server, self._due() + later)
             self._agenda.at(self._last_at_server, partial(self._reach_server, call))
 
     def _due(self) -> float:

@@ -37,6 +37,8 @@ CUT_SHARE: Final = 0.125
 
 T = TypeVar("T")
 Arrive = Callable[[Session, ServerConnection, Answer], object]
+OnLook = Callable[[str, Sequence[str], Sequence[Any]], object]
+"""Called with a host, the paths that it reads or lists, and the answers."""
 
 
 @define(eq=False)
@@ -71,6 +73,7 @@ class SimulatedStore:
     connection: ServerConnection | None = None
     session: Session | None = None
     server: EnsembleServer = field(default=Factory(lambda store: store._quorum.servers[0], takes_self=True))  # noqa: SLF001
+    on_look: OnLook | None = None
     _listeners: Listeners = field(factory=Listeners)
     _under_way: dict[_Reply, None] = field(factory=dict)
     _hung_up: trio.Event = field(factory=trio.Event)
@@ -94,7 +97,7 @@ class SimulatedStore:
     async def multi(self, ops: Sequence[Op]) -> Committed:
         """Apply all of `ops` or nothing; see `MetadataStore.multi`."""
         require_sendable(ops)
-        committed: Committed = await self._request(partial(self._quorum.multi, tuple(ops)))
+        committed: Committed = await self._request(partial(self._quorum.multi, tuple(ops)), self._quorum.commit_seconds)
         return committed
 
     async def _bulk(
@@ -105,6 +108,8 @@ class SimulatedStore:
             found += await self._request(partial(self._quorum.look, partial(look, part, watch)))
         if watch and self.state is not SessionState.CONNECTED:
             raise ConnectionLost("the connection to ZooKeeper broke while watches were armed")
+        if self.on_look is not None:
+            self.on_look(self._host.name, paths, found)
         return found
 
     def _parts(self, paths: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -114,7 +119,7 @@ class SimulatedStore:
             yield paths[:middle]
         yield paths[middle:]
 
-    async def _request(self, arrive: Arrive) -> Any:  # noqa: ANN401 - what the request comes to
+    async def _request(self, arrive: Arrive, later: float = 0.0) -> Any:  # noqa: ANN401 - what the request comes to
         await trio.lowlevel.checkpoint()
         if self.state is not SessionState.CONNECTED:
             raise _refusal(self.state)
@@ -123,7 +128,7 @@ class SimulatedStore:
         reply = _Reply()
         self._under_way[reply] = None
         try:
-            self.connection.to_server(partial(arrive, self.session, self.connection, partial(self._land, reply)))
+            self.connection.to_server(partial(arrive, self.session, self.connection, partial(self._land, reply)), later)
             await reply.landed.wait()
         finally:
             self._under_way.pop(reply, None)
@@ -170,8 +175,8 @@ class SimulatedStore:
     # --- the holder's side of connections -----------------------------------------------------------------------
 
     def connect(self, server: EnsembleServer | None = None) -> None:
-        """Ask `server`, or any, to resume or begin the session. Does nothing if the ensemble is unreachable."""
-        if self._is_over or self.connection is not None or not self._host.reachable:
+        """Ask `server`, or any, to resume or begin the session. Does nothing if none can be reached."""
+        if self._is_over or self.connection is not None or not (self._host.reachable and self._quorum.is_up):
             return
         self.server = server or self._quorum.pick(self._seen)
         self.connection = connection = ServerConnection(self._agenda, self._rng, self._host, self, self.server)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import pytest
 import trio
@@ -11,6 +12,14 @@ from trio.testing import wait_all_tasks_blocked
 
 from klamm.cli.running import run, until_stopped
 from klamm.interrupts import INTERRUPTED
+
+
+@pytest.fixture(autouse=True)
+def pythons_own_handler() -> Iterator[None]:
+    """Handle Ctrl-C as a new process does: PySpark has a handler of its own, which stays when tests of it have run."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 async def ended_by(*signals: signal.Signals, leaving: trio.Event) -> list[str]:

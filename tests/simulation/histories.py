@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
 from attrs import evolve
@@ -26,10 +27,10 @@ from transport.messages import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from transport.metadata import LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
+from transport.metadata import BrokerRegistration, LeaderAndIsr, LeaderRecoveryState, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.formats import TopicZnode
-from transport.store.protocol import Create, Delete, Op, Set
+from transport.store.protocol import ANY_VERSION, Create, Delete, Op, Set
 from transport.store.tree import Tree
 
 TP = TopicPartition("orders", 0)
@@ -48,6 +49,7 @@ class History:
 
     def __init__(self) -> None:
         self.tree = Tree()
+        self._numbers = count(100)
         self.safety = Safety(Trace(), lambda: None)
         self.safety.durable = Durable(self.tree)
         self.safety.disks.update((id_, Disk(self.safety, id_)) for id_ in range(1, 7))
@@ -85,7 +87,11 @@ class History:
         self.commit(host, claim, Set(paths.CONTROLLER_EPOCH, raised, znode.stat.version))
 
     def register(self, broker_id: int) -> None:
-        self.commit(f"broker-{broker_id}", Create(paths.broker(broker_id)))
+        registration = BrokerRegistration(broker_id, f"broker-{broker_id}", 9092, 0)
+        self.commit(f"broker-{broker_id}", Create(paths.broker(broker_id), formats.encode_broker(registration, 0)))
+
+    def damage_registration(self, broker_id: int) -> None:
+        self.commit("admin", Set(paths.broker(broker_id), b"{", ANY_VERSION))
 
     def expire(self, broker_id: int) -> None:
         self.commit("", Delete(paths.broker(broker_id)))
@@ -138,18 +144,27 @@ class History:
         )
         return replace(state, **changes)
 
-    def tell(self, broker_id: int, state: PartitionState, *, host: str = FIRST, epoch: int = 1) -> None:
-        order = LeaderAndIsrRequest(101, epoch, 0, (LeaderAndIsrPartition(state, is_new=False),))
+    def tell(
+        self, broker_id: int, state: PartitionState, *, host: str = FIRST, epoch: int = 1, number: int | None = None
+    ) -> None:
+        order = LeaderAndIsrRequest(
+            101, epoch, 0, (LeaderAndIsrPartition(state, is_new=False),), self._numbered(number)
+        )
         self.safety.ordered(host, broker_id, order)
 
     def publish(self, broker_id: int, state: PartitionState) -> None:
         controller = BrokerEndpoint(101, FIRST, 9092)
-        self.safety.ordered(FIRST, broker_id, UpdateMetadataRequest(101, 1, 0, controller, None, (state,)))
+        self.safety.ordered(
+            FIRST, broker_id, UpdateMetadataRequest(101, 1, 0, controller, None, (state,), None, self._numbered())
+        )
 
-    def order_deletion(self, broker_id: int, leader_epoch: int | None = None) -> None:
+    def order_deletion(self, broker_id: int, leader_epoch: int | None = None, number: int | None = None) -> None:
         epoch = self.state.leader_epoch if leader_epoch is None else leader_epoch
         item = StopReplicaPartition(*TP[:1], TOPIC_ID, TP.partition, epoch, delete=True)
-        self.safety.ordered(FIRST, broker_id, StopReplicaRequest(101, 1, 0, (item,)))
+        self.safety.ordered(FIRST, broker_id, StopReplicaRequest(101, 1, 0, (item,), self._numbered(number)))
+
+    def _numbered(self, number: int | None = None) -> int:
+        return next(self._numbers) if number is None else number
 
     # --- disks --------------------------------------------------------------------------------------------------
 
@@ -165,7 +180,9 @@ class History:
         self.safety.disks[broker_id].open(TP, TOPIC_ID).truncate(end_offset)
 
     def wipe(self, broker_id: int) -> None:
-        self.safety.disks[broker_id].wipe(f"a new disk of {broker_id}")
+        disk = self.safety.disks[broker_id]
+        disk.wipe(f"a new disk of {broker_id}")
+        disk.lost_at = -1.0  # before any registration
 
     def acknowledge(self, base_offset: int, *values: bytes) -> None:
         self.safety.acknowledged(TP, base_offset, values)

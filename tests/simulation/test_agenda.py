@@ -38,3 +38,27 @@ async def test_what_is_added_beside_something_that_is_due_is_not_forgotten(nurse
         agenda.after(2, lambda: seen.append(trio.current_time()))
     await trio.sleep(10)
     assert seen == [3]
+
+
+async def test_nothing_is_called_after_the_end_of_run_until_it_runs_again(nursery: trio.Nursery) -> None:
+    agenda, seen = Agenda(), list[float]()
+    agenda.after(2, lambda: seen.append(trio.current_time()))
+    with trio.move_on_after(1):
+        await agenda.run()
+    await trio.sleep(4)
+    assert not seen
+    nursery.start_soon(agenda.run)
+    await trio.sleep(1)
+    agenda.after(1, lambda: seen.append(trio.current_time()))
+    await trio.sleep(5)
+    assert seen == [5, 7]
+
+
+async def test_a_call_that_is_put_before_the_next_one_is_made_in_time(nursery: trio.Nursery) -> None:
+    agenda, seen = Agenda(), list[float]()
+    nursery.start_soon(agenda.run)
+    await trio.sleep(1)
+    for seconds in (8, 2, 5):
+        agenda.after(seconds, lambda: seen.append(trio.current_time()))
+    await trio.sleep(20)
+    assert seen == [3, 6, 9]

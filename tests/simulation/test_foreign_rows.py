@@ -16,8 +16,7 @@ from trio.testing import MockClock
 from controller.monitoring import state_dump
 from klamm.testing import open_cluster
 from simulator.cluster import SimulatedCluster
-from tests.kit.examples import examples
-from tests.simulation.foreign_rows import (
+from simulator.random_run.foreign_rows import (
     ABSURD_NAMES,
     ABSURD_VALUES,
     DEEP,
@@ -32,6 +31,7 @@ from tests.simulation.foreign_rows import (
     with_field,
     with_key,
 )
+from tests.kit.examples import examples
 from transport.errors import ApiError
 from transport.messages import ElectionType
 from transport.store import paths

@@ -161,13 +161,15 @@ async def test_an_unclean_election_that_passes_over_a_live_member_is_seen(second
     assert h.found == (expected if seconds > 5.0 else None)  # a controller learns of it until then
 
 
-@pytest.mark.parametrize("trouble", ["dead", "empty", "shutting down", "failed", "mended"])
+@pytest.mark.parametrize("trouble", ["dead", "empty", "shutting down", "failed", "mended", "damaged"])
 async def test_an_unclean_election_passes_over_a_member_that_cannot_lead(trouble: str) -> None:
     h = alone_in_the_isr()
     if trouble != "dead":
         h.register(1)
     if trouble == "empty":
         h.wipe(1)
+    if trouble == "damaged":
+        h.damage_registration(1)
     if trouble == "shutting down":
         h.safety.asked(ControlledShutdownRequest(1, 0))
     if trouble in ("failed", "mended"):

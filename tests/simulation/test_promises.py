@@ -87,10 +87,20 @@ async def test_nobody_is_told_to_hold_what_it_was_told_to_delete_with_its_topic(
     assert "of orders-0, which it was told to delete" in found[1]
 
 
+async def test_an_order_sent_before_a_deletion_may_arrive_after_it(h: History) -> None:
+    h.order_deletion(2, EPOCH_DURING_DELETE, number=7)
+    found = []
+    for number in (6, 8):
+        h.tell(2, h.told(), number=number)
+        found.append(h.found or "")
+    assert found[0] == ""
+    assert "of orders-0, which it was told to delete" in found[1]
+
+
 def set_unclean(h: History, path: str, value: str | None) -> None:
     data = formats.encode_config({} if value is None else {"unclean.leader.election.enable": value})
     op: Op = Create(path, data) if h.tree.read(path) is None else Set(path, data, ANY_VERSION)
-    h.commit(FIRST, op)
+    h.commit("admin", op)
 
 
 @pytest.mark.parametrize(

@@ -14,13 +14,15 @@ import trio
 from simulator.random_run import report
 from simulator.random_run.campaign import CampaignTally, outcomes
 from simulator.random_run.coverage import CRASH_POINTS, NEEDED
+from simulator.random_run.features import FEATURES, choose
 from simulator.random_run.plan import draw
 from simulator.random_run.run import RunOutcome, run
 from simulator.random_run.workers import Worker
-from tests.simulation.planted import planted
+from tests.simulation.planted.bugs import planted
 
 _PRINT_DIGESTS = """
 import sys
+from simulator.random_run.features import FEATURES, choose
 from simulator.random_run.plan import draw
 from simulator.random_run.run import run
 print(*(run(draw(int(seed))).digest for seed in sys.argv[1:]))
@@ -45,6 +47,25 @@ def test_a_plan_depends_on_its_seed_alone() -> None:
     plans = [draw(seed).text() for seed in range(200)]
     assert plans == [draw(seed).text() for seed in range(200)]
     assert len(set(plans)) == len(plans)
+
+
+def test_each_feature_is_in_some_plans_and_missing_in_others() -> None:
+    drawn = [{chosen.feature.name for chosen in choose(seed)} for seed in range(100)]
+    names = {feature.name for feature in FEATURES}
+    assert set.union(*drawn) == names
+    assert set.intersection(*drawn) == set()
+
+
+def test_some_plans_have_few_features_and_much_of_each_and_others_have_many() -> None:
+    drawn = [choose(seed) for seed in range(100)]
+    assert any(len(few) == 1 and few[0].times > 1 for few in drawn)
+    assert any(len(many) > 2 / 3 * len(FEATURES) for many in drawn)
+
+
+def test_a_plan_prints_its_features() -> None:
+    lines = draw(1).text().splitlines()
+    [drawn] = [line for line in lines if line.startswith("drawn")]
+    assert all(str(chosen) in drawn for chosen in choose(1))
 
 
 def test_disks_are_lost_too() -> None:
@@ -80,7 +101,9 @@ def test_a_failure_says_what_how_and_how_to_see_it_again() -> None:
     with planted("no_epoch_bump"):
         outcome = next(found for seed in range(1, 20) if (found := run(draw(seed))).violation is not None)
     lines = list(report.failure_lines(outcome))
-    assert lines[0].startswith(f"seed {outcome.seed} failed: epochs never go down")
+    assert outcome.violation is not None
+    text = " ".join(line.strip() for line in lines)
+    assert text.startswith(f"seed {outcome.seed} failed: {outcome.violation.invariant}: ")
     assert 1 < len(outcome.last) <= 30
     assert " violation " in outcome.last[-1]
     assert lines[-1] == f"replay it with: klamm simulate --seed {outcome.seed}"
@@ -91,7 +114,7 @@ def test_what_nobody_foresaw_fails_a_run(monkeypatch: pytest.MonkeyPatch) -> Non
         await trio.lowlevel.checkpoint()
         raise ZeroDivisionError("nobody foresaw this")
 
-    monkeypatch.setattr("simulator.random_run.run._disturb", broken)
+    monkeypatch.setattr("simulator.random_run.run.carry_out", broken)
     violation = run(draw(1)).violation
     assert violation is not None
     assert violation.invariant == "a run ends without an exception"
@@ -112,3 +135,7 @@ def test_crash_points_are_hit() -> None:
     """Plans of a tenth of the thousand seeds strike at each round somewhere."""
     plans = "\n".join(draw(seed).text() for seed in range(100))
     assert all(f"AtStep(round='{name}'" in plans for name in CRASH_POINTS)
+
+
+def test_the_names_of_counts_leave_room_for_the_numbers() -> None:
+    assert [name for name in NEEDED if len(name) > 46] == []

@@ -101,7 +101,7 @@ def test_a_cluster_that_does_not_start_is_told() -> None:
     ("wrong", "place", "text"),
     [
         ("events:\n  - reasign: {orders-0: [1]}", (2, 5), "unknown key reasign: did you mean reassign?"),
-        ("events:\n  - start: {1: 2}", (2, 12), "expected a node, found a mapping"),
+        ("events:\n  - restart: {1: 2}", (2, 14), "expected a node, found a mapping"),
         ("events:\n  - crash: 9", (2, 12), "there is no node '9': there are brokers 1 to 3"),
         ("events:\n  - {crash: 1, at: soon}", (2, 20), "expected a time such as 3s, 500ms or 2m, found 'soon'"),
         ("topics: {a: [[1]]}\nevents:\n  - {when: a-0 reaches A9, crash: 1}", (3, 12), "unknown round A9"),

@@ -106,6 +106,12 @@ def test_what_is_missed_is_told_with_its_line_and_seed_and_fails(scenario: Path)
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+def test_a_scenario_may_have_a_seed_of_its_own_which_an_option_overrides(scenario: Path) -> None:
+    scenario.write_text(f"seed: 5\n{SCENARIO}")
+    summaries = [simulate(str(scenario), *option).stdout.splitlines()[-2] for option in ((), ("--seed", "6"))]
+    assert ["with seed 5, " in summaries[0], "with seed 6, " in summaries[1]] == [True, True]
+
+
 # --- mistakes ---------------------------------------------------------------------------------------------------
 
 
@@ -118,6 +124,12 @@ def test_what_is_missed_is_told_with_its_line_and_seed_and_fails(scenario: Path)
         ("--seeds 5..1", 2, "'5..1' is not a range of seeds: write 0..99 for a hundred of them"),
         ("--seed -1", 2, "-1 is not in the range x>=0."),
         ("--seed 1 --seeds 1..2", 2, "Error: --seed and --seeds exclude each other: use only one of them"),
+        (
+            ".gitignore --shrink",
+            2,
+            "Error: --shrink makes random runs smaller: give it --seed or --seeds, and no scenario",
+        ),
+        ("--seed 1 --shrink -o json", 2, "Error: --shrink prints scenarios and tables: use it without -o"),
         ("--seed 1 -o xml", 2, "'xml' is not one of 'table', 'json', 'yaml'."),
         (".gitignore", 1, ".gitignore:1:1: a scenario is a mapping with the keys cluster, topics, load,"),
     ],

@@ -34,12 +34,13 @@ def test_the_first_test_of_the_docs_has_ten_lines() -> None:
     assert len(test.splitlines()) == 1 + 10
 
 
-def test_the_example_passes_and_is_what_the_docs_print() -> None:
-    example = ROOT / "examples" / "test_with_cluster.py"
+def test_the_examples_pass_and_are_what_the_docs_print() -> None:
+    examples = [ROOT / "examples" / name for name in ("test_with_cluster.py", "test_planted_bug.py")]
+    code = "\n".join(example.read_text(encoding="utf-8") for example in examples)
     printed = [block for block in BLOCKS if not block.startswith("# ")]
-    assert printed
-    assert all(block in example.read_text(encoding="utf-8") for block in printed)
-    done = run_pytest(ROOT, "-p", "klamm.testing.plugin", str(example))
+    assert len(printed) == 3
+    assert all(block in code for block in printed)
+    done = run_pytest(ROOT, "-p", "klamm.testing.plugin", *map(str, examples))
     assert done.returncode == 0, done.stdout + done.stderr
 
 

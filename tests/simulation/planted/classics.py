@@ -1,9 +1,8 @@
-"""Bugs to plant in the controller, one at a time, which the simulator must find."""
+"""Classic bugs: a missing fence, writes applied too early, elections that nothing allows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -30,8 +29,6 @@ from transport.store import paths
 from transport.store.chunks import plan_chunks
 from transport.store.commit import commit_chunk
 from transport.store.protocol import Check, MetadataStore
-
-Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def no_fence_on_a_write(patch: pytest.MonkeyPatch) -> None:
@@ -198,30 +195,19 @@ def a_cancel_forgets_the_order(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(reassignment_requests, "_original", lambda context, tp: context.assignment(tp).origin_replicas)
 
 
-BUGS: dict[str, Plant] = {
-    plant.__name__: plant
-    for plant in (
-        no_fence_on_a_write,
-        apply_before_commit,
-        no_epoch_bump,
-        retire_without_a_live_leader_in_the_target,
-        replicas_become_the_target_before_b4,
-        watches_are_not_armed_again_after_a_reconnect,
-        leader_and_isr_for_a_topic_that_is_being_deleted,
-        a_topic_is_gone_before_the_data_of_dead_brokers,
-        unclean_elections_without_permission,
-        brokers_are_relieved_of_nothing,
-        orders_are_heeded_in_the_middle_of_a_move,
-        cancels_without_a_survivor,
-        a_last_member_leaves_the_isr,
-        a_cancel_forgets_the_order,
-    )
-}
-
-
-@contextmanager
-def planted(name: str) -> Iterator[None]:
-    """Plant a bug for the duration of the block."""
-    with pytest.MonkeyPatch.context() as patch:
-        BUGS[name](patch)
-        yield
+BUGS = (
+    no_fence_on_a_write,
+    apply_before_commit,
+    no_epoch_bump,
+    retire_without_a_live_leader_in_the_target,
+    replicas_become_the_target_before_b4,
+    watches_are_not_armed_again_after_a_reconnect,
+    leader_and_isr_for_a_topic_that_is_being_deleted,
+    a_topic_is_gone_before_the_data_of_dead_brokers,
+    unclean_elections_without_permission,
+    brokers_are_relieved_of_nothing,
+    orders_are_heeded_in_the_middle_of_a_move,
+    cancels_without_a_survivor,
+    a_last_member_leaves_the_isr,
+    a_cancel_forgets_the_order,
+)

@@ -1,0 +1,106 @@
+"""The settings of a topic, or of all brokers, as administrators see them: a sequential model, and its operations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import evolve, frozen
+
+from simulator.linearizability.checker import Operation
+from simulator.linearizability.commits import Committed, by_commit
+from transport.dynamic_configs import TOPIC_SETTINGS
+from transport.errors import ErrorCode
+from transport.settings import InvalidSetting, render
+
+
+@frozen(cache_hash=True)
+class ModelSettings(Committed):
+    """The settings that are set, sorted by name."""
+
+    values: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{dict(self.values)}"
+
+
+NONE_SET = ModelSettings()
+
+
+def of(values: Mapping[str, str]) -> ModelSettings:
+    """Return the model of settings, with their values in the form in which they are described."""
+    return ModelSettings(tuple(sorted((name, _described(name, value)) for name, value in values.items())))
+
+
+def _described(name: str, value: str) -> str:
+    setting = TOPIC_SETTINGS.get(name)
+    try:
+        return value.strip() if setting is None else render(setting.parse(value))
+    except InvalidSetting:
+        return value.strip()
+
+
+def drifts(state: ModelSettings) -> Iterable[ModelSettings]:
+    """Return the state: settings change by requests only, or together with their topic."""
+    return [state]
+
+
+@frozen
+class Alter(Operation[ModelSettings]):
+    """New values, None for those that are inherited again, and the answer; an unknown answer counts as success."""
+
+    values: tuple[tuple[str, str | None], ...]
+    error: ErrorCode = ErrorCode.NONE
+
+    def after(self, state: ModelSettings) -> Iterable[ModelSettings]:
+        """Return the new settings, or the same if the request is refused."""
+        if self.error is not ErrorCode.NONE:
+            return [state]
+        altered = {**dict(state.values), **dict(self.values)}
+        left = {name: value for name, value in altered.items() if value is not None}
+        return by_commit(state, [evolve(state, values=of(left).values)])
+
+    def __str__(self) -> str:
+        return f"{dict(self.values)} answered {self.error.name}"
+
+
+@frozen
+class Describe(Operation[ModelSettings]):
+    """A description of the settings that are set."""
+
+    settings: ModelSettings
+
+    def after(self, state: ModelSettings) -> Iterable[ModelSettings]:
+        """Return the settings if they are as described."""
+        return [state] if state.values == self.settings.values else []
+
+    def __str__(self) -> str:
+        return f"description as {self.settings}"
+
+
+@frozen
+class Stored(Operation[ModelSettings]):
+    """The settings in the store right after a commit of a controller, or right before if it `checks` only."""
+
+    settings: ModelSettings
+    checks: bool = False
+
+    def after(self, state: ModelSettings) -> Iterable[ModelSettings]:
+        """Return the settings if the store has them."""
+        return [evolve(state, changes=int(self.checks))] if state.values == self.settings.values else []
+
+    def __str__(self) -> str:
+        return f"the store {'still has' if self.checks else 'has'} {self.settings}"
+
+
+@frozen
+class Reset(Operation[ModelSettings]):
+    """A creation or deletion of the topic, which leaves it these settings."""
+
+    settings: ModelSettings
+
+    def after(self, state: ModelSettings) -> Iterable[ModelSettings]:
+        """Return the settings of the new topic, or of none."""
+        return [evolve(self.settings, changes=state.changes)]
+
+    def __str__(self) -> str:
+        return f"a topic comes or goes with {self.settings}"

@@ -1,0 +1,138 @@
+"""Nodes that answer some requests with an error, or not at all, whether or not they carry them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import trio
+from attrs import define, field, frozen
+
+from simulator.frames import api_name, correlation_id, is_request
+from transport.errors import ErrorCode
+from transport.network import Network, StreamHandler
+from transport.wire import encode, frame
+from transport.wire.envelope import ResponseEnvelope
+
+_LENGTH_BYTES: Final = 4
+
+
+@frozen
+class Refusal:
+    """A refusal of the requests of some apis, with an error, or with None for no answer."""
+
+    apis: tuple[str, ...]
+    error: ErrorCode | None
+    is_carried_out: bool = False
+    """Whether they take effect in spite of that."""
+
+    noted: Callable[[], object] = field(default=lambda: None, eq=False)
+    """Called for each."""
+
+    def concerns(self, chunk: bytes) -> bool:
+        """Return whether a frame is such a request."""
+        return is_request(chunk) and api_name(chunk) in self.apis
+
+    def answer(self, number: int) -> bytes | None:
+        """Return the answer to a request; None for none."""
+        self.noted()
+        if self.error is None:
+            return None
+        return frame(ResponseEnvelope(number, self.error, encode(f"{self.error.name}, as a fault")).pack())
+
+
+@define
+class Refusals:
+    """The refusals of a node, which outlive its process."""
+
+    current: Refusal | None = None
+    has_lost_orders: bool = field(default=False, init=False)
+    """Whether the running process has been sent an order that it did not carry out, and that is not repeated."""
+
+    def at(self, request: bytes) -> Refusal | None:
+        """Return the refusal of a frame that arrives, if any."""
+        refusal = self.current
+        if refusal is None or not refusal.concerns(request):
+            return None
+        if not refusal.is_carried_out and not _is_repeated(api_name(request), refusal.error):
+            self.has_lost_orders = True
+        return refusal
+
+
+@frozen
+class RefusingNetwork:
+    """A node's network, whose server refuses requests."""
+
+    _network: Network
+    _refusals: Refusals
+
+    async def connect(self, host: str, port: int) -> trio.abc.Stream:
+        """Connect as the network does."""
+        return await self._network.connect(host, port)
+
+    async def serve(
+        self,
+        handler: StreamHandler,
+        host: str,
+        port: int,
+        *,
+        task_status: trio.TaskStatus[int] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve as the network does, apart from refusals."""
+        await self._network.serve(partial(self._handle, handler), host, port, task_status=task_status)
+
+    async def _handle(self, handler: StreamHandler, stream: trio.abc.Stream) -> None:
+        await handler(_RefusingStream(stream, self._refusals))
+
+
+@define(eq=False)
+class _RefusingStream(trio.abc.Stream):
+    """The server's end of a connection. It looks at whole frames only: larger ones come in parts, and are served."""
+
+    _stream: trio.abc.Stream
+    _refusals: Refusals
+    _carried_out: dict[int, Refusal] = field(factory=dict)
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        """Return the next bytes that are not a refused request."""
+        while True:
+            data = bytes(await self._stream.receive_some(max_bytes))
+            refusal = self._refusals.at(data) if _is_frame(data) else None
+            if refusal is None:
+                return data
+            if refusal.is_carried_out:
+                self._carried_out[correlation_id(data)] = refusal
+                return data
+            await self._send(refusal.answer(correlation_id(data)))
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        """Send an answer, or what takes its place."""
+        number = correlation_id(bytes(data)) if self._carried_out else 0
+        refusal = self._carried_out.pop(number, None)
+        await self._send(bytes(data) if refusal is None else refusal.answer(number))
+
+    async def wait_send_all_might_not_block(self) -> None:
+        """Wait for room."""
+        await self._stream.wait_send_all_might_not_block()
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        await self._stream.aclose()
+
+    async def _send(self, answer: bytes | None) -> None:
+        if answer is None:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._stream.send_all(answer)
+
+
+def _is_repeated(api: str | None, error: ErrorCode | None) -> bool:
+    """Return whether the controller repeats an order that is answered with an error, or not at all."""
+    if error is None or api == "StopReplica":
+        return True
+    return api == "UpdateMetadata" and error is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _is_frame(data: bytes) -> bool:
+    return len(data) > _LENGTH_BYTES and int.from_bytes(data[:_LENGTH_BYTES]) == len(data) - _LENGTH_BYTES

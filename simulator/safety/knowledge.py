@@ -1,0 +1,129 @@
+"""The knowledge on which the decisions of a controller rest: all that it has read and been told.
+
+It follows from the store's answers and from the requests on the network, not from the controllers' memory. A controller
+takes over what it reads in the middle of an event, so until the event's end both the old and the new count as known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import product
+from typing import Final
+
+from attrs import define, field
+
+from simulator.model.view import Standing
+from simulator.safety.log_reports import Incarnation, UsableLogs
+from transport.metadata import BrokerRegistration, TopicPartition, number_in
+from transport.store import formats, paths
+from transport.store.protocol import Znode
+
+_BELOW_IDS: Final = f"{paths.BROKER_IDS}/"
+
+_REMEMBERED: Final = 64
+"""Number of requests for a controlled shutdown remembered."""
+
+
+@define
+class Knowledge:
+    """The knowledge of one controller about brokers."""
+
+    _readings: list[dict[int, BrokerRegistration]] = field(factory=list, init=False)
+    """The registrations as read before the event in progress, and then by each reading during it."""
+
+    _is_listing: bool = field(default=False, init=False)
+    _asked_to_leave: dict[Incarnation, None] = field(factory=dict, init=False)
+    _leaving: dict[Incarnation, None] = field(factory=dict, init=False)
+    """Those of them of which it is certain that the controller has granted the request."""
+
+    logs: UsableLogs = field(factory=UsableLogs, init=False)
+
+    # --- what changes it ------------------------------------------------------------------------------------------
+
+    def took_office(self) -> None:
+        """Forget what a controller forgets when it takes office."""
+        self._readings.clear()
+        self._leaving.clear()
+        self.logs.clear()
+
+    def began_event(self) -> bool:
+        """Take the last reading as known: an event has ended and the next one begins. Return whether it is news."""
+        has_news = self._is_listing
+        del self._readings[:-1]
+        self._is_listing = False
+        return has_news
+
+    def looked(self, asked: Sequence[str], found: Iterable[Znode | list[str] | None]) -> None:
+        """Record an answer of the store, if it is about registrations."""
+        if asked[0] == paths.BROKER_IDS:
+            self._readings.append({})
+            self._is_listing = True
+        elif self._is_listing and asked[0].startswith(_BELOW_IDS):
+            for path, znode in zip(asked, found, strict=True):
+                self._read(path, znode)
+
+    def _read(self, path: str, znode: Znode | list[str] | None) -> None:
+        broker_id = number_in(path.removeprefix(_BELOW_IDS))
+        if broker_id is not None and isinstance(znode, Znode):
+            with suppress(formats.UndecodableZnode):
+                self._readings[-1][broker_id] = formats.decode_broker(broker_id, znode.data, znode.stat.czxid)
+
+    def asked_to_leave(self, broker_id: int, broker_epoch: int) -> None:
+        """Record a request for a controlled shutdown, which may be granted at any time from now on."""
+        self._asked_to_leave[broker_id, broker_epoch] = None
+        if len(self._asked_to_leave) > _REMEMBERED:
+            del self._asked_to_leave[next(iter(self._asked_to_leave))]
+
+    def granted_shutdown(self) -> None:
+        """Record that a request for a controlled shutdown is granted."""
+        able = [each for each in self._asked_to_leave if each in self._known()]
+        if len(able) == 1:
+            self._leaving[able[0]] = None
+
+    def took_over_reports(self, tps: Mapping[TopicPartition, str]) -> None:
+        """Record that reports about the logs of these partitions, by topic id, count from now on."""
+        for tp, topic_id in tps.items():
+            self.logs.taken_over(tp, topic_id, self._known())
+
+    def _known(self) -> dict[Incarnation, None]:
+        return {(id_, broker.epoch): None for reading in self._readings for id_, broker in reading.items()}
+
+    # --- what it is -----------------------------------------------------------------------------------------------
+
+    @property
+    def brokers(self) -> Mapping[int, BrokerRegistration] | None:
+        """The registrations as last read; None before the first reading in office."""
+        return self._readings[-1] if self._readings else None
+
+    def views(self, tp: TopicPartition, replicas: Iterable[int]) -> Iterator[dict[int, Standing]]:
+        """Yield the combinations of standings that the replicas of a partition may have, the likeliest first."""
+        ids = list(dict.fromkeys(replicas))
+        choices = [self._standings(tp, id_) for id_ in ids]
+        for chosen in product(*choices):
+            yield dict(zip(ids, chosen, strict=True))
+
+    def _standings(self, tp: TopicPartition, broker_id: int) -> dict[Standing, None]:
+        found: dict[Standing, None] = {}
+        epochs: dict[int, None] = {}
+        for reading in reversed(self._readings):
+            broker = reading.get(broker_id)
+            epochs[-1 if broker is None else broker.epoch] = None
+            if broker is not None:
+                found |= self._standings_of((broker_id, broker.epoch), tp)
+        # A broker that came back was gone in between, for its replicas to leave the ISRs.
+        if len(epochs) > 1 or -1 in epochs:
+            found[Standing.DEAD] = None
+        return found
+
+    def _standings_of(self, incarnation: Incarnation, tp: TopicPartition) -> dict[Standing, None]:
+        found: dict[Standing, None] = {}
+        is_doubted = self.logs.is_doubted(tp, incarnation)
+        if is_doubted or self.logs.has_failed(tp, incarnation):
+            found[Standing.LOGLESS] = None
+        if is_doubted or not found:
+            if incarnation not in self._leaving:
+                found[Standing.LIVE] = None
+            if incarnation in self._asked_to_leave:
+                found[Standing.LEAVING] = None
+        return found

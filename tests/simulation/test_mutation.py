@@ -1,0 +1,80 @@
+"""Mutants are drawn from a seed, differ from the product, and are noticed."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from controller.model import elections
+from simulator.random_run.plan import draw
+from simulator.random_run.run import run
+from tests.simulation.hunt import Died, each_forked, first_catch
+from tests.simulation.mutation.campaign import modules
+from tests.simulation.mutation.mutants import apply, changed_text, drawn, mutants_of
+
+ELECTIONS = "controller/model/elections.py"
+
+
+def test_the_same_seed_draws_the_same_mutants() -> None:
+    assert drawn(modules(), 40, 7) == drawn(modules(), 40, 7)
+    assert drawn(modules(), 40, 7) != drawn(modules(), 40, 8)
+
+
+def test_mutants_are_drawn_from_every_folder() -> None:
+    paths = {mutant.path.split("/")[1] for mutant in drawn(modules(), 120, 1)}
+    assert paths == {"handlers", "model", "channels", "node"}
+
+
+def test_a_mutant_shows_what_it_changes() -> None:
+    [mutant] = [each for each in mutants_of(ELECTIONS) if each.function == "preferred" and each.kind == "and/or"]
+    assert str(mutant).startswith(f"{ELECTIONS}:")
+    assert changed_text(mutant) == "is_able = bool(first) or first[0] in candidate.online or first[0] in isr"
+
+
+def test_log_lines_are_left_alone() -> None:
+    found = [mutant for path in modules() for mutant in mutants_of(path) if mutant.kind == "drop statement"]
+    assert found
+    assert not [mutant for mutant in found if mutant.text.startswith("log.")]
+
+
+def _with_mutant(digests: dict[int, str]) -> int | None:
+    [mutant] = [each for each in mutants_of(ELECTIONS) if each.text == "current.leader_epoch + 1"]
+    apply(mutant)
+    return first_catch(digests, digests).seed
+
+
+def test_a_mutant_is_caught_in_a_child_process_and_leaves_this_one_alone() -> None:
+    code = elections.next_epoch.__code__
+    digests = {seed: run(draw(seed)).digest for seed in range(1, 4)}
+    [(_, seed)] = each_forked(_with_mutant, [digests], jobs=1)
+    assert seed in digests
+    assert elections.next_epoch.__code__ is code
+
+
+def _die(item: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return item
+
+
+def test_a_child_process_that_dies_is_reported() -> None:
+    assert list(each_forked(_die, [1, 2], jobs=1)) == [(1, Died(-signal.SIGKILL)), (2, Died(-signal.SIGKILL))]
+
+
+def test_a_sound_product_has_no_catch() -> None:
+    digests = {seed: run(draw(seed)).digest for seed in (1, 2)}
+    catch = first_catch(digests, digests)
+    assert (catch.seed, catch.changed) == (None, 0)
+
+
+def test_a_run_that_does_not_end_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def endless(*_: object) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr("tests.simulation.hunt.run", endless)
+    monkeypatch.setattr("tests.simulation.hunt.SEED_SECONDS", 0.2)
+    catch = first_catch([1], {})
+    assert catch.seed == 1
+    assert "Endless" in catch.text
