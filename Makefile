@@ -1,12 +1,14 @@
 # A fresh clone needs Python 3.11 or later, and Java 17 or later for targets that run a ZooKeeper.
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint simulate bench soak docs wheel-check requirements clean java
+.PHONY: help demo test kafka-test lint simulate simulate-coverage simulate-corpus bench soak docs wheel-check requirements clean java
 
 # The metadata store of demo: zookeeper or memory.
 STORE ?= zookeeper
-# The seeds of simulate's random runs.
-SEEDS ?= 1..200
+# The seeds of simulate's random runs: the corpus, or a range such as 1..2000.
+SEEDS ?= corpus
+# The seeds among which simulate-corpus chooses.
+CANDIDATES ?= 1..2000
 # The number of processes of test; most tests wait for other processes most of the time.
 WORKERS ?= 3
 # More options for demo, test and soak: make test ARGS="-k wire".
@@ -28,7 +30,7 @@ HAVE_JAVA = java="$${JAVA_HOME:+$$JAVA_HOME/bin/java}"; [ -x "$$java" ] || java=
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS='	' read -r target does; do \
-		printf '  make %-14s%s\n' "$$target" "$$does"; done
+		printf '  make %-18s%s\n' "$$target" "$$does"; done
 
 demo: $(if $(filter memory,$(STORE)),,java) $(INSTALLED) ## a cluster that moves a replica set; STORE=memory needs no Java
 	@$(BIN)/klamm demo --store $(STORE) $(ARGS)
@@ -37,19 +39,31 @@ test: $(INSTALLED) ## all tests; those on ZooKeeper are skipped without Java
 	@$(HAVE_JAVA) || echo "$(JAVA_IS_MISSING); the tests on ZooKeeper are skipped"
 	@$(BIN)/python -m pytest -q -rfEs -n $(WORKERS) --dist worksteal $(ARGS)
 
+kafka-test: java $(INSTALLED) ## the tests on real brokers of Apache Kafka, whose jars Maven fetches once into ~/.cache/klamm
+	@$(BIN)/python -m tests.kafka.jars
+	@$(BIN)/python -m pytest -q -rfEs $(ARGS) tests/kafka
+
 lint: $(INSTALLED) ## style, types, imports, and code that would break replay
 	@failed=; for check in "ruff check --quiet" "ruff format --check --quiet" mypy "lint-imports --no-logo"; do \
 		echo "== $$check"; $(BIN)/$$check || failed=yes; done; [ -z "$$failed" ]
 
-simulate: $(INSTALLED) ## random clusters with faults, on virtual time; SEEDS=1..200
+simulate: $(INSTALLED) ## random clusters with faults, on virtual time; SEEDS=1..2000 for more
 	@$(BIN)/klamm simulate --seeds $(SEEDS)
 
-soak: java $(INSTALLED) ## the long tests: 1,000 examples of each property, a quarter of an hour of kills, large moves and plans
+simulate-coverage: $(INSTALLED) ## which branches and pairs of a round and a fault no run reaches; SEEDS=1..200
+	@$(BIN)/python -m tests.simulation.reach $(SEEDS)
+
+simulate-corpus: $(INSTALLED) ## choose the seeds that simulate runs, among CANDIDATES=1..2000
+	@$(BIN)/python -m tests.simulation.reach $(CANDIDATES) --corpus 200
+
+soak: java $(INSTALLED) ## the long tests: properties, planted bugs, mutants, a quarter of an hour of kills, large moves and plans
 	@$(BIN)/python -m pytest -q -m "hypothesis or soak" --hypothesis-profile=soak -o faulthandler_timeout=0 $(ARGS)
 	@$(BIN)/python -m tests.cluster.kills_and_pauses
 	@$(BIN)/python -m tests.cluster.test_great_move
 	@$(BIN)/python -m tests.spark.shapes.against_optimum --simple --instances 75
 	@$(BIN)/python benchmarks/planning.py --large
+	@$(BIN)/python -m tests.simulation.mutation.campaign
+	@$(BIN)/python -m tests.simulation.planted_table
 
 bench: java $(INSTALLED) ## measure the rates that README and docs quote
 	@for benchmark in benchmarks/*.py; do $(BIN)/python $$benchmark || exit 1; done
