@@ -8,6 +8,8 @@ from collections.abc import Collection, Sequence
 from math import inf
 from typing import Final, Protocol
 
+import trio
+
 from broker.fencing import check_topic_id
 from broker.reference.epochs import LeaderEpochs
 from broker.reference.log_dir import MAX_NAME, deleted_name
@@ -128,6 +130,9 @@ class Disk:
         self.lost_at = -inf
         """The time at which the previous disk was lost."""
 
+        self.mended_at = -inf
+        """The time at which failed directories last became usable again."""
+
         self._failed: dict[int, None] = {}
         self._noticed: set[int] = set()
         self._failed_in_this_life: dict[int, None] = {}
@@ -238,6 +243,8 @@ class Disk:
 
     def mend(self) -> None:
         """Make the disk work again after `fail`."""
+        if self._failed:
+            self.mended_at = trio.current_time()
         self._failed.clear()
         self._noticed.clear()
 

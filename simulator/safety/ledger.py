@@ -97,7 +97,8 @@ class Ledger:
         registrations = self.registrations
         is_live = registrations.has_been_live(broker_id, since=trio.current_time() - _KNOWN_SECONDS)
         disk = self.disks.get(broker_id)
-        is_healthy = disk is not None and disk.is_healthy(tp)
+        # A broker that restarts within its session keeps the registration under which its directory was offline.
+        is_healthy = disk is not None and disk.is_healthy(tp) and disk.mended_at < registrations.since(broker_id)
         return is_live and is_healthy and not registrations.is_shutting_down(broker_id)
 
     def acknowledged(self, tp: TopicPartition, base_offset: int, values: Sequence[bytes]) -> Iterator[str]:

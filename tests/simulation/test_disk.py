@@ -83,7 +83,7 @@ def test_a_log_that_is_opened_again_is_taken_from_who_had_it(disk: Disk) -> None
     assert tuple(disk.logs[TP].records) == RECORDS
 
 
-def test_a_wiped_disk_is_empty_and_another(disk: Disk, notes: Notes) -> None:
+async def test_a_wiped_disk_is_empty_and_another(disk: Disk, notes: Notes) -> None:
     lost = disk.logs[TP]
     disk.fail()
     disk.wipe("new-disk")
@@ -104,7 +104,7 @@ def test_a_log_directory_fails_alone(disk: Disk) -> None:
     assert disk.open(other, "id-1").end_offset == 0
 
 
-def test_on_a_failed_disk_nothing_works_until_it_is_mended(disk: Disk, notes: Notes) -> None:
+async def test_on_a_failed_disk_nothing_works_until_it_is_mended(disk: Disk, notes: Notes) -> None:
     log = disk.logs[TP]
     disk.fail()
     with pytest.raises(OSError, match="Input/output error"):

@@ -161,7 +161,7 @@ async def test_an_unclean_election_that_passes_over_a_live_member_is_seen(second
     assert h.found == (expected if seconds > 5.0 else None)  # a controller learns of it until then
 
 
-@pytest.mark.parametrize("trouble", ["dead", "empty", "shutting down", "failed", "mended", "damaged"])
+@pytest.mark.parametrize("trouble", ["dead", "empty", "shutting down", "failed", "mended", "restarted", "damaged"])
 async def test_an_unclean_election_passes_over_a_member_that_cannot_lead(trouble: str) -> None:
     h = alone_in_the_isr()
     if trouble != "dead":
@@ -172,10 +172,12 @@ async def test_an_unclean_election_passes_over_a_member_that_cannot_lead(trouble
         h.damage_registration(1)
     if trouble == "shutting down":
         h.safety.asked(ControlledShutdownRequest(1, 0))
-    if trouble in ("failed", "mended"):
+    if trouble in ("failed", "mended", "restarted"):
         h.safety.disks[1].fail(0)
-    if trouble == "mended":
+    if trouble in ("mended", "restarted"):
         h.safety.disks[1].mend()
+    if trouble == "restarted":  # before its session ended
+        h.safety.disks[1].cut()
     await trio.sleep(6.0)
     h.elect_uncleanly(2)
     assert h.found is None

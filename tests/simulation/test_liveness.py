@@ -195,6 +195,21 @@ def test_a_partition_whose_isr_is_empty_waits_without_a_fault() -> None:
     assert informed == seen_after(disturb)
 
 
+@pytest.mark.parametrize("damaged", [True, False])
+def test_partitions_of_damaged_topics_count_for_their_preferred_leader(damaged: bool) -> None:
+    async def story() -> None:
+        async with simulated_cluster(Settings(brokers=3, leader_rebalance_interval=60)) as cluster:
+            await cluster.create_topic("orders", [(1, 2, 3)])
+            await cluster.create_topic("others", [(2, 3, 1)] + [(1, 2, 3)] * 9)
+            await cluster.until(lambda: not liveness.faults(cluster))
+            write_state(cluster, leader=2)
+            if damaged:
+                cluster.world.safety.exempt.add(paths.topic("others"))
+            assert not [line for line in liveness.faults(cluster) if "preferred" in line]
+
+    scheduling.run(story, seed=1)
+
+
 def test_a_move_to_a_dead_broker_waits_without_a_fault() -> None:
     def disturb(cluster: SimulatedCluster) -> None:
         cluster.crash(4)
