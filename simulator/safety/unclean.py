@@ -106,5 +106,5 @@ def _setting(path: str, durable: Durable) -> _Value:
         value = None if znode is None else formats.decode_config(path, znode.data).get(UNCLEAN_LEADER_ELECTION_ENABLE)
         return None if value is None else bool(_UNCLEAN.parse(value))
     except (formats.UndecodableZnode, InvalidSetting):
-        # As for controllers, a value that is none inherits.
-        return None
+        # Controllers allow nothing where they cannot tell what is set.
+        return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import trio
 
 from simulator.safety.answers import Answers
 from tests.simulation.histories import (
@@ -205,6 +206,17 @@ def order_ends_a_move(h: History) -> None:
 def unclean_election_that_nobody_allowed(h: History) -> None:
     h.bump(leader=-1, isr=(1,))
     h.elect_as_nobody_asked(2)
+
+
+@pytest.mark.usefixtures("autojump_clock")
+async def test_an_invalid_setting_forbids_an_unclean_election() -> None:
+    h = History()
+    h.commit("admin", Create("/config"), Create(paths.TOPIC_CONFIGS), Create(paths.BROKER_CONFIGS))
+    for path, value in ((paths.broker_config(None), "true"), (paths.topic_config(TP.topic), "perhaps")):
+        h.commit("admin", Create(path, formats.encode_config({"unclean.leader.election.enable": value})))
+    await trio.sleep(16.0)  # until no controller can have read the settings from before
+    unclean_election_that_nobody_allowed(h)
+    assert h.found == "orders-0: broker 2 leads from outside the ISR (1,), which nothing allowed"
 
 
 @pytest.mark.parametrize(
