@@ -131,12 +131,15 @@ class Disk:
         """The time at which the previous disk was lost."""
 
         self.mended_at = -inf
-        """The time at which failed directories last became usable again."""
+        """The time at which what the broker could not use, or said so, last became usable again."""
 
         self._failed: dict[int, None] = {}
         self._noticed: set[int] = set()
         self._failed_in_this_life: dict[int, None] = {}
         """The directories that failed since the broker's process started, mended or not."""
+
+        self._disowned: set[TopicPartition] = set()
+        """The partitions whose logs the broker's process has called unusable, although they work."""
 
     @property
     def has_failed(self) -> bool:
@@ -217,11 +220,19 @@ class Disk:
         A broker does not use a directory again that has failed before it restarts.
         """
         directory = tp.partition % DIRECTORIES
-        return directory not in self._failed and directory not in self._failed_in_this_life
+        has_worked = directory not in self._failed and directory not in self._failed_in_this_life
+        return has_worked and tp not in self._disowned
+
+    def disown(self, tp: TopicPartition) -> None:
+        """Record that the broker calls a partition's log unusable: until its next process, controllers believe it."""
+        self._disowned.add(tp)
 
     def cut(self) -> None:
         """Close the open logs of the broker's process, which died. Their contents stay for the next process."""
         self._failed_in_this_life.clear()
+        if self._disowned:
+            self.mended_at = trio.current_time()
+        self._disowned.clear()
         for log in self.logs.values():
             log.close()
 

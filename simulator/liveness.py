@@ -121,7 +121,7 @@ def _requests(cluster: CheckedCluster, leaderships: _Leaderships) -> Iterator[st
     requested = None if exempt.has(paths.REASSIGN_PARTITIONS) else tree.read(paths.REASSIGN_PARTITIONS)
     for tp in formats.decode_reassign_partitions(requested.data) if requested is not None else ():
         leadership = leaderships.get(tp)
-        if leadership is None or leadership.isr:
+        if not exempt.has_topic(tp.topic) and (leadership is None or leadership.isr):
             yield f"{tp} is still in {paths.REASSIGN_PARTITIONS}"
     notices = [paths.PREFERRED_REPLICA_ELECTION] if tree.read(paths.PREFERRED_REPLICA_ELECTION) is not None else []
     for parent in (paths.ISR_CHANGE_NOTIFICATION, paths.LOG_DIR_EVENT_NOTIFICATION):

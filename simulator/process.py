@@ -287,6 +287,8 @@ class BrokerProcess(Process):
         """Answer an error to each order about a partition until `obey`."""
         self._world.trace.add("fault", self.host, f"answers {error.name} to orders about {tp}")
         self.neglect.refused[tp] = error
+        if error is ErrorCode.KAFKA_STORAGE_ERROR:
+            self.disk.disown(tp)
 
     def hesitate(self, seconds: float) -> None:
         """Take longer for each partition of an order until `obey`."""

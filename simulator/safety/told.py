@@ -15,7 +15,7 @@ from simulator.frames import ControlRequest
 from simulator.safety.exemptions import Exemptions
 from transport.messages import LeaderAndIsrRequest, PartitionState, StopReplicaRequest, UpdateMetadataRequest
 from transport.messages.control import UNNUMBERED
-from transport.metadata import TopicPartition
+from transport.metadata import NO_LEADER, TopicPartition
 
 
 @define
@@ -117,4 +117,6 @@ def _order(state: PartitionState | None) -> str:
     if state is None:
         return "nothing"
     moving = f" +{state.adding_replicas} -{state.removing_replicas}"
-    return f"RS {state.replicas}{moving}, leader {state.leader}, leader epoch {state.leader_epoch}, {state.topic_id}"
+    # A new order of replicas is told with the next leader epoch, which a partition without a leader has to wait for.
+    replicas = state.replicas if state.leader != NO_LEADER else tuple(sorted(state.replicas))
+    return f"RS {replicas}{moving}, leader {state.leader}, leader epoch {state.leader_epoch}, {state.topic_id}"

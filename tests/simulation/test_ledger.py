@@ -161,7 +161,10 @@ async def test_an_unclean_election_that_passes_over_a_live_member_is_seen(second
     assert h.found == (expected if seconds > 5.0 else None)  # a controller learns of it until then
 
 
-@pytest.mark.parametrize("trouble", ["dead", "empty", "shutting down", "failed", "mended", "restarted", "damaged"])
+TROUBLES = ("dead", "empty", "shutting down", "failed", "mended", "restarted", "disowned", "damaged")
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
 async def test_an_unclean_election_passes_over_a_member_that_cannot_lead(trouble: str) -> None:
     h = alone_in_the_isr()
     if trouble != "dead":
@@ -176,6 +179,8 @@ async def test_an_unclean_election_passes_over_a_member_that_cannot_lead(trouble
         h.safety.disks[1].fail(0)
     if trouble in ("mended", "restarted"):
         h.safety.disks[1].mend()
+    if trouble == "disowned":
+        h.safety.disks[1].disown(TP)
     if trouble == "restarted":  # before its session ended
         h.safety.disks[1].cut()
     await trio.sleep(6.0)

@@ -210,6 +210,14 @@ def test_partitions_of_damaged_topics_count_for_their_preferred_leader(damaged: 
     scheduling.run(story, seed=1)
 
 
+def test_a_request_for_a_damaged_topic_may_stay() -> None:
+    def disturb(cluster: SimulatedCluster) -> None:
+        requested(cluster)
+        cluster.world.safety.exempt.add(paths.topic("orders"))
+
+    assert seen_after(disturb) == []
+
+
 def test_a_move_to_a_dead_broker_waits_without_a_fault() -> None:
     def disturb(cluster: SimulatedCluster) -> None:
         cluster.crash(4)
@@ -309,6 +317,25 @@ events:
   - at: 2
     crash: {nodes: 1, noticed: true}
 """
+
+
+REORDERED_WITHOUT_A_LEADER = """
+in_order: false
+cluster: {brokers: 3}
+topics: {t0: [[1, 2]]}
+lasts: 12
+events:
+  - at: 1
+    crash: {nodes: [1, 2], noticed: true}
+    for: 2
+    then: [{start: {nodes: same, wipe: true}}]
+  - at: 8
+    reassign: {t0-0: [2, 1]}
+"""
+
+
+def test_a_new_order_of_replicas_is_told_with_the_next_leader() -> None:
+    assert run_scenario(REORDERED_WITHOUT_A_LEADER) == []
 
 
 def test_a_stray_of_a_damaged_topic_may_stay() -> None:
