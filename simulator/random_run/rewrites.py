@@ -1,4 +1,4 @@
-"""Draws znodes of topics and states that tools and operators rewrite, often twice and during moves."""
+"""Draws znodes of topics and states that tools and operators rewrite, often more than once and during moves."""
 
 from __future__ import annotations
 
@@ -35,6 +35,23 @@ def draw(rng: random.Random, settings: Settings, partitions: Mapping[str, Replic
         happenings.append(Happening(at, step, _edit(rng, name)))
         if rng.random() < _CHANCE_TWICE:
             happenings.append(Happening(at + rng.choice((0.001, 0.02, 1.0)), None, _edit(rng, name)))
+    return happenings
+
+
+def draw_growth(
+    rng: random.Random, settings: Settings, partitions: Mapping[str, Replicas], seconds: float
+) -> list[Happening]:
+    """Draw a tool that gives a topic one partition after the other, the last of them shortly before `seconds`.
+
+    By then a controller has read the topic once or more, and often none takes office afterwards, which would read it.
+    """
+    del settings
+    grow = EditTopic(rng.choice(sorted(partitions)).rpartition("-")[0], TopicEdit.ONE_MORE)
+    at = seconds - rng.uniform(0.1, 1.0)
+    happenings = [Happening(at, None, grow)]
+    for _ in range(rng.randint(1, 3)):
+        at = max(at - rng.choice((0.05, 0.5, 2.0)) * rng.uniform(0.5, 1.5), 0.0)
+        happenings.append(Happening(at, None, grow))
     return happenings
 
 
