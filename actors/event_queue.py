@@ -136,6 +136,11 @@ class EventQueue(Generic[E]):
         async for queued in self._mailbox:
             await self._process_one(queued)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no event waits, and none is being processed."""
+        return self._running is None and not self._mailbox
+
     def statistics(self) -> dict[str, EventStatistics]:
         """Return a copy of the statistics so far, by event name."""
         return {name: evolve(statistics) for name, statistics in self._statistics.items()}

@@ -118,6 +118,11 @@ class ControllerService:
         """Return the number of waiting events."""
         return len(self._queue)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no event waits, and none is being processed."""
+        return self._queue.is_idle
+
     def hold_events(self) -> None:
         """Process no further event until `release_events`, so that tests can change things in between."""
         self._queue.hold()

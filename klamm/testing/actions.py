@@ -43,6 +43,7 @@ from simulator.actions.processes import (
     Wake,
 )
 from simulator.actions.proposals import Flaw, ProposeIsr
+from simulator.actions.recreations import RecreateTopic
 from simulator.actions.requests import (
     AddPartitions,
     AlterBroker,
@@ -138,6 +139,7 @@ __all__ = [
     "ProposeIsr",
     "Reassign",
     "Reconnect",
+    "RecreateTopic",
     "RefuseConnections",
     "RefuseOrders",
     "RefuseRequests",

@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import evolve, frozen
 
+from controller.node.service import ControllerService
 from simulator.actions.scene import CannotBeDone, Scene, Strike
 from simulator.actions.znodes import write_by_hand
 from simulator.administration import partition_named
@@ -82,10 +83,16 @@ class EditState(Strike):
         write_by_hand(cluster, Set(path, formats.encode_partition_state(state), ANY_VERSION), "edits")
 
 
-def _is_known(cluster: SimulatedCluster, topic: str) -> bool:
-    """Return whether the active controller has read a topic: one that takes office does so only after a while."""
+def in_office(cluster: SimulatedCluster) -> ControllerService | None:
+    """Return the active controller's service, None if it has not taken office yet."""
     active = cluster.active_controller
     service = cluster.controllers[active].service if active is not None and active in cluster.controllers else None
+    return None if service is None or service.office is None else service
+
+
+def _is_known(cluster: SimulatedCluster, topic: str) -> bool:
+    """Return whether the active controller has read a topic: one that takes office does so only after a while."""
+    service = in_office(cluster)
     return service is not None and service.office is not None and topic in service.office.context.topics
 
 

@@ -72,6 +72,7 @@ NEEDED: Final = {
     _LARGE: 30,
     "znodes closed to controllers": 100,
     **{f"edits by hand: {edit.value}": 15 for edit in TopicEdit},
+    "topics created again by hand": 60,
     "endpoints changed at once": 60,
     "orders of replicas changed by elections": 200,
     "cancels after a failover between B4 and B6": 100,

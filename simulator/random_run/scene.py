@@ -11,6 +11,7 @@ from attrs import define, field, frozen
 from controller.admin.active_controller import ClusterUnreachable
 from simulator.actions.edits import EditState, EditTopic
 from simulator.actions.processes import FailDisk
+from simulator.actions.recreations import RecreateTopic
 from simulator.actions.scene import SAME, Action, CannotBeDone, Node, Request, Scene, Strike
 from simulator.actions.znodes import Allow, Damage, NotifyIsrChange, NotifyLogDir, WriteElection, WriteSettings
 from simulator.administration import ADMIN
@@ -139,6 +140,8 @@ class PlanExecution:
             self.coverage.count("znodes closed to controllers")
         if isinstance(action, EditTopic | EditState):
             self.coverage.count(f"edits by hand: {action.edit.value}")
+        if isinstance(action, RecreateTopic):
+            self.coverage.count("topics created again by hand")
         if isinstance(action, WriteSettings):
             self.coverage.count("settings written by hand")
         if isinstance(action, NotifyIsrChange | NotifyLogDir):

@@ -19,6 +19,10 @@ class Exemptions:
     _topics: set[str] = field(factory=set, init=False)
     _edited: set[str] = field(factory=set, init=False)
     """The topics whose assignment was edited, and not yet written back by a controller."""
+
+    _recreated: set[str] = field(factory=set, init=False)
+    """The topics that were created again by hand, and not yet started by a controller."""
+
     _has_brokers: bool = field(default=False, init=False)
 
     def add(self, path: str) -> None:
@@ -33,14 +37,27 @@ class Exemptions:
         """Exempt a topic as soon as a controller takes office that may know nothing else than the edited assignment."""
         self._edited.add(topic)
 
+    def recreated(self, topic: str) -> None:
+        """Exempt a topic as soon as a controller takes office that may know nothing of the one before it.
+
+        Nobody has brokers delete its data then, and they refuse those of the new topic.
+        """
+        self._edited.discard(topic)
+        self._recreated.add(topic)
+
+    def started(self, topic: str) -> None:
+        """Record that a controller started the partitions of a topic, after it had recorded what the last one left."""
+        self._recreated.discard(topic)
+
     def is_edited(self, topic: str) -> bool:
         """Return whether a topic's assignment was edited and has not been written back."""
         return topic in self._edited
 
     def took_office(self) -> None:
-        """Exempt the topics whose edited assignment the last controller has not corrected."""
-        self._topics |= self._edited
+        """Exempt the topics whose changes by hand the last controller has not dealt with."""
+        self._topics |= self._edited | self._recreated
         self._edited.clear()
+        self._recreated.clear()
 
     def written_back(self, topic: str) -> None:
         """Record that a controller wrote a topic's assignment."""

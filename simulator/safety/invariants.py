@@ -44,7 +44,7 @@ from transport.messages import (
 )
 from transport.metadata import TopicPartition
 from transport.store import paths
-from transport.store.protocol import Check, Committed, Op
+from transport.store.protocol import Check, Committed, Create, Op
 
 ONE_CONTROLLER = "at most one controller's writes and orders take effect per controller epoch"
 LEADERSHIP = "epochs never go down, a leader is in its ISR, an ISR within the replicas"
@@ -178,14 +178,18 @@ class Safety:
         self._judge(DECISIONS, self.decisions.committed(host, ops, changes, self.durable))
 
     def _controllers_wrote(self, host: str, ops: Sequence[Op]) -> None:
-        """Record what becomes of assignments that were edited by hand."""
+        """Record what becomes of topics that were changed by hand."""
         for op in ops if is_controller(host) else ():
             if isinstance(op, Check):
                 continue
             if op.path == paths.CONTROLLER_EPOCH:
                 self.exempt.took_office()
             elif op.path.startswith(f"{paths.TOPICS}/"):
-                self.exempt.written_back(op.path.removeprefix(f"{paths.TOPICS}/"))
+                name, _, below = op.path.removeprefix(f"{paths.TOPICS}/").partition("/")
+                if not below:
+                    self.exempt.written_back(name)
+                elif isinstance(op, Create):
+                    self.exempt.started(name)
 
     def delivered(self, source: str, destination: str, connection_id: int, chunk: bytes) -> None:
         """Check a frame that its receiver takes from the network."""

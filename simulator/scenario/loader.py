@@ -23,6 +23,8 @@ from transport.input_files import Limit, read_text
 
 LIMIT: Final = Limit(4, "this is not a scenario")
 
+_CREATING: Final = ("create_topic", "rewrite_topic", "recreate_topic")
+
 MOST_VALUES: Final = 100_000
 """The maximum number of values in a document; the values that an alias repeats count each time."""
 
@@ -117,7 +119,7 @@ def _names(document: MappingNode) -> Names:
     try:
         if cluster is not None:
             known = evolve(known, settings=TOP_KEYS["cluster"].shape.read(cluster, known))
-        for node in [node for node in (topics, *_below_events(document, "create_topic", "rewrite_topic")) if node]:
+        for node in [node for node in (topics, *_below_events(document, *_CREATING)) if node]:
             counts |= {topic.name: topic.count for topic in TOPICS.read(node, known)}
         known = evolve(known, topics=counts)
         for node in _below_events(document, "add_partitions"):

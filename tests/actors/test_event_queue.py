@@ -324,3 +324,18 @@ def test_a_queue_made_outside_of_trio_is_bound_before_foreign_threads_use_it() -
         queue.tell(note)
     trio.run(main)
     assert note.fate == ["begun", "processed"]
+
+
+async def test_it_is_idle_while_nothing_waits_and_nothing_is_processed() -> None:
+    queue = EventQueue(process)
+    seen = [queue.is_idle]
+    queue.tell(Note("a", seconds=1))
+    seen.append(queue.is_idle)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(drain, queue)
+        await trio.sleep(0.5)
+        seen.append(queue.is_idle)
+        await trio.sleep(1)
+        seen.append(queue.is_idle)
+        nursery.cancel_scope.cancel()
+    assert seen == [True, False, False, True]

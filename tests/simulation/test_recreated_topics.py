@@ -1,0 +1,110 @@
+"""Topics that operators delete and create again by hand: checked as long as the controller lives that knew both."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+
+from klamm.testing import open_cluster
+from klamm.testing.actions import (
+    Allow,
+    CannotBeDone,
+    Crash,
+    CreateTopic,
+    HoldQueue,
+    MarkForDeletion,
+    Produce,
+    RecreateTopic,
+    Start,
+)
+from simulator.administration import partition_named
+from simulator.cluster import SimulatedCluster
+from simulator.safety.invariants import Violation
+from tests.simulation.planted.bugs import planted
+from transport.store import paths
+from transport.store.tree import Access
+
+pytestmark = pytest.mark.usefixtures("autojump_clock")
+
+AGAIN = RecreateTopic((CreateTopic("orders", ((2, 3), (3, 1))),))
+
+
+async def create(cluster: SimulatedCluster) -> None:
+    await CreateTopic("orders", ((1, 2), (2, 3))).on(cluster)
+    await cluster.until(lambda: cluster.partition("orders-1") is not None)
+    await Produce({"orders-0": 3}).on(cluster)
+
+
+def topic_id(cluster: SimulatedCluster) -> str | None:
+    topic = cluster.durable.topic("orders")
+    return None if topic is None else topic.topic_id
+
+
+async def recreate_while_a_broker_is_away(cluster: SimulatedCluster) -> None:
+    await create(cluster)
+    Crash(2, noticed=True).on(cluster)
+    await cluster.until(lambda: 2 not in cluster.durable.brokers())
+    AGAIN.on(cluster)
+    Start(2).on(cluster)
+    await cluster.settle()
+
+
+async def test_brokers_have_the_data_of_the_new_topic_only() -> None:
+    async with open_cluster() as cluster:
+        await create(cluster)
+        before = topic_id(cluster)
+        AGAIN.on(cluster)
+        await cluster.settle()
+        assert topic_id(cluster) not in (None, before)
+        logs = [log for broker in cluster.brokers.values() for log in broker.disk.logs.values()]
+        assert [(log.topic_id, log.records) for log in logs] == [(topic_id(cluster), [])] * 4
+        assert not cluster.world.safety.exempt.has_topic("orders")
+
+
+async def test_a_broker_that_was_away_deletes_the_old_data_before_it_follows() -> None:
+    async with open_cluster() as cluster:
+        await recreate_while_a_broker_is_away(cluster)
+        assert cluster.brokers[2].disk.logs[partition_named("orders-0")].topic_id == topic_id(cluster)
+
+
+async def test_a_controller_that_orders_the_new_replica_first_is_found_out() -> None:
+    with planted("deletions_are_sent_after_leaders"), pytest.raises(Violation, match="are not in the ISR"):
+        async with open_cluster() as cluster:
+            await recreate_while_a_broker_is_away(cluster)
+
+
+async def test_a_topic_is_not_checked_if_no_controller_knew_both() -> None:
+    async with open_cluster(controllers=2) as cluster:
+        await create(cluster)
+        AGAIN.on(cluster)
+        Crash("controller", noticed=True).on(cluster)
+        await cluster.until(lambda: cluster.durable.controller_epoch() == 2)
+        assert cluster.world.safety.exempt.has_topic("orders")
+
+
+async def test_no_topic_is_created_again_while_a_controller_has_something_to_do() -> None:
+    async with open_cluster() as cluster:
+        await create(cluster)
+        HoldQueue("controller").on(cluster)
+        Crash(3, noticed=True).on(cluster)
+        await trio.sleep(1)
+        with pytest.raises(CannotBeDone, match="no controller at rest knows topic orders now"):
+            AGAIN.on(cluster)
+
+
+async def test_no_topic_is_created_again_that_is_to_be_deleted() -> None:
+    async with open_cluster() as cluster:
+        await create(cluster)
+        MarkForDeletion("orders").on(cluster)
+        with pytest.raises(CannotBeDone, match="no controller at rest knows topic orders now"):
+            AGAIN.on(cluster)
+
+
+async def test_a_closed_topic_is_left_as_it_is() -> None:
+    async with open_cluster() as cluster:
+        await create(cluster)
+        before = topic_id(cluster)
+        Allow(paths.topic_partitions("orders"), Access.READ).on(cluster)
+        with pytest.raises(CannotBeDone, match="its ACL forbids it"):
+            AGAIN.on(cluster)
+        assert (topic_id(cluster), cluster.partition("orders-0") is None) == (before, False)
