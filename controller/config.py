@@ -44,3 +44,4 @@ class ControllerConfig(ServiceSettings):
     metrics_port: int | None = setting(
         None, "The port of these pages, 0 for any free port; unset, they are not served.", at_most=65_535
     )
+    kafka: bool = setting(default=False, doc="Whether this controller governs Apache Kafka's brokers instead of ours.")

@@ -15,7 +15,7 @@ from controller.monitoring.http_pages import monitored
 from controller.monitoring.measurements import Measurements, measured
 from controller.monitoring.state_change_log import open_state_change_log
 from controller.node.admission import Authorizer, allow_all
-from controller.node.controller_election import refuse_foreign
+from controller.node.candidacy import candidacy_of
 from controller.node.service import ControllerService
 from controller.observation.commit_trace import CommitTrace
 from controller.observation.instruments import Instrument, Instruments
@@ -77,7 +77,7 @@ async def run(
     measurements = Measurements()
     with _open_instruments(config, host, measurements) as instruments:
         async with open_store() as session:
-            await until_answered(partial(_check, session, config, network))
+            await until_answered(partial(_check, session, config, network, host))
             store = session if config.metrics_port is None else measured(session, measurements)
             service = ControllerService(config, store, network, host, observers, trace, instruments, authorizer)
             async with monitored(service, measurements, network):
@@ -103,8 +103,8 @@ def _open_instruments(config: ControllerConfig, host: Host, measurements: Measur
         yield Instruments(instruments)
 
 
-async def _check(store: MetadataStore, config: ControllerConfig, network: Network) -> None:
-    await refuse_foreign(store)
+async def _check(store: MetadataStore, config: ControllerConfig, network: Network, host: Host) -> None:
+    await candidacy_of(config, host).require_kind(store)
     await ensure_paths(store, paths.PERSISTENT)
     [broker] = await store.read([paths.broker(config.controller_id)])
     if broker is not None:

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import frozen
-
+from controller.model.election_results import Standby, Won
 from transport.messages import BrokerEndpoint
 from transport.store import formats, paths
+from transport.store.kafka_office import Writer, decode_holder
 from transport.store.protocol import (
     FORBIDDEN,
     Check,
@@ -27,21 +27,6 @@ from transport.store.protocol import (
     Znode,
     children_of,
 )
-
-
-@frozen
-class Won:
-    """We are the controller at `epoch`; `version`, the dataVersion of `/controller_epoch`, is the fencing token."""
-
-    epoch: int
-    version: int
-
-
-@frozen
-class Standby:
-    """Another process is the controller."""
-
-    controller_id: int
 
 
 class ForeignCluster(Exception):
@@ -63,21 +48,32 @@ async def refuse_foreign(store: MetadataStore) -> None:
     foreign = [id_ for id_, znode in live.items() if formats.is_foreign(id_, znode.data)]
     # An unreadable registration is taken for damage if brokers of ours are alive; otherwise it may be foreign.
     closed = [id_ for id_, znode in live.items() if znode == FORBIDDEN]
-    if closed and not any(map(_is_broker_of_ours, live, live.values())):
+    if closed and not any(map(is_broker_of_ours, live, live.values())):
         foreign += closed
     if foreign:
         raise ForeignCluster(f"broker {foreign[0]} is not of this kind of cluster (Apache Kafka's, perhaps): {cure}")
     [holder] = await store.read([paths.CONTROLLER])
+    if holder is not None and is_among_kafka(holder):
+        raise ForeignCluster("/controller governs Apache Kafka's brokers here: start this controller with --kafka")
     if holder is not None and not await _is_ours(store, holder):
         raise ForeignCluster(f"/controller is held by another kind of controller (Apache Kafka's, perhaps): {cure}")
 
 
-def _is_broker_of_ours(broker_id: int, znode: Znode) -> bool:
+def is_broker_of_ours(broker_id: int, znode: Znode) -> bool:
+    """Return whether a registration has a listener of our own protocol."""
     try:
         formats.decode_broker(broker_id, znode.data, znode.stat.czxid)
     except formats.UndecodableZnode:
         return False
     return True
+
+
+def is_among_kafka(holder: Znode) -> bool:
+    """Return whether `/controller` is that of one of ours among Kafka's brokers."""
+    try:
+        return decode_holder(holder).writer is Writer.KLAMM
+    except formats.UndecodableZnode:
+        return False
 
 
 async def _is_ours(store: MetadataStore, holder: Znode) -> bool:
@@ -100,7 +96,7 @@ async def elect(store: MetadataStore, controller_id: int, now_ms: int, held: Won
         if holder is not None and holder.stat.ephemeral_owner != store.session_id:
             return Standby(formats.decode_controller(holder.data))
         if epoch is None:
-            await _create_epoch(store)
+            await create_epoch(store)
             continue
         # `/controller` does not exist or is ours. If the epoch is the one that we hold, nothing has changed.
         found = Won(formats.decode_controller_epoch(epoch.data), epoch.stat.version)
@@ -123,7 +119,8 @@ async def _claim(store: MetadataStore, found: Won, claim: Sequence[Create]) -> W
     return won
 
 
-async def _create_epoch(store: MetadataStore) -> None:
+async def create_epoch(store: MetadataStore) -> None:
+    """Create `/controller_epoch` with the epoch before the first election, unless it exists."""
     try:
         await store.multi([Create(paths.CONTROLLER_EPOCH, formats.encode_controller_epoch(0))])
     except Conflict as conflict:

@@ -6,7 +6,7 @@ from attrs import define, frozen
 
 from controller.channels.broker_channels import BrokerChannels
 from controller.model.context import ControllerContext
-from controller.node.controller_election import Won
+from controller.model.election_results import Standby, Won
 from controller.node.round_runner import RoundRunner
 from controller.progress.poller import ProgressPoller
 from transport.store.protocol import SessionState
@@ -37,15 +37,19 @@ class Readiness:
     reason: str
 
 
-def judge_readiness(session: SessionState, office: Office | None, leader: int | None) -> Readiness:
-    """Return whether a controller is ready: connected, and either active and loaded or standing by for `leader`."""
+def judge_readiness(session: SessionState, office: Office | None, standby: Standby | None) -> Readiness:
+    """Return whether a controller is ready: connected, and either active and loaded or standing by as it should."""
     if session is not SessionState.CONNECTED:
         return _not_ready(f"the session with the metadata store is {session.value}")
     if office is not None:
         return Readiness(is_ready=True, reason="active") if office.is_loaded else _not_ready("it loads the cluster")
-    if leader is None:
+    if standby is None:
         return _not_ready("it does not stand for election, see its log for failures")
-    return Readiness(is_ready=True, reason=f"standing by for controller {leader}")
+    return Readiness(is_ready=True, reason=f"standing by{_why(standby)}")
+
+
+def _why(standby: Standby) -> str:
+    return f": {standby.reason}" if standby.reason else f" for controller {standby.controller_id}"
 
 
 def _not_ready(why: str) -> Readiness:

@@ -23,10 +23,12 @@ from controller.events import ControllerEvent, Elect, Reload, RequestEvent, Sess
 from controller.handlers.failover import failover, look_again
 from controller.handlers.leadership import ControllerMoved
 from controller.model.context import ControllerContext
+from controller.model.election_results import Standby, Won
 from controller.node import admission, alarms, controller_election, dispatch
 from controller.node.admission import Authorizer
 from controller.node.alarms import PendingAlarms
-from controller.node.controller_election import ForeignCluster, Standby, Won
+from controller.node.candidacy import Candidacy, candidacy_of
+from controller.node.controller_election import ForeignCluster
 from controller.node.office import Office, Readiness, judge_readiness
 from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
 from controller.node.round_runner import RoundRunner
@@ -78,9 +80,10 @@ class ControllerService:
 
     _nursery: trio.Nursery = field(init=False)
     _office: Office | None = field(default=None, init=False)
-    _leader: int | None = field(default=None, init=False)
-    """The controller for which this one stands by."""
+    _standby: Standby | None = field(default=None, init=False)
+    """The reason for which this one stands by: the controller in office, or that it may not stand."""
 
+    _candidacy: Candidacy = field(init=False)
     _queue: EventQueue[ControllerEvent] = field(init=False)
     _requests: WaitingRequests = field(init=False)
     _event_log: EventLog = field(factory=EventLog, init=False)
@@ -98,6 +101,7 @@ class ControllerService:
         self._requests = WaitingRequests(self._queue)
         self._alarms = PendingAlarms(self._queue.tell)
         self._standing = Standing(Backoff(0.1, 10.0, jitter=self.host.rng.random))
+        self._candidacy = candidacy_of(self.config, self.host)
         self._is_reachable.set()
 
     @property
@@ -112,7 +116,7 @@ class ControllerService:
 
     def readiness(self) -> Readiness:
         """Return whether this controller is ready: connected, and either active and loaded or standing by."""
-        return judge_readiness(self.store.state, self._office, self._leader)
+        return judge_readiness(self.store.state, self._office, self._standby)
 
     def queue_size(self) -> int:
         """Return the number of waiting events."""
@@ -308,17 +312,17 @@ class ControllerService:
             return
         await controller_election.register_endpoint(self.store, self.endpoint)
         if self._office is None:
-            await controller_election.refuse_foreign(self.store)
+            await self._candidacy.require_kind(self.store)
         held = None if self._office is None else self._office.won
         try:
-            outcome = await controller_election.elect(self.store, self.config.controller_id, self.host.now_ms(), held)
+            outcome = await self._candidacy.elect(self.store, held)
         except UndecodableZnode as damage:
             raise ForeignCluster(f"{damage}: nobody is elected until that znode is repaired or deleted") from damage
         match outcome:
             case Standby(controller_id=other):
-                self._leader = other
+                self._standby = outcome
                 if self._office is not None:
-                    log.warning("deposed", controller=self.config.controller_id, by=other)
+                    log.warning("deposed", controller=self.config.controller_id, by=other, reason=outcome.reason)
                     self._leave(Elect())
             case Won() if self._office is None or self._office.won != outcome:
                 await self._take_office(outcome)
@@ -365,7 +369,7 @@ class ControllerService:
     def _leave(self, event: ControllerEvent) -> None:
         """Give up the office without writing to the store; if `event` is a request, it is answered."""
         event.preempt()
-        self._leader = None
+        self._standby = None
         if self._office is not None:
             self._office.close()
             self._office = None
@@ -380,7 +384,7 @@ class ControllerService:
         self._instruments.left_office()
         with trio.move_on_after(RESIGN_TIMEOUT):
             try:
-                await controller_election.resign(self.store, office.won)
+                await self._candidacy.resign(self.store, office.won)
                 log.info("resigned", controller=self.config.controller_id, epoch=office.won.epoch)
             except StoreError as error:
                 log.warning("could not resign: the session has to expire", error=str(error))
@@ -390,7 +394,7 @@ class ControllerService:
 
         Without a connection no back-off is scheduled: Reload stands for election when the connection is back.
         """
-        self._leader = None
+        self._standby = None
         if self.store.state is SessionState.CONNECTED:
             at = self._standing.failed(trio.current_time())
             self._nursery.start_soon(self._alarms.tell_at, at, Elect())

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from controller.node.controller_election import Standby, Won, elect, register_endpoint, resign
+from controller.model.election_results import Standby, Won
+from controller.node.controller_election import elect, register_endpoint, resign
 from tests.controller.meddler import Meddler
 from transport.messages import BrokerEndpoint
 from transport.store import formats, paths

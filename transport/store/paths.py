@@ -25,6 +25,18 @@ KLAMM_CONTROLLERS: Final = "/klamm/controllers"
 STRAYS: Final = "/klamm/strays"
 STORAGE_IDS: Final = "/klamm/storage_ids"
 
+MIGRATION: Final = "/migration"
+"""Exists once Kafka's migration to KRaft has begun."""
+
+OFFICE_LOCK: Final = "/klamm/office"
+"""The ephemeral of our controller that is in office among Kafka's brokers."""
+
+RELEASED: Final = "/klamm/released"
+"""Exists while none of our controllers may stand for election among Kafka's brokers."""
+
+TAKE_OVER: Final = "/klamm/take_over"
+"""The order to take the office from Kafka's controller; who takes it deletes the order."""
+
 PERSISTENT: Final = (
     "/consumers",
     BROKER_IDS,

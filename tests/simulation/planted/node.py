@@ -58,7 +58,7 @@ def no_store_at_the_start_is_fatal(patch: pytest.MonkeyPatch) -> None:
     edit(
         patch,
         "controller.node.service:ControllerService._process",
-        (failed, f"{failed}\n            if self._leader is None and self._office is None:\n                raise"),
+        (failed, f"{failed}\n            if self._standby is None and self._office is None:\n                raise"),
     )
 
 

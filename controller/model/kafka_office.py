@@ -1,0 +1,140 @@
+"""The rule for the office among Apache Kafka's brokers: who may take it, who keeps it, who gives it up.
+
+A broker of Kafka's takes office whenever `/controller` is missing, so ours is persistent and outlives its process. The
+ephemeral lock says which of our processes is in office; when it ends with its session, another one of ours takes over.
+
+Nobody takes the office from Kafka's controllers unless an operator has ordered it, which one election uses up. An empty
+`/controller` is for Kafka's brokers too, unless no controller has ever been elected. Nobody takes office while KRaft
+migrates or governs the cluster, or after an operator's release, which lasts until the next order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from attrs import frozen
+
+from controller.model.election_results import Standby, Won
+from transport.store import formats, paths
+from transport.store.kafka_office import OfficeZnodes, Writer, encode_holder, encode_lock, encode_mark
+from transport.store.protocol import Check, Create, Delete, Op, Set
+
+RELEASE: Final = "`klamm controller release`"
+TAKE_OVER: Final = "`klamm controller take-over`"
+
+_DELETED: Final = (
+    "an operator or another controller removed our /controller: this counts as a release,"
+    f" and no controller of ours stands for election until {TAKE_OVER}"
+)
+
+
+@frozen
+class Candidate:
+    """A controller of ours and its session. `now_ms` is the time of the election."""
+
+    controller_id: int
+    session_id: int
+    now_ms: int
+
+
+@frozen
+class Claim:
+    """Take office with these operations, which make us `won`."""
+
+    ops: tuple[Op, ...]
+    won: Won
+
+
+@frozen
+class GiveUp:
+    """Leave the office, or end one that nobody holds, with these operations."""
+
+    ops: tuple[Op, ...]
+    reason: str
+
+
+Verdict = Won | Standby | Claim | GiveUp
+
+
+def obstacle(znodes: OfficeZnodes) -> str:
+    """Return the reason why nobody of ours may ever take office here, empty if there is none."""
+    holder = znodes.holder
+    if holder is not None and holder.writer is Writer.KRAFT:
+        return f"the KRaft controller {holder.controller_id} holds /controller: no controller of ours takes office"
+    if not znodes.is_migrating:
+        return ""
+    reason = "/migration exists, so a migration to KRaft has begun: no controller of ours takes office"
+    if holder is not None and holder.writer is Writer.KLAMM:
+        return f"{reason}; {RELEASE} lets Kafka's brokers elect one of theirs"
+    return f"{reason} before the migration has been rolled back and that znode deleted"
+
+
+def judge(znodes: OfficeZnodes, me: Candidate, held: Won | None) -> Verdict:
+    """Return what a controller has to do that holds the office `held`, or none, and found these znodes."""
+    holder, lock = znodes.holder, znodes.lock
+    if lock is not None:
+        return _with_lock(znodes, me, held) if lock.session_id == me.session_id else Standby(lock.controller_id)
+    is_ours = holder is not None and holder.writer is Writer.KLAMM
+    if is_ours and znodes.is_released:
+        return GiveUp(release_ops(znodes), "the office was released")
+    in_office = None if holder is None or is_ours else holder.controller_id
+    if reason := obstacle(znodes):
+        return Standby(in_office, reason)
+    if znodes.is_released:
+        return Standby(in_office, f"the office was released: {TAKE_OVER} ends this")
+    if is_ours or znodes.order is not None or (holder is None and not znodes.epoch):
+        return _claim(znodes, me)
+    return Standby(in_office, _left_to_kafka(in_office))
+
+
+def _left_to_kafka(controller_id: int | None) -> str:
+    who = "no controller is in office" if controller_id is None else f"Kafka's controller {controller_id} is in office"
+    return f"{who}, and the office is left to Kafka's brokers: {TAKE_OVER} takes it"
+
+
+def _with_lock(znodes: OfficeZnodes, me: Candidate, held: Won | None) -> Verdict:
+    """Judge for the controller whose session holds the lock."""
+    holder = znodes.holder
+    if holder is None or holder.writer is Writer.KAFKA:
+        mark = () if znodes.is_released else (Create(paths.RELEASED, encode_mark(me.now_ms)),)
+        return GiveUp((*mark, Delete(paths.OFFICE_LOCK)), _DELETED)
+    if holder.writer is Writer.KRAFT:
+        return GiveUp((Delete(paths.OFFICE_LOCK),), obstacle(znodes))
+    if znodes.is_released:
+        return GiveUp(release_ops(znodes), "the office was released")
+    if held == found(znodes):
+        return held
+    if reason := obstacle(znodes):
+        return GiveUp((Delete(paths.OFFICE_LOCK),), reason)
+    return _claim(znodes, me)
+
+
+def found(znodes: OfficeZnodes) -> Won:
+    """Return the epoch that was found, and its version."""
+    return Won(znodes.epoch or 0, znodes.epoch_version)
+
+
+def _claim(znodes: OfficeZnodes, me: Candidate) -> Claim:
+    """Return the operations that take office; each fails if what the rule relies on has changed."""
+    won = Won(found(znodes).epoch + 1, znodes.epoch_version + 1)
+    epoch = Set(paths.CONTROLLER_EPOCH, formats.encode_controller_epoch(won.epoch), znodes.epoch_version)
+    old = () if znodes.holder is None else (Delete(paths.CONTROLLER, znodes.holder.version),)
+    new = Create(paths.CONTROLLER, encode_holder(me.controller_id, me.now_ms))
+    lock = Create(paths.OFFICE_LOCK, encode_lock(me.controller_id), ephemeral=True)
+    held = lock if znodes.lock is None else Check(paths.OFFICE_LOCK, znodes.lock.version)
+    order = () if znodes.order is None else (Delete(paths.TAKE_OVER, znodes.order),)
+    return Claim((epoch, *old, new, held, *order, *_absent(paths.MIGRATION), *_absent(paths.RELEASED)), won)
+
+
+def _absent(path: str) -> Sequence[Op]:
+    """Return operations that fail if a znode exists and otherwise change nothing."""
+    return Create(path), Delete(path)
+
+
+def release_ops(znodes: OfficeZnodes) -> tuple[Op, ...]:
+    """Return the operations that remove our `/controller`, and the lock if there is one."""
+    assert znodes.holder is not None
+    lock = () if znodes.lock is None else (Delete(paths.OFFICE_LOCK, znodes.lock.version),)
+    fence = Check(paths.CONTROLLER_EPOCH, znodes.epoch_version)
+    return (fence, Delete(paths.CONTROLLER, znodes.holder.version), *lock)

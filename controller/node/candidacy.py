@@ -1,0 +1,149 @@
+"""How a controller stands for election: in a cluster of our own brokers, or among Apache Kafka's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from attrs import define, field, frozen
+
+from controller.config import ControllerConfig
+from controller.model import kafka_office
+from controller.model.election_results import Standby, Won
+from controller.model.kafka_office import Candidate, Claim, GiveUp
+from controller.node import controller_election
+from controller.node.controller_election import ForeignCluster, create_epoch, is_broker_of_ours
+from transport.host import Host
+from transport.log import get_logger
+from transport.store import paths
+from transport.store.kafka_office import OfficeZnodes, Writer, read_office, registration_of
+from transport.store.protocol import Check, Conflict, Delete, MetadataStore, Rejected, children_of
+
+log = get_logger(__name__)
+
+
+class Candidacy(Protocol):
+    """The rules of one kind of cluster for its controllers."""
+
+    async def require_kind(self, store: MetadataStore) -> None:
+        """Raise ForeignCluster if no controller of ours may stand here."""
+
+    async def elect(self, store: MetadataStore, held: Won | None) -> Won | Standby:
+        """Become the controller unless there is one, and watch for the next election; `held` is the office we hold.
+
+        Raises UndecodableZnode, or ForeignCluster if the office is out of our reach.
+        """
+
+    async def resign(self, store: MetadataStore, won: Won) -> None:
+        """Make room for the next controller of ours, if the epoch is still ours."""
+
+
+def candidacy_of(config: ControllerConfig, host: Host) -> Candidacy:
+    """Return the rules for the kind of cluster that the settings name."""
+    kind = AmongKafka if config.kafka else AmongOurs
+    return kind(config.controller_id, host.now_ms)
+
+
+@frozen
+class AmongOurs:
+    """The rules of a cluster of our own brokers."""
+
+    _controller_id: int
+    _now_ms: Callable[[], int]
+
+    async def require_kind(self, store: MetadataStore) -> None:
+        """See `Candidacy`."""
+        await controller_election.refuse_foreign(store)
+
+    async def elect(self, store: MetadataStore, held: Won | None) -> Won | Standby:
+        """See `Candidacy`."""
+        return await controller_election.elect(store, self._controller_id, self._now_ms(), held)
+
+    async def resign(self, store: MetadataStore, won: Won) -> None:
+        """See `Candidacy`."""
+        await controller_election.resign(store, won)
+
+
+@define
+class AmongKafka:
+    """The rules of a cluster of Kafka's brokers; `controller.model.kafka_office` has the decisions."""
+
+    _controller_id: int
+    _now_ms: Callable[[], int]
+    _said: str = field(default="", init=False)
+    """The reason that was logged last, so that it is logged once."""
+
+    async def require_kind(self, store: MetadataStore) -> None:
+        """See `Candidacy`."""
+        ids = paths.numbers(await children_of(store, paths.BROKER_IDS))
+        found = await store.read([paths.broker(id_) for id_ in ids])
+        for id_, znode in zip(ids, found, strict=True):
+            if znode is not None and is_broker_of_ours(id_, znode):
+                text = f"broker {id_} is one of Klamm's own, and --kafka is for Apache Kafka's: leave out --kafka"
+                raise ForeignCluster(text)
+        if reason := kafka_office.obstacle(await read_office(store)):
+            raise ForeignCluster(reason)
+
+    async def elect(self, store: MetadataStore, held: Won | None) -> Won | Standby:
+        """See `Candidacy`."""
+        while True:
+            znodes = await read_office(store, watch=True)
+            if znodes.epoch is None:
+                await create_epoch(store)
+                continue
+            me = Candidate(self._controller_id, store.session_id, self._now_ms())
+            match kafka_office.judge(znodes, me, held):
+                case Claim() as claim:
+                    won = await _take(store, claim)
+                    if won is not None:
+                        self._said = ""
+                        return won
+                case GiveUp() as leaving:
+                    if await _leave(store, znodes, leaving):
+                        self._say(leaving.reason)
+                        return Standby(None, leaving.reason)
+                case Standby(reason=reason) as standby:
+                    self._say(reason)
+                    return standby
+                case Won() as won:
+                    self._say(kafka_office.obstacle(znodes), "still in office, but no longer for long")
+                    return won
+
+    async def resign(self, store: MetadataStore, won: Won) -> None:
+        """Give up the lock, and leave `/controller` as it is: stopping a process is no release."""
+        try:
+            await store.multi([Check(paths.CONTROLLER_EPOCH, won.version), Delete(paths.OFFICE_LOCK)])
+        except Conflict:
+            return
+        others = [id_ for id_ in await children_of(store, paths.KLAMM_CONTROLLERS) if id_ != str(self._controller_id)]
+        if not others:
+            cure = f"start a controller, or let Kafka's brokers elect one of theirs: {kafka_office.RELEASE}"
+            log.warning("Kafka's brokers have no controller now: no other controller of ours stands by", cure=cure)
+
+    def _say(self, reason: str, what: str = "not standing for election") -> None:
+        if reason and reason != self._said:
+            log.warning(what, controller=self._controller_id, reason=reason)
+        self._said = reason
+
+
+async def _take(store: MetadataStore, claim: Claim) -> Won | None:
+    """Take office; return None if another write came first. Raises ForeignCluster if an ACL is in the way."""
+    try:
+        await store.multi(claim.ops)
+    except Conflict:
+        return None
+    except Rejected as rejected:
+        raise ForeignCluster(f"the office cannot be taken: {rejected}") from rejected
+    return claim.won
+
+
+async def _leave(store: MetadataStore, znodes: OfficeZnodes, leaving: GiveUp) -> bool:
+    """Leave the office; return False if another write came first."""
+    ops = [*await registration_of(store, znodes.lock), *leaving.ops]
+    try:
+        await store.multi(ops)
+    except Conflict:
+        return False
+    if znodes.holder is None or znodes.holder.writer is not Writer.KLAMM:
+        log.error("the office was taken away", reason=leaving.reason)
+    return True

@@ -1,0 +1,371 @@
+"""The office among Kafka's brokers: who takes it, who keeps it, and who stays away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from functools import partial
+from itertools import count
+
+import pytest
+from structlog.testing import capture_logs
+
+from controller.model.election_results import Standby, Won
+from controller.node.candidacy import AmongKafka
+from controller.node.controller_election import ForeignCluster
+from tests.controller.meddler import Meddler
+from transport.metadata import BrokerRegistration
+from transport.store import formats, paths
+from transport.store.memory import MemoryStore, MemoryZooKeeper
+from transport.store.protocol import (
+    ConnectionLost,
+    Create,
+    Delete,
+    MetadataStore,
+    Op,
+    Set,
+    StoreEvent,
+    WatchFired,
+    WatchKind,
+    Znode,
+    ensure_paths,
+)
+from transport.store.zookeeper import open_zookeeper
+
+NOW_MS = 1_700_000_000_000
+KAFKA = 3
+"""A broker of Kafka's that is a controller."""
+
+OpenStore = Callable[[], AbstractAsyncContextManager[MetadataStore]]
+_numbers = count()
+
+
+@pytest.fixture
+def memory() -> MemoryZooKeeper:
+    return MemoryZooKeeper(lambda: NOW_MS)
+
+
+@pytest.fixture(params=["memory", "zookeeper"])
+def open_store(request: pytest.FixtureRequest) -> OpenStore:
+    if request.param == "memory":
+        return partial(MemoryZooKeeper.session, request.getfixturevalue("memory"))
+    address = request.getfixturevalue("zookeeper")
+    return partial(open_zookeeper, f"{address}/kafka-office-{next(_numbers)}")
+
+
+@pytest.fixture
+async def store(open_store: OpenStore) -> AsyncIterator[MetadataStore]:
+    async with open_store() as session:
+        await ensure_paths(session, paths.PERSISTENT)
+        yield session
+
+
+@pytest.fixture
+async def other(open_store: OpenStore) -> AsyncIterator[MetadataStore]:
+    async with open_store() as session:
+        yield session
+
+
+def candidate(controller_id: int = 1001) -> AmongKafka:
+    return AmongKafka(controller_id, lambda: NOW_MS)
+
+
+async def read(store: MetadataStore, path: str) -> Znode | None:
+    [znode] = await store.read([path])
+    return znode
+
+
+async def is_there(store: MetadataStore, path: str) -> bool:
+    return await read(store, path) is not None
+
+
+def kafka_holder(kraft_epoch: int = -1) -> bytes:
+    value = {"version": 2, "brokerid": KAFKA, "timestamp": "0", "kraftControllerEpoch": kraft_epoch}
+    return json.dumps(value).encode()
+
+
+async def elect_kafka(store: MetadataStore, epoch: int = 7) -> None:
+    """Take office as a broker of Kafka's does, in a cluster where `epoch` - 1 elections came before."""
+    if not await is_there(store, paths.CONTROLLER_EPOCH):
+        await store.multi([Create(paths.CONTROLLER_EPOCH, str(epoch - 1).encode())])
+    claim = Create(paths.CONTROLLER, kafka_holder(), ephemeral=True)
+    await store.multi([claim, Set(paths.CONTROLLER_EPOCH, str(epoch).encode(), -1)])
+
+
+async def order(store: MetadataStore) -> None:
+    await store.multi([Create(paths.TAKE_OVER)])
+
+
+async def test_the_first_controller_of_a_cluster_holds_a_lock_and_a_controller_that_lasts(store: MetadataStore) -> None:
+    assert await candidate().elect(store, None) == Won(1, 1)
+    holder, lock, epoch = await store.read([paths.CONTROLLER, paths.OFFICE_LOCK, paths.CONTROLLER_EPOCH])
+    assert holder is not None
+    assert lock is not None
+    assert epoch is not None
+    assert (holder.stat.ephemeral_owner, lock.stat.ephemeral_owner) == (0, store.session_id)
+    told = json.loads(holder.data)
+    assert (told["brokerid"], told["kraftControllerEpoch"], told["version"]) == (1001, -1, 2)
+    assert epoch.data == b"1"
+    assert epoch.stat.mzxid == holder.stat.czxid == lock.stat.czxid
+    assert await store.read([paths.MIGRATION, paths.RELEASED]) == [None, None]
+
+
+async def test_the_office_that_we_hold_is_held(store: MetadataStore) -> None:
+    me = candidate()
+    won = await me.elect(store, None)
+    assert isinstance(won, Won)
+    assert await me.elect(store, won) == won
+
+
+async def test_another_of_ours_stands_by_and_takes_over_when_the_lock_is_gone(
+    open_store: OpenStore, store: MetadataStore
+) -> None:
+    fired: list[StoreEvent] = []
+    store.subscribe(fired.append)
+    async with open_store() as first:
+        assert await candidate(1001).elect(first, None) == Won(1, 1)
+        assert await candidate(1002).elect(store, None) == Standby(1001)
+    holder = await read(store, paths.CONTROLLER)
+    assert holder is not None, "Kafka's brokers stay away"
+    assert WatchFired(paths.OFFICE_LOCK, WatchKind.DELETED) in fired
+    assert await candidate(1002).elect(store, None) == Won(2, 2)
+    holder = await read(store, paths.CONTROLLER)
+    assert holder is not None
+    assert (formats.decode_controller(holder.data), holder.stat.ephemeral_owner) == (1002, 0)
+
+
+async def test_who_resigns_leaves_the_controller_znode(store: MetadataStore, other: MetadataStore) -> None:
+    me = candidate()
+    won = await me.elect(store, None)
+    assert isinstance(won, Won)
+    await ensure_paths(store, [paths.controller_endpoint(1002)])
+    with capture_logs() as logs:
+        await me.resign(store, won)
+    assert not logs
+    assert await is_there(store, paths.CONTROLLER)
+    assert await candidate(1002).elect(other, None) == Won(2, 2)
+    await me.resign(store, won)
+    assert await is_there(store, paths.OFFICE_LOCK), "it is another controller's by now"
+
+
+async def test_the_last_of_ours_that_resigns_says_that_nobody_governs(store: MetadataStore) -> None:
+    me = candidate()
+    won = await me.elect(store, None)
+    assert isinstance(won, Won)
+    with capture_logs() as logs:
+        await me.resign(store, won)
+    assert [log["event"].partition(":")[0] for log in logs] == ["Kafka's brokers have no controller now"]
+
+
+async def test_an_answer_that_is_lost_is_an_election_under_one_more_epoch(memory: MemoryZooKeeper) -> None:
+    async with memory.session() as session:
+        await ensure_paths(session, paths.PERSISTENT)
+        await _lose_answer(memory, session)
+        before = await read(session, paths.OFFICE_LOCK)
+        assert await candidate().elect(session, None) == Won(2, 2)
+        assert await read(session, paths.OFFICE_LOCK) == before
+
+
+async def _lose_answer(memory: MemoryZooKeeper, session: MemoryStore) -> None:
+    def break_connection(event: StoreEvent) -> None:
+        if event == WatchFired(paths.OFFICE_LOCK, WatchKind.CREATED):
+            memory.disconnect(session.session_id)
+
+    unsubscribe = session.subscribe(break_connection)
+    with pytest.raises(ConnectionLost):
+        await candidate().elect(session, None)
+    unsubscribe()
+    memory.reconnect(session.session_id)
+
+
+async def test_an_expired_session_ends_the_office(memory: MemoryZooKeeper) -> None:
+    async with memory.session() as first, memory.session() as second:
+        await ensure_paths(first, paths.PERSISTENT)
+        me = candidate(1001)
+        won = await me.elect(first, None)
+        assert isinstance(won, Won)
+        memory.expire(first.session_id)
+        assert await candidate(1002).elect(second, None) == Won(2, 2)
+        assert await me.elect(first, won) == Standby(1002)
+
+
+async def test_a_lock_that_somebody_deletes_is_taken_under_a_new_epoch(store: MetadataStore) -> None:
+    me = candidate()
+    won = await me.elect(store, None)
+    assert isinstance(won, Won)
+    await store.multi([Delete(paths.OFFICE_LOCK)])
+    assert await me.elect(store, won) == Won(2, 2)
+
+
+# --- Kafka's controllers ----------------------------------------------------------------------------------------
+
+
+async def test_a_controller_of_kafkas_is_left_in_office(store: MetadataStore, other: MetadataStore) -> None:
+    await elect_kafka(other)
+    outcome = await candidate().elect(store, None)
+    assert isinstance(outcome, Standby)
+    assert outcome.controller_id == KAFKA
+    assert outcome.reason.startswith("Kafka's controller 3 is in office, and the office is left to Kafka's brokers")
+
+
+async def test_an_empty_office_is_left_to_kafkas_brokers(store: MetadataStore, other: MetadataStore) -> None:
+    await elect_kafka(other)
+    await other.multi([Delete(paths.CONTROLLER)])
+    outcome = await candidate().elect(store, None)
+    assert isinstance(outcome, Standby)
+    assert outcome.controller_id is None
+    assert outcome.reason.startswith("no controller is in office, and the office is left to Kafka's brokers")
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+async def test_an_order_is_carried_out_once(store: MetadataStore, other: MetadataStore, is_empty: bool) -> None:
+    await elect_kafka(other)
+    fired: list[StoreEvent] = []
+    store.subscribe(fired.append)
+    await candidate().elect(store, None)
+    if is_empty:
+        await other.multi([Delete(paths.CONTROLLER)])
+    fired.clear()
+    await order(other)
+    await store.read([paths.CONTROLLER])  # over the same connection, so later than the watch
+    assert WatchFired(paths.TAKE_OVER, WatchKind.CREATED) in fired
+    assert await candidate().elect(store, None) == Won(8, 2)
+    assert not await is_there(store, paths.TAKE_OVER)
+    holder = await read(store, paths.CONTROLLER)
+    assert holder is not None
+    assert formats.decode_controller(holder.data) == 1001
+
+
+async def test_a_controller_of_kafkas_that_is_elected_meanwhile_is_seen(store: MetadataStore) -> None:
+    await elect_kafka(store)
+    await order(store)
+    again = (Delete(paths.CONTROLLER), Create(paths.CONTROLLER, kafka_holder()), Set(paths.CONTROLLER_EPOCH, b"8", -1))
+    faster = Meddler(store, paths.CONTROLLER, again)
+    assert await candidate().elect(faster, None) == Won(9, 3)
+    assert faster.overtaken == 1
+
+
+# --- KRaft ------------------------------------------------------------------------------------------------------
+
+MIGRATES: tuple[Op, ...] = (Create(paths.MIGRATION, b"{}"),)
+GOVERNS: tuple[Op, ...] = (Create(paths.CONTROLLER, kafka_holder(kraft_epoch=5)),)
+
+
+@pytest.mark.parametrize(
+    ("ops", "reason"),
+    [(MIGRATES, "/migration exists, so a migration to KRaft has begun"), (GOVERNS, "the KRaft controller 3 holds")],
+)
+async def test_nobody_takes_office_where_kraft_is(store: MetadataStore, ops: tuple[Op, ...], reason: str) -> None:
+    await store.multi([*ops, Create(paths.CONTROLLER_EPOCH, b"0")])
+    await order(store)
+    with pytest.raises(ForeignCluster, match=reason):
+        await candidate().require_kind(store)
+    outcome = await candidate().elect(store, None)
+    assert isinstance(outcome, Standby)
+    assert outcome.reason.startswith(reason)
+    epoch = await read(store, paths.CONTROLLER_EPOCH)
+    assert epoch is not None
+    assert epoch.data == b"0"
+    assert not await is_there(store, paths.OFFICE_LOCK)
+
+
+async def test_a_migration_that_begins_in_the_last_moment_stops_an_election(store: MetadataStore) -> None:
+    outcome = await candidate().elect(Meddler(store, paths.CONTROLLER, MIGRATES), None)
+    assert isinstance(outcome, Standby)
+    assert outcome.reason.startswith("/migration exists")
+    assert not await is_there(store, paths.CONTROLLER)
+
+
+async def test_a_standby_does_not_succeed_ours_during_a_migration(open_store: OpenStore, store: MetadataStore) -> None:
+    async with open_store() as first:
+        me = candidate(1001)
+        won = await me.elect(first, None)
+        assert isinstance(won, Won)
+        await store.multi(MIGRATES)
+        with capture_logs() as logs:
+            assert await me.elect(first, won) == won, "who is in office stays until KRaft takes over"
+        assert [log["event"] for log in logs] == ["still in office, but no longer for long"]
+    outcome = await candidate(1002).elect(store, None)
+    assert isinstance(outcome, Standby)
+    assert outcome.reason.endswith("; `klamm controller release` lets Kafka's brokers elect one of theirs")
+
+
+async def test_a_kraft_controller_that_takes_over_ends_our_office(store: MetadataStore) -> None:
+    me = candidate()
+    won = await me.elect(store, None)
+    assert isinstance(won, Won)
+    await store.multi([Delete(paths.CONTROLLER), *GOVERNS])
+    outcome = await me.elect(store, won)
+    assert isinstance(outcome, Standby)
+    assert outcome.reason.startswith("the KRaft controller 3 holds /controller")
+    assert not await is_there(store, paths.OFFICE_LOCK)
+
+
+# --- releases ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_release_ends_the_office_and_keeps_everybody_away(store: MetadataStore, other: MetadataStore) -> None:
+    me = candidate()
+    won = await me.elect(store, None)
+    assert isinstance(won, Won)
+    await store.multi([Create(paths.broker(1001), b"{}", ephemeral=True)])
+    await other.multi([Create(paths.RELEASED)])
+    assert await me.elect(store, won) == Standby(None, "the office was released")
+    gone = [paths.CONTROLLER, paths.OFFICE_LOCK, paths.broker(1001)]
+    assert await store.read(gone) == [None, None, None]
+    for session in (store, other):
+        outcome = await candidate(1002).elect(session, None)
+        assert isinstance(outcome, Standby)
+        assert outcome.reason == "the office was released: `klamm controller take-over` ends this"
+    await elect_kafka(other, epoch=2)
+    await other.multi([Delete(paths.RELEASED), Create(paths.TAKE_OVER)])
+    assert await me.elect(store, None) == Won(3, 3)
+
+
+async def test_a_standby_completes_a_release(open_store: OpenStore, store: MetadataStore) -> None:
+    async with open_store() as first:
+        assert await candidate(1001).elect(first, None) == Won(1, 1)
+    await store.multi([Create(paths.RELEASED)])
+    assert await candidate(1002).elect(store, None) == Standby(None, "the office was released")
+    assert not await is_there(store, paths.CONTROLLER)
+
+
+async def test_a_release_in_the_last_moment_stops_an_election(store: MetadataStore) -> None:
+    released = Meddler(store, paths.CONTROLLER, [Create(paths.RELEASED)])
+    outcome = await candidate().elect(released, None)
+    assert isinstance(outcome, Standby)
+    assert outcome.reason.startswith("the office was released")
+    assert not await is_there(store, paths.CONTROLLER)
+
+
+@pytest.mark.parametrize("has_kafka", [False, True])
+async def test_a_controller_that_an_operator_deletes_counts_as_a_release(
+    store: MetadataStore, other: MetadataStore, has_kafka: bool
+) -> None:
+    me = candidate()
+    won = await me.elect(store, None)
+    assert isinstance(won, Won)
+    await other.multi([Delete(paths.CONTROLLER)])
+    if has_kafka:
+        await elect_kafka(other, epoch=2)
+    with capture_logs() as logs:
+        outcome = await me.elect(store, won)
+    assert isinstance(outcome, Standby)
+    assert ("error", "the office was taken away") in [(log["log_level"], log["event"]) for log in logs]
+    assert await is_there(store, paths.RELEASED)
+    assert not await is_there(store, paths.OFFICE_LOCK)
+    assert await is_there(store, paths.CONTROLLER) is has_kafka
+    outcome = await candidate(1002).elect(other, None)
+    assert isinstance(outcome, Standby)
+    assert outcome.reason.startswith("the office was released")
+
+
+# --- foreign clusters -------------------------------------------------------------------------------------------
+
+
+async def test_brokers_of_our_own_kind_are_refused_by_name(store: MetadataStore) -> None:
+    ours = formats.encode_broker(BrokerRegistration(5, "127.0.0.1", 9092, -1), 0)
+    await store.multi([Create(paths.broker(5), ours, ephemeral=True)])
+    with pytest.raises(ForeignCluster, match="broker 5 is one of Klamm's own"):
+        await candidate().require_kind(store)
