@@ -24,6 +24,7 @@ from transport.errors import ApiError, ErrorCode, Fault
 from transport.metadata import NEVER_LED, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from transport.store import formats, paths
 from transport.store.commit import commit_chunk
+from transport.store.kafka_office import Writer, decode_holder
 from transport.store.protocol import ConnectionLost, Create, MetadataStore, SessionExpired, children_of
 from transport.store.requests import MAX_GROUP_BYTES, weight_of
 from transport.store.watched import WatchedZnodes
@@ -40,6 +41,9 @@ async def is_led_by_kafka(store: MetadataStore) -> bool:
     """
     [holder] = await store.read([paths.CONTROLLER])
     if holder is not None:
+        # Among Kafka's brokers ours outlives its process, and its endpoint.
+        if decode_holder(holder).writer is Writer.KLAMM:
+            return False
         endpoint = paths.controller_endpoint(formats.decode_controller(holder.data))
         return await store.read([endpoint]) == [None]
     ids = paths.numbers(await children_of(store, paths.BROKER_IDS))

@@ -1,4 +1,4 @@
-"""`klamm controller run`, `klamm broker run`, `klamm broker list` and `klamm zookeeper run`."""
+"""`klamm controller`, `klamm broker run`, `klamm broker list` and `klamm zookeeper run`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from broker.registration import BrokerIdInUse
 from controller.admin.client import AdminClient
 from controller.config import ControllerConfig
 from controller.monitoring.http_pages import CannotServeMetrics
+from klamm.cli import handover
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output import print_document, print_table
 from klamm.cli.running import MAX_PORT, configure_logs, log_level_option, run, until_stopped
@@ -44,7 +45,11 @@ PORT = click.IntRange(0, 65_535)
 
 @click.group()
 def controller() -> None:
-    """Run a controller."""
+    """Run a controller, or hand its office over."""
+
+
+controller.add_command(handover.release)
+controller.add_command(handover.take_over)
 
 
 @controller.command(name="run")

@@ -1,0 +1,212 @@
+"""Handing the office over between Kafka's controllers and ours, through the metadata store alone.
+
+Both ways end with a controller in office: an operator who has waited for the end knows who governs the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Final
+
+import trio
+from attrs import frozen
+
+from controller.model.kafka_office import found, obstacle, release_ops
+from transport.store import formats, paths
+from transport.store.kafka_office import (
+    OfficeZnodes,
+    Writer,
+    encode_mark,
+    read_office,
+    registration_of,
+)
+from transport.store.protocol import Conflict, Create, Delete, MetadataStore, Op, Set, StoreEvent, children_of
+
+OBEDIENCE_SECONDS: Final = 10.0
+"""The time for a controller in office to obey a release, before it is deposed."""
+
+
+class HandoverRefused(Exception):
+    """The office cannot be handed over, or was not within the time; one line that says why and what to do."""
+
+
+@frozen
+class Release:
+    """The end of a release: Kafka's controller, and the partitions that name us as a replica, by topic."""
+
+    kafka_controller: int
+    our_id: int | None
+    named: dict[str, tuple[int, ...]]
+
+
+@frozen
+class TakeOver:
+    """The end of an order: our controller in office, its epoch, and whether it was in office before."""
+
+    controller_id: int
+    epoch: int
+    is_old: bool
+
+
+async def release(store: MetadataStore, now_ms: int, timeout: float) -> Release:  # noqa: ASYNC109  it raises its own
+    """Let Kafka's brokers elect a controller of theirs, and wait for it for up to `timeout` seconds.
+
+    What is written first keeps our controllers from standing for election until the next order. One in office resigns;
+    one that does not is deposed, and one that is dead need not be there.
+
+    Raises HandoverRefused if another kind of controller is in office, or if no broker takes office.
+    """
+    our_id = await _announce_release(store, now_ms)
+    with trio.move_on_after(OBEDIENCE_SECONDS):
+        await _until(store, lambda znodes: znodes.lock is None or not _is_ours(znodes))
+    await _depose(store)
+    with trio.move_on_after(timeout):
+        znodes = await _until(store, lambda znodes: znodes.holder is not None)
+        assert znodes.holder is not None
+        if znodes.holder.writer is not Writer.KAFKA:
+            raise HandoverRefused(f"the office is released, but {_foreign(znodes)}")
+        return Release(znodes.holder.controller_id, our_id, await topics_that_name(store, our_id))
+    raise HandoverRefused(
+        f"the office is released, but no broker of Kafka's has taken it within {timeout:g} s:"
+        " see whether a broker is alive; the first one elects itself"
+    )
+
+
+async def _announce_release(store: MetadataStore, now_ms: int) -> int | None:
+    """Write `/klamm/released`, withdraw an order, and return the id of our controller in `/controller`, if any."""
+    while True:
+        znodes = await read_office(store)
+        if znodes.holder is not None and not _is_ours(znodes):
+            raise HandoverRefused(f"{_foreign(znodes)}: there is nothing to release")
+        if not znodes.epoch:
+            raise HandoverRefused("no controller has ever been in office here: there is nothing to release")
+        ops: list[Op] = [] if znodes.order is None else [Delete(paths.TAKE_OVER, znodes.order)]
+        if not znodes.is_released:
+            ops.append(Create(paths.RELEASED, encode_mark(now_ms)))
+        if await _did(store, ops):
+            return None if znodes.holder is None else znodes.holder.controller_id
+
+
+def _foreign(znodes: OfficeZnodes) -> str:
+    assert znodes.holder is not None
+    return f"controller {znodes.holder.controller_id} of {znodes.holder.writer.value}'s own is in office"
+
+
+def _is_ours(znodes: OfficeZnodes) -> bool:
+    return znodes.holder is not None and znodes.holder.writer is Writer.KLAMM
+
+
+async def _depose(store: MetadataStore) -> None:
+    """Remove our `/controller` if it is still there; whoever holds the lock is fenced by a higher epoch."""
+    while True:
+        znodes = await read_office(store)
+        if not _is_ours(znodes):
+            return
+        ops = release_ops(znodes)
+        if znodes.lock is not None:
+            epoch = formats.encode_controller_epoch(found(znodes).epoch + 1)
+            fence = Set(paths.CONTROLLER_EPOCH, epoch, znodes.epoch_version)
+            ops = (*await registration_of(store, znodes.lock), *ops, fence)
+        if await _did(store, ops):
+            return
+
+
+async def topics_that_name(store: MetadataStore, broker_id: int | None) -> dict[str, tuple[int, ...]]:
+    """Return the partitions with this id among their replicas, by topic. Topics that cannot be decoded are left out."""
+    names = await children_of(store, paths.TOPICS)
+    named: dict[str, tuple[int, ...]] = {}
+    for name, znode in zip(names, await store.read([paths.topic(name) for name in names]), strict=True):
+        if znode is None:
+            continue
+        try:
+            topic = formats.decode_topic(name, znode.data)
+        except formats.UndecodableZnode:
+            continue
+        partitions = tuple(number for number, a in topic.partitions.items() if broker_id in a.replicas)
+        if partitions:
+            named[name] = partitions
+    return named
+
+
+# --- taking over ------------------------------------------------------------------------------------------------
+
+
+async def take_over(store: MetadataStore, now_ms: int, timeout: float) -> TakeOver:  # noqa: ASYNC109  it raises its own
+    """Order one of our running controllers to take office from Kafka's, and wait for it for up to `timeout` seconds.
+
+    An order that nobody carries out in time is withdrawn. Raises HandoverRefused.
+    """
+    before = await read_office(store)
+    if before.lock is not None and _is_ours(before) and not before.is_released:
+        return _taken(before, is_old=True)
+    if reason := obstacle(before):
+        raise HandoverRefused(reason)
+    ours = await children_of(store, paths.KLAMM_CONTROLLERS)
+    if not ours:
+        raise HandoverRefused("none of our controllers is running: start one with `klamm controller run --kafka`")
+    async with _ordered(store, now_ms):
+        with trio.move_on_after(timeout):
+            return _taken(await _until(store, lambda znodes: znodes.lock is not None and _is_ours(znodes)))
+    raise HandoverRefused(
+        f"no controller took office within {timeout:g} s, and the order is withdrawn: the log of"
+        f" {_listed(ours)} says why"
+    )
+
+
+def _taken(znodes: OfficeZnodes, *, is_old: bool = False) -> TakeOver:
+    assert znodes.lock is not None
+    return TakeOver(znodes.lock.controller_id, found(znodes).epoch, is_old)
+
+
+def _listed(ids: Sequence[str]) -> str:
+    return f"controller {ids[0]}" if len(ids) == 1 else f"controllers {', '.join(ids)}"
+
+
+@asynccontextmanager
+async def _ordered(store: MetadataStore, now_ms: int) -> AsyncIterator[None]:
+    """Keep an order for the block, in place of a release; what is left of it at the end is withdrawn."""
+    while True:
+        znodes = await read_office(store)
+        old = () if znodes.order is None else (Delete(paths.TAKE_OVER, znodes.order),)
+        release = (Delete(paths.RELEASED),) if znodes.is_released else ()
+        if await _did(store, (*old, *release, Create(paths.TAKE_OVER, encode_mark(now_ms)))):
+            break
+    try:
+        yield
+    finally:
+        again = (Create(paths.RELEASED, encode_mark(now_ms)),) if znodes.is_released else ()
+        with trio.CancelScope(shield=True):
+            # Without an order to delete, somebody has carried it out.
+            await _did(store, (Delete(paths.TAKE_OVER), *again))
+
+
+# --- both ways --------------------------------------------------------------------------------------------------
+
+
+async def _did(store: MetadataStore, ops: Sequence[Op]) -> bool:
+    """Commit operations; return False if another write came first."""
+    try:
+        await store.multi(ops)
+    except Conflict:
+        return False
+    return True
+
+
+async def _until(store: MetadataStore, condition: Callable[[OfficeZnodes], bool]) -> OfficeZnodes:
+    """Return the decisive znodes as soon as they fulfil a condition."""
+    news = trio.Event()
+
+    def on_event(_: StoreEvent) -> None:
+        news.set()
+
+    unsubscribe = store.subscribe(on_event)
+    try:
+        while True:
+            news = trio.Event()
+            znodes = await read_office(store, watch=True)
+            if condition(znodes):
+                return znodes
+            await news.wait()
+    finally:
+        unsubscribe()

@@ -1,0 +1,82 @@
+"""`klamm controller release` and `klamm controller take-over`: the office between Kafka's controllers and ours."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import click
+
+from controller.admin import handover
+from controller.admin.handover import HandoverRefused, Release, TakeOver
+from klamm.cli.connect import output_option, zookeeper_option
+from klamm.cli.output import print_document, print_table
+from klamm.cli.running import patience_option, run
+from transport.host import Host
+from transport.store.existing import open_existing
+from transport.store.protocol import MetadataStore
+from transport.store.security import security_of_environment
+
+T = TypeVar("T")
+Handing = Callable[[MetadataStore, int, float], Awaitable[T]]
+
+_SECONDS: Final = 30.0
+
+
+@click.command()
+@output_option
+@zookeeper_option
+@patience_option(_SECONDS, "The time to wait for Kafka's controller.")
+def release(zookeeper: str, timeout: float, output: str) -> None:
+    """Give the office back to Apache Kafka's brokers, and wait until one of them is the controller.
+
+    From then on no controller of ours stands for election, running or started later, until `klamm controller
+    take-over`. Works as well when none of our controllers is alive. Lists the topics that name ours as a replica: move
+    these partitions, because Kafka's controller regards it as a dead broker.
+    """
+    done = _hand_over(handover.release, zookeeper, timeout)
+    if output != "table":
+        print_document(_document(done), output)
+        return
+    click.echo(f"the office is released, and Kafka's controller {done.kafka_controller} is in office")
+    if done.named:
+        click.echo(f"\nmove these partitions to other brokers, {done.our_id} is none:")
+        print_table(("topic", "partitions"), [(name, _listed(numbers)) for name, numbers in done.named.items()])
+
+
+def _document(done: Release) -> dict[str, object]:
+    named = [{"topic": name, "partitions": numbers} for name, numbers in done.named.items()]
+    return {"kafka_controller": done.kafka_controller, "released": done.our_id, "topics_that_name_it": named}
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ",".join(map(str, numbers))
+
+
+@click.command(name="take-over")
+@output_option
+@zookeeper_option
+@patience_option(_SECONDS, "The time to wait for our controller.")
+def take_over(zookeeper: str, timeout: float, output: str) -> None:
+    """Order a controller that runs with --kafka to take office from Apache Kafka's own, and wait until it has.
+
+    The order also ends what `klamm controller release` began. It is carried out once, and withdrawn if no controller
+    does so in time.
+    """
+    done = _hand_over(handover.take_over, zookeeper, timeout)
+    if output != "table":
+        print_document({"controller": done.controller_id, "epoch": done.epoch, "was_in_office": done.is_old}, output)
+    else:
+        click.echo(_said(done))
+
+
+def _said(done: TakeOver) -> str:
+    return f"controller {done.controller_id} {'was' if done.is_old else 'is'} in office, with epoch {done.epoch}"
+
+
+def _hand_over(handing: Handing[T], zookeeper: str, timeout: float) -> T:
+    async def work() -> T:
+        async with open_existing(zookeeper, security=security_of_environment()) as store:
+            return await handing(store, Host().now_ms(), timeout)
+
+    return run(work, HandoverRefused)

@@ -1,0 +1,138 @@
+"""The office goes from a real broker of Apache Kafka to a controller of ours, and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from controller.model.election_results import Standby
+from tests.cli.shell import run_klamm
+from tests.kafka import jars
+from tests.kafka.real_brokers import RealBroker, real_broker
+from tests.kit.officer import Officer
+from transport.metadata import ReplicaAssignment, TopicPartition
+from transport.store import formats, paths
+from transport.store.kafka_office import Writer, read_office
+from transport.store.protocol import Create, Delete, MetadataStore
+from transport.store.zookeeper import open_zookeeper
+
+BROKER = 1
+OURS = 1001
+SECONDS = 30
+PARTITION = TopicPartition("orders", 0)
+
+
+@pytest.fixture
+def address(zookeeper: str, tmp_path: Path) -> str:
+    return f"{zookeeper}/kafka-{tmp_path.name}"
+
+
+@pytest.fixture
+async def broker(address: str, tmp_path: Path) -> AsyncIterator[RealBroker]:
+    """Run a broker, which is its cluster's controller."""
+    found = jars.fetched(jars.RELEASE)
+    if found is None:
+        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
+    async with real_broker(found, address, BROKER, tmp_path) as running:
+        async with open_zookeeper(address) as store:
+            await until(partial(is_kafkas, store))
+        yield running
+
+
+async def handed(verb: str, address: str, *options: str) -> Any:
+    done = await run_klamm("controller", verb, "--zookeeper", address, "-o", "json", *options)
+    assert done.returncode == 0, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+async def refused(verb: str, address: str, *options: str) -> str:
+    done = await run_klamm("controller", verb, "--zookeeper", address, *options)
+    assert done.returncode == 1
+    return done.stderr.decode().strip()
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    with trio.fail_after(SECONDS):
+        while not await condition():
+            await trio.sleep(0.05)
+
+
+async def create_topic(store: MetadataStore, replicas: tuple[int, ...]) -> None:
+    """Create a topic as an old tool does: whoever is the controller sees it."""
+    topic = formats.TopicZnode({PARTITION.partition: ReplicaAssignment(replicas)})
+    await store.multi([Create(paths.topic(PARTITION.topic), formats.encode_topic(topic))])
+
+
+async def is_led(store: MetadataStore) -> bool:
+    return await store.read([paths.partition_state(PARTITION)]) != [None]
+
+
+async def is_kafkas(store: MetadataStore) -> bool:
+    holder = (await read_office(store)).holder
+    return holder is not None and holder.writer is Writer.KAFKA
+
+
+async def epoch_of(store: MetadataStore) -> int:
+    epoch = (await read_office(store)).epoch
+    assert epoch is not None
+    return epoch
+
+
+async def resignations(broker: RealBroker, number: int) -> None:
+    """Wait until the broker has logged that it resigned as the controller, for the `number`th time."""
+
+    async def has_resigned() -> bool:
+        return broker.log.read_text().count(f"[Controller id={BROKER}] Resigned") >= number
+
+    await until(has_resigned)
+
+
+async def test_the_office_is_taken_from_a_broker_and_given_back(broker: RealBroker, address: str) -> None:
+    async with open_zookeeper(address) as store:
+        before = await epoch_of(store)
+        async with open_zookeeper(address) as session, trio.open_nursery() as nursery:
+            officer = Officer(session, OURS)
+            await nursery.start(officer.run)
+            assert isinstance(officer.outcome, Standby)
+            assert officer.outcome.controller_id == BROKER
+            foreign = "Error: controller 1 of Kafka's own is in office: there is nothing to release"
+            assert await refused("release", address) == foreign
+            taken = await handed("take-over", address)
+            assert taken == {"controller": OURS, "epoch": before + 1, "was_in_office": False}
+            await resignations(broker, 1)
+            await create_topic(store, (BROKER, OURS))
+            nursery.cancel_scope.cancel()
+        # Nobody of ours is alive, and the broker stays away.
+        assert (await read_office(store)).lock is None
+        assert not await is_led(store)
+        topics = [{"topic": PARTITION.topic, "partitions": [0]}]
+        given = await handed("release", address)
+        assert given == {"kafka_controller": BROKER, "released": OURS, "topics_that_name_it": topics}
+        await until(partial(is_led, store))
+        assert await epoch_of(store) == before + 2
+        none = "Error: none of our controllers is running: start one with `klamm controller run --kafka`"
+        assert await refused("take-over", address) == none
+
+
+async def test_a_controller_that_an_operator_deletes_goes_to_a_broker(broker: RealBroker, address: str) -> None:
+    async with open_zookeeper(address) as store, open_zookeeper(address) as session, trio.open_nursery() as nursery:
+        officer = Officer(session, OURS)
+        await nursery.start(officer.run)
+        await handed("take-over", address)
+        await resignations(broker, 1)
+        await store.multi([Delete(paths.CONTROLLER)])
+        await until(partial(is_kafkas, store))
+
+        async def is_told() -> bool:
+            return isinstance(officer.outcome, Standby) and (await read_office(store)).is_released
+
+        await until(is_told)
+        assert (await read_office(store)).lock is None
+        assert len(officer.elections) == 1
+        nursery.cancel_scope.cancel()
