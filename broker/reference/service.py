@@ -174,6 +174,10 @@ class ReferenceService:
         settled = replica.leadership.settle(item, result, trio.current_time())
         if result.error is not ErrorCode.NONE:
             _log.info("proposed ISR", partition=str(replica.tp), isr=item.new_isr, error=result.error.name)
+        news = self._handle.metadata.partition(replica.tp)
+        # The news travel on another connection, and may have arrived before this answer.
+        if replica.leadership.is_overtaken and news is not None and news.partition_epoch > item.partition_epoch:
+            self._catch_up(replica, replica.leadership, news)
         self._review(replica)
         return settled
 

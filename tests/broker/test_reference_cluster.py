@@ -164,6 +164,18 @@ async def test_a_leader_that_was_overtaken_goes_on_from_the_metadata_that_overto
         await until(lambda: cluster.states[T0] == replace(overtaking, isr=(1, 2), partition_epoch=8))
 
 
+async def test_the_metadata_that_overtook_a_leader_may_arrive_before_its_refusal(tmp_path: Path) -> None:
+    async with running_cluster(tmp_path, 1) as cluster:
+        state = state_of((1, 2), isr=(1,))
+        await cluster.lead_and_follow(state, is_new=True)
+        await cluster.start_broker(2)
+        cluster.states[T0] = overtaking = replace(state, partition_epoch=7)
+        await cluster.announce(overtaking)
+        await cluster.order(2, state, is_new=True)
+        await until(lambda: cluster.states[T0] == replace(overtaking, isr=(1, 2), partition_epoch=8))
+        assert [item.partition_epoch for item in cluster.altered] == [state.partition_epoch, 7]
+
+
 @pytest.mark.parametrize(
     "nonsense",
     [{"records": (Record(5, b"x"), Record(3, b"x"))}, {"records": (Record(2**31, b"x"),)}, {"diverging_epoch": 0}],
