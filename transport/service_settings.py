@@ -27,6 +27,10 @@ class SecuritySettings:
     zookeeper_credentials_file: str | None = setting(
         None, "A file with USER:PASSWORD for ZooKeeper; unset, the variable KLAMM_ZOOKEEPER_CREDENTIALS."
     )
+    zookeeper_sasl_client: bool = setting(
+        default=False,
+        doc="Whether these credentials are for SASL (DIGEST-MD5), as those of Kafka's brokers are.",
+    )
     zookeeper_ssl_client_enable: bool = setting(default=False, doc="Whether to connect to ZooKeeper with TLS.")
     zookeeper_ssl_keystore_location: str | None = setting(
         None, "A PEM file with the private key and the client certificate."

@@ -4,10 +4,10 @@ Kazoo connects, keeps the session alive and reconnects in a thread of its own. R
 arrive in that thread, in the order in which the connection delivers them. They cross into trio by
 `TrioToken.run_sync_soon`, which keeps the order. After the end of trio they are dropped.
 
-This module uses three private parts of kazoo: `KazooClient._call`, to send any request;
+This module uses four private parts of kazoo: `KazooClient._call`, to send any request;
 `ConnectionHandler._read_watch_event`, to bypass kazoo's table of watchers, which needs an entry for each path, cannot
-be filled safely from another thread, and is emptied on every disconnect; and `ConnectionHandler._invoke`, which opens
-the session and authenticates.
+be filled safely from another thread, and is emptied on every disconnect; and `ConnectionHandler._invoke` and
+`_authenticate_with_sasl`, which open the session and authenticate.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import ssl
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 import trio
@@ -48,6 +49,7 @@ from transport.store.protocol import (
     WatchKind,
 )
 from transport.store.reachability import ServerAddress, joined, told_now_and_then, until_reachable
+from transport.store.sasl import authenticate
 from transport.store.security import OPEN, ZooKeeperSecurity
 
 HANDSHAKE_SECONDS: Final = 5.0
@@ -165,7 +167,7 @@ class KazooSession:
             timeout=self._session_timeout,
             connection_retry=KazooRetry(max_tries=-1, max_delay=RECONNECT_SECONDS),
             logger=_LOGGER,
-            auth_data=[] if security.credentials is None else [("digest", security.credentials)],
+            auth_data=[] if security.credentials is None or security.sasl else [("digest", security.credentials)],
             handler=KazooHandler(self._tls),
         )
         self._restarting = threading.Lock()
@@ -174,6 +176,10 @@ class KazooSession:
         connection = self._client._connection  # noqa: SLF001
         connection._read_watch_event = self._on_watch  # noqa: SLF001
         connection._invoke = _impatient(connection._invoke)  # noqa: SLF001
+        if security.credentials is not None and security.sasl:
+            connection.sasl_options = {}
+            sasl = partial(authenticate, connection, security.credentials)
+            connection._authenticate_with_sasl = lambda *_: sasl(HANDSHAKE_SECONDS)  # noqa: SLF001
 
     async def send(self, request: KazooRequest[T]) -> KazooReply[T]:
         """Send a request after those sent before, and return without waiting for its reply.

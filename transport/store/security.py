@@ -1,4 +1,4 @@
-"""The security of ZooKeeper: our identity (digest), the ACLs of our znodes, and TLS.
+"""The security of ZooKeeper: our identity (digest, or SASL), the ACLs of our znodes, and TLS.
 
 As in Kafka, `zookeeper.set.acl` lets only the creator's identity change a znode, and everybody read it. The exceptions
 are `/config/brokers`, `/config/users` and `/delegation_token`, which others may not even read, and `/consumers`, which
@@ -33,6 +33,7 @@ HTTPS: Final = "HTTPS"
 """The only algorithm of `zookeeper.ssl.endpoint.identification.algorithm`; any other text turns the check off."""
 
 _TRUE: Final = "true"
+_BOOLEANS: Final = {"zookeeper_sasl_client", "zookeeper_set_acl", "zookeeper_ssl_client_enable"}
 _LIMIT: Final = Limit(1, "write USER:PASSWORD in one line")
 
 
@@ -70,10 +71,11 @@ def _unusable(store: str, path: str | None, error: OSError) -> StoreUnavailable:
 
 @frozen
 class ZooKeeperSecurity:
-    """The security of a session. `credentials` is USER:PASSWORD for the scheme `digest`."""
+    """The security of a session. `credentials` is USER:PASSWORD for the scheme `digest` or, with `sasl`, for SASL."""
 
     credentials: str | None = field(default=None, repr=False)
     set_acl: bool = False
+    sasl: bool = False
     tls: ZooKeeperTls | None = None
 
 
@@ -99,14 +101,18 @@ def security_of(settings: SecuritySettings, environment: Mapping[str, str] = os.
         raise StoreUnavailable(
             f"zookeeper.set.acl needs an identity: name zookeeper.credentials.file, or set {CREDENTIALS}"
         )
-    return ZooKeeperSecurity(credentials, settings.zookeeper_set_acl, tls)
+    if settings.zookeeper_sasl_client and credentials is None:
+        raise StoreUnavailable(
+            f"zookeeper.sasl.client needs credentials: name zookeeper.credentials.file, or set {CREDENTIALS}"
+        )
+    return ZooKeeperSecurity(credentials, settings.zookeeper_set_acl, settings.zookeeper_sasl_client, tls)
 
 
 def security_of_environment(environment: Mapping[str, str] = os.environ) -> ZooKeeperSecurity:
     """Return the security from variables such as `KLAMM_ZOOKEEPER_SSL_CLIENT_ENABLE=true`; see `security_of`."""
     texts = {field.name: environment.get(f"KLAMM_{field.name.upper()}") for field in fields(SecuritySettings)}
     given: dict[str, Any] = {name: text for name, text in texts.items() if text}
-    for name in sorted(given.keys() & {"zookeeper_set_acl", "zookeeper_ssl_client_enable"}):
+    for name in sorted(given.keys() & _BOOLEANS):
         given[name] = given[name] == _TRUE
     return security_of(SecuritySettings(**given), environment)
 
