@@ -179,6 +179,7 @@ def _refused_named(
 _DESCRIBED: Final = OnEach(Operation.DESCRIBE, "topics", topic, "refused", messages.TopicError)
 
 NEEDED: Final[Mapping[type[messages.Request[Any]], OnCluster | OnEach | OnMetadata]] = {
+    messages.AllocateProducerIdsRequest: OnCluster(Operation.CLUSTER_ACTION),
     messages.AlterPartitionReassignmentsRequest: OnCluster(Operation.ALTER),
     messages.AlterPartitionRequest: OnCluster(Operation.CLUSTER_ACTION),
     messages.CommitTraceRequest: OnCluster(Operation.DESCRIBE),
@@ -228,7 +229,11 @@ def admitting(authorizer: Authorizer) -> Admit:
 
 # --- waiting times ----------------------------------------------------------------------------------------------
 
-OF_BROKERS: Final = (messages.AlterPartitionRequest, messages.ControlledShutdownRequest)
+OF_BROKERS: Final = (
+    messages.AllocateProducerIdsRequest,
+    messages.AlterPartitionRequest,
+    messages.ControlledShutdownRequest,
+)
 """The requests of brokers, which precede those of administrators because clients wait for their outcome."""
 
 

@@ -19,6 +19,7 @@ from controller.handlers import (
     leader_rebalance,
     log_dirs,
     metadata,
+    producer_ids,
     reassignment_requests,
     reassignment_views,
     reassignments,
@@ -115,6 +116,7 @@ EVENTS: Final[Mapping[type[events.ControllerEvent], Handler]] = {
 REQUESTS: Final[Mapping[type[messages.Request[Any]], Handler]] = {
     # --- requests of brokers ---
     messages.AlterPartitionRequest: lambda context, request, _host: alter_partition.alter_partition(context, request),
+    messages.AllocateProducerIdsRequest: _taking(producer_ids.allocate_producer_ids, "broker_id", "broker_epoch"),
     messages.ControlledShutdownRequest: _taking(controlled_shutdown.controlled_shutdown, "broker_id", "broker_epoch"),
     # --- changes by administrators ---
     messages.AlterPartitionReassignmentsRequest: _taking(reassignment_requests.requested_by_api, "partitions"),

@@ -18,6 +18,7 @@ from tests.kit.service import Controllers, connected, error_code, hang, until
 from transport.errors import ApiError, ErrorCode
 from transport.messages import (
     APIS,
+    AllocateProducerIdsRequest,
     AlterConfigsResource,
     AlterPartitionReassignmentsRequest,
     AlterPartitionRequest,
@@ -56,6 +57,7 @@ ORDERS = Resource(ResourceType.TOPIC, "orders")
 
 WHOLE: dict[Request[Any], Operation] = {
     AlterPartitionReassignmentsRequest(()): Operation.ALTER,
+    AllocateProducerIdsRequest(1, 1): Operation.CLUSTER_ACTION,
     AlterPartitionRequest(1, 1, ()): Operation.CLUSTER_ACTION,
     CommitTraceRequest(0, 0): Operation.DESCRIBE,
     ControlledShutdownRequest(1, 1): Operation.CLUSTER_ACTION,

@@ -9,12 +9,14 @@ from transport.kafka import messages as kafka
 from transport.kafka.codec import decode, encode
 from transport.kafka.messages.alter_partition_request import BrokerState, PartitionData, TopicData
 from transport.kafka.questions import (
+    allocate_producer_ids_answer,
     alter_partition,
     alter_partition_answer,
     controlled_shutdown,
     controlled_shutdown_answer,
 )
 from transport.messages import (
+    AllocateProducerIdsResponse,
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -98,3 +100,10 @@ def test_a_controlled_shutdown(version: int) -> None:
     answer = controlled_shutdown_answer(ControlledShutdownResponse((TopicPartition("orders", 1),)))
     [left] = decode(kafka.ControlledShutdownResponse, version, encode(answer, version)).remaining_partitions
     assert (left.topic_name, left.partition_index) == ("orders", 1)
+
+
+def test_ids_for_producers() -> None:
+    answer = allocate_producer_ids_answer(AllocateProducerIdsResponse(3_000, 1_000))
+    assert (answer.error_code, answer.producer_id_start, answer.producer_id_len) == (0, 3_000, 1_000)
+    refused = allocate_producer_ids_answer(ApiError(ErrorCode.STALE_BROKER_EPOCH))
+    assert (refused.error_code, refused.producer_id_len) == (ErrorCode.STALE_BROKER_EPOCH, 0)

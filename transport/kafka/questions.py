@@ -1,4 +1,4 @@
-"""The requests of Kafka's brokers to their controller: AlterPartition and ControlledShutdown.
+"""The requests of Kafka's brokers to their controller: AlterPartition, ControlledShutdown and AllocateProducerIds.
 
 `alter_partition` and `controlled_shutdown` turn a request into Klamm's; the functions whose names end with `_answer`
 turn the answer back, in the version of the request. An ApiError becomes the error of the whole response.
@@ -20,6 +20,7 @@ from transport.kafka.messages import alter_partition_response as answers
 from transport.kafka.messages.alter_partition_request import PartitionData, TopicData
 from transport.kafka.messages.controlled_shutdown_response import RemainingPartition
 from transport.messages import (
+    AllocateProducerIdsResponse,
     AlterPartitionItem,
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -75,6 +76,13 @@ def controlled_shutdown_answer(answer: ControlledShutdownResponse | ApiError) ->
         return kafka.ControlledShutdownResponse(error_code=answer.code)
     remaining = tuple(RemainingPartition(tp.topic, tp.partition) for tp in answer.remaining)
     return kafka.ControlledShutdownResponse(remaining_partitions=remaining)
+
+
+def allocate_producer_ids_answer(answer: AllocateProducerIdsResponse | ApiError) -> kafka.AllocateProducerIdsResponse:
+    """Return a block of ids for producers, or the error."""
+    if isinstance(answer, ApiError):
+        return kafka.AllocateProducerIdsResponse(error_code=answer.code)
+    return kafka.AllocateProducerIdsResponse(producer_id_start=answer.start, producer_id_len=answer.count)
 
 
 def _name(topic: TopicData, version: int, name_of: NameOf) -> str | None:

@@ -89,6 +89,10 @@ from transport.messages.log_dirs import (
     LogDir as LogDir,
     LogDirReplica as LogDirReplica,
 )
+from transport.messages.producer_ids import (
+    AllocateProducerIdsRequest as AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse as AllocateProducerIdsResponse,
+)
 from transport.messages.reassignments import (
     UNKNOWN as UNKNOWN,
     UNTHROTTLED as UNTHROTTLED,

@@ -40,6 +40,7 @@ from transport.messages.elections import (
     ElectLeadersResponse,
 )
 from transport.messages.log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from transport.messages.producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from transport.messages.reassignments import (
     DescribeReassignmentsRequest,
     DescribeReassignmentsResponse,
@@ -107,6 +108,7 @@ APIS: Final[tuple[Api, ...]] = (
     Api(46, "ListPartitionReassignments", ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse),
     Api(56, "AlterPartition", AlterPartitionRequest, AlterPartitionResponse),
     Api(60, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse),
+    Api(67, "AllocateProducerIds", AllocateProducerIdsRequest, AllocateProducerIdsResponse),
     Api(1000, "CommitTrace", CommitTraceRequest, CommitTraceResponse, max_version=1),
     Api(1001, "ListReassignments", ListReassignmentsRequest, ListReassignmentsResponse),
     Api(1002, "DescribeReassignments", DescribeReassignmentsRequest, DescribeReassignmentsResponse),

@@ -21,6 +21,7 @@ TOPIC_CONFIGS: Final = "/config/topics"
 BROKER_CONFIGS: Final = "/config/brokers"
 CONFIG_CHANGES: Final = "/config/changes"
 DEFAULT: Final = "<default>"
+PRODUCER_IDS: Final = "/latest_producer_id_block"
 KLAMM_CONTROLLERS: Final = "/klamm/controllers"
 STRAYS: Final = "/klamm/strays"
 STORAGE_IDS: Final = "/klamm/storage_ids"
@@ -51,7 +52,7 @@ PERSISTENT: Final = (
     REASSIGNMENTS,
     "/brokers/seqid",
     ISR_CHANGE_NOTIFICATION,
-    "/latest_producer_id_block",
+    PRODUCER_IDS,
     LOG_DIR_EVENT_NOTIFICATION,
     KLAMM_CONTROLLERS,
     STRAYS,

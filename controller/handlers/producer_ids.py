@@ -1,0 +1,60 @@
+"""Ids for idempotent producers, which brokers are given in blocks (KIP-730).
+
+The last block stands in `/latest_producer_id_block`, which brokers of releases before 3.0 write themselves. Therefore
+each write expects the version that was read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.model.context import ControllerContext
+from controller.model.rounds import Rounds, Step, change, read, until_none_is_left
+from transport.errors import ApiError, ErrorCode
+from transport.messages import AllocateProducerIdsResponse
+from transport.settings import LONG_MAX
+from transport.store import formats, paths
+from transport.store.protocol import Create, Set
+
+BLOCK: Final = 1_000
+"""The number of ids in a block, as in Kafka."""
+
+
+def allocate_producer_ids(
+    context: ControllerContext, broker_id: int, broker_epoch: int
+) -> Rounds[AllocateProducerIdsResponse]:
+    """Give a broker the next block of ids. Raises ApiError unless it is registered under this epoch."""
+    _admit(context, broker_id, broker_epoch)
+    given: list[range] = []
+
+    def allocate(pending: list[int]) -> Rounds[list[int]]:
+        [znode] = yield from read([paths.PRODUCER_IDS])
+        last = _decode(b"" if znode is None else znode.data)
+        ids = range(last.stop, last.stop + BLOCK)
+        if ids.stop > LONG_MAX:
+            raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "all ids for producers have been given away")
+        data = formats.encode_producer_ids(broker_id, ids)
+        path = paths.PRODUCER_IDS
+        write = Create(path, data) if znode is None else Set(path, data, znode.stat.version)
+        refused = yield from change("producer ids", [Step(writes=(write,))])
+        given[:] = [] if refused else [ids]
+        return pending if refused else []
+
+    yield from until_none_is_left("producer ids", [broker_id], allocate)
+    [ids] = given
+    return AllocateProducerIdsResponse(ids.start, BLOCK)
+
+
+def _admit(context: ControllerContext, broker_id: int, broker_epoch: int) -> None:
+    broker = context.brokers.get(broker_id)
+    if broker is None:
+        raise ApiError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {broker_id} is not registered")
+    if broker.epoch != broker_epoch:
+        raise ApiError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is registered under another epoch")
+
+
+def _decode(data: bytes) -> range:
+    try:
+        return formats.decode_producer_ids(data)
+    except formats.UndecodableZnode as fault:
+        raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{fault}: repair that znode") from fault
