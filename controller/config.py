@@ -45,3 +45,16 @@ class ControllerConfig(ServiceSettings):
         None, "The port of these pages, 0 for any free port; unset, they are not served.", at_most=65_535
     )
     kafka: bool = setting(default=False, doc="Whether this controller governs Apache Kafka's brokers instead of ours.")
+    inter_broker_listener_name: str = setting("PLAINTEXT", "The listener that Kafka's brokers use among themselves.")
+    control_plane_listener_name: str | None = setting(
+        None, "The listener of Kafka's brokers for their controller, if they have one of its own."
+    )
+    listeners: str | None = setting(
+        None, "Where to listen for Kafka's brokers, NAME://HOST:PORT,...; unset, on any free port of host."
+    )
+    advertised_listeners: str | None = setting(None, "The addresses to tell Kafka's brokers instead of listeners.")
+
+    @property
+    def orders_listener_name(self) -> str:
+        """The name of the listener of Kafka's brokers to which the controller sends its orders."""
+        return (self.control_plane_listener_name or self.inter_broker_listener_name).upper()

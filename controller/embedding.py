@@ -16,6 +16,7 @@ from controller.monitoring.measurements import Measurements, measured
 from controller.monitoring.state_change_log import open_state_change_log
 from controller.node.admission import Authorizer, allow_all
 from controller.node.candidacy import candidacy_of
+from controller.node.kafka_listeners import kafka_listeners
 from controller.node.service import ControllerService
 from controller.observation.commit_trace import CommitTrace
 from controller.observation.instruments import Instrument, Instruments
@@ -69,6 +70,7 @@ async def run(
     address is in use, and CannotServeMetrics.
     """
     config.advertised(config.host, config.port)
+    kafka_listeners(config)
     trace = CommitTrace(config.controller_id)
     observers = Observers((trace,) if observer is None else (trace, observer))
     open_store = open_store or partial(_open_zookeeper, config)

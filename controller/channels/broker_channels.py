@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 
 import structlog
 import trio
 from attrs import define, evolve, field
 
-from actors import Backoff, Channel, supervise
+from actors import Backoff, Channel, PeerConnection, supervise
 from actors.histogram import Histogram
 from controller.channels.backlog import BrokerBacklog, Newest
 from controller.channels.sendable import without_faults
@@ -19,11 +19,14 @@ from controller.model.facts import BrokerGone, BrokerRegistered
 from controller.model.rounds import Publication, TellMetadata
 from transport.errors import ApiError
 from transport.host import Host
+from transport.kafka.channel import BrokerConnection
+from transport.kafka.connecting import open_kafka_connection
+from transport.kafka.orders import Node, PackedStates
 from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState, Request
 from transport.metadata import BrokerRegistration
 from transport.network import Network
-from transport.wire import CodecError, Connection, ConnectionBroken, RequestTimedOut, UnsupportedApi, open_connection
+from transport.wire import CodecError, ConnectionBroken, RequestTimedOut, UnsupportedApi, open_connection
 
 log = get_logger(__name__)
 
@@ -145,6 +148,10 @@ class BrokerChannels:
     endpoint: BrokerEndpoint
     epoch: int
     on_response: OnResponse
+    node: Node | None = None
+    """The controller as a node of a cluster of Kafka's; None if the brokers are ours."""
+
+    _states: PackedStates = field(factory=PackedStates, init=False)
     _channels: dict[int, _Member] = field(factory=dict, init=False)
 
     def follow(self, fact: BrokerRegistered | BrokerGone) -> None:
@@ -212,11 +219,26 @@ class BrokerChannels:
         if broker_id in self._channels:
             self._channels.pop(broker_id).stop()
 
-    def _connect(self, member: _Member) -> AbstractAsyncContextManager[Connection]:
-        return open_connection(
+    def _connect(self, member: _Member) -> AbstractAsyncContextManager[PeerConnection[Request[object], object]]:
+        opening = self._open_kafkas if member.broker.is_kafkas else open_connection
+        return opening(
             self.network,
             member.broker.host,
             member.broker.port,
             client_id=f"controller-{self.endpoint.id}",
             connect_timeout=self.config.controller_socket_timeout_ms / 1000,
         )
+
+    @asynccontextmanager
+    async def _open_kafkas(
+        self, network: Network, host: str, port: int, *, client_id: str, connect_timeout: float
+    ) -> AsyncIterator[BrokerConnection]:
+        opening = open_kafka_connection(network, host, port, client_id=client_id, connect_timeout=connect_timeout)
+        async with opening as connection:
+            yield BrokerConnection(connection, self._nodes, self._states)
+
+    def _nodes(self) -> list[Node]:
+        """Return the live brokers and the controller, as brokers of Kafka's are told."""
+        brokers = [member.broker for member in self._channels.values()]
+        nodes = [Node(broker.id, broker.listeners, broker.rack) for broker in brokers]
+        return nodes if self.node is None else [*nodes, self.node]

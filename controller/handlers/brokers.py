@@ -13,17 +13,19 @@ from controller.model.facts import BrokerGone, BrokerRegistered, ReplicasMoved
 from controller.model.reassignment import beginners
 from controller.model.rounds import Rounds, Step, TellLeaderAndIsr, TellMetadata, change, children, read
 from controller.model.state_machines import ReplicaPhase
+from transport.kafka.registration import decode_registration
 from transport.log import get_logger
 from transport.messages import PartitionState
 from transport.metadata import BrokerRegistration, TopicPartition
 from transport.store import formats, paths
+from transport.store.protocol import Znode
 
 log = get_logger(__name__)
 
 
 def broker_change(context: ControllerContext) -> Rounds[None]:
     """Compare the registrations with the context, and handle new, bounced and dead brokers in this order."""
-    registered = {broker.id: broker for broker in (yield from read_brokers())}
+    registered = {broker.id: broker for broker in (yield from read_brokers(context))}
     new = [broker for id_, broker in registered.items() if id_ not in context.brokers]
     bounced = [b for id_, b in registered.items() if id_ in context.brokers and b.epoch > context.brokers[id_].epoch]
     dead = [id_ for id_ in sorted(context.brokers) if id_ not in registered]
@@ -39,7 +41,7 @@ def broker_change(context: ControllerContext) -> Rounds[None]:
 
 def broker_modifications(context: ControllerContext, broker_id: int) -> Rounds[None]:
     """Read a live broker's endpoint and rack again. A registration that was set aside may have been repaired."""
-    found = yield from _read_registrations([broker_id])
+    found = yield from _read_registrations(context, [broker_id])
     if broker_id in context.brokers:
         yield from _brokers_moved(context, found)
     elif found:
@@ -56,7 +58,7 @@ def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistrat
     for broker in brokers:
         known = context.brokers.get(broker.id)
         if known is not None and known.epoch == broker.epoch:
-            now = evolve(known, host=broker.host, port=broker.port, rack=broker.rack)
+            now = evolve(broker, storage_id=known.storage_id)
             moved += [now] if now != known else []
     if not moved:
         return
@@ -66,23 +68,33 @@ def _brokers_moved(context: ControllerContext, brokers: Iterable[BrokerRegistrat
     yield from change("metadata", [Step(publications=(TellMetadata(None, (), context.live_brokers()),))])
 
 
-def read_brokers() -> Rounds[list[BrokerRegistration]]:
+def read_brokers(context: ControllerContext) -> Rounds[list[BrokerRegistration]]:
     """Read all registrations, and watch the list and each of them."""
     names = yield from children(paths.BROKER_IDS, watch=True)
-    return (yield from _read_registrations(sorted(paths.numbers(names))))
+    return (yield from _read_registrations(context, sorted(paths.numbers(names))))
 
 
-def _read_registrations(ids: Sequence[int]) -> Rounds[list[BrokerRegistration]]:
+def _read_registrations(context: ControllerContext, ids: Sequence[int]) -> Rounds[list[BrokerRegistration]]:
     found = yield from read((paths.broker(id_) for id_ in ids), watch=True)
     brokers = []
     for id_, znode in zip(ids, found, strict=True):
         if znode is None:
             continue
         try:
-            brokers.append(formats.decode_broker(id_, znode.data, znode.stat.czxid))
+            brokers.append(_decode(context, id_, znode))
         except formats.UndecodableZnode as fault:
             log.error("broker set aside: its registration cannot be used", broker=id_, fault=str(fault))
     return brokers
+
+
+def _decode(context: ControllerContext, broker_id: int, znode: Znode) -> BrokerRegistration:
+    """Return a registration. Raises UndecodableZnode for a broker of another kind of cluster than ours."""
+    data, czxid = znode.data, znode.stat.czxid
+    if not context.config.kafka:
+        return formats.decode_broker(broker_id, data, czxid)
+    if broker_id == context.controller.id:
+        raise formats.UndecodableZnode(paths.broker(broker_id), "this is the id of the controller: give it another")
+    return decode_registration(broker_id, data, czxid, context.config.orders_listener_name)
 
 
 def brokers_started(

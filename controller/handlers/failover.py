@@ -38,7 +38,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     yield from config_changes.watch_changes(context)
     yield from notifications.clear(paths.LOG_DIR_EVENT_NOTIFICATION)
     yield from notifications.clear(paths.ISR_CHANGE_NOTIFICATION)
-    brokers = yield from read_brokers()
+    brokers = yield from read_brokers(context)
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     names = yield from children(paths.TOPICS, watch=True)
     yield from load_topics(names, new_ids)

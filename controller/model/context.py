@@ -19,6 +19,7 @@ from controller.model.facts import Fact, Replica
 from controller.model.reassignment import UNIDENTIFIED, ReassignmentIdentity
 from controller.model.replica_phases import ReplicaPhases
 from controller.model.state_machines import PARTITION_TRANSITIONS, REPLICA_TRANSITIONS, PartitionPhase, ReplicaPhase
+from controller.model.topic_ids import TopicIds
 from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState
 from transport.metadata import (
@@ -71,6 +72,7 @@ class ControllerContext:
 
     shutting_down: dict[int, None] = field(factory=dict)
     topics: dict[str, KnownTopic] = field(factory=dict)
+    topic_ids: TopicIds = field(factory=TopicIds)
     closed_topics: dict[str, None] = field(factory=dict)
     """Topics whose znode an ACL keeps us from reading or from giving an id. No watch reports when that ends."""
 
@@ -287,9 +289,11 @@ class ControllerContext:
         known = self.topics.get(fact.name)
         before = {} if known is None else known.znode.partitions
         self.topics[fact.name] = KnownTopic(fact.znode, fact.version)
+        self.topic_ids.set(fact.name, self.topic_id(fact.name))
         self._reindex(fact.name, before, fact.znode.partitions)
 
     def _topic_gone(self, fact: facts.TopicGone) -> None:
+        self.topic_ids.forget(fact.name)
         known = self.topics.pop(fact.name, None)
         self.closed_topics.pop(fact.name, None)
         self.min_isrs.pop(fact.name, None)

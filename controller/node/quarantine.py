@@ -14,6 +14,12 @@ from typing import Final
 
 from attrs import define, field
 
+from controller.events import ControllerEvent, RequestEvent
+from transport.errors import ApiError, ErrorCode
+from transport.log import get_logger
+
+log = get_logger(__name__)
+
 FAULTS: Final = 3
 WINDOW_SECONDS: Final = 60.0
 QUARANTINE_SECONDS: Final = 3600.0
@@ -60,6 +66,14 @@ class Quarantine:
 def name_of(subject: Hashable) -> str:
     """Return a loggable name: that of a topic, or the kind of a request, whose content may be secret."""
     return subject if isinstance(subject, str) else type(subject).__name__.removesuffix("Request")
+
+
+def refuse(event: ControllerEvent) -> None:
+    """Log that an event in quarantine is not processed; a request is answered with an error."""
+    log.warning("not processed: it made the controller fail repeatedly", during=event.name)
+    if isinstance(event, RequestEvent):
+        text = "this request made the controller fail repeatedly and is set aside: see the controller's log"
+        event.reply.set(ApiError(ErrorCode.INVALID_REQUEST, text))
 
 
 def _bound(subjects: dict[Hashable, deque[float]] | dict[Hashable, None]) -> None:

@@ -29,8 +29,9 @@ from controller.node.admission import Authorizer
 from controller.node.alarms import PendingAlarms
 from controller.node.candidacy import Candidacy, candidacy_of
 from controller.node.controller_election import ForeignCluster
+from controller.node.kafka_node import KafkaNode
 from controller.node.office import Office, Readiness, judge_readiness
-from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of
+from controller.node.quarantine import QUARANTINE_SECONDS, Quarantine, name_of, refuse
 from controller.node.round_runner import RoundRunner
 from controller.node.standing import Standing
 from controller.node.waiting_requests import WaitingRequests
@@ -43,8 +44,9 @@ from controller.progress.poller import ProgressPoller
 from controller.progress.report import Totals
 from controller.progress.tracker import Moves
 from transport import messages
-from transport.errors import ApiError, ErrorCode
+from transport.errors import ApiError
 from transport.host import Host
+from transport.kafka.orders import Node
 from transport.log import get_logger
 from transport.network import Network
 from transport.store.commit import Fenced
@@ -77,6 +79,9 @@ class ControllerService:
 
     metrics_port: int | None = field(default=None, init=False)
     """The port of the monitoring endpoint; None while there is none."""
+
+    node: Node | None = field(default=None, init=False)
+    """The controller as brokers of Apache Kafka are told of it; None if the brokers are ours."""
 
     _nursery: trio.Nursery = field(init=False)
     _office: Office | None = field(default=None, init=False)
@@ -185,6 +190,8 @@ class ControllerService:
             self.port = await self._nursery.start(listening)
             advertised = self.config.advertised(self.config.host, self.port)
             self.endpoint = messages.BrokerEndpoint(self.config.controller_id, *advertised)
+            kafka_node = KafkaNode(self.config, self.answer, admit, lambda: self._office)
+            self.node = await kafka_node.start(self._nursery, self.network)
             task_status.started(self)
             await self._run_queue()
 
@@ -261,7 +268,7 @@ class ControllerService:
             case _ if self._office is None:
                 event.preempt()
             case _ if event.subject in self._quarantine:
-                self._refuse(event)
+                refuse(event)
             case _:
                 await self._handle(self._office, event)
 
@@ -278,12 +285,6 @@ class ControllerService:
         log.info("no longer set aside", subject=name_of(event.subject))
         if not isinstance(event, RequestEvent):
             self._queue.tell(event)
-
-    def _refuse(self, event: ControllerEvent) -> None:
-        log.warning("not processed: it made the controller fail repeatedly", during=event.name)
-        if isinstance(event, RequestEvent):
-            text = "this request made the controller fail repeatedly and is set aside: see the controller's log"
-            event.reply.set(ApiError(ErrorCode.INVALID_REQUEST, text))
 
     async def _handle(self, office: Office, event: ControllerEvent) -> None:
         reply = event.reply if isinstance(event, RequestEvent) else None
@@ -347,10 +348,8 @@ class ControllerService:
         if self._office is not None:
             self._office.close()
         context = ControllerContext(self.endpoint, won.epoch, won.version, config=self.config)
-        answered = BrokerResponses(self._queue.tell).take
-        channels = BrokerChannels(
-            self._nursery, self.network, self.host, self.config, self.endpoint, won.epoch, answered
-        )
+        told = self.endpoint, won.epoch, BrokerResponses(self._queue.tell).take, self.node
+        channels = BrokerChannels(self._nursery, self.network, self.host, self.config, *told)
         self._instruments.took_office(context, channels)
         log.info("elected", controller=self.config.controller_id, epoch=won.epoch)
         runner = RoundRunner(self.store, context, channels, self.observer, self._instruments)

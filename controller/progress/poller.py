@@ -79,7 +79,8 @@ class ProgressPoller:
         for broker_id, broker in live.items():
             if broker_id in self._asked:
                 self._asked[broker_id].partitions = wanted[broker_id]
-            elif broker_id in wanted:
+            # Kafka's brokers would not understand the request.
+            elif broker_id in wanted and not broker.is_kafkas:
                 self._start(broker, wanted[broker_id])
 
     def totals(self) -> Totals:

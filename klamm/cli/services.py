@@ -23,6 +23,7 @@ from broker.registration import BrokerIdInUse
 from controller.admin.client import AdminClient
 from controller.config import ControllerConfig
 from controller.monitoring.http_pages import CannotServeMetrics
+from controller.node.kafka_listeners import kafka_listeners
 from klamm.cli import handover
 from klamm.cli.connect import Cluster, cluster_options, output_option
 from klamm.cli.output import print_document, print_table
@@ -59,6 +60,7 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
     """Run a controller, which becomes the active one or stands by."""
     settings = ControllerConfig(**given("controller", config, flags))
     _require_advertised(settings)
+    _require_listeners(settings)
     configure_logs(log_level)
     print_if_possible()
 
@@ -67,6 +69,8 @@ def run_controller(config: Path | None, log_level: int, **flags: object) -> None
             nursery.start_soon(until_stopped, nursery.cancel_scope)
             service = await nursery.start(klamm.run, settings)
             _print_address(f"controller {settings.controller_id}", settings, service.port)
+            for listener in () if service.node is None else service.node.listeners:
+                click.echo(f"brokers of Kafka find it at {listener.name}://{listener.host}:{listener.port}")
             if service.metrics_port is not None:
                 click.echo(f"metrics: http://{settings.metrics_host}:{service.metrics_port}/metrics")
 
@@ -77,6 +81,14 @@ def _require_advertised(settings: ControllerConfig | BrokerConfig) -> None:
     """Raise click.ClickException for an advertised address that other hosts could not use."""
     try:
         settings.advertised(settings.host, settings.port)
+    except InvalidSetting as invalid:
+        raise click.ClickException(str(invalid)) from None
+
+
+def _require_listeners(settings: ControllerConfig) -> None:
+    """Raise click.ClickException for listeners that brokers of Kafka's could not use."""
+    try:
+        kafka_listeners(settings)
     except InvalidSetting as invalid:
         raise click.ClickException(str(invalid)) from None
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 
 import trio
 
@@ -20,6 +20,7 @@ from transport.wire.envelope import RequestEnvelope, ResponseEnvelope
 from transport.wire.errors import ConnectionBroken, NotServed, RequestTimedOut, UnsupportedApi
 from transport.wire.exchange import Exchange
 
+C = TypeVar("C", bound="Negotiable")
 R = TypeVar("R")
 
 REQUEST_TIMEOUT_SECONDS: Final = 30.0
@@ -99,16 +100,27 @@ async def open_connection(
     """
     apis = ApiTable.of(own_apis) if own_apis else OURS
     make = partial(Connection, peer=f"{host}:{port}", client_id=client_id, apis=apis)
-    connection = await _connect(network, host, port, make, connect_timeout)
+    connection = await connect(network, host, port, make, connect_timeout)
     try:
         yield connection
     finally:
         await connection.close()
 
 
-async def _connect(
-    network: Network, host: str, port: int, make: Callable[[trio.abc.Stream], Connection], connect_timeout: float
-) -> Connection:
+class Negotiable(Protocol):
+    """A connection that begins with an agreement on versions."""
+
+    async def negotiate(self, *, timeout: float) -> None:  # noqa: ASYNC109
+        """Agree with the server on versions."""
+
+    async def close(self) -> None:
+        """Close the connection."""
+
+
+async def connect(
+    network: Network, host: str, port: int, make: Callable[[trio.abc.Stream], C], connect_timeout: float
+) -> C:
+    """Connect and negotiate versions, as described at `open_connection`."""
     peer = f"{host}:{port}"
     try:
         with trio.fail_after(connect_timeout):

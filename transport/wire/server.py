@@ -100,7 +100,7 @@ async def _answer_all(
     gives_up: bool,
 ) -> None:
     frames = FrameStream(stream, max_frame_bytes)
-    address = _address(stream)
+    address = address_of(stream)
 
     def find(request: RequestEnvelope) -> tuple[Api, Handler]:
         api, handler = _find_offer(offers, request)
@@ -140,7 +140,8 @@ async def _unless_ended(frames: FrameStream, respond: Callable[[], Awaitable[byt
     return answer
 
 
-def _address(stream: trio.abc.Stream) -> str:
+def address_of(stream: trio.abc.Stream) -> str:
+    """Return the address of the peer of a stream, "" if it has none."""
     if not isinstance(stream, trio.SocketStream):
         return ""
     try:

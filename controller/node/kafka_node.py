@@ -1,0 +1,99 @@
+"""The controller as a node of a cluster of Apache Kafka's, which answers the requests of its brokers.
+
+The requests become ours and pass through the same event queue. A controller without the office, or that is still
+loading the cluster, answers NOT_CONTROLLER, after which a broker looks for the controller and asks again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import trio
+from attrs import define
+
+from controller.config import ControllerConfig
+from controller.model.context import ControllerContext
+from controller.node.kafka_listeners import kafka_listeners
+from controller.node.office import Office
+from transport import messages
+from transport.errors import ApiError, ErrorCode
+from transport.kafka import messages as kafka, questions
+from transport.kafka.orders import Node
+from transport.kafka.server import Handlers, KafkaRequest, serve_stream
+from transport.messages import Request
+from transport.metadata import NO_EPOCH
+from transport.network import Network
+from transport.wire import Admit, Caller
+from transport.wire.server import address_of
+
+R = TypeVar("R")
+
+
+@define
+class KafkaNode:
+    """Answers the requests of Kafka's brokers; `office` returns the office that the controller holds, if any."""
+
+    config: ControllerConfig
+    answer: Callable[[Request[Any]], Awaitable[object]]
+    admit: Admit
+    office: Callable[[], Office | None]
+
+    async def start(self, nursery: trio.Nursery, network: Network) -> Node | None:
+        """Listen in tasks of a nursery. Return the node that brokers are told of, None if the brokers are ours.
+
+        Raises OSError if an address cannot be listened on.
+        """
+        listeners = kafka_listeners(self.config)
+        if listeners is None:
+            return None
+        ports: dict[str, int] = {}
+        for at in listeners.bound:
+            ports[at.name] = await nursery.start(network.serve, self._serve_one, at.host, at.port)
+        return Node(self.config.controller_id, listeners.announced(ports))
+
+    async def _serve_one(self, stream: trio.abc.Stream) -> None:
+        await serve_stream(stream, self._handlers(address_of(stream)))
+
+    def _handlers(self, address: str) -> Handlers:
+        return {
+            kafka.AllocateProducerIdsRequest: partial(self._allocate_producer_ids, address),
+            kafka.AlterPartitionRequest: partial(self._alter_partition, address),
+            kafka.ControlledShutdownRequest: partial(self._controlled_shutdown, address),
+        }
+
+    async def _alter_partition(self, address: str, request: KafkaRequest) -> kafka.AlterPartitionResponse:
+        message: kafka.AlterPartitionRequest = request.message
+        version, context = request.header.version, self._context()
+        # While the cluster is being loaded, the names of its topics are not known yet.
+        if context is None:
+            return kafka.AlterPartitionResponse(error_code=ErrorCode.NOT_CONTROLLER)
+        asked = questions.alter_partition(message, version, context.topic_ids.name_of)
+        answer = await self._ask(address, request, asked)
+        return questions.alter_partition_answer(message, version, context.topic_ids.name_of, answer)
+
+    async def _controlled_shutdown(self, address: str, request: KafkaRequest) -> kafka.ControlledShutdownResponse:
+        message: kafka.ControlledShutdownRequest = request.message
+        context = self._context()
+        broker = None if context is None else context.brokers.get(message.broker_id)
+        asked = questions.controlled_shutdown(message, NO_EPOCH if broker is None else broker.epoch)
+        return questions.controlled_shutdown_answer(await self._ask(address, request, asked))
+
+    async def _allocate_producer_ids(self, address: str, request: KafkaRequest) -> kafka.AllocateProducerIdsResponse:
+        message: kafka.AllocateProducerIdsRequest = request.message
+        asked = messages.AllocateProducerIdsRequest(message.broker_id, message.broker_epoch)
+        return questions.allocate_producer_ids_answer(await self._ask(address, request, asked))
+
+    def _context(self) -> ControllerContext | None:
+        office = self.office()
+        return office.context if office is not None and office.is_loaded else None
+
+    async def _ask(self, address: str, request: KafkaRequest, asked: Request[R]) -> R | ApiError:
+        """Return the answer to a request, or the ApiError that it is refused with."""
+        caller = Caller(request.header.client_id or "", address)
+        try:
+            handler = self.admit(caller, type(asked), self.answer)
+            return cast("R", await handler(asked))
+        except ApiError as refusal:
+            return refusal

@@ -1,0 +1,72 @@
+"""A broker as the controller sees one of Apache Kafka's: it takes every order, and remembers them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import trio
+from attrs import define, field
+
+from tests.kit import kafka_registrations
+from transport.kafka import messages as kafka
+from transport.kafka.schema import Message
+from transport.kafka.server import KafkaRequest, serve_stream
+from transport.metadata import Listener
+from transport.network import TcpNetwork
+from transport.store.protocol import MetadataStore
+
+M = TypeVar("M", bound=Message)
+HOST = "127.0.0.1"
+
+ANSWERS: dict[type[Message], Message] = {
+    kafka.LeaderAndIsrRequest: kafka.LeaderAndIsrResponse(),
+    kafka.StopReplicaRequest: kafka.StopReplicaResponse(),
+    kafka.UpdateMetadataRequest: kafka.UpdateMetadataResponse(),
+}
+
+
+@define
+class ScriptedBroker:
+    """A broker with two listeners, of which only INTERNAL is one."""
+
+    id: int
+    port: int = 0
+    orders: list[Any] = field(factory=list)
+
+    @property
+    def listeners(self) -> tuple[Listener, ...]:
+        """The addresses that it registers."""
+        return Listener("INTERNAL", HOST, self.port), Listener("EXTERNAL", "broker.example", 9092)
+
+    async def register(self, store: MetadataStore) -> None:
+        """Register it in the session of a store."""
+        await kafka_registrations.register(store, self.id, *self.listeners)
+
+    def told(self, kind: type[M]) -> list[M]:
+        """Return the orders of a kind, in the order of their arrival."""
+        return [order for order in self.orders if isinstance(order, kind)]
+
+    async def listen(self, nursery: trio.Nursery) -> None:
+        """Listen until the nursery ends, at any free port the first time."""
+        handlers = dict.fromkeys(ANSWERS, self._take)
+        self.port = await nursery.start(TcpNetwork().serve, partial(serve_stream, handlers=handlers), HOST, self.port)
+
+    async def _take(self, request: KafkaRequest) -> Message:
+        self.orders.append(request.message)
+        await trio.lowlevel.checkpoint()
+        return ANSWERS[type(request.message)]
+
+
+@asynccontextmanager
+async def scripted_brokers(store: MetadataStore, *ids: int) -> AsyncIterator[list[ScriptedBroker]]:
+    """Register brokers that listen until the end of the block."""
+    async with trio.open_nursery() as nursery:
+        brokers = [ScriptedBroker(broker_id) for broker_id in ids]
+        for broker in brokers:
+            await broker.listen(nursery)
+            await broker.register(store)
+        yield brokers
+        nursery.cancel_scope.cancel()

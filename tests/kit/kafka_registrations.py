@@ -1,0 +1,30 @@
+"""Registrations as brokers of Apache Kafka 3.9 write them."""
+
+from __future__ import annotations
+
+import orjson
+
+from transport.metadata import Listener
+from transport.store import paths
+from transport.store.protocol import Create, MetadataStore
+
+
+def encode(*listeners: Listener, rack: str | None = None) -> bytes:
+    """Encode a registration of version 5."""
+    value = {
+        "features": {},
+        "listener_security_protocol_map": {at.name: at.protocol.name for at in listeners},
+        "endpoints": [f"{at.name}://{at.host}:{at.port}" for at in listeners],
+        "jmx_port": -1,
+        "port": -1,
+        "host": None,
+        "version": 5,
+        "timestamp": "1700000000000",
+    }
+    return orjson.dumps(value if rack is None else value | {"rack": rack})
+
+
+async def register(store: MetadataStore, broker_id: int, *listeners: Listener, rack: str | None = None) -> None:
+    """Register a broker in the session of a store."""
+    data = encode(*listeners, rack=rack)
+    await store.multi([Create(paths.broker(broker_id), data, ephemeral=True)])

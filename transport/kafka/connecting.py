@@ -1,0 +1,46 @@
+"""Connections to brokers of Kafka's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+import trio
+
+from transport.kafka.client import KafkaConnection
+from transport.network import Network
+from transport.wire.client import REQUEST_TIMEOUT_SECONDS, connect
+from transport.wire.errors import NotServed
+
+_AGAIN_SECONDS: Final = 0.1
+
+
+@asynccontextmanager
+async def open_kafka_connection(
+    network: Network, host: str, port: int, *, client_id: str, connect_timeout: float = REQUEST_TIMEOUT_SECONDS
+) -> AsyncIterator[KafkaConnection]:
+    """Connect, ask for the versions of the server, and close the connection after the block.
+
+    A broker registers some seconds before it listens, so a refused connection is tried again for `connect_timeout`
+    seconds. Raises ConnectionBroken if there is no connection then, or its subclass NotServed if others answer.
+    """
+    make = partial(KafkaConnection, peer=f"{host}:{port}", client_id=client_id)
+    connection = await _until_not_refused(partial(connect, network, host, port, make, connect_timeout), connect_timeout)
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+async def _until_not_refused(attempt: Callable[[], Awaitable[KafkaConnection]], seconds: float) -> KafkaConnection:
+    deadline = trio.current_time() + seconds
+    while True:
+        try:
+            return await attempt()
+        except NotServed as fault:
+            is_refused = isinstance(fault.__cause__, ConnectionRefusedError)
+            if not is_refused or trio.current_time() + _AGAIN_SECONDS > deadline:
+                raise
+        await trio.sleep(_AGAIN_SECONDS)
