@@ -41,7 +41,7 @@ def failover(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[None]
     brokers = yield from read_brokers(context)
     yield from change("brokers", [Step(facts=tuple(BrokerRegistered(broker) for broker in brokers))])
     names = yield from children(paths.TOPICS, watch=True)
-    yield from load_topics(names, new_ids)
+    yield from load_topics(context, names, new_ids)
     yield from read_min_isrs(context, names)
     yield from strays.load(context)
     yield from _trace(context, (yield from _load_states(context)))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from attrs import evolve
 from msgspec.structs import replace
 
-from controller.handlers import deletion_markers, leadership, reassignment_znodes, strays
+from controller.handlers import deletion_markers, leadership, own_replicas, reassignment_znodes, strays
 from controller.handlers.configs import read_min_isrs
 from controller.model.context import ControllerContext
 from controller.model.facts import Fact, PartitionMoved, ReplicasMoved, TopicClosed, TopicGone, TopicWritten
@@ -33,7 +33,7 @@ def topic_change(context: ControllerContext, new_ids: Iterable[str]) -> Rounds[N
     gone = [name for name in context.closed_topics if name not in there]
     yield from change("gone", [Step(facts=(TopicGone(name),)) for name in gone])
     new = [name for name in listed if name not in context.topics]
-    yield from load_topics(new, new_ids)
+    yield from load_topics(context, new, new_ids)
     yield from read_min_isrs(context, new)
     yield from start_partitions(context, context.partitions(new))
 
@@ -46,7 +46,7 @@ def partition_modifications(context: ControllerContext, name: str, new_ids: Iter
     if name in context.topics:
         yield from refresh_topics(context, [name])
     elif (yield from read([paths.topic(name)]))[0] is not None:
-        yield from load_topics([name], new_ids)
+        yield from load_topics(context, [name], new_ids)
         yield from read_min_isrs(context, [name])
     added = [tp for tp in context.partitions([name]) if tp not in context.partition_phases]
     yield from start_partitions(context, added)
@@ -68,7 +68,10 @@ def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
         topics = {name: topic for name, znode in found.items() if (topic := _decode(name, znode.data)) is not None}
         # Another id: the topic was deleted and created again while we did not look.
         others = [name for name, topic in topics.items() if topic.topic_id not in (None, context.topic_id(name))]
-        taken_over = {name: _take_over(context, name, topics[name], found[name].stat.version) for name in topics}
+        placed = yield from own_replicas.replaced(context, topics)
+        taken_over = {
+            name: _take_over(context, name, topics[name], placed[name], found[name].stat.version) for name in topics
+        }
         steps = {name: step for name, step in taken_over.items() if step is not None}
         yield from forget(context, [name for name in known if name not in found or name in others])
         refused = yield from change("topics", list(steps.values()))
@@ -79,13 +82,18 @@ def refresh_topics(context: ControllerContext, names: Sequence[str]) -> Rounds[l
     return there
 
 
-def _take_over(context: ControllerContext, name: str, written: formats.TopicZnode, version: int) -> Step | None:
-    """Return the step that adopts, and if needed corrects, a topic's znode; None if the result would be too large."""
+def _take_over(
+    context: ControllerContext, name: str, written: formats.TopicZnode, placed: formats.TopicZnode, version: int
+) -> Step | None:
+    """Return the step that adopts, and if needed corrects, a topic's znode; None if the result would be too large.
+
+    `placed` is the same without the controller among the replicas.
+    """
     known = context.topics[name].znode
     if written.topic_id not in (None, known.topic_id):
         return Step(facts=(TopicWritten(name, written, version),))
     # A topic that is being deleted takes no new partitions. A missing id was dropped by a tool that knows no ids.
-    added = {} if name in context.deletions else written.partitions
+    added = {} if name in context.deletions else placed.partitions
     merged = evolve(written, partitions={**added, **known.partitions}, topic_id=known.topic_id)
     if merged == written:
         return Step(facts=(TopicWritten(name, merged, version),))
@@ -128,19 +136,20 @@ def _gone(context: ControllerContext, name: str, tps: Sequence[TopicPartition]) 
     return Step(facts=(TopicGone(name),), publications=(TellMetadata(None, tuple(states)),))
 
 
-def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
+def load_topics(context: ControllerContext, names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
     """Load topics, watch them, and assign an id to those without one (KAFKA-12835)."""
     ids = iter(new_ids)
 
     def load(pending: list[str]) -> Rounds[list[str]]:
         znodes = yield from read((paths.topic(name) for name in pending), watch=True)
-        steps = {}
-        for name, znode in zip(pending, znodes, strict=True):
-            topic = None if znode is None else _decode(name, znode.data)
-            if znode is not None and topic is not None:
-                steps[name] = _load(name, topic, znode.stat.version, ids)
-            elif znode == FORBIDDEN:
-                steps[name] = Step(facts=(TopicClosed(name),))
+        found = {name: znode for name, znode in zip(pending, znodes, strict=True) if znode is not None}
+        closed = [name for name, znode in found.items() if znode == FORBIDDEN]
+        topics = {name: topic for name, znode in found.items() if (topic := _decode(name, znode.data)) is not None}
+        placed = yield from own_replicas.replaced(context, topics)
+        steps = {
+            name: _load(name, topic, placed[name], found[name].stat.version, ids) for name, topic in topics.items()
+        }
+        steps |= {name: Step(facts=(TopicClosed(name),)) for name in closed}
         outcome = yield from attempt("topics", list(steps.values()))
         # A topic without an id cannot be used, and an ACL keeps us from giving it one.
         closed = [name for name, step in steps.items() if step in outcome.rejected]
@@ -150,10 +159,10 @@ def load_topics(names: Sequence[str], new_ids: Iterable[str]) -> Rounds[None]:
     yield from until_none_is_left("topics", names, load)
 
 
-def _load(name: str, topic: formats.TopicZnode, version: int, ids: Iterator[str]) -> Step:
-    if topic.topic_id is not None:
-        return Step(facts=(TopicWritten(name, topic, version),))
-    topic = evolve(topic, topic_id=next(ids))
+def _load(name: str, written: formats.TopicZnode, placed: formats.TopicZnode, version: int, ids: Iterator[str]) -> Step:
+    topic = placed if placed.topic_id is not None else evolve(placed, topic_id=next(ids))
+    if topic == written:
+        return Step(facts=(TopicWritten(name, written, version),))
     write = Set(paths.topic(name), formats.encode_topic(topic), version)
     return Step(writes=(write,), facts=(TopicWritten(name, topic, version + 1),))
 
