@@ -106,7 +106,7 @@ def _open_instruments(config: ControllerConfig, host: Host, measurements: Measur
 
 
 async def _check(store: MetadataStore, config: ControllerConfig, network: Network, host: Host) -> None:
-    await candidacy_of(config, host).require_kind(store)
+    await candidacy_of(config, host).require_eligible(store)
     await ensure_paths(store, paths.PERSISTENT)
     [broker] = await store.read([paths.broker(config.controller_id)])
     if broker is not None:

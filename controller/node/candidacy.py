@@ -8,7 +8,7 @@ from typing import Protocol
 from attrs import define, field, frozen
 
 from controller.config import ControllerConfig
-from controller.model import kafka_office
+from controller.model import kafka_acls, kafka_office
 from controller.model.election_results import Standby, Won
 from controller.model.kafka_office import Candidate, Claim, GiveUp
 from controller.node import controller_election
@@ -16,6 +16,7 @@ from controller.node.controller_election import ForeignCluster, create_epoch, is
 from transport.host import Host
 from transport.log import get_logger
 from transport.store import paths
+from transport.store.formats import UndecodableZnode
 from transport.store.kafka_office import OfficeZnodes, Writer, read_office, registration_of
 from transport.store.protocol import Check, Conflict, Delete, MetadataStore, Rejected, children_of
 
@@ -25,8 +26,11 @@ log = get_logger(__name__)
 class Candidacy(Protocol):
     """The rules of one kind of cluster for its controllers."""
 
+    async def require_eligible(self, store: MetadataStore) -> None:
+        """Raise ForeignCluster, when a controller starts, if none of ours may ever take office here."""
+
     async def require_kind(self, store: MetadataStore) -> None:
-        """Raise ForeignCluster if no controller of ours may stand here."""
+        """Raise ForeignCluster before an election if there are brokers of another kind."""
 
     async def elect(self, store: MetadataStore, held: Won | None) -> Won | Standby:
         """Become the controller unless there is one, and watch for the next election; `held` is the office we hold.
@@ -51,6 +55,10 @@ class AmongOurs:
     _controller_id: int
     _now_ms: Callable[[], int]
 
+    async def require_eligible(self, store: MetadataStore) -> None:
+        """See `Candidacy`."""
+        await self.require_kind(store)
+
     async def require_kind(self, store: MetadataStore) -> None:
         """See `Candidacy`."""
         await controller_election.refuse_foreign(store)
@@ -73,16 +81,31 @@ class AmongKafka:
     _said: str = field(default="", init=False)
     """The reason that was logged last, so that it is logged once."""
 
-    async def require_kind(self, store: MetadataStore) -> None:
+    async def require_eligible(self, store: MetadataStore) -> None:
         """See `Candidacy`."""
-        ids = paths.numbers(await children_of(store, paths.BROKER_IDS))
+        await self.require_kind(store)
+        try:
+            reason = kafka_office.obstacle(await read_office(store))
+        except UndecodableZnode as damage:
+            raise ForeignCluster(f"the office cannot be judged: {damage}") from damage
+        if reason:
+            raise ForeignCluster(reason)
+
+    async def require_kind(self, store: MetadataStore) -> None:
+        """Raise ForeignCluster for a broker of our own, or one that could not replace us; adopt the brokers' ACLs."""
+        ids = [id_ for id_ in paths.numbers(await children_of(store, paths.BROKER_IDS)) if id_ != self._controller_id]
         found = await store.read([paths.broker(id_) for id_ in ids])
         for id_, znode in zip(ids, found, strict=True):
             if znode is not None and is_broker_of_ours(id_, znode):
                 text = f"broker {id_} is one of Klamm's own, and --kafka is for Apache Kafka's: leave out --kafka"
                 raise ForeignCluster(text)
-        if reason := kafka_office.obstacle(await read_office(store)):
+        root, epoch, *acls = await store.acls(["/", paths.CONTROLLER_EPOCH, *map(paths.broker, ids)])
+        known = {id_: acl for id_, acl in zip(ids, acls, strict=True) if acl is not None}
+        if reason := kafka_acls.shut_out(root, known):
             raise ForeignCluster(reason)
+        is_protected = kafka_acls.is_protected(epoch, known)
+        if is_protected is not None:
+            store.protect(set_acl=is_protected)
 
     async def elect(self, store: MetadataStore, held: Won | None) -> Won | Standby:
         """See `Candidacy`."""

@@ -14,6 +14,7 @@ from simulator.store.agenda import Agenda
 from simulator.store.host import StoreHost
 from simulator.store.quorum import Quorum
 from simulator.store.server import Answer, EnsembleServer, ServerConnection, Session
+from transport.store.acls import Acl
 from transport.store.kazoo_session import CLOSE_SECONDS, RECONNECT_SECONDS
 from transport.store.listeners import Listeners
 from transport.store.memory import Watches
@@ -99,6 +100,14 @@ class SimulatedStore:
         require_sendable(ops)
         committed: Committed = await self._request(partial(self._quorum.multi, tuple(ops)), self._quorum.commit_seconds)
         return committed
+
+    async def acls(self, paths: Sequence[str]) -> list[Acl | None]:
+        """Return the ACLs of znodes; see `MetadataStore.acls`."""
+        found: list[Acl | None] = await self._request(partial(self._quorum.look, partial(_acls, paths)))
+        return found
+
+    def protect(self, *, set_acl: bool) -> None:
+        """Ignore it: nobody has an identity here."""
 
     async def _bulk(
         self, look: Callable[[Sequence[str], bool, Tree, Watches], list[T]], paths: Sequence[str], *, watch: bool
@@ -259,6 +268,10 @@ def _list(paths: Sequence[str], watch: bool, tree: Tree, watches: Watches) -> li
     if watch:
         watches.arm_children(path for path, names in zip(paths, found, strict=True) if names is not None)
     return found
+
+
+def _acls(paths: Sequence[str], tree: Tree, _: Watches) -> list[Acl | None]:
+    return [tree.acl(path) for path in paths]
 
 
 def _refusal(state: SessionState) -> StoreError:

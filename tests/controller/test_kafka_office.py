@@ -260,7 +260,7 @@ async def test_nobody_takes_office_where_kraft_is(store: MetadataStore, ops: tup
     await store.multi([*ops, Create(paths.CONTROLLER_EPOCH, b"0")])
     await order(store)
     with pytest.raises(ForeignCluster, match=reason):
-        await candidate().require_kind(store)
+        await candidate().require_eligible(store)
     outcome = await candidate().elect(store, None)
     assert isinstance(outcome, Standby)
     assert outcome.reason.startswith(reason)
@@ -368,4 +368,4 @@ async def test_brokers_of_our_own_kind_are_refused_by_name(store: MetadataStore)
     ours = formats.encode_broker(BrokerRegistration(5, "127.0.0.1", 9092, -1), 0)
     await store.multi([Create(paths.broker(5), ours, ephemeral=True)])
     with pytest.raises(ForeignCluster, match="broker 5 is one of Klamm's own"):
-        await candidate().require_kind(store)
+        await candidate().require_eligible(store)

@@ -70,6 +70,19 @@ async def test_a_cluster_that_migrates_to_kraft_is_left_alone(controllers: Contr
             await controllers.start(kafka=True)
 
 
+async def test_a_standby_stands_down_while_kraft_migrates(controllers: Controllers) -> None:
+    first = await controllers.start_active(kafka=True)
+    second = await controllers.start(1002, kafka=True)
+    async with controllers.memory.session() as store:
+        await store.multi([Create(paths.MIGRATION)])
+        controllers.memory.expire(first.store.session_id)
+        for service in (first, second):
+            await until(lambda: "/migration exists" in reason_of(service))  # noqa: B023  awaited here
+            assert service.readiness().is_ready
+        await store.multi([Delete(paths.MIGRATION)])
+        await until(lambda: first.is_active or second.is_active)
+
+
 async def test_a_controller_of_our_own_kind_stays_away_from_kafkas_brokers(controllers: Controllers) -> None:
     await controllers.start_active(kafka=True)
     with pytest.raises(ForeignCluster, match="brokers here: start this controller with --kafka"):

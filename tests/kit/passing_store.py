@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import define
 
+from transport.store.acls import Acl
 from transport.store.protocol import Committed, MetadataStore, Op, SessionState, StoreEvent, Znode
 
 
@@ -36,6 +37,14 @@ class PassingStore:
     async def children(self, paths: Sequence[str], *, watch: bool = False) -> list[list[str] | None]:
         """See `MetadataStore.children`."""
         return await self.store.children(paths, watch=watch)
+
+    async def acls(self, paths: Sequence[str]) -> list[Acl | None]:
+        """See `MetadataStore.acls`."""
+        return await self.store.acls(paths)
+
+    def protect(self, *, set_acl: bool) -> None:
+        """See `MetadataStore.protect`."""
+        self.store.protect(set_acl=set_acl)
 
     async def multi(self, ops: Sequence[Op]) -> Committed:
         """See `MetadataStore.multi`."""

@@ -8,8 +8,9 @@ import pytest
 import trio
 from attrs import evolve
 
-from tests.store.conftest import OpenStore
+from tests.store.conftest import GiveAway, OpenStore
 from tests.store.events import Events, changed, children_of, created, deleted
+from transport.store.acls import READ, identities, is_open
 from transport.store.protocol import (
     ANY_VERSION,
     Check,
@@ -47,6 +48,17 @@ async def test_a_znode_is_read_as_it_was_written(open_store: OpenStore) -> None:
     assert znode.stat.version == 0
     assert znode.stat.ephemeral_owner == 0
     assert znode.stat.ctime_ms == znode.stat.mtime_ms > 1_600_000_000_000
+
+
+async def test_acls_are_read_unless_they_hide_themselves(open_store: OpenStore, give_away_znode: GiveAway) -> None:
+    async with open_store() as store:
+        await store.multi([Create("/ours"), Create("/theirs")])
+        await give_away_znode("/theirs")
+        ours, theirs, missing = await store.acls(["/ours", "/theirs", "/missing"])
+    assert ours is not None
+    assert is_open(ours) or [one.partition(":")[0] for one in identities(ours)] == ["digest"]
+    assert is_open(ours, READ)
+    assert (theirs, missing) == (None, None)
 
 
 async def test_every_set_raises_the_version_and_the_mzxid_only(open_store: OpenStore) -> None:

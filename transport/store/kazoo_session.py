@@ -27,6 +27,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import (
     ConnectionClosedError,
     ConnectionLoss,
+    NoAuthError,
+    NoNodeError,
     SessionExpiredError,
     UnimplementedError,
     WriterNotClosedException,
@@ -45,6 +47,7 @@ from transport.store.protocol import (
     SessionState,
     StoreError,
     StoreUnavailable,
+    Unanswerable,
     WatchFired,
     WatchKind,
 )
@@ -351,6 +354,8 @@ def _translate(error: Exception) -> StoreError:
         return ConnectionLost("the connection to ZooKeeper broke")
     if isinstance(error, SessionExpiredError):
         return SessionExpired("the session with ZooKeeper expired")
+    if isinstance(error, NoNodeError | NoAuthError):
+        return Unanswerable(f"ZooKeeper refused a request: {error!r}")
     if isinstance(error, UnimplementedError):
         return StoreUnavailable("this ZooKeeper cannot read in bulk: version 3.6 or later is needed")
     return StoreError(f"ZooKeeper refused a request: {error!r}")

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from transport.store.acls import Acl
 from transport.store.listeners import Listeners
 from transport.store.protocol import (
     Committed,
@@ -230,6 +231,14 @@ class MemoryStore:
         committed = self._zookeeper.commit(ops, self.session_id)
         self._require(connection)
         return committed
+
+    async def acls(self, paths: Sequence[str]) -> list[Acl | None]:
+        """Return the ACLs of znodes; see `MetadataStore.acls`."""
+        await self._arrive()
+        return [self._tree.acl(path) for path in paths]
+
+    def protect(self, *, set_acl: bool) -> None:
+        """Ignore it: nobody has an identity here."""
 
     async def _arrive(self) -> tuple[int, int]:
         """Yield to other tasks, and return the session and the connection over which the answer must return."""

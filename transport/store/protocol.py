@@ -13,6 +13,8 @@ from typing import Final, Protocol
 
 from attrs import frozen
 
+from transport.store.acls import Acl
+
 ANY_VERSION: Final = -1
 UNREADABLE: Final = b"\0unreadable\0"
 """The data of a znode that its ACL does not let us read. No format decodes it."""
@@ -28,6 +30,10 @@ class ConnectionLost(StoreError):
 
 class SessionExpired(StoreError):
     """The session has ended, and its ephemerals and watches are gone."""
+
+
+class Unanswerable(StoreError):
+    """A znode is missing or closed to us, and the request was about nothing else."""
 
 
 class StoreUnavailable(StoreError):
@@ -219,6 +225,12 @@ class MetadataStore(Protocol):
 
         Raises Conflict for the first refused operation, or Rejected if that operation can never succeed.
         """
+
+    async def acls(self, paths: Sequence[str]) -> list[Acl | None]:
+        """Return the ACLs of znodes; None for each that does not exist, or whose ACL hides itself from us."""
+
+    def protect(self, *, set_acl: bool) -> None:
+        """Decide whether only our own identity may change the znodes that are created from now on."""
 
 
 def require_listed(path: str, names: list[str] | None) -> list[str]:

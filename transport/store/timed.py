@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import trio
 from attrs import frozen
 
+from transport.store.acls import Acl
 from transport.store.protocol import Committed, MetadataStore, Op, SessionState, StoreEvent, Znode
 
 
@@ -46,6 +47,15 @@ class TimedStore:
         """Apply all of `ops` or none."""
         with self._timed():
             return await self.store.multi(ops)
+
+    async def acls(self, paths: Sequence[str]) -> list[Acl | None]:
+        """Return the ACLs of znodes."""
+        with self._timed():
+            return await self.store.acls(paths)
+
+    def protect(self, *, set_acl: bool) -> None:
+        """Decide who may change new znodes."""
+        self.store.protect(set_acl=set_acl)
 
     @contextmanager
     def _timed(self) -> Iterator[None]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from attrs import Factory, define, frozen
 
+from transport.store.acls import OPEN, READ, Acl, AclEntry
 from transport.store.protocol import (
     ANY_VERSION,
     FORBIDDEN,
@@ -41,6 +42,13 @@ class Access(Enum):
     ALL = "anything"
     READ = "read it, and list its children"
     NONE = "nothing"
+
+
+_ACLS: Final[dict[Access, Acl | None]] = {
+    Access.ALL: OPEN,
+    Access.READ: (AclEntry(READ, "world", "anyone"),),
+    Access.NONE: None,
+}
 
 
 class _Impossible(Exception):
@@ -100,6 +108,11 @@ class Tree:
         As in ZooKeeper, no watch fires, and a session that may change the parent may still delete the znode.
         """
         self._nodes[path].access = access
+
+    def acl(self, path: str) -> Acl | None:
+        """Return the ACL of the znode at `path`; None if it does not exist or is closed to us."""
+        node = self._nodes.get(path)
+        return None if node is None else _ACLS[node.access]
 
     def ephemerals(self, owner: int) -> list[str]:
         """List the ephemerals of a session, sorted."""

@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 import trio
 from attrs import evolve
 
+from transport.store.acls import Acl, GetAcl
 from transport.store.kazoo_session import KazooReply, KazooRequest, KazooSession
 from transport.store.protocol import (
     Committed,
@@ -22,6 +23,7 @@ from transport.store.protocol import (
     StoreError,
     StoreEvent,
     StoreUnavailable,
+    Unanswerable,
     WatchFired,
     Znode,
     ensure_paths,
@@ -68,8 +70,7 @@ class ZooKeeperStore:
     def __init__(self, session: KazooSession, chroot: str = "", *, set_acl: bool = False) -> None:
         self._session = session
         self._chroot = chroot
-        self._set_acl = set_acl
-        self._acl = self._closed_acl if set_acl else _open_acl
+        self.protect(set_acl=set_acl)
 
     def below(self, chroot: str) -> ZooKeeperStore:
         """Return the store below a chroot in the same session."""
@@ -105,6 +106,21 @@ class ZooKeeperStore:
         if isinstance(outcome, RefusedOp):
             raise _conflict(ops[outcome.index].path, outcome)
         return self._committed(outcome)
+
+    async def acls(self, paths: Sequence[str]) -> list[Acl | None]:
+        """Return the ACLs of znodes; see `MetadataStore.acls`."""
+        return [await self._acl_of(self._absolute(path)) for path in paths]
+
+    async def _acl_of(self, path: str) -> Acl | None:
+        try:
+            return await self._request(GetAcl(path))
+        except Unanswerable:
+            return None
+
+    def protect(self, *, set_acl: bool) -> None:
+        """Decide who may change new znodes; see `MetadataStore.protect`."""
+        self._set_acl = set_acl
+        self._acl = self._closed_acl if set_acl else _open_acl
 
     def _committed(self, outcome: Committed) -> Committed:
         if not self._chroot:
