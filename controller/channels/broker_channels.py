@@ -19,14 +19,14 @@ from controller.model.facts import BrokerGone, BrokerRegistered
 from controller.model.rounds import Publication, TellMetadata
 from transport.errors import ApiError
 from transport.host import Host
-from transport.kafka.channel import BrokerConnection
+from transport.kafka.channel import BrokerConnection, encode_order
 from transport.kafka.connecting import open_kafka_connection
 from transport.kafka.orders import Node, PackedStates
 from transport.log import get_logger
 from transport.messages import BrokerEndpoint, PartitionState, Request
 from transport.metadata import BrokerRegistration
 from transport.network import Network
-from transport.wire import CodecError, ConnectionBroken, RequestTimedOut, UnsupportedApi, open_connection
+from transport.wire import CodecError, ConnectionBroken, RequestTimedOut, UnsupportedApi, encode, open_connection
 
 log = get_logger(__name__)
 
@@ -127,13 +127,13 @@ def _addressed(publications: Sequence[Publication]) -> Iterator[tuple[tuple[int,
         yield brokers, Newest.of(states)
 
 
-def _mend(broker_id: int, request: Request[object], fault: Exception) -> Request[object] | None:
+def _mend(broker: BrokerRegistration, request: Request[object], fault: Exception) -> Request[object] | None:
     """Return the sendable part of a request that cannot be encoded; log the rows that are dropped."""
-    left, rows = without_faults(request)
+    left, rows = without_faults(request, encode_order if broker.is_kafkas else encode)
     for row in rows:
-        log.error("set aside: a row cannot be sent to a broker", broker=broker_id, row=f"{row!r:.500}")
+        log.error("set aside: a row cannot be sent to a broker", broker=broker.id, row=f"{row!r:.500}")
     if left is None:
-        log.error("set aside: a request cannot be encoded", broker=broker_id, fault=f"{fault!s:.500}")
+        log.error("set aside: a request cannot be encoded", broker=broker.id, fault=f"{fault!s:.500}")
     return left
 
 
@@ -201,7 +201,7 @@ class BrokerChannels:
             retry_on=(ConnectionBroken, RequestTimedOut, UnsupportedApi),
             answered=(ApiError,),
             unsendable=(CodecError,),
-            mend=partial(_mend, broker.id),
+            mend=partial(_mend, broker),
             request_timeout=self.config.request_timeout_ms / 1000,
             log=log,
         )

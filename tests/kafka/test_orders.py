@@ -12,9 +12,10 @@ import trio
 from attrs import define, field
 from trio.testing import memory_stream_pair
 
+from controller.channels.sendable import without_faults
 from transport.errors import ApiError, ErrorCode
 from transport.kafka import messages as kafka
-from transport.kafka.channel import BrokerConnection
+from transport.kafka.channel import BrokerConnection, encode_order
 from transport.kafka.client import KafkaConnection
 from transport.kafka.header import RequestHeader
 from transport.kafka.messages.leader_and_isr_response import LeaderAndIsrPartitionError, LeaderAndIsrTopicError
@@ -29,12 +30,13 @@ from transport.messages import (
     ListReassignmentsRequest,
     PartitionError,
     PartitionState,
+    Request,
     StopReplicaPartition,
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
 from transport.metadata import Listener, SecurityProtocol
-from transport.wire.errors import UnsupportedApi
+from transport.wire.errors import CodecError, UnsupportedApi
 
 ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAg"
@@ -49,6 +51,10 @@ NODES = (
 def state(topic: str, number: int, topic_id: str = ID, **changes: Any) -> PartitionState:
     known: dict[str, Any] = {"controller_epoch": 3, "leader": 2, "leader_epoch": 4, "isr": (2, 1), "partition_epoch": 5}
     return PartitionState(topic, topic_id, number, **(known | {"replicas": (1, 2)} | changes))
+
+
+def stop(number: int) -> StopReplicaPartition:
+    return StopReplicaPartition("orders", ID, number, 0, delete=True)
 
 
 @define
@@ -195,3 +201,29 @@ async def test_a_state_that_many_brokers_are_sent_is_packed_once() -> None:
     assert states.update_metadata(item.state, 7) is states.update_metadata(item.state, 7)
     new = LeaderAndIsrPartition(item.state, is_new=True)
     assert states.leader_and_isr(new, 7) != states.leader_and_isr(item, 7)
+
+
+@pytest.mark.parametrize(
+    ("order", "rows"),
+    [
+        (UpdateMetadataRequest(101, 3, 77, CONTROLLER, None, (state("a", 0), state("b", 0, "no-id"))), 1),
+        (UpdateMetadataRequest(101, 3, 77, CONTROLLER, None, (state("a", 0), state("b", 0, leader=2**31))), 1),
+        (
+            StopReplicaRequest(101, 3, 77, tuple(StopReplicaPartition("t", ID, n, 0, delete=True) for n in (2**31, 5))),
+            1,
+        ),
+        (LeaderAndIsrRequest(101, 3, 77, (LeaderAndIsrPartition(state("a", 0, "no-id"), is_new=True),)), 0),
+    ],
+)
+def test_a_row_that_kafkas_protocol_cannot_express_is_left_out_alone(order: Request[Any], rows: int) -> None:
+    with pytest.raises(CodecError):
+        encode_order(order)
+    left, faults = without_faults(order, encode_order)
+    assert left is not None
+    assert len(faults) == 1
+    assert len(left.lists()["partitions"]) == rows
+    assert encode_order(left)
+
+
+def test_what_kafkas_brokers_are_not_sent_cannot_be_mended() -> None:
+    assert without_faults(ListReassignmentsRequest(), encode_order) == (None, [])

@@ -9,16 +9,31 @@ from attrs import define
 
 from transport.kafka import messages as kafka, orders
 from transport.kafka.client import KafkaConnection
+from transport.kafka.codec import encode
 from transport.kafka.orders import LEAST_VERSIONS, Node, PackedStates
 from transport.kafka.schema import Message
 from transport.messages import LeaderAndIsrRequest, Request, StopReplicaRequest, UpdateMetadataRequest
 from transport.wire.client import REQUEST_TIMEOUT_SECONDS
-from transport.wire.errors import UnsupportedApi
+from transport.wire.errors import CodecError, UnsupportedApi
 
 R = TypeVar("R")
 
 WITHOUT_TOPIC_IDS: Final[dict[type[Message], int]] = {kafka.LeaderAndIsrRequest: 4, kafka.UpdateMetadataRequest: 6}
 """The highest versions without topic ids, for clusters whose inter.broker.protocol.version is below 2.8 or unknown."""
+
+
+def encode_order(order: Request[object]) -> bytes:
+    """Return an order's bytes in the latest version. Raises CodecError if it cannot be sent to Kafka's brokers."""
+    match order:
+        case LeaderAndIsrRequest():
+            version = kafka.LeaderAndIsrRequest.versions.last
+            return encode(orders.leader_and_isr(order, version, (), PackedStates()), version)
+        case UpdateMetadataRequest():
+            version = kafka.UpdateMetadataRequest.versions.last
+            return encode(orders.update_metadata(order, version, (), PackedStates()), version)
+        case StopReplicaRequest():
+            return encode(orders.stop_replica(order), kafka.StopReplicaRequest.versions.last)
+    raise CodecError(f"{type(order).__name__} is not sent to Kafka's brokers")
 
 
 @define
