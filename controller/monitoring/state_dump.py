@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, ParamSpec, TypeVar
 
 from controller.monitoring import damage
+from transport.kafka.registration import decode_any_registration
 from transport.metadata import NEVER_LED, TopicPartition
 from transport.store import formats, paths
 from transport.store.protocol import MetadataStore, Znode
@@ -67,7 +68,7 @@ async def _brokers(store: MetadataStore, faults: list[str]) -> Rows:
     ids = sorted(paths.numbers(names or ()))
     found = await store.read([paths.broker(id_) for id_ in ids])
     znodes = [(id_, znode) for id_, znode in zip(ids, found, strict=True) if znode is not None]
-    brokers = [_sound(faults, formats.decode_broker, id_, znode.data, znode.stat.czxid) for id_, znode in znodes]
+    brokers = [_sound(faults, decode_any_registration, id_, znode.data, znode.stat.czxid) for id_, znode in znodes]
     return [
         {"id": b.id, "host": b.host, "port": b.port, "rack": b.rack, "epoch": b.epoch} for b in brokers if b is not None
     ]

@@ -7,6 +7,7 @@ from structlog.testing import capture_logs
 
 from controller.config import ControllerConfig
 from controller.events import BrokerChange, BrokerModifications
+from controller.monitoring import state_dump
 from tests.controller.conftest import ENDPOINT, Bench
 from tests.kit import kafka_registrations
 from transport.metadata import BrokerRegistration, Listener
@@ -71,6 +72,16 @@ async def test_a_controller_of_our_brokers_takes_none_of_kafkas(bench: Bench) ->
     [fault] = await faults(bench)
     assert "no listener named KLAMM" in fault
     assert list(bench.context.brokers) == [1]
+
+
+async def test_the_state_dump_shows_brokers_of_both_kinds(kafka: Bench) -> None:
+    await kafka_registrations.register(kafka.store, 1, EXTERNAL, INTERNAL)
+    await kafka_registrations.register(kafka.store, 2)
+    await kafka.register(3)
+    dumped = await state_dump.dump(kafka.store)
+    assert [(row["id"], row["port"]) for row in dumped["brokers"]] == [(1, EXTERNAL.port), (3, 9003)]
+    [fault] = dumped["undecodable"]
+    assert fault.startswith("/brokers/ids/2")
 
 
 async def test_a_broker_with_the_controllers_id_is_refused(kafka: Bench) -> None:

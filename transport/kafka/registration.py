@@ -31,6 +31,20 @@ def decode_registration(broker_id: int, data: bytes, czxid: int, listener: str) 
     return BrokerRegistration(broker_id, ours.host, ours.port, czxid, rack, listeners=listeners)
 
 
+def decode_any_registration(broker_id: int, data: bytes, czxid: int) -> BrokerRegistration:
+    """Return the registration of a broker of either kind; of one of Kafka's with the address of its first listener.
+
+    Raises UndecodableZnode.
+    """
+    if not formats.is_foreign(broker_id, data):
+        return formats.decode_broker(broker_id, data, czxid)
+    path = paths.broker(broker_id)
+    first = next(_listeners(path, fields.load(path, data)), None)
+    if first is None:
+        raise UndecodableZnode(path, "no listener")
+    return decode_registration(broker_id, data, czxid, first.name)
+
+
 def _listeners(path: str, value: Mapping[str, Any]) -> Iterator[Listener]:
     endpoints = value.get("endpoints")
     # Versions 1 and 2 have a single address.
