@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Final
 
 import trio
-from attrs import frozen
+from attrs import define, field
 
 from transport.child_process import spawn
 from transport.zookeeper_server import HOST, find_java, free_port
 
-START_SECONDS: Final = 60
-STOP_SECONDS: Final = 30
+START_SECONDS: Final = 120
+STOP_SECONDS: Final = 60
 _POLL_SECONDS: Final = 0.1
 
 _LOGGING: Final = """\
@@ -37,44 +37,77 @@ _SETTINGS: Final = {
 }
 
 
-@frozen
+@define(eq=False)
 class RealBroker:
-    """A running broker, and what it has logged."""
+    """A broker, which may be stopped and started again with its data and its ports."""
 
     id: int
-    port: int
-    process: subprocess.Popen[bytes]
-    log: Path
+    jars: Path
+    zookeeper: str
+    directory: Path
+    settings: Mapping[str, str] = field(factory=dict)
+    port: int = field(factory=free_port)
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    @property
+    def log(self) -> Path:
+        """What the broker has logged."""
+        return self.directory / "broker.log"
+
+    @property
+    def data(self) -> Path:
+        """The directory of its partitions."""
+        return self.directory / "data"
+
+    async def start(self) -> None:
+        """Start it, and return when it listens.
+
+        Raises RuntimeError, with the end of its log, if it ends before it listens or takes too long.
+        """
+        own = {
+            "broker.id": str(self.id),
+            "zookeeper.connect": self.zookeeper,
+            "listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "log.dirs": str(self.data),
+        }
+        lines = [f"{name}={value}\n" for name, value in (_SETTINGS | own | dict(self.settings)).items()]
+        (self.directory / "server.properties").write_text("".join(lines))
+        (self.directory / "log4j.properties").write_text(_LOGGING)
+        self.process = spawn(_command(self.jars, self.directory), self.log)
+        with trio.move_on_after(START_SECONDS):
+            await _until_listening(self.process, self.port)
+        if self.process.poll() is not None or not await _listens(self.port):
+            raise RuntimeError(f"broker {self.id} does not listen: {self.log.read_text()[-2000:]}")
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL."""
+        self.process.kill()
+        self.process.wait()
+
+    async def terminate(self) -> int | None:
+        """Stop it with SIGTERM, by SIGKILL if it takes too long, and return its exit code; None for the latter."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            with trio.move_on_after(STOP_SECONDS):
+                await trio.to_thread.run_sync(self.process.wait, abandon_on_cancel=True)
+        if self.process.poll() is None:
+            self.kill()
+            return None
+        return self.process.returncode
 
 
 @asynccontextmanager
 async def real_broker(
     jars: Path, zookeeper: str, broker_id: int, directory: Path, settings: Mapping[str, str] | None = None
 ) -> AsyncIterator[RealBroker]:
-    """Run a broker of Kafka's in a folder until the end of the block. It listens when the block begins.
-
-    Raises RuntimeError, with the end of its log, if it ends before it listens or takes too long.
-    """
-    port, log = free_port(), directory / "broker.log"
-    own = {
-        "broker.id": str(broker_id),
-        "zookeeper.connect": zookeeper,
-        "listeners": f"PLAINTEXT://{HOST}:{port}",
-        "log.dirs": str(directory / "data"),
-    }
-    lines = [f"{name}={value}\n" for name, value in (_SETTINGS | own | dict(settings or {})).items()]
-    (directory / "server.properties").write_text("".join(lines))
-    (directory / "log4j.properties").write_text(_LOGGING)
-    process = spawn(_command(jars, directory), log)
+    """Run a broker of Kafka's in a folder until the end of the block. It listens when the block begins."""
+    broker = RealBroker(broker_id, jars, zookeeper, directory, settings or {})
     try:
-        with trio.move_on_after(START_SECONDS):
-            await _until_listening(process, port)
-        if process.poll() is not None or not await _listens(port):
-            raise RuntimeError(f"broker {broker_id} does not listen: {log.read_text()[-2000:]}")
-        yield RealBroker(broker_id, port, process, log)
+        await broker.start()
+        yield broker
     finally:
         with trio.CancelScope(shield=True):
-            await _end(process)
+            await broker.terminate()
 
 
 def _command(jars: Path, directory: Path) -> list[str]:
@@ -97,13 +130,3 @@ async def _listens(port: int) -> bool:
         return False
     await stream.aclose()
     return True
-
-
-async def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
-        process.send_signal(signal.SIGTERM)
-        with trio.move_on_after(STOP_SECONDS):
-            await trio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
-    if process.poll() is None:
-        process.kill()
-        process.wait()

@@ -1,0 +1,158 @@
+"""A cluster of real brokers of Apache Kafka under a controller of ours, which runs in the process of the test."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+from attrs import frozen
+
+import klamm
+from controller.admin.client import AdminClient, open_admin
+from controller.node.service import ControllerService
+from tests.kafka import jars
+from tests.kafka.real_brokers import RealBroker
+from transport.errors import ErrorCode
+from transport.messages import NewTopic, PartitionState, ReassignablePartition
+from transport.metadata import TopicPartition
+from transport.zookeeper_server import HOST, free_port
+
+PATIENCE_SECONDS: Final = 120
+POLL_SECONDS: Final = 0.1
+
+SETTINGS: Final = {
+    "listener.security.protocol.map": "INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT",
+    "inter.broker.listener.name": "INTERNAL",
+    "default.replication.factor": "3",
+    "offsets.topic.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "replica.lag.time.max.ms": "5000",
+    "log.segment.delete.delay.ms": "500",
+    "controlled.shutdown.retry.backoff.ms": "500",
+}
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for what happens in other processes."""
+    with trio.fail_after(PATIENCE_SECONDS):
+        while not await condition():
+            await trio.sleep(POLL_SECONDS)
+
+
+@frozen
+class RealCluster:
+    """The parts of a running cluster."""
+
+    service: ControllerService
+    admin: AdminClient
+    brokers: dict[int, RealBroker]
+    clients: dict[int, str]
+    """The addresses of the brokers for clients."""
+
+    @property
+    def bootstrap(self) -> str:
+        """The addresses of all brokers for clients."""
+        return ",".join(self.clients.values())
+
+    async def create(self, topic: str, *assignments: Sequence[int], partitions: int = 0) -> None:
+        """Create a topic with these replicas, or with three of each partition, and wait for its leaders."""
+        replicas = tuple(map(tuple, assignments))
+        wanted = NewTopic(topic, -1, -1, replicas) if replicas else NewTopic(topic, partitions, 3)
+        [created] = (await self.admin.create_topics([wanted])).topics
+        assert created.error is ErrorCode.NONE
+        await self.until_in_sync(topic, count=partitions or len(replicas))
+
+    async def states(self, topic: str) -> list[PartitionState]:
+        """Return the partitions of a topic, as the controller knows them."""
+        return list((await self.admin.read_metadata([topic])).partitions)
+
+    async def state(self, topic: str) -> PartitionState:
+        """Return the first partition of a topic."""
+        return next(state for state in await self.states(topic) if state.partition == 0)
+
+    async def until_in_sync(self, topic: str, *, count: int = 1, without: int | None = None) -> None:
+        """Wait until each partition has a leader, and all its replicas are in the ISR, or all but that of a broker."""
+
+        async def are_in_sync() -> bool:
+            states = await self.states(topic)
+            isrs = [(set(state.isr), set(state.replicas) - {without}, state.leader) for state in states]
+            return len(states) >= count and all(isr == wanted and leader in isr for isr, wanted, leader in isrs)
+
+        await until(are_in_sync)
+
+    async def until_registered(self, *broker_ids: int) -> None:
+        """Wait until just these brokers are alive for the controller."""
+
+        async def are_alive() -> bool:
+            return {broker.id for broker in (await self.admin.read_metadata([])).brokers} == set(broker_ids)
+
+        await until(are_alive)
+
+    async def move(self, topic: str, *replicas: int) -> None:
+        """Move the first partition of a topic, and wait until that is complete."""
+        wanted = ReassignablePartition(topic, 0, replicas)
+        [begun] = (await self.admin.alter_partition_reassignments([wanted])).partitions
+        assert begun.error is ErrorCode.NONE
+
+        async def is_complete() -> bool:
+            return not await self.admin.list_partition_reassignments([TopicPartition(topic, 0)])
+
+        await until(is_complete)
+
+    async def delete(self, topic: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        [deleted] = (await self.admin.delete_topics([topic])).topics
+        assert deleted.error is ErrorCode.NONE
+
+        async def is_gone() -> bool:
+            return not await self.states(topic)
+
+        await until(is_gone)
+
+    async def until_without_logs(self, topic: str, *broker_ids: int) -> None:
+        """Wait until brokers have no data of a topic any more."""
+
+        async def are_gone() -> bool:
+            await trio.lowlevel.checkpoint()
+            return not [path for id_ in broker_ids for path in self.brokers[id_].data.glob(f"{topic}-*")]
+
+        await until(are_gone)
+
+
+@asynccontextmanager
+async def real_cluster(
+    zookeeper: str, directory: Path, *, release: str = jars.RELEASE, broker_ids: Sequence[int] = (1, 2, 3)
+) -> AsyncIterator[RealCluster]:
+    """Run a controller and brokers below a chroot that does not exist yet; the brokers start after the controller."""
+    config = klamm.ControllerConfig(
+        1001, zookeeper_connect=zookeeper, kafka=True, inter_broker_listener_name="INTERNAL"
+    )
+    clients = {id_: free_port() for id_ in broker_ids}
+    brokers = {id_: _broker(release, zookeeper, id_, directory, port) for id_, port in clients.items()}
+    async with trio.open_nursery() as nursery:
+        service = await nursery.start(partial(klamm.run, config))
+        try:
+            async with trio.open_nursery() as starting:
+                for broker in brokers.values():
+                    starting.start_soon(broker.start)
+            async with open_admin(bootstrap=[(service.endpoint.host, service.endpoint.port)]) as admin:
+                cluster = RealCluster(service, admin, brokers, {id_: f"{HOST}:{port}" for id_, port in clients.items()})
+                await cluster.until_registered(*broker_ids)
+                yield cluster
+        finally:
+            for broker in brokers.values():
+                broker.kill()
+            nursery.cancel_scope.cancel()
+
+
+def _broker(release: str, zookeeper: str, broker_id: int, directory: Path, port: int) -> RealBroker:
+    folder = directory / f"broker-{broker_id}"
+    folder.mkdir()
+    internal = free_port()
+    addresses = f"INTERNAL://{HOST}:{internal},EXTERNAL://{HOST}:{port}"
+    settings = SETTINGS | {"listeners": addresses}
+    return RealBroker(broker_id, jars.folder(release), zookeeper, folder, settings, internal)

@@ -1,0 +1,99 @@
+"""Unmodified brokers of Apache Kafka under a controller of ours, with a real ZooKeeper and real clients.
+
+The brokers keep three replicas of each partition and take records while two of them are in sync.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.kafka import jars
+from tests.kafka.real_cluster import RealCluster, real_cluster
+from tests.kafka.traffic import Written, read, topics, write, writing
+
+RECORDS = 10_000
+OFFSETS = "__consumer_offsets"
+ELECTED = "successfully elected as the controller"
+SHUT_DOWN = "Controlled shutdown request returned successfully"
+STOPPED_BY_SIGTERM = 143
+"""The exit code of a Java process that SIGTERM has ended in order."""
+
+
+@pytest.fixture
+async def cluster(zookeeper: str, tmp_path: Path) -> AsyncIterator[RealCluster]:
+    """Give the test three brokers under a controller that was there before them."""
+    if jars.fetched(jars.RELEASE) is None:
+        pytest.skip(f"no jars of Kafka to test on: python -m tests.kafka.jars {jars.RELEASE}")
+    async with real_cluster(f"{zookeeper}/real-{tmp_path.name}", tmp_path) as running:
+        yield running
+
+
+async def require_all_read(cluster: RealCluster, topic: str, written: Written) -> None:
+    """Let a consumer group read a topic: each record that was acknowledged is there once."""
+    found = Counter(await read(cluster.bootstrap, topic, f"readers-of-{topic}"))
+    assert written.errors == []
+    assert found.keys() >= set(written.values)
+    assert set(found.values()) == {1}
+    waited = f"one waited for {written.longest_wait:.1f} s"
+    sys.stdout.write(f"{topic}: {len(written.values)} acknowledged, {waited}, {found.total()} read\n")
+
+
+async def test_brokers_of_3_9_live_under_our_controller(cluster: RealCluster) -> None:
+    await cluster.create("bulk", partitions=3)
+    written = await write(cluster.bootstrap, "bulk", RECORDS)
+    assert len(written.values) == RECORDS
+    await require_all_read(cluster, "bulk", written)
+    # The brokers created this topic for the consumer group, and knew of four nodes.
+    offsets = await cluster.states(OFFSETS)
+    assert len(offsets) == 5
+    assert {frozenset(state.replicas) for state in offsets} == {frozenset({1, 2, 3})}
+
+    await cluster.create("orders", partitions=3)
+    async with writing(cluster.bootstrap, "orders") as orders:
+        await lose_and_regain_a_leader(cluster)
+        await shut_down_in_order(cluster)
+    await require_all_read(cluster, "orders", orders)
+
+    await cluster.create("moved", (1, 2))
+    async with writing(cluster.bootstrap, "moved") as moved:
+        await cluster.move("moved", 2, 3)
+        await cluster.until_without_logs("moved", 1)
+    assert (await cluster.state("moved")).replicas == (2, 3)
+    await require_all_read(cluster, "moved", moved)
+
+    await cluster.delete("bulk")
+    await cluster.until_without_logs("bulk", 1, 2, 3)
+    assert [await topics(broker) for broker in cluster.clients.values()] == [{"orders", "moved", OFFSETS}] * 3
+    assert not [broker.id for broker in cluster.brokers.values() if ELECTED in broker.log.read_text()]
+
+
+async def lose_and_regain_a_leader(cluster: RealCluster) -> None:
+    """Kill the leader of a partition: another one leads, and the first returns into every ISR."""
+    before = await cluster.state("orders")
+    broker = cluster.brokers[before.leader]
+    broker.kill()
+    await cluster.until_in_sync("orders", count=3, without=broker.id)
+    after = await cluster.state("orders")
+    assert after.leader != before.leader
+    assert after.leader_epoch > before.leader_epoch
+    # Until its session has ended, a broker that is back finds its own id taken, and gives up.
+    await cluster.until_registered(*({1, 2, 3} - {broker.id}))
+    await broker.start()
+    for topic in ("orders", OFFSETS):
+        await cluster.until_in_sync(topic)
+
+
+async def shut_down_in_order(cluster: RealCluster) -> None:
+    """Stop a broker that leads: its partitions are led by others before it ends."""
+    leader = (await cluster.state("orders")).leader
+    broker = cluster.brokers[leader]
+    assert await broker.terminate() == STOPPED_BY_SIGTERM
+    assert SHUT_DOWN in broker.log.read_text()
+    await cluster.until_in_sync("orders", count=3, without=leader)
+    await broker.start()
+    await cluster.until_in_sync("orders")

@@ -1,0 +1,122 @@
+"""What a real client of Kafka's writes and reads, with librdkafka."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+import trio
+from attrs import define, field
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+FLUSH_SECONDS: Final = 120
+READ_SECONDS: Final = 120
+_POLL_SECONDS: Final = 0.005
+
+
+@define(eq=False)
+class Written:
+    """The records that were acknowledged, and the errors of the others."""
+
+    values: list[bytes] = field(factory=list)
+    errors: list[str] = field(factory=list)
+    longest_wait: float = 0.0
+    """The longest time that a record waited for its acknowledgement, in seconds."""
+
+    def take(self, error: KafkaError | None, message: Message) -> None:
+        """Take the outcome of a record."""
+        if error is not None:
+            self.errors.append(str(error))
+            return
+        value = message.value()
+        assert isinstance(value, bytes)
+        self.values.append(value)
+        self.longest_wait = max(self.longest_wait, message.latency() or 0.0)
+
+
+@asynccontextmanager
+async def writing(bootstrap: str, topic: str) -> AsyncIterator[Written]:
+    """Write records to a topic until the end of the block, which waits for the last acknowledgement.
+
+    The block begins when the first record has been acknowledged.
+    """
+    written, is_over = Written(), threading.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(partial(trio.to_thread.run_sync, _write, bootstrap, topic, written, is_over))
+        try:
+            with trio.fail_after(FLUSH_SECONDS):
+                while not written.values:
+                    await trio.sleep(_POLL_SECONDS)
+            yield written
+        finally:
+            is_over.set()
+
+
+async def write(bootstrap: str, topic: str, count: int) -> Written:
+    """Write a number of records to a topic as fast as it takes them."""
+    written, is_over = Written(), threading.Event()
+    is_over.set()
+    await trio.to_thread.run_sync(_write, bootstrap, topic, written, is_over, count)
+    return written
+
+
+def _write(bootstrap: str, topic: str, written: Written, is_over: threading.Event, at_least: int = 0) -> None:
+    settings = {"bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 5}
+    producer = Producer(settings)
+    number = 0
+    while number < at_least or not is_over.is_set():
+        producer.produce(topic, f"{topic}-{number}".encode(), on_delivery=written.take)
+        producer.poll(0 if number < at_least else _POLL_SECONDS)
+        number += 1
+    left = producer.flush(FLUSH_SECONDS)
+    written.errors += ["not acknowledged in time"] * left
+
+
+async def read(bootstrap: str, topic: str, group: str) -> list[bytes]:
+    """Read all records of a topic in a consumer group."""
+    return await trio.to_thread.run_sync(_read, bootstrap, topic, group)
+
+
+async def topics(bootstrap: str) -> set[str]:
+    """Return the topics that a broker tells clients of."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    listed = await trio.to_thread.run_sync(partial(admin.list_topics, timeout=READ_SECONDS))
+    return set(listed.topics)
+
+
+def _read(bootstrap: str, topic: str, group: str) -> list[bytes]:
+    settings = {"bootstrap.servers": bootstrap, "group.id": group, "enable.partition.eof": True}
+    consumer = Consumer(settings)
+    ends: set[int] = set()
+    assigned: list[TopicPartition] = []
+
+    def begin(consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        assigned[:] = [TopicPartition(each.topic, each.partition, OFFSET_BEGINNING) for each in partitions]
+        consumer.assign(assigned)
+
+    consumer.subscribe([topic], on_assign=begin)
+    values: list[bytes] = []
+    silence = 0
+    try:
+        while not assigned or len(ends) < len(assigned):
+            message = consumer.poll(1.0)
+            if message is not None:
+                _take(message, values, ends)
+            elif (silence := silence + 1) > READ_SECONDS:
+                raise TimeoutError(f"{len(values)} records of {topic} read, ends of {ends} reached")
+        return values
+    finally:
+        consumer.close()
+
+
+def _take(message: Message, values: list[bytes], ends: set[int]) -> None:
+    error, partition, value = message.error(), message.partition(), message.value()
+    if error is None:
+        assert isinstance(value, bytes)
+        values.append(value)
+    elif error.code() == KafkaError._PARTITION_EOF and partition is not None:  # noqa: SLF001  so it is named
+        ends.add(partition)
