@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from attrs import field, frozen
 
 from simulator.actions.requests import CreateTopic, as_names
-from simulator.actions.scene import CannotBeDone, Scene, Strike
+from simulator.actions.scene import CannotBeDone, Node, Scene, Strike
 from simulator.administration import ADMIN, partition_named
 from simulator.cluster import SimulatedCluster
 from transport.metadata import ReplicaAssignment
@@ -109,12 +109,14 @@ class NotifyIsrChange(Strike):
 class NotifyLogDir(Strike):
     """Notify the controller that a broker lost a log directory, truthfully or not."""
 
-    broker: int
+    broker: Node
 
     def strike(self, scene: Scene) -> None:
-        """Write the notification."""
-        data = formats.encode_log_dir_event(self.broker)
-        write_by_hand(scene.cluster, Create(f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", data, sequence=True))
+        """Write the notification. Raises CannotBeDone if no broker is meant."""
+        for id_ in scene.nodes((self.broker,)):
+            data = formats.encode_log_dir_event(id_)
+            notice = Create(f"{paths.LOG_DIR_EVENT_NOTIFICATION}/log_dir_event_", data, sequence=True)
+            write_by_hand(scene.cluster, notice)
 
 
 @frozen

@@ -181,7 +181,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         },
     ),
     "notify_isr_change": _verb(znodes.NotifyIsrChange, PARTITIONS),
-    "notify_log_dir": _verb(znodes.NotifyLogDir, BROKER_ID),
+    "notify_log_dir": _verb(znodes.NotifyLogDir, node(controllers=False)),
     "crash": _keys(
         processes.Crash,
         {

@@ -19,7 +19,7 @@ Names = Mapping[int | str, int | str]
 """The new names of brokers and partitions."""
 
 _BROKER: Final = "broker"
-"""The field of actions that is the id of one broker."""
+"""The field of actions that is one broker."""
 
 
 def drop_partitions(trials: Trials) -> None:
@@ -72,7 +72,7 @@ def _renamed_action(action: A, names: Names) -> A:
     for field in fields(cast("type[AttrsInstance]", type(action))):
         value = getattr(action, field.name)
         if field.name == _BROKER:
-            changes[field.name] = names.get(value, value)
+            changes[field.name] = _renamed_item(value, names)
         elif isinstance(value, tuple | Mapping | Strike | Request):
             changes[field.name] = _renamed(value, names)
     return cast("A", evolve(cast("Any", action), **changes))

@@ -150,6 +150,7 @@ def test_an_action_becomes_simpler(action: Action, among: Action) -> None:
         (Lasting(Skew({5: 1.5}), 5.0, (Start(5),)), Lasting(Skew({2: 1.5}), 5.0, (Start(2),))),
         (CreateTopic("c", ((5, 1),)), CreateTopic("c", ((2, 1),))),
         (NotifyLogDir(5), NotifyLogDir(2)),
+        (NotifyLogDir("leader of a-1"), NotifyLogDir("leader of a-0")),
         (WriteElection(("a-1",)), WriteElection(("a-0",))),
         (AddPartitions({"a": 5}), AddPartitions({"a": 5})),
         (Lag({5: 1.0}), Lag({5: 1.0})),
