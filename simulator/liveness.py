@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator
 from typing import Final, Protocol
 
+from msgspec.structs import replace
+
 from simulator.memory import Memory
 from simulator.process import BrokerProcess, ControllerProcess, Process, ProcessState
 from simulator.store.durable import Durable
@@ -216,11 +218,21 @@ def _metadata_of(
         yield f"broker {broker.id} obeys controller {believed}, not {cluster.active_controller} at epoch {epoch}"
     states = metadata.describe(MetadataRequest(None)).partitions
     exempt = cluster.world.safety.exempt
-    known = {s.tp: s for s in states if not exempt.has_topic(s.topic)}
+    known = {s.tp: _as_last_read(cluster, s, durable) for s in states if not exempt.has_topic(s.topic)}
     differing = [tp for tp in sorted({*known, *durable}) if known.get(tp) != durable.get(tp)]
     for tp in differing[:1]:
         others = f" (and {len(differing) - 1} more)" if differing[1:] else ""
         yield f"broker {broker.id} believes {_text(known.get(tp))} of {tp}, not {_text(durable.get(tp))}{others}"
+
+
+def _as_last_read(
+    cluster: CheckedCluster, state: PartitionState, durable: dict[TopicPartition, PartitionState]
+) -> PartitionState:
+    """Return a state with the epoch of the store if nobody could know that: an operator wrote it again as it was."""
+    there = durable.get(state.tp)
+    if there is None or not cluster.world.safety.decisions.is_state_by_hand(state.tp):
+        return state
+    return replace(state, partition_epoch=there.partition_epoch)
 
 
 def _memory(cluster: CheckedCluster) -> Iterator[str]:
@@ -228,7 +240,8 @@ def _memory(cluster: CheckedCluster) -> Iterator[str]:
     service = None if process is None else process.service
     if service is not None and service.office is not None:
         exempt = cluster.world.safety.exempt
-        yield from Memory(service.office, service.queue_size(), cluster.durable, exempt).faults()
+        by_hand = cluster.world.safety.decisions.is_state_by_hand
+        yield from Memory(service.office, service.queue_size(), cluster.durable, exempt, by_hand).faults()
 
 
 def _text(state: PartitionState | None) -> str:

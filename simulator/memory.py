@@ -6,7 +6,7 @@ until the next controllership. What a controller keeps about work in progress mu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from attrs import evolve, frozen
 
@@ -28,6 +28,8 @@ class Memory:
     waiting: int
     durable: Durable
     exempt: Exemptions
+    is_state_by_hand: Callable[[TopicPartition], bool]
+    """Whether an operator has written a partition's state again, as it was, and nobody had to read it since."""
 
     def faults(self) -> Iterator[str]:
         """Yield the differences."""
@@ -76,6 +78,8 @@ class Memory:
         if remembered is not None and there is not None:
             # A controller epoch that no controller had counts as its own.
             there = evolve(there, controller_epoch=min(there.controller_epoch, self._context.epoch))
+            if self.is_state_by_hand(tp):
+                there = evolve(there, partition_epoch=remembered.partition_epoch)
         if remembered != there:
             yield f"the controller remembers {remembered} of {tp}, not {there}"
         phase = self._context.partition_phases.get(tp)

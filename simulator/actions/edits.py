@@ -63,7 +63,7 @@ class EditTopic(Strike):
 class EditState(Strike):
     """Change the state of a partition by hand, of which its leader knows nothing.
 
-    No invariant is checked over the topic from then on.
+    Unless the state is written as it was, no invariant is checked over the topic from then on.
     """
 
     partition: str
@@ -75,7 +75,8 @@ class EditState(Strike):
         state, path = cluster.durable.leadership(tp), paths.partition_state(tp)
         if state is None:
             raise CannotBeDone(f"{tp} has no state now")
-        cluster.world.safety.exempt.add(path)
+        if self.edit is not StateEdit.TOUCHED:
+            cluster.world.safety.exempt.add(path)
         if self.edit is StateEdit.DELETED:
             write_by_hand(cluster, Delete(path), "edits")
             return

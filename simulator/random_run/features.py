@@ -36,6 +36,7 @@ from simulator.random_run import (
     stalls,
     store_faults,
     topics,
+    touched_states,
     unclean,
 )
 from simulator.random_run.happenings import Happening
@@ -89,6 +90,7 @@ FEATURES: Final = (
     Feature("rewritten znodes", rewrites.draw, 0.25),
     Feature("growth by tools", rewrites.draw_growth, 0.15),
     Feature("recreated topics", recreations.draw, 0.12),
+    Feature("touched states", touched_states.draw, 0.25),
     Feature("closed znodes", closed_znodes.draw, 0.25),
     Feature("floods", floods.draw, 0.12),
     Feature("sizes", sizes.draw, 0.03),

@@ -21,6 +21,10 @@ class ByHand:
         """Return whether a controller's view of a partition may rest on rows that an operator has overwritten since."""
         return tp.topic in self._topics or tp in self._states
 
+    def has_state(self, tp: TopicPartition) -> bool:
+        """Return whether an operator was the last to write a partition's state, and controllers may not know it."""
+        return tp in self._states
+
     def took_office(self) -> None:
         """Forget the rows: a new controller reads them all."""
         self._topics.clear()
@@ -34,7 +38,8 @@ class ByHand:
         for change in changes:
             is_new_assignment = change.before is None or change.after is None or _is_moved(change)
             if change.is_a_controllers:
-                self._states.pop(change.tp, None)
+                if _is_new_state(change):
+                    self._states.pop(change.tp, None)
                 if is_new_assignment:
                     self._topics.pop(change.tp.topic, None)
             # A partition that was added by hand is known only as it is.
@@ -44,6 +49,11 @@ class ByHand:
                     self._topics[change.tp.topic] = None
             elif change.after is not None and change.after.leadership is not None:
                 self._states[change.tp] = None
+
+
+def _is_new_state(change: PartitionChange) -> bool:
+    before, after = change.before, change.after
+    return before is None or after is None or before.leadership != after.leadership
 
 
 def _is_moved(change: PartitionChange) -> bool:

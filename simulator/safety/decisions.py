@@ -118,6 +118,10 @@ class Decisions:
             known = self._knowledge[host] = Knowledge()
         return known
 
+    def is_state_by_hand(self, tp: TopicPartition) -> bool:
+        """Return whether the controller may not have read a partition's state, because an operator wrote it last."""
+        return self._by_hand.has_state(tp)
+
     # --- the comparison -----------------------------------------------------------------------------------------
 
     def committed(
@@ -203,6 +207,8 @@ class Decisions:
 
     def _follow(self, change: PartitionChange) -> None:
         before, after = change.before, change.after
+        if before is not None and after is not None and before.assignment == after.assignment:
+            return
         is_over = before is None or after is None or not after.assignment.is_being_reassigned
         if is_over or not change.is_a_controllers:
             self._origins.pop(change.tp, None)

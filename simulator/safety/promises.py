@@ -91,6 +91,8 @@ class Promises:
 
     def _moved(self, change: PartitionChange, after: Partition) -> None:
         key, before = (change.tp, after.topic_id), change.before
+        if not change.is_a_controllers and before is not None and before.assignment == after.assignment:
+            return
         # Where a move by hand starts from is in no znode of ours.
         if not change.is_a_controllers or not change.is_of_one_topic or before is None:
             self._origins.pop(key, None)

@@ -45,7 +45,9 @@ def memory_of(cluster: SimulatedCluster) -> Memory:
     process = cluster.controllers[cluster.active_controller or 0]
     assert process.service is not None
     assert process.service.office is not None
-    return Memory(process.service.office, process.service.queue_size(), cluster.durable, cluster.world.safety.exempt)
+    safety = cluster.world.safety
+    by_hand = safety.decisions.is_state_by_hand
+    return Memory(process.service.office, process.service.queue_size(), cluster.durable, safety.exempt, by_hand)
 
 
 def forgets_a_broker(context: ControllerContext) -> None:

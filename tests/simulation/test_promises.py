@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from simulator.safety.registrations import STALE_SECONDS
-from tests.simulation.histories import FIRST, SECOND, TP, History, topic_of_the_same_name
+from tests.simulation.histories import FIRST, MOVING, SECOND, TP, History, topic_of_the_same_name
 from transport.messages import ElectionType
 from transport.metadata import EPOCH_DURING_DELETE, ReplicaAssignment
 from transport.store import formats, paths
@@ -159,6 +159,23 @@ async def test_a_cancel_may_be_overridden_and_repeated_before_its_answer(h: Hist
     h.write(assignment=ReplicaAssignment((5, 1, 2, 3), (5,), (1, 2, 3)))
     h.safety.cancel_answered(before, TP)
     assert h.found is None
+
+
+async def test_a_state_written_by_hand_during_a_move_changes_nothing_about_its_origin(h: History) -> None:
+    h.write(assignment=MOVING_IN_ANOTHER_ORDER)
+    h.write("admin", isr=h.state.isr)
+    before = h.safety.before()
+    h.write(assignment=ReplicaAssignment((3, 1, 2, 4), (), (4,)))
+    h.safety.cancel_answered(before, TP)
+    assert "orders-0 was reported to return to (1, 2, 3), but does not" in (h.found or "")
+
+
+async def test_a_state_written_by_hand_is_known_when_a_controller_writes_the_state_itself(h: History) -> None:
+    h.write("admin", isr=h.state.isr)
+    h.write(assignment=MOVING)
+    assert h.safety.decisions.is_state_by_hand(TP)
+    h.bump()
+    assert not h.safety.decisions.is_state_by_hand(TP)
 
 
 async def test_a_move_by_hand_starts_from_an_order_that_is_not_known(h: History) -> None:

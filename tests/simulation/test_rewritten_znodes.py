@@ -13,10 +13,12 @@ from klamm.testing.actions import (
     EditState,
     EditTopic,
     HoldQueue,
+    KeepOutOfIsr,
     RewriteTopic,
     StateEdit,
     TopicEdit,
 )
+from simulator import liveness
 from simulator.actions.scene import CannotBeDone, Strike
 from simulator.administration import partition_named
 from simulator.cluster import SimulatedCluster
@@ -86,6 +88,21 @@ async def test_a_state_written_by_hand_exempts_its_topic() -> None:
         assert cluster.partition("orders-0") is None
 
 
+async def test_a_state_written_again_as_it_was_is_read_when_its_isr_changes() -> None:
+    async with open_cluster() as cluster:
+        await create(cluster)
+        KeepOutOfIsr({"orders-0": (2,)}).on(cluster)
+        await cluster.until(lambda: isr(cluster, "orders-0") == (1,))
+        outside = ["orders-0: live replicas (2,) are not in the ISR (1,)"]
+        await cluster.until(lambda: liveness.faults(cluster) == outside)
+        EditState("orders-0", StateEdit.TOUCHED).on(cluster)
+        assert liveness.faults(cluster) == outside
+        KeepOutOfIsr({"orders-0": ()}).on(cluster)
+        await cluster.settle()
+        assert isr(cluster, "orders-0") == (1, 2)
+        assert not cluster.world.safety.exempt.has_topic("orders")
+
+
 @pytest.mark.parametrize("servers", [1, 3])
 async def test_a_closed_state_is_not_written_before_the_faults_end(servers: int) -> None:
     async with open_cluster(servers=servers) as cluster:
@@ -105,6 +122,12 @@ async def test_no_znode_is_closed_that_does_not_exist() -> None:
     async with open_cluster() as cluster:
         with pytest.raises(CannotBeDone, match="/nowhere does not exist now"):
             Allow("/nowhere", Access.NONE).on(cluster)
+
+
+def isr(cluster: SimulatedCluster, name: str) -> tuple[int, ...]:
+    state = cluster.partition(name)
+    assert state is not None
+    return state.isr
 
 
 def leader(cluster: SimulatedCluster, name: str) -> int:
