@@ -163,7 +163,8 @@ class DamageExisting(Damage):
 class Allow(Strike):
     """Set the access that a znode's ACL gives to everybody; no invariant is checked over its row from then on.
 
-    As for damaged data, a row of a topic exempts the whole topic.
+    As for damaged data, a row of a topic exempts the whole topic. While controllers may read the row, what they tell
+    brokers about the topic is still checked.
     """
 
     path: str
@@ -175,7 +176,8 @@ class Allow(Strike):
         if self.access is not Access.ALL:
             if cluster.durable.tree.read(self.path) is None:
                 raise CannotBeDone(f"{self.path} does not exist now")
-            cluster.world.safety.exempt.add(self.path)
+            exempt = cluster.world.safety.exempt
+            (exempt.close if self.access is Access.READ else exempt.add)(self.path)
         cluster.trace.add("admin", ADMIN, f"allows to do {self.access.value} with {self.path}")
         cluster.world.ensemble.allow(self.path, self.access)
 

@@ -135,7 +135,8 @@ class Decisions:
             self._by_hand.took_office()
             self._dues.took_office(host)
         for change in changes:
-            if change.is_a_controllers and not self._by_hand.has(change.tp):
+            is_exempt = self._by_hand.has(change.tp) or self.partitions.exempt.has_topic(change.tp.topic)
+            if change.is_a_controllers and not is_exempt:
                 yield from self._judge(change, durable)
         self._by_hand.wrote(changes)
         if is_controller(host):

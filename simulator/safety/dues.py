@@ -55,6 +55,8 @@ class Dues:
         partition = self.partitions.get(tp)
         if partition is None or partition.leadership is None or self.by_hand.has(tp) or self._is_doomed(tp.topic):
             return
+        if self.partitions.exempt.has_topic(tp.topic):
+            return
         row = Row(partition.assignment, partition.leadership)
         found = list(islice(knowledge.views(tp, row.replicas), 2))
         if len(found) > 1:

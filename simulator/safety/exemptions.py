@@ -1,7 +1,11 @@
-"""The rows of the store that are damaged on purpose, over which no invariant is checked."""
+"""The rows of the store that are damaged on purpose, over which no invariant is checked.
+
+Of topics with rows that controllers may only read, it is still checked that brokers are told what the store has.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from attrs import define, field
@@ -17,6 +21,9 @@ class Exemptions:
 
     _rows: set[str] = field(factory=set, init=False)
     _topics: set[str] = field(factory=set, init=False)
+    _closed: set[str] = field(factory=set, init=False)
+    """The topics with rows that controllers could not write, but read."""
+
     _edited: set[str] = field(factory=set, init=False)
     """The topics whose assignment was edited, and not yet written back by a controller."""
 
@@ -29,9 +36,12 @@ class Exemptions:
         """Exempt the row of a path for the rest of the run."""
         self._rows.add(path)
         self._has_brokers = self._has_brokers or path.startswith(paths.BROKER_IDS)
-        for parent in _OF_TOPICS:
-            if path.startswith(f"{parent}/"):
-                self._topics.add(path.removeprefix(f"{parent}/").partition("/")[0])
+        self._topics.update(_topic_of(path))
+
+    def close(self, path: str) -> None:
+        """Exempt the row of a path, which controllers may still read, from what requires them to write it."""
+        self._rows.add(path)
+        self._closed.update(_topic_of(path))
 
     def edited(self, topic: str) -> None:
         """Exempt a topic as soon as a controller takes office that may know nothing else than the edited assignment."""
@@ -73,5 +83,15 @@ class Exemptions:
         return self._has_brokers
 
     def has_topic(self, name: str) -> bool:
-        """Return whether a row of a topic is exempt."""
+        """Return whether a row of a topic is exempt, from all that is checked or from some of it."""
+        return name in self._topics or name in self._closed
+
+    def is_unreadable(self, name: str) -> bool:
+        """Return whether controllers may take a row of a topic for another than it is, or for none."""
         return name in self._topics
+
+
+def _topic_of(path: str) -> Iterator[str]:
+    for parent in _OF_TOPICS:
+        if path.startswith(f"{parent}/"):
+            yield path.removeprefix(f"{parent}/").partition("/")[0]

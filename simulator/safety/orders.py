@@ -55,7 +55,7 @@ class Orders:
 
     def ordered(self, broker_id: int, request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Iterator[str]:
         """Check the states that a broker is sent."""
-        states = [state for state in _states_in(request) if not self.exempt.has_topic(state.topic)]
+        states = [state for state in _states_in(request) if not self.exempt.is_unreadable(state.topic)]
         if isinstance(request, LeaderAndIsrRequest):
             yield from self._judge_revivals(broker_id, states, request)
         for state in states:

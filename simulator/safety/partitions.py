@@ -54,7 +54,7 @@ def is_controller(host: str) -> bool:
 
 @define
 class Partitions:
-    """All partitions as of the last commit, without those of exempt topics."""
+    """All partitions as of the last commit, without those of topics that controllers may misread."""
 
     exempt: Exemptions
     _topics: dict[str, dict[int, Partition]] = field(factory=dict)
@@ -62,15 +62,15 @@ class Partitions:
 
     def get(self, tp: TopicPartition) -> Partition | None:
         """Return a partition, or None."""
-        return None if self.exempt.has_topic(tp.topic) else self._topics.get(tp.topic, {}).get(tp.partition)
+        return None if self.exempt.is_unreadable(tp.topic) else self._topics.get(tp.topic, {}).get(tp.partition)
 
     def is_exempt(self, topic: str) -> bool:
-        """Return whether a topic's data no longer matter: it is marked for deletion, or damaged on purpose."""
+        """Return whether a topic's data no longer matter: it is marked for deletion, or damaged or closed by intent."""
         return topic in self._marked or self.exempt.has_topic(topic)
 
     def __iter__(self) -> Iterator[tuple[TopicPartition, Partition]]:
         for name, partitions in self._topics.items():
-            for number, partition in partitions.items() if not self.exempt.has_topic(name) else ():
+            for number, partition in partitions.items() if not self.exempt.is_unreadable(name) else ():
                 yield TopicPartition(name, number), partition
 
     def take(self, host: str, ops: Sequence[Op], durable: Durable) -> list[PartitionChange]:
@@ -132,7 +132,7 @@ class Partitions:
             if isinstance(op, Check) or not op.path.startswith(_BELOW_TOPICS):
                 continue
             match op.path.removeprefix(_BELOW_TOPICS).split("/"):
-                case [name, *_] if self.exempt.has_topic(name):
+                case [name, *_] if self.exempt.is_unreadable(name):
                     continue
                 case [name]:
                     topics[name] = None

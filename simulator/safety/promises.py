@@ -127,7 +127,7 @@ class Promises:
     ) -> Iterator[str]:
         """Check the answer that a leader was elected; if an `order` was given, the first of it."""
         partition = self.partitions.get(tp)
-        if partition is None:
+        if partition is None or self.partitions.exempt.has_topic(tp.topic):
             return
         key = tp, partition.topic_id
         elected = self._preferred if kind is ElectionType.PREFERRED else self._led
@@ -141,6 +141,8 @@ class Promises:
         partition = self.partitions.get(tp)
         key = tp, "" if partition is None else partition.topic_id
         if partition is None or key not in self._origins or key in before.returning:
+            return
+        if self.partitions.exempt.has_topic(tp.topic):
             return
         if self._turned_back.get(key, -1) <= before.changes:
             yield f"{tp} was reported to return to {self._origins[key]}, but does not: {partition.assignment}"

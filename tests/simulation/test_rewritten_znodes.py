@@ -22,6 +22,8 @@ from simulator import liveness
 from simulator.actions.scene import CannotBeDone, Strike
 from simulator.administration import partition_named
 from simulator.cluster import SimulatedCluster
+from simulator.safety.invariants import DURABLE, Violation
+from tests.simulation.planted.bugs import planted
 from transport.store import paths
 from transport.store.tree import Access
 
@@ -109,13 +111,34 @@ async def test_a_closed_state_is_not_written_before_the_faults_end(servers: int)
         await create(cluster)
         path = paths.partition_state(partition_named("orders-0"))
         Allow(path, Access.READ).on(cluster)
-        assert cluster.world.safety.exempt.has_topic("orders")
+        exempt = cluster.world.safety.exempt
+        assert (exempt.has_topic("orders"), exempt.is_unreadable("orders")) == (True, False)
         Crash(1, noticed=True).on(cluster)
         await trio.sleep(10)
         assert leader(cluster, "orders-0") == 1
         await cluster.settle()
         Crash(1, noticed=True).on(cluster)
         await cluster.until(lambda: leader(cluster, "orders-0") == 2)
+
+
+async def test_what_nobody_may_read_is_not_checked_at_all() -> None:
+    async with open_cluster() as cluster:
+        await create(cluster)
+        Allow(paths.topic("orders"), Access.NONE).on(cluster)
+        assert cluster.world.safety.exempt.is_unreadable("orders")
+
+
+async def test_brokers_are_told_nothing_that_a_closed_state_does_not_say() -> None:
+    with planted("what_an_acl_forbids_counts_as_written"), pytest.raises(Violation, match=DURABLE):
+        await close_a_state_and_crash()
+
+
+async def close_a_state_and_crash() -> None:
+    async with open_cluster() as cluster:
+        await create(cluster)
+        Allow(paths.partition_state(partition_named("orders-0")), Access.READ).on(cluster)
+        Crash(1, noticed=True).on(cluster)
+        await trio.sleep(10)
 
 
 async def test_no_znode_is_closed_that_does_not_exist() -> None:
