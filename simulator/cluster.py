@@ -52,6 +52,12 @@ class SimulatedCluster(Administered):
     controllers: dict[int, ControllerProcess]
     brokers: dict[int, BrokerProcess]
     durable: Durable
+    resting: dict[int, None] = field(factory=dict, init=False)
+    """The brokers that `settle` crashes for a while after the faults."""
+
+    absent: dict[int, None] = field(factory=dict, init=False)
+    """Those of them that are dead now."""
+
     _blocked: dict[tuple[str, str], None] = field(factory=dict, init=False)
 
     # --- looking ------------------------------------------------------------------------------------------------
@@ -250,8 +256,29 @@ class SimulatedCluster(Administered):
         return self.durable.tree.read(paths.broker(broker_id)) is not None and broker_id not in self.durable.brokers()
 
     async def settle(self, *, within: float = 120.0) -> None:
-        """End all faults and wait until the cluster is well. Raises Violation if that takes too long."""
+        """End all faults and wait until the cluster is well. Raises Violation if that takes too long.
+
+        Then the `resting` brokers leave the ISRs and crash, and start again when the cluster is well without them.
+        """
         self.mend()
+        await self._until_well(within)
+        if self.resting:
+            await self._rest()
+            await self._until_well(within)
+            self.absent.clear()
+            for broker in self.brokers.values():
+                broker.heed()
+            await self._until_well(within)
+
+    async def _rest(self) -> None:
+        for broker in self.brokers.values():
+            broker.neglect.kept_out.update((tp, tuple(self.resting)) for tp, _ in self.durable.partitions())
+        await trio.sleep(self.world.settings.replica_lag_time)
+        self.absent, self.resting = self.resting, {}
+        for broker_id in self.absent:
+            self.crash(broker_id)
+
+    async def _until_well(self, within: float) -> None:
         with trio.move_on_after(within):
             while liveness.faults(self):
                 self._start_what_died()
@@ -262,7 +289,7 @@ class SimulatedCluster(Administered):
 
     def _start_what_died(self) -> None:
         for process in self.processes():
-            if process.state is ProcessState.DEAD:
+            if process.state is ProcessState.DEAD and process.id not in self.absent:
                 process.start()
 
     async def start(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -30,6 +30,8 @@ class CheckedCluster(Protocol):
     controllers: dict[int, ControllerProcess]
     brokers: dict[int, BrokerProcess]
     durable: Durable
+    absent: Mapping[int, None]
+    """The brokers that are dead, as the others should know."""
 
     @property
     def active_controller(self) -> int | None:
@@ -63,12 +65,12 @@ def faults(cluster: CheckedCluster) -> list[str]:
 
 
 def _processes(cluster: CheckedCluster) -> Iterator[str]:
-    for process in cluster.processes():
+    for process in [process for process in cluster.processes() if process.id not in cluster.absent]:
         if process.state is not ProcessState.RUNNING:
             yield f"{process.host} is {process.state.value}"
         elif not process.started.is_set():
             yield f"{process.host} is not in service yet"
-    registered, expected = _sound(cluster, cluster.durable.brokers()), _sound(cluster, cluster.brokers)
+    registered, expected = _sound(cluster, cluster.durable.brokers()), _sound(cluster, _present(cluster))
     if registered != expected:
         yield f"brokers {registered} are registered, not {expected}"
     active = [id_ for id_, process in cluster.controllers.items() if process.service and process.service.is_active]
@@ -101,7 +103,7 @@ def _partitions(cluster: CheckedCluster, assignments: _Assignments, leaderships:
 
 
 def _preferred(cluster: CheckedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
-    if cluster.world.settings.leader_rebalance_interval is None:
+    if cluster.world.settings.leader_rebalance_interval is None or cluster.absent:
         return
     led: defaultdict[int, list[tuple[TopicPartition, LeaderAndIsr]]] = defaultdict(list)
     for tp, leadership in leaderships.items():
@@ -177,7 +179,7 @@ def _strays(cluster: CheckedCluster, assignments: _Assignments) -> Iterator[str]
 
 def _metadata(cluster: CheckedCluster, assignments: _Assignments, leaderships: _Leaderships) -> Iterator[str]:
     ids = {name: topic.topic_id or "" for name in cluster.durable.topics() if (topic := cluster.durable.topic(name))}
-    registered, sound = cluster.durable.brokers(), _sound(cluster, cluster.brokers)
+    registered, sound = cluster.durable.brokers(), _sound(cluster, _present(cluster))
     durable = {
         tp: _published(tp, ids[tp.topic], assignments[tp], leadership, registered)
         for tp, leadership in leaderships.items()
@@ -256,6 +258,10 @@ def _text(state: PartitionState | None) -> str:
 def _live(cluster: CheckedCluster) -> set[int]:
     registered = [cluster.brokers[id_] for id_ in cluster.durable.brokers() if id_ in cluster.brokers]
     return {broker.id for broker in registered if broker.state is ProcessState.RUNNING}
+
+
+def _present(cluster: CheckedCluster) -> list[int]:
+    return [id_ for id_ in cluster.brokers if id_ not in cluster.absent]
 
 
 def _sound(cluster: CheckedCluster, broker_ids: Iterable[int]) -> list[int]:

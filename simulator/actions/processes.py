@@ -90,6 +90,21 @@ class Stop(Request):
 
 
 @frozen
+class RestWithout(Strike):
+    """Crash brokers once all faults have ended, and start them when the others know all that follows from it.
+
+    They leave the ISRs before they crash, so that some of what follows changes no state.
+    """
+
+    nodes: tuple[Node, ...] = field(converter=as_nodes)
+
+    def strike(self, scene: Scene) -> None:
+        """Let the brokers rest at the end. Raises CannotBeDone if there is none."""
+        for id_ in scene.nodes(self.nodes):
+            scene.cluster.resting[broker_of(scene.cluster, id_).id] = None
+
+
+@frozen
 class Pause(NodeStrike):
     """Freeze nodes, as SIGSTOP does; with `keeps_session`, their sessions with the store survive."""
 

@@ -208,6 +208,7 @@ VERBS: Final[Mapping[str, Verb]] = {
     ),
     "change_endpoint": _verb(processes.ChangeEndpoint, BROKER_NODES),
     "stop": _verb(processes.Stop, NODES),
+    "rest_without": _verb(processes.RestWithout, BROKER_NODES),
     "pause": _keys(
         processes.Pause,
         {
