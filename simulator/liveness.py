@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator
 from typing import Final, Protocol
 
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ class CheckedCluster(Protocol):
     controllers: dict[int, ControllerProcess]
     brokers: dict[int, BrokerProcess]
     durable: Durable
-    absent: Mapping[int, None]
+    absent: dict[int, None]
     """The brokers that are dead, as the others should know."""
 
     @property
