@@ -43,9 +43,10 @@ class Officer:
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Stand for election until cancelled; reports started after the first election."""
+        candidacy, news = AmongKafka(self.controller_id, lambda: 0), News(self.store)
+        await candidacy.require_eligible(self.store)
         await ensure_paths(self.store, paths.PERSISTENT)
         await register_endpoint(self.store, BrokerEndpoint(self.controller_id, "127.0.0.1", 1))
-        candidacy, news = AmongKafka(self.controller_id, lambda: 0), News(self.store)
         while True:
             held = self.outcome if isinstance(self.outcome, Won) else None
             if not self.is_deaf:
