@@ -94,7 +94,7 @@ async def test_a_zookeeper_older_than_3_6_is_refused(capfd: pytest.CaptureFixtur
             async with open_zookeeper(f"127.0.0.1:{listeners[0].socket.getsockname()[1]}/chroot"):
                 pass
         nursery.cancel_scope.cancel()
-    assert str(caught.value) == "this ZooKeeper cannot read in bulk: version 3.6 or later is needed"
+    assert str(caught.value) == "this ZooKeeper is older than 3.6: upgrade its servers first, one at a time"
     assert capfd.readouterr() == ("", "")
 
 

@@ -357,7 +357,7 @@ def _translate(error: Exception) -> StoreError:
     if isinstance(error, NoNodeError | NoAuthError):
         return Unanswerable(f"ZooKeeper refused a request: {error!r}")
     if isinstance(error, UnimplementedError):
-        return StoreUnavailable("this ZooKeeper cannot read in bulk: version 3.6 or later is needed")
+        return StoreUnavailable("this ZooKeeper is older than 3.6: upgrade its servers first, one at a time")
     return StoreError(f"ZooKeeper refused a request: {error!r}")
 
 
